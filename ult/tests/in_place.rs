@@ -9,6 +9,8 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tsumugi_core::stats::Counter;
+use tsumugi_ult::sync::Semaphore;
 use tsumugi_ult::{
     Builder, Order, Scheduler, Spawner, id, is_cancelled, park, sleep, spawn, ult_local, unparker,
     yield_now,
@@ -233,6 +235,30 @@ fn a_child_that_sleeps_is_woken_as_itself() {
             assert_eq!(child.join().unwrap(), Some(child_id));
             waker.join().unwrap();
         }
+    });
+}
+
+#[test]
+fn a_joiner_is_shown_to_wait_for_a_child_that_left_its_place() {
+    let config = tsumugi_ult::Config { inline_bytes: usize::MAX, ..config(1, 8) };
+    let scheduler = Scheduler::new(config).unwrap();
+    let spawner = scheduler.spawner();
+    scheduler.run(move || {
+        let room = Arc::new(Semaphore::new(0));
+        let inside = room.clone();
+        let joiner = spawn(move || spawn(move || inside.acquire(1)).join().unwrap());
+        let shown = || {
+            let mut shown = Vec::new();
+            spawner.dump(&mut |ult| shown.extend(ult.reason.map(|why| (ult.id, why.what))));
+            shown
+        };
+        while !shown().iter().any(|(_, what)| *what == "semaphore") {
+            yield_now();
+        }
+        assert!(shown().contains(&(joiner.id(), "join")), "{:?}", shown());
+        assert_eq!(spawner.counts()[Counter::Parks], 2, "the child's and its joiner's");
+        room.release(1);
+        joiner.join().unwrap();
     });
 }
 

@@ -129,6 +129,26 @@ fn a_worker_that_does_not_stand_still_is_not_waited_for() {
 }
 
 #[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(tsumugi_asan)))]
+fn a_worker_that_is_never_idle_stands_still() {
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = [(); 2].map(|()| {
+        let stop = stop.clone();
+        spawner.spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                yield_now();
+            }
+        })
+    });
+    assert!(spawner.inspect(PATIENCE, &mut |_, _| ()), "at a fair turn");
+    stop.store(true, Ordering::Release);
+    busy.into_iter().for_each(|one| one.join().unwrap());
+}
+
+#[test]
 fn a_ult_can_inspect_its_own_scheduler() {
     let scheduler = scheduler(2, 16);
     let spawner = scheduler.spawner();

@@ -10,8 +10,8 @@ use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Reason, WaitFor, Waker};
 use tsumugi_ult::sync::Semaphore;
 use tsumugi_ult::{
-    Here, Interrupted, Limit, Progress, Scheduler, park_timeout, park_within, sleep, sleep_until,
-    spawn, unparker, yield_now,
+    Builder, Here, Interrupted, Limit, Progress, Scheduler, park_timeout, park_within, sleep,
+    sleep_until, spawn, unparker, yield_now,
 };
 
 const SHORT: Duration = Duration::from_millis(3);
@@ -139,6 +139,37 @@ fn a_ult_that_computes_delays_only_its_own_worker() {
         sleeper.join().unwrap();
         assert_eq!(hog.join().unwrap(), 3, "the sleeper ran beside the hog");
     });
+}
+
+/// Of two workers that sleep one does so until the earliest deadline; if it is
+/// that one which has to run a hog, the other must come to know of the deadline.
+#[test]
+fn a_deadline_is_kept_when_its_keeper_is_busy() {
+    let mut scheduler = scheduler(2, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    for worker in [0, 1].repeat(4) {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let sleeper = {
+            let woken = woken.clone();
+            spawner.spawn(move || {
+                sleep(SHORT * 20);
+                woken.store(1, Ordering::Release);
+            })
+        };
+        // Both workers fall asleep meanwhile, as a rule.
+        std::thread::sleep(SHORT * 5);
+        let hog = Builder::new().pin(worker).try_spawn_on(&spawner, move || {
+            let start = Instant::now();
+            while woken.load(Ordering::Acquire) == 0 && start.elapsed() < LONG {
+                std::hint::spin_loop();
+            }
+            woken.load(Ordering::Acquire)
+        });
+        let hog = hog.unwrap_or_else(|_| unreachable!());
+        assert_eq!(hog.join().unwrap(), 1, "the sleeper ran beside the hog");
+        sleeper.join().unwrap();
+    }
 }
 
 struct Watch {

@@ -256,7 +256,7 @@ impl<'a> Completions<'a> {
     /// nothing in the slot is needed any more.
     #[inline(always)]
     fn free(&self, tag: Tag) {
-        self.slot(tag).rest(tag);
+        self.slot(tag).rest();
         self.tags.put_back(tag);
     }
 

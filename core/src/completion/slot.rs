@@ -55,7 +55,7 @@ impl Slot {
     /// Idle.
     pub(super) fn new() -> Self {
         Self {
-            state: AtomicU64::new(0),
+            state: AtomicU64::new(IDLE),
             waiting: UnsafeCell::new(Waiting::Nobody),
             result: UnsafeCell::new(Ok(0)),
             buffer: UnsafeCell::new(Buffer { bytes: MaybeUninit::uninit(), drop: None }),
@@ -256,15 +256,15 @@ impl Slot {
 
     /// Makes the slot idle: no completion of this life is taken any more.
     #[inline(always)]
-    pub(super) fn rest(&self, tag: Tag) {
+    pub(super) fn rest(&self) {
         // Relaxed: the next life begins after the tag was taken again, and
         // that is ordered by the pool.
-        self.state.store((tag.generation() + 1) << GENERATION_SHIFT, Ordering::Relaxed);
+        self.state.store(IDLE, Ordering::Relaxed);
     }
 
     /// Makes the caller the one who ends this life; what the word was before.
     #[inline(always)]
-    fn claim(&self, tag: Tag) -> Option<u64> {
+    pub(super) fn claim(&self, tag: Tag) -> Option<u64> {
         let mut seen = self.state.load(Ordering::Relaxed);
         if !is_claimable(seen, tag) {
             // A device's edge orders nothing, so the load may be of before the
@@ -363,6 +363,8 @@ fn begin_order() -> Ordering {
     if mutant("completion_begin_relaxed") { Ordering::Relaxed } else { Ordering::Release }
 }
 
+/// No life, whatever the generation.
+const IDLE: u64 = 0;
 const LIVE: u64 = 1;
 const CLAIMED: u64 = 1 << 1;
 const DONE: u64 = 1 << 2;

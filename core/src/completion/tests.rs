@@ -99,8 +99,10 @@ fn a_retracted_operation_leaves_no_trace() {
     let table = CompletionTable::<1>::new();
     let (view, sum) = (table.view(), AtomicU64::new(0));
     let ticket = view.try_begin(0, Box::new(3)).unwrap();
+    let old = ticket.tag();
     // SAFETY: nothing was posted.
     assert_eq!(*unsafe { ticket.retract() }, 3);
+    assert!(!view.complete(old, Ok(1)), "of a life that was taken back");
     let tag = view.try_begin_callback(0, counting(&sum)).unwrap();
     assert!(view.retract_callback(tag) && !view.retract_callback(tag));
     assert!(!view.complete(tag, Ok(1)));
@@ -162,6 +164,19 @@ fn a_future_keeps_the_last_waker_only() {
         Poll::Pending => panic!("it has completed"),
     }
     assert_eq!(view.in_flight(), 0);
+}
+
+#[test]
+fn a_future_comes_again_while_its_operation_ends() {
+    let table = CompletionTable::<1>::new();
+    let view = table.view();
+    let mut ticket = view.try_begin(0, ()).unwrap();
+    let tag = ticket.tag();
+    assert!(view.slot(tag).claim(tag).is_some(), "another thread is about to end it");
+    let task = Arc::new(Tasks::default());
+    let waker = task.clone().into();
+    assert!(Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)).is_pending());
+    assert_eq!(task.0.load(Ordering::SeqCst), 1, "nothing else wakes it");
 }
 
 #[test]

@@ -381,3 +381,17 @@ impl fmt::Debug for LaneReceiver<'_> {
         write!(f, "LaneReceiver({} taken, {} told)", self.head, self.told)
     }
 }
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    /// Memory of a lane may be zero at first.
+    #[test]
+    fn no_line_is_stamped_as_memory_that_was_never_used() {
+        for position in [0, 15, 16, u32::MAX - 16, u32::MAX] {
+            assert_ne!(stamp(4, position), 0, "line {position}");
+            assert_ne!(stamp(4, position), stamp(4, position.wrapping_sub(16)));
+        }
+    }
+}

@@ -87,12 +87,9 @@ impl<'m> Machine<'m> {
         self.boards[self.rank.0 as usize].expect_next(Rank(from as u32));
     }
 
-    /// Puts up a receive that was just posted.
+    /// Puts up a receive that was just posted, where there is a board.
     #[inline]
     pub(super) fn put_up_post(&mut self, post: usize) {
-        if !self.has_board() {
-            return;
-        }
         let entry = &mut self.tables.requests[post];
         entry.offered = Offered::Yes;
         let pattern = Pattern {

@@ -217,6 +217,7 @@ mod tests {
         // SAFETY: one thread.
         unsafe {
             assert!(ring.try_mark() && ring.is_marked());
+            assert!(ring.try_mark(), "the mark is there already");
             assert_eq!(ring.try_push(1), Ok(Pushed::Asleep));
             assert!(!ring.is_marked());
             assert_eq!(ring.try_push(2), Ok(Pushed::Awake));

@@ -53,6 +53,7 @@ fn the_ends_of_an_spsc_meet_at_full_and_empty() {
         assert_eq!(producer.try_push(lap), Ok(()));
         assert_eq!(producer.try_push(lap + 10), Ok(()));
         assert_eq!(producer.try_push(99), Err(99));
+        assert!(!producer.view().is_empty() && producer.view().len() == 2);
         assert_eq!((consumer.try_pop(), consumer.try_pop()), (Some(lap), Some(lap + 10)));
         assert_eq!(consumer.try_pop(), None);
     }

@@ -187,3 +187,30 @@ const FIRST_PAUSE_NS: u64 = 500;
 /// Up to some 8 ms: beside dozens of others, between nodes, an operation takes
 /// as long, and who comes again sooner keeps everybody counting in and out.
 const DOUBLINGS_MAX: u32 = 14;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec::Vec;
+    use tsumugi_core::mem::RegionKey;
+
+    #[test]
+    fn each_pause_is_twice_as_long_up_to_a_limit() {
+        let at = |offset| RemoteAddr { rank: Rank(1), key: RegionKey::new(1, 1), offset };
+        let mut claim = Backoff::new(at(0), at(8), Want::Shared(Rank(1)));
+        claim.begin(false);
+        let pauses: Vec<u64> = (0..20)
+            .map(|_| {
+                let (id, _) = claim.poll_op().expect("it looks again");
+                claim.handle_completed(id, Ok(1));
+                let pause = claim.pause_ns().expect("a writer is there");
+                claim.handle_pause();
+                pause
+            })
+            .collect();
+        assert!(pauses[..14].windows(2).all(|two| two[1] == 2 * two[0]), "{pauses:?}");
+        assert!(pauses[14..].iter().all(|one| *one == pauses[13]), "{pauses:?}");
+    }
+}

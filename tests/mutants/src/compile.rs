@@ -3,7 +3,7 @@
 
 use crate::draw::Drawn;
 use crate::find::Source;
-use crate::tree::write_if_new;
+use crate::tree::{DOOR, write_if_new};
 use crate::weave::{SWITCH, Woven, weave};
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,7 +94,7 @@ pub fn builds(files: &[String], loom: bool) -> Vec<Build> {
 /// Weaves and checks until all that is left compiles. The dropped are kept with
 /// the state.
 pub fn drop_ill_typed(
-    tree: &Path,
+    (root, tree): (&Path, &Path),
     state: &Path,
     sources: &[Source],
     drawn: &[Drawn],
@@ -104,10 +104,8 @@ pub fn drop_ill_typed(
     let known = fs::read_to_string(&list);
     let mut dropped: BTreeSet<u32> =
         known.as_deref().unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect();
-    let door = tree.join("core/src/sync.rs");
-    let text = fs::read_to_string(&door).map_err(|error| error.to_string())?;
-    let text = text.split(SWITCH).next().expect("a text has a beginning").to_owned();
-    write_if_new(&door, (text + SWITCH).as_bytes())?;
+    let text = fs::read_to_string(root.join(DOOR)).map_err(|error| error.to_string())?;
+    write_if_new(&tree.join(DOOR), (text + SWITCH).as_bytes())?;
     const ROUNDS: usize = 20;
     for _ in 0..ROUNDS {
         let woven: Vec<Woven> = sources

@@ -85,8 +85,8 @@ fn start() -> Result<(), String> {
     let asked = asked(std::env::args().skip(1))?;
     let root = PathBuf::from(".");
     let work = root.join("target/mutants");
-    let tree = tree::copy(&root, &work.join("tree"))?;
-    let files = tree::product_files(&tree, &asked.files)?;
+    let files = tree::product_files(&root, &asked.files)?;
+    let tree = tree::copy(&root, &work.join("tree"), &files)?;
     let equivalent = draw::Equivalent::read(&root.join("ci/mutants.equivalent"))?;
     let mut sources = Vec::new();
     for file in &files {
@@ -111,7 +111,7 @@ fn start() -> Result<(), String> {
         work.join(format!("{}-{}-{:016x}", asked.seed, asked.sample, digest(&drawn, &asked)));
     std::fs::create_dir_all(&state).map_err(|error| format!("{}: {error}", state.display()))?;
     let builds = compile::builds(&files, asked.loom);
-    let dropped = compile::drop_ill_typed(&tree, &state, &sources, &drawn, &builds)?;
+    let dropped = compile::drop_ill_typed((&root, &tree), &state, &sources, &drawn, &builds)?;
     let chosen: Vec<u32> =
         (0..drawn.len() as u32).filter(|id| !dropped.contains(id)).take(asked.sample).collect();
     let tests = compile::tests(&tree, &builds)?;

@@ -5,9 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Copies all that git would keep to `to`. What has not changed keeps its time,
-/// so that cargo builds it no second time; what is gone there goes here.
-pub fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
+/// The file that the switch of all mutants is added to.
+pub const DOOR: &str = "core/src/sync.rs";
+
+/// Copies all that git would keep to `to`, but for what is woven there. What has
+/// not changed keeps its time, so that cargo builds it no second time; what is
+/// gone there goes here.
+pub fn copy(from: &Path, to: &Path, woven: &[String]) -> Result<PathBuf, String> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(from)
@@ -16,6 +20,9 @@ pub fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
     let names = String::from_utf8(listed.stdout).map_err(|error| error.to_string())?;
     let names: BTreeSet<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
     for name in &names {
+        if *name == DOOR || woven.iter().any(|woven| woven == name) {
+            continue;
+        }
         // A file may be in the index and no longer here.
         let Ok(bytes) = fs::read(from.join(name)) else { continue };
         write_if_new(&to.join(name), &bytes)?;

@@ -179,6 +179,36 @@ fn how_many_were_taken_is_told_no_sooner_than_what_was_pushed_before() {
     assert_eq!(b.returned(A).taken, 7);
 }
 
+/// A parcel tells of as many as were taken when its last packet was pushed, if
+/// that number is here or is the oldest that was not told.
+#[test]
+fn each_parcel_tells_of_what_was_taken_before_its_packets() {
+    let mut a = mail_of(Shape { lines: 64, ..SHAPE });
+    let mut b = mail_of(Shape { lines: 64, ..SHAPE });
+    let mut memory = Memory(vec![0; 256]);
+    let push = |a: &mut Mail<'_>, memory: &mut Memory, taken| {
+        a.push(B, &inline(1, 200), Load::Inline(0), memory);
+        a.give_back(B, Returned { taken, ..Returned::default() });
+    };
+    let mut tell = |a: &mut Mail<'_>| {
+        let mut into = vec![0; PARCEL_BYTES_MIN];
+        let (to, len) = a.poll_parcel(&mut into).unwrap();
+        a.posted(to);
+        b.take(A, &into[..len]).unwrap();
+        b.returned(A).taken
+    };
+    push(&mut a, &mut memory, 1);
+    push(&mut a, &mut memory, 2);
+    assert_eq!(tell(&mut a), 1);
+    push(&mut a, &mut memory, 3);
+    assert_eq!(tell(&mut a), 2);
+    push(&mut a, &mut memory, 3);
+    assert_eq!(tell(&mut a), 3);
+    push(&mut a, &mut memory, 4);
+    push(&mut a, &mut memory, 5);
+    assert_eq!([tell(&mut a), tell(&mut a), tell(&mut a)], [3, 4, 5]);
+}
+
 #[test]
 fn so_many_parcels_are_on_the_way_and_no_more() {
     let (mut a, mut b) = (mail(), mail());
@@ -405,4 +435,13 @@ fn lines_have_memory_until_the_last_of_a_chunk_is_done_with() {
         ring.pass(&mut pool, from, to, reach);
         assert_eq!(pool.free(), free, "from {from} to {to} of {reach}");
     }
+}
+
+#[test]
+fn a_lane_of_no_shape_is_refused() {
+    let bad = Shape { lines: 7, ..SHAPE };
+    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
+    assert_eq!(FarLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
+    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
+    assert_eq!(Mail::new(bad, ends).err(), Some(SetupError::Shape(bad)));
 }

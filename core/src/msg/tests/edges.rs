@@ -2,6 +2,7 @@
 //! of place, which offers wait, and what is owed to a rank that has died.
 
 use super::*;
+use crate::msg::board::Board;
 use crate::msg::offer::LOOK;
 use crate::msg::tables::State;
 
@@ -297,4 +298,37 @@ fn no_more_is_asked_for_than_there_are_slots() {
         assert_eq!(pair.lanes[1].is_starved(Rank(0)), asks, "{len} bytes");
         pair.settle();
     }
+}
+
+#[test]
+fn a_message_by_lane_lets_the_next_one_claim() {
+    let mut pair = Pair::new(Design::Locked);
+    let boards: Vec<Board<'_>> = (0..2)
+        .map(|_| {
+            let shape = pair.machines[0].board_shape();
+            let lines = Board::memory_size(shape).div_ceil(size_of::<Line>());
+            let memory = Vec::leak((0..lines).map(|_| Line::new()).collect());
+            // SAFETY: zero lines, as aligned as a board, that live for ever.
+            unsafe { Board::init(NonNull::from(memory).cast(), shape) }.unwrap()
+        })
+        .collect();
+    let boards: &'static [Board<'static>] = Vec::leak(boards);
+    for machine in &mut pair.machines {
+        machine.put_up(boards);
+    }
+    let direct = |pair: &Pair| pair.machines[0].counts().messages(Path::Direct).iter().sum::<u64>();
+    // No receive is up: each goes by the lane.
+    for _ in 0..2 {
+        pair.send(0, 1, LABEL, text(8, 1));
+    }
+    pair.settle();
+    for _ in 0..2 {
+        pair.receive(1, Some(0), None, buffer(8));
+    }
+    assert_eq!(direct(&pair), 0);
+    let post = pair.receive(1, Some(0), None, buffer(900)).pending();
+    pair.send(0, 1, LABEL, text(900, 2));
+    assert_eq!(direct(&pair), 1, "its number is the one that the board expects");
+    pair.settle();
+    assert_eq!(pair.take(1, post), Some(Ok(received(0, 7, 900, false))));
 }

@@ -109,3 +109,32 @@ fn a_lock_that_was_tried_is_given_back() {
         assert_eq!(by_try, by_queue, "round {round}");
     }
 }
+
+/// A reader that tries comes in if no writer is there, and else leaves no trace.
+#[test]
+fn a_reader_that_tries_is_refused_by_writers_alone() {
+    let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
+    let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
+    for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+        let lock = Lock { home, nodes, kind };
+        let mut slots = [NodeSlot::default(), NodeSlot::default()];
+        let mut pool = NodePool::new(Rank(0), &mut slots);
+        let [own, other] = [0, 1].map(|_| pool.try_take(|_| 0).unwrap());
+        let mut words = [0; 8];
+        let mut reader = Claim::new(lock, own);
+        reader.begin_try(Mode::Shared);
+        run(&mut reader, &mut words);
+        assert_eq!(reader.standing(), Standing::Held, "{kind:?}");
+        reader.release();
+        run(&mut reader, &mut words);
+        let mut writer = Claim::new(lock, other);
+        writer.begin(Mode::Exclusive);
+        run(&mut writer, &mut words);
+        assert_eq!(writer.standing(), Standing::Held, "{kind:?}");
+        let before = words;
+        reader.begin_try(Mode::Shared);
+        run(&mut reader, &mut words);
+        assert_eq!(reader.standing(), Standing::Resting(Ended::Refused), "{kind:?}");
+        assert_eq!(words, before, "{kind:?}");
+    }
+}

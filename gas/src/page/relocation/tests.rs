@@ -118,3 +118,19 @@ fn heir_fails() {
     assert_eq!((now.owner, now.frame, now.epoch), (was.owner, was.frame, 6));
     assert_eq!(header, now.header(page), "live, and what the dead one marks is another");
 }
+
+/// In each word of bits once, from the page's own on.
+#[test]
+fn a_frame_is_looked_for_in_every_word() {
+    let homes = Homes::new(2, 2, Distribution::Block);
+    let shape = Shape { homes, page_bytes: 8, slots: 2, frames: 130 };
+    let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+    let own = Relocation::new(book, Rank(1), PageId(0));
+    assert_eq!(own.first_word(), 0);
+    assert_eq!(own.looks_for_frame(0, u64::MAX), At::FindFrame(1));
+    assert_eq!(own.looks_for_frame(1, 0b1011), At::TakeFrame(1, 0b1011, 2));
+    assert_eq!(own.looks_for_frame(1, u64::MAX), At::FindFrame(2));
+    // Of the last word there are two.
+    assert_eq!(own.looks_for_frame(2, 0b1), At::TakeFrame(2, 0b1, 1));
+    assert_eq!(own.looks_for_frame(2, 0b11), At::Refused(Refusal::NoFrame));
+}
