@@ -47,7 +47,8 @@
 //!
 //! In the first row such a program, though it knows the addresses and the form of
 //! packets, neither reads nor writes a rank's memory nor passes for a rank
-//! (tested with libfabric over tcp: `stranger`). In the second it must try 2^31
+//! (tested with libfabric over tcp and udp: `stranger`; over udp `ofi_rxd` tells who
+//! is refused that it is done, or nothing, and writes nothing). In the second it must try 2^31
 //! keys on average, and in the others it finds them soon: there only the network
 //! keeps it out (partition keys, a VLAN, a VNI). A number for packets that is
 //! random is the caller's matter ([`Config::job`], [`NetDomain::join`]). A
