@@ -18,9 +18,9 @@ use crate::park::{Here, own_parker, sleep_os, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::stack::Head;
 use crate::stake::{Stake, Staked};
 use crate::token::ParkWord;
-use core::ptr;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
@@ -72,27 +72,18 @@ impl Here {
     ) -> Result<(), Interrupted> {
         // SAFETY: the running ULT is on its stack, until it ends.
         let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
-        if let Some(head) = head {
-            // SAFETY: we are on it, and take it back below.
-            unsafe { head.set_stake(stake) };
-        }
+        // SAFETY: the caller's, and dropped when it sleeps no more.
+        let _staking = head.map(|head| unsafe { Staking::new(head, stake) });
         // SAFETY: the caller's.
-        let outcome = unsafe { self.sleep_within(reason, limit, commit, withdraw) };
-        if let Some(head) = head {
-            // SAFETY: we are on it again.
-            unsafe { head.set_stake(ptr::null_mut()) };
-        }
-        outcome
+        unsafe { self.sleep_within(reason, limit, commit, withdraw) }
     }
 
-    /// As [`sleep`](Wait::sleep), of one whose place others may wait for. If the
-    /// end of its scheduler cuts the caller off, `leave` runs: on another thread,
-    /// when no worker is left, and nobody else does anything in the caller's name.
+    /// As [`sleep`](Wait::sleep), of one whose place others may wait for: see
+    /// [`or_leave`](Self::or_leave).
     ///
     /// # Safety
     ///
-    /// As there. `leave` neither suspends nor panics, and may be called on any
-    /// thread as long as this sleeps.
+    /// That of both.
     #[doc(hidden)]
     pub unsafe fn sleep_or_leave(
         &self,
@@ -100,33 +91,28 @@ impl Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         leave: &mut dyn FnMut(),
     ) {
-        let withdraw = &mut || false;
-        // SAFETY: the caller's. Without a limit nothing interrupts.
-        let _ = unsafe { self.sleep_within_or_leave(reason, Limit::NONE, commit, withdraw, leave) };
+        // SAFETY: the caller's.
+        unsafe { self.or_leave(leave, || self.sleep(reason, commit)) };
     }
 
-    /// The same, as [`sleep_within`](Self::sleep_within).
-    ///
-    /// # Errors
-    ///
-    /// Those of that one.
+    /// Runs `body`. If the end of its scheduler cuts the caller off in it, wherever
+    /// it was suspended, `leave` runs: on another thread, when no worker is left, and
+    /// nobody else does anything in the caller's name. Such calls may be inside of
+    /// one another: the inner one leaves first.
     ///
     /// # Safety
     ///
-    /// That of both.
+    /// `leave` neither suspends nor panics, and may be called on any thread as long as
+    /// `body` is suspended.
     #[doc(hidden)]
-    pub unsafe fn sleep_within_or_leave(
-        &self,
-        reason: Reason,
-        limit: Limit,
-        commit: &mut dyn FnMut(Waker) -> bool,
-        withdraw: &mut dyn FnMut() -> bool,
-        leave: &mut dyn FnMut(),
-    ) -> Result<(), Interrupted> {
+    pub unsafe fn or_leave<T>(&self, leave: &mut dyn FnMut(), body: impl FnOnce() -> T) -> T {
+        // SAFETY: the running ULT is on its stack, until it ends.
+        let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
         let mut place = Place { stake: Stake::of::<Place<'_>>(), leave };
         let stake = (&raw mut place).cast();
-        // SAFETY: the caller's; the place begins with its stake.
-        unsafe { self.sleep_staked(reason, limit, commit, withdraw, stake) }
+        // SAFETY: the place begins with its stake, and stays until that is taken back.
+        let _staking = head.map(|head| unsafe { Staking::new(head, stake) });
+        body()
     }
 
     /// # Safety
@@ -204,7 +190,38 @@ impl Here {
     }
 }
 
-/// What [`Here::sleep_or_leave`] leaves.
+/// The stake of the running ULT, until this is dropped.
+struct Staking<'h> {
+    head: &'h Head,
+    outer: *mut Stake,
+}
+
+impl<'h> Staking<'h> {
+    /// Leaves a stake, inside of the one that is there.
+    ///
+    /// # Safety
+    ///
+    /// By the ULT whose stack has the head. The stake is on that stack, and may be
+    /// used until this is dropped there.
+    #[inline(always)]
+    unsafe fn new(head: &'h Head, stake: *mut Stake) -> Self {
+        // SAFETY: we are on it.
+        let outer = unsafe { head.set_stake(stake) };
+        // SAFETY: the caller's; nobody else looks at it before it is left here.
+        unsafe { Stake::set_outer(stake, outer) };
+        Self { head, outer }
+    }
+}
+
+impl Drop for Staking<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: we are on it again.
+        unsafe { self.head.set_stake(self.outer) };
+    }
+}
+
+/// What [`Here::or_leave`] leaves.
 #[repr(C)]
 struct Place<'a> {
     stake: Stake,
