@@ -32,7 +32,6 @@
 //! | `suspect` | who seems lost, until the launcher has said who has died |
 //! | `watch` | the thread that polls when nobody does |
 //! | `pause` | how long it sleeps where the device does not call |
-//! | `word` | what the device's atomics lack |
 //! | `seen` | what tests ask of all this |
 //! | `joined` | a put and what goes in one parcel with it |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
@@ -72,7 +71,6 @@ mod silence;
 mod suspect;
 mod watch;
 mod window;
-mod word;
 
 pub(crate) use bad::{Clock, Faults};
 pub(crate) use bounce::CHUNKS;
@@ -83,7 +81,6 @@ pub(crate) use network::{Cards, HOSTS_MAX, Network, open};
 pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Handler, Parcel, ParcelError};
 pub(crate) use watch::Watch;
-pub(crate) use word::{BySwap, Turn};
 
 use crate::config::Chosen;
 use crate::{AddrError, Error, Rank};

@@ -51,6 +51,8 @@ mod inside;
 pub mod config;
 mod deadline;
 mod knob;
+mod by_swap;
+mod lasting;
 mod queue;
 mod lend;
 mod card;

@@ -151,7 +151,8 @@ impl SharedLock {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn lock(&self, mode: Mode) -> Result<LockGuard<'_>, AddrError> {
         let Inner { words, lock } = &*self.inner;
-        drive::lock(words, lock, mode, || words.take_node()).map(|held| self.guard(held))
+        drive::lock(words, lock, mode, |claim| words.take_node_for(claim))
+            .map(|held| self.guard(held))
     }
 
     /// Takes it if nobody is in the way; else `None`, at once.

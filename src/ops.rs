@@ -16,6 +16,7 @@
 //!
 //! Progress: wait-free between ranks of a node, else blocking.
 
+use crate::lasting::Lasting;
 use crate::{AddrError, Plain, Remote, Runtime, Word};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -338,6 +339,34 @@ impl Runtime {
         match result {
             Err(error) if is_elsewhere(error) => self.run_far(op),
             result => result,
+        }
+    }
+
+    /// What an operation comes to that this node's processors carry out here and now.
+    pub(crate) fn carry_at_hand(&self, op: &Op) -> Option<Result<u64, AddrError>> {
+        if self.queue.is_some() {
+            return None;
+        }
+        let result = execute(&self.direct, op);
+        (!matches!(result, Err(error) if is_elsewhere(error))).then_some(result)
+    }
+
+    /// As [`carry`](Self::carry), of one that outlasts its caller.
+    #[cold]
+    pub(crate) fn carry_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
+        if !lasting.is_far() {
+            let result = match &self.queue {
+                None => execute(&self.direct, &lasting.op()),
+                Some(queue) => queue.run_lasting(lasting),
+            };
+            match result {
+                Err(error) if is_elsewhere(error) => lasting.goes_far(),
+                result => return result,
+            }
+        }
+        match &self.far {
+            Some(far) => far.run_lasting(lasting),
+            None => Err(AddrError::OtherNode { rank: lasting.op().remote.rank }),
         }
     }
 

@@ -5,6 +5,7 @@
 //! core can reach it is the longer way; [`Path`] chooses.
 
 use crate::config::{Idleness, Path};
+use crate::lasting::{Lasting, Stays};
 use crate::{AddrError, Busy, Outcome, Status, panic};
 use std::fmt;
 use std::future::poll_fn;
@@ -83,6 +84,14 @@ impl Queue {
     /// Carries the operation out; the caller sleeps if it has to.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
         self.engine.run(hint(), *op, Retry::Room, &Here)
+    }
+
+    /// The same of one that outlasts its caller.
+    pub(crate) fn run_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
+        let begin = || lasting.begin(|op| self.engine.submit(hint(), *op, ()));
+        let begun = |ticket: &_| lasting.begun(ticket);
+        let result = self.engine.run_by(Retry::Room, &Stays(Here), begin, begun);
+        lasting.ended(result).expect("a processor has all operations")
     }
 
     /// Begins the operation; never waits.

@@ -16,7 +16,7 @@ use tsumugi_core::coll::{Addend, Elsewhere, Part};
 use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
-use tsumugi_core::wait::{Wait, WaitFor};
+use tsumugi_core::wait::Wait;
 use tsumugi_pvas::{Direct, ExposedArea, Heap, Space};
 use tsumugi_ult::{Here, Spawner};
 
@@ -299,21 +299,6 @@ impl Runtime {
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
-    }
-
-    /// Either, as `wait` does it.
-    pub(crate) fn lot_wait_or(
-        &self,
-        word: &AtomicU64,
-        until: Until,
-        limit: Option<Duration>,
-        wait: &impl WaitFor,
-    ) -> Result<Option<u64>, AddrError> {
-        let (waiters, lot) = (self.node.waiters(), self.node.lot());
-        match limit {
-            None => waiters.wait(lot, word, until, wait).map(Some),
-            Some(limit) => waiters.wait_for(lot, word, until, wait, limit),
-        }
     }
 
     fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> Part<'a, Direct> {

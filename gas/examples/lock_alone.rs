@@ -13,7 +13,9 @@ use tsumugi_core::mem::{Access, AddrError, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_gas::lock::drive::{self, Means};
-use tsumugi_gas::lock::{Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable};
+use tsumugi_gas::lock::{
+    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable,
+};
 
 /// Nobody waits here.
 struct Alone<'a, L>(&'a L);
@@ -64,7 +66,7 @@ fn main() {
     for (kind, mode) in rows {
         let lock = Lock { home, nodes, kind };
         let taken = fastest(|| {
-            let node = || pool.try_take(|_| 0).expect("it is given back each time");
+            let node = |_: &Claim| pool.try_take(|_| 0).expect("it is given back each time");
             let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
             if let Some(node) = held.unlock(&part, &lock).expect("nobody dies") {
                 pool.release(node, false);

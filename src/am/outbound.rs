@@ -22,7 +22,8 @@
 use super::carrier::Carrier;
 use super::onward::Onward;
 use super::{LANDINGS, STAGING_CELLS};
-use crate::far::{BySwap, CHUNKS, Turn};
+use crate::by_swap::{BySwap, Turn};
+use crate::far::CHUNKS;
 use crate::{AddrError, Rank, RemoteAddr};
 use std::collections::VecDeque;
 use std::fmt;

@@ -393,6 +393,9 @@ fn a_node_that_stalls_does_not_hold_up_this_one() {
                 assert_eq!(rt.call(Rank(1), COUNT, &[number])?, [number]);
             }
             net.hold(&[]);
+            for cast in casts {
+                cast.join().unwrap()?;
+            }
         }
         rt.barrier()
     })

@@ -1,11 +1,11 @@
 //! How callers begin operations on ranks of other nodes, and wait for their ends.
 
-use super::{Far, word};
+use super::Far;
+use crate::lasting::{Lasting, Stays};
 use crate::queue::hint;
 use crate::{AddrError, Busy, Outcome, Status, Why};
 use tsumugi_core::completion::{Callback, Ticket};
 use tsumugi_core::engine::Retry;
-use tsumugi_core::mem::Agent;
 use tsumugi_core::op::Op;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicBool, Ordering};
@@ -29,37 +29,59 @@ impl Far {
     /// Carries an operation on a rank of another node out; the caller looks
     /// for its end for a while, and then sleeps. Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        let run = |op: &Op| {
-            let watch = |ticket: &Ticket<'_>| {
-                // SAFETY: if it is called, whoever has the ticket never goes on.
-                self.look_for(|| ticket.is_done(), || unsafe { ticket.leave() });
+        // SAFETY: if it is called, whoever has the ticket never goes on.
+        self.run_by(&Lasting::new(*op), &Hurried(self), |ticket| unsafe { ticket.leave() })
+    }
+
+    /// The same of one that outlasts its caller.
+    pub(crate) fn run_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
+        self.run_by(lasting, &Stays(Hurried(self)), |_| ())
+    }
+
+    /// A caller that is cut off runs `leave`.
+    fn run_by(
+        &self,
+        lasting: &Lasting,
+        wait: &dyn Wait,
+        leave: impl Fn(&Ticket<'static>),
+    ) -> Result<u64, AddrError> {
+        loop {
+            let begin = || lasting.begin(|op| self.begin(op, |ticket| lasting.begun(ticket)));
+            let watch = |ticket: &Ticket<'static>| {
+                lasting.begun(ticket);
+                self.look_for(|| ticket.is_done(), || leave(ticket));
             };
-            self.engine.run_by(Retry::Room, &Hurried(self), || self.begin(op), watch)
-        };
-        match run(op) {
-            Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
-                word::by_compare_swap(op, run)
+            let result = self.engine.run_by(Retry::Room, wait, begin, watch);
+            if let Some(result) = lasting.ended(result) {
+                return result;
             }
-            result => result,
         }
     }
 
     /// Begins one that its caller waits for: at once, if nobody else is ready
-    /// whose operations could go out with it.
-    fn begin(&self, op: &Op) -> Result<Status<'static, ()>, Busy<()>> {
-        let begun = if self.shared().rounds > 0 && tsumugi_ult::is_alone() {
-            let mut begun = None;
+    /// whose operations could go out with it. `begun` is called before anything else
+    /// is done meanwhile.
+    fn begin(
+        &self,
+        op: &Op,
+        begun: impl Fn(&Ticket<'static>),
+    ) -> Result<Status<'static, ()>, Busy<()>> {
+        let posted = if self.shared().rounds > 0 && tsumugi_ult::is_alone() {
+            let mut posted = None;
             self.poll_by(|| {
                 let now = self.engine.post_now(hint(), *op, ());
-                let has_ended = now.as_ref().is_ok_and(Ticket::is_done);
-                begun = Some(now);
+                let has_ended = now.as_ref().is_ok_and(|ticket| {
+                    begun(ticket);
+                    ticket.is_done()
+                });
+                posted = Some(now);
                 has_ended
             });
-            begun.expect("it was called")
+            posted.expect("it was called")
         } else {
             self.engine.post(hint(), *op, ())
         };
-        begun.map(Status::Pending)
+        posted.map(Status::Pending)
     }
 
     /// Polls until that is so, or for as many rounds as an idle worker does;

@@ -1,16 +1,15 @@
 //! The words of locks: one array on every rank, which claims know by one key.
 
+use crate::lasting::Lasting;
 use crate::{AddrError, Agent, Error, Plain, Rank, Remote, RemoteAddr, Runtime, Shared, Until};
 use std::ptr;
 use std::time::Duration;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::op::Op;
-use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicU64, Ordering};
-use tsumugi_core::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
 use tsumugi_gas::lock::drive::{self, Means, Refused};
 use tsumugi_gas::lock::{Claim, NODE_BYTES, NodeId, NodeTable};
-use tsumugi_ult::{Here, Limit};
+use tsumugi_ult::Here;
 
 use super::nodes::Nodes;
 
@@ -102,55 +101,44 @@ impl Words {
 }
 
 impl Words {
-    /// A ULT that waited with this claim was cut off: one of the rank's own leaves in
-    /// its place, or gives back. The end of the rank is the end of its locks.
+    /// A node for a claim that has asked already. Blocking, while all are in use.
+    pub(crate) fn take_node_for(&self, claim: &Claim) -> NodeId {
+        if !claim.is_blocked_reader() {
+            return self.take_node();
+        }
+        let leave = &mut || self.pass_on(claim, None);
+        // SAFETY: leaving only spawns a ULT of another scheduler.
+        unsafe { Here.or_leave(leave, || self.take_node()) }
+    }
+
+    /// A ULT was cut off with this claim, and perhaps an operation of it under way:
+    /// one of the rank's own ends both in its place. Without one the rank has ended,
+    /// and all others have met it at its end, or been told of its loss: its locks
+    /// have ended, too.
     #[cold]
-    fn pass_on(&self, claim: &Claim) {
+    fn pass_on(&self, claim: &Claim, under_way: Option<&Lasting>) {
         // SAFETY: borrowed by that ULT until its call returns, and it never does: its
         // stack stays as it is, and so does what that borrows or owns.
         let words = unsafe { &*ptr::from_ref(self) };
         let claim = claim.clone();
+        // SAFETY: it was carried by that ULT, which is cut off once.
+        let under_way = under_way.map(|lasting| unsafe { lasting.take_over() });
         drop(words.runtime.ults().try_spawn(move || {
+            let result = under_way.map(|lasting| words.runtime.carry_lasting(&lasting));
+            let ended = drive::pass_on(words, claim, result, || words.take_node());
             // A rank that has died is found by who asks next.
-            if let Ok(Refused { node, has_left }) = drive::pass_on(words, claim) {
+            if let Ok(Some(Refused { node, has_left })) = ended {
                 words.release_node(node, has_left);
             }
         }));
     }
-}
 
-/// Waits as the caller does, of whom others may wait for something.
-struct OrLeave<'l>(&'l (dyn Fn() + Sync));
-
-// SAFETY: as of `Here`.
-unsafe impl Wait for OrLeave<'_> {
-    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        // SAFETY: the caller's; leaving only spawns a ULT of another scheduler.
-        unsafe { Here.sleep_or_leave(reason, commit, &mut || (self.0)()) }
-    }
-
-    fn yield_now(&self) {
-        // SAFETY: the same.
-        unsafe { Here.yield_or_leave(&mut || (self.0)()) }
-    }
-
-    fn count(&self, counter: Counter) {
-        Here.count(counter);
-    }
-}
-
-// SAFETY: the same.
-unsafe impl WaitFor for OrLeave<'_> {
-    unsafe fn sleep_for(
-        &self,
-        reason: Reason,
-        limit: Duration,
-        commit: &mut dyn FnMut(Waker) -> bool,
-        withdraw: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Interrupted> {
-        let (limit, leave) = (Limit::after(limit), &mut || (self.0)());
-        // SAFETY: the same.
-        unsafe { Here.sleep_within_or_leave(reason, limit, commit, withdraw, leave) }
+    #[cold]
+    fn carry_or_pass_on(&self, claim: &Claim, real: Op) -> Result<u64, AddrError> {
+        let lasting = Lasting::new(real);
+        let leave = &mut || self.pass_on(claim, Some(&lasting));
+        // SAFETY: leaving only spawns a ULT of another scheduler.
+        unsafe { Here.or_leave(leave, || self.runtime.carry_lasting(&lasting)) }
     }
 }
 
@@ -159,6 +147,13 @@ impl Means for Words {
         let mut real = *op;
         real.remote = self.real(op.remote);
         self.runtime.carry(&real)
+    }
+
+    fn carry_as(&self, claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+        let mut real = *op;
+        real.remote = self.real(op.remote);
+        let at_hand = self.runtime.carry_at_hand(&real);
+        at_hand.unwrap_or_else(|| self.carry_or_pass_on(claim, real))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -197,10 +192,9 @@ impl Means for Words {
         until: Until,
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError> {
-        let at = self.real(at);
-        let word = self.runtime.own_word(self.at(at.rank, at.offset))?;
-        let leave = || self.pass_on(claim);
-        self.runtime.lot_wait_or(word, until, limit, &OrLeave(&leave))
+        let leave = &mut || self.pass_on(claim, None);
+        // SAFETY: leaving only spawns a ULT of another scheduler.
+        unsafe { Here.or_leave(leave, || self.wait(at, until, limit)) }
     }
 }
 

@@ -194,7 +194,7 @@ impl Inner {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock(&self, target: Rank, mode: Mode) -> Result<Held, AddrError> {
         let ways = &*self.ways;
-        drive::lock(ways, &self.lock_of(target), mode, || ways.take_node())
+        drive::lock(ways, &self.lock_of(target), mode, |claim| ways.take_node_for(claim))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

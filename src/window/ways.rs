@@ -15,7 +15,7 @@ use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::lock::{LOCK_BYTES, NodeId, NodeTable};
+use tsumugi_gas::lock::{Claim, LOCK_BYTES, NodeId, NodeTable};
 use tsumugi_ult::SystemFutex;
 
 /// The words of a window on all ranks.
@@ -60,6 +60,10 @@ impl Ways {
 
     pub(super) fn take_node(&self) -> NodeId {
         self.words.take_node()
+    }
+
+    pub(super) fn take_node_for(&self, claim: &Claim) -> NodeId {
+        self.words.take_node_for(claim)
     }
 
     pub(super) fn release_node(&self, node: NodeId) {
@@ -176,6 +180,21 @@ impl Means for Ways {
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError> {
         self.words.wait(at, until, limit)
+    }
+
+    fn carry_as(&self, claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+        debug_assert!(!self.is_of_vertex(op), "no claim has words of a vertex");
+        self.words.carry_as(claim, op)
+    }
+
+    fn wait_as(
+        &self,
+        claim: &Claim,
+        at: RemoteAddr,
+        until: Until,
+        limit: Option<Duration>,
+    ) -> Result<Option<u64>, AddrError> {
+        self.words.wait_as(claim, at, until, limit)
     }
 }
 

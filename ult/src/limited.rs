@@ -73,30 +73,21 @@ impl Here {
         unsafe { staked(stake, || self.sleep_within(reason, limit, commit, withdraw)) }
     }
 
-    /// As [`sleep_within`](Self::sleep_within) and
-    /// [`sleep_or_leave`](Wait::sleep_or_leave). `leave` runs on another thread, when
-    /// no worker is left, and nobody else does anything in the caller's name.
-    ///
-    /// # Errors
-    ///
-    /// Those of the first.
+    /// Runs `body`. If the end of its scheduler cuts the caller off in it, wherever
+    /// it was suspended, `leave` runs: on another thread, when no worker is left, and
+    /// nobody else does anything in the caller's name. Such calls may be inside of
+    /// one another: the inner one leaves first.
     ///
     /// # Safety
     ///
-    /// That of both.
+    /// `leave` neither suspends nor panics, and may be called on any thread as long as
+    /// `body` is suspended.
     #[doc(hidden)]
-    pub unsafe fn sleep_within_or_leave(
-        &self,
-        reason: Reason,
-        limit: Limit,
-        commit: &mut dyn FnMut(Waker) -> bool,
-        withdraw: &mut dyn FnMut() -> bool,
-        leave: &mut dyn FnMut(),
-    ) -> Result<(), Interrupted> {
+    #[inline(always)]
+    pub unsafe fn or_leave<T>(&self, leave: &mut dyn FnMut(), body: impl FnOnce() -> T) -> T {
         let mut place = Place::new(leave);
-        let stake = (&raw mut place).cast();
         // SAFETY: the caller's; the place begins with its stake.
-        unsafe { self.sleep_staked(reason, limit, commit, withdraw, stake) }
+        unsafe { staked((&raw mut place).cast(), body) }
     }
 
     /// # Safety
@@ -197,7 +188,7 @@ unsafe impl WaitFor for Here {
     ) -> Result<(), Interrupted> {
         let limit = Limit::after(limit);
         // SAFETY: the caller's.
-        unsafe { self.sleep_within_or_leave(reason, limit, commit, withdraw, leave) }
+        unsafe { self.or_leave(leave, || self.sleep_within(reason, limit, commit, withdraw)) }
     }
 }
 

@@ -21,8 +21,8 @@ use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::sched::worker::Way;
 use crate::slab::Slot;
-use crate::stack::Left;
-use crate::stake::{Place, Stake};
+use crate::stack::{Head, Left};
+use crate::stake::Stake;
 use crate::task::{Request, Task};
 use crate::token::{Found, ParkWord};
 use alloc::sync::Arc;
@@ -90,18 +90,14 @@ unsafe impl Wait for Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         leave: &mut dyn FnMut(),
     ) {
-        let mut place = Place::new(leave);
-        let stake = (&raw mut place).cast();
-        // SAFETY: the caller's; the place begins with its stake.
-        unsafe { staked(stake, || self.sleep(reason, commit)) }
+        // SAFETY: the caller's.
+        unsafe { self.or_leave(leave, || self.sleep(reason, commit)) }
     }
 
     #[inline(always)]
     unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
-        let mut place = Place::new(leave);
-        let stake = (&raw mut place).cast();
-        // SAFETY: the caller's; the place begins with its stake.
-        unsafe { staked(stake, || self.yield_now()) }
+        // SAFETY: the caller's.
+        unsafe { self.or_leave(leave, || self.yield_now()) }
     }
 
     fn count(&self, counter: Counter) {
@@ -353,26 +349,48 @@ pub(crate) fn ult() -> Option<Slot> {
     unsafe { current::worker()?.as_ref() }.current()
 }
 
-/// Leaves the stake for the end of the scheduler while `suspend` suspends the
-/// caller, if that is a ULT.
+/// Leaves the stake for the end of the scheduler, inside of the one that is there,
+/// while `body` runs, if the caller is a ULT.
 ///
 /// # Safety
 ///
 /// The stake is on the caller's stack, and may be used as long as this lasts.
 #[inline(always)]
-pub(crate) unsafe fn staked<T>(stake: *mut Stake, suspend: impl FnOnce() -> T) -> T {
+pub(crate) unsafe fn staked<T>(stake: *mut Stake, body: impl FnOnce() -> T) -> T {
     // SAFETY: the running ULT is on its stack, until it ends.
     let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
-    if let Some(head) = head {
-        // SAFETY: we are on it, and take it back below.
-        unsafe { head.set_stake(stake) };
+    // SAFETY: the caller's, and taken back before this returns.
+    let _staking = head.map(|head| unsafe { Staking::new(head, stake) });
+    body()
+}
+
+/// The stake of the running ULT, until this is dropped.
+struct Staking<'h> {
+    head: &'h Head,
+    outer: *mut Stake,
+}
+
+impl<'h> Staking<'h> {
+    /// # Safety
+    ///
+    /// By the ULT whose stack has the head. The stake is on that stack, and may be
+    /// used until this is dropped there.
+    #[inline(always)]
+    unsafe fn new(head: &'h Head, stake: *mut Stake) -> Self {
+        // SAFETY: we are on it.
+        let outer = unsafe { head.set_stake(stake) };
+        // SAFETY: the caller's; nobody else looks at it before it is left here.
+        unsafe { Stake::set_outer(stake, outer) };
+        Self { head, outer }
     }
-    let outcome = suspend();
-    if let Some(head) = head {
+}
+
+impl Drop for Staking<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
         // SAFETY: we are on it again.
-        unsafe { head.set_stake(ptr::null_mut()) };
+        unsafe { self.head.set_stake(self.outer) };
     }
-    outcome
 }
 
 /// A sleep of whoever is no ULT: a foreign task, or an OS thread.

@@ -12,17 +12,25 @@
 //!   pass on   what one had been handed before, to the first who lives
 //! ```
 //!
-//! The stake costs a sleeper three stores, and whoever hands over nothing. A ULT
+//! Of sleeps inside of one another (a call that is more than one sleep has a stake
+//! of its own from its begin to its end), each stake knows the one around it, and
+//! the end goes to all.
+//!
+//! The stake costs a sleeper four stores, and whoever hands over nothing. A ULT
 //! that only lets others run is cut off as well: one that has something then (a
 //! receive that is posted, the turn to look) leaves a stake for each yield.
 
+use core::iter;
 use core::marker::PhantomData;
+use core::ptr;
 
 /// What a sleeper may be handed. Lies at the beginning of what it is part of, on
 /// the sleeper's stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Stake {
     table: &'static Table,
+    /// That of the call that this sleep is part of, or null.
+    outer: *mut Self,
 }
 
 /// What a stake is part of.
@@ -71,7 +79,18 @@ impl<T: Staked> Of<T> {
 impl Stake {
     /// The stake of a `T`.
     pub(crate) const fn of<T: Staked>() -> Self {
-        Self { table: &Of::<T>::TABLE }
+        Self { table: &Of::<T>::TABLE, outer: ptr::null_mut() }
+    }
+
+    /// Says which stake is around it.
+    ///
+    /// # Safety
+    ///
+    /// `this` is valid, and nobody else looks at what is around it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn set_outer(this: *mut Self, outer: *mut Self) {
+        // SAFETY: the caller's.
+        unsafe { (*this).outer = outer };
     }
 }
 
@@ -108,24 +127,26 @@ pub(crate) struct Left {
 
 impl Left {
     /// Takes the sleeper that left the stake, if there is one, out of where it
-    /// waits.
+    /// waits, and so for each stake around it.
     ///
     /// # Safety
     ///
     /// Taken from a stack on which no ULT runs, or ever will, and which stays.
-    pub(crate) unsafe fn of(stake: *mut Stake) -> Option<Self> {
-        if stake.is_null() {
-            return None;
-        }
-        // SAFETY: on a stack that stays, of a sleeper that never goes on. What
-        // it waits for is borrowed by its frames, which are never left.
-        let waited = unsafe { ((*stake).table.leave)(stake) };
-        Some(Self { stake, waited })
+    pub(crate) unsafe fn all(stake: *mut Stake) -> impl Iterator<Item = Self> {
+        let some = |stake: *mut Stake| (!stake.is_null()).then_some(stake);
+        // SAFETY: on a stack that stays, as is all below.
+        let stakes = iter::successors(some(stake), move |&inner| some(unsafe { (*inner).outer }));
+        stakes.map(|stake| {
+            // SAFETY: of a sleeper that never goes on. What it waits for is
+            // borrowed by its frames, which are never left.
+            let waited = unsafe { ((*stake).table.leave)(stake) };
+            Self { stake, waited }
+        })
     }
 
     /// Hands on what it had been handed. After all others have left.
     pub(crate) fn pass_on(self) {
-        // SAFETY: as in `of`, and once.
+        // SAFETY: as in `all`, and once.
         unsafe { ((*self.stake).table.pass_on)(self.stake, self.waited) }
     }
 }

@@ -177,6 +177,11 @@ enum At {
     Free(NodeId, NodeId, bool),
 }
 
+impl Kept {
+    /// Of one that had its lock by one operation.
+    pub(super) const ALONE: Self = Self { own: NodeId::NONE, pass: NodeId::NONE, found: None };
+}
+
 impl Claim {
     /// A claim to `lock` that waits, where it has to, in `own`.
     pub const fn new(lock: Lock, own: NodeId) -> Self {
@@ -345,6 +350,22 @@ impl Claim {
     /// The node that it waits in.
     pub const fn node(&self) -> NodeId {
         self.own
+    }
+
+    /// Whether it has none ([`NodeId::NONE`]), and cannot go on without.
+    pub(super) const fn lacks_node(&self) -> bool {
+        self.own.is_none() && matches!(self.at, At::SetState | At::ReaderState)
+    }
+
+    /// Where it waits, of a claim that has no node.
+    pub(super) fn waits_in(&mut self, node: NodeId) {
+        debug_assert!(self.own.is_none(), "{self:?} has a node");
+        self.own = node;
+    }
+
+    /// Whether the lock counts it, though it holds nothing: a reader that is to wait.
+    pub fn is_blocked_reader(&self) -> bool {
+        self.lacks_node() && self.found.is_some()
     }
 
     /// The lock.

@@ -26,6 +26,16 @@ pub trait Means {
     /// [`AddrError`].
     fn carry(&self, op: &Op) -> Result<u64, AddrError>;
 
+    /// The same, in the name of a claim: if its caller will never go on, the claim is
+    /// to be [passed on](pass_on), with what the operation comes to.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`carry`](Self::carry).
+    fn carry_as(&self, _claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+        self.carry(op)
+    }
+
     /// Adds to a word that the caller's processor can change at once.
     /// `None`: it cannot, and nothing has happened.
     fn try_add(&self, _at: RemoteAddr, _delta: u64) -> Option<u64> {
@@ -103,7 +113,9 @@ pub struct Refused {
 
 /// Waits until the caller has the lock. If nobody is in the way, that is one
 /// operation, where the lock's kind has one; only otherwise it asks for a
-/// `node`. Blocking.
+/// `node`, for the claim that is given: where that waits, and its caller will never
+/// go on, a claim that is a [blocked reader](Claim::is_blocked_reader) is to be
+/// [passed on](pass_on). Blocking.
 ///
 /// # Errors
 ///
@@ -114,7 +126,7 @@ pub fn lock(
     means: &impl Means,
     lock: &Lock,
     mode: Mode,
-    node: impl FnOnce() -> NodeId,
+    node: impl FnOnce(&Claim) -> NodeId,
 ) -> Result<Held, AddrError> {
     match lock.first(mode, &AtOnce(means)).flatten() {
         Some(old) if lock.has(mode, old) => Ok(Held::alone(mode)),
@@ -128,23 +140,25 @@ fn claims(
     means: &impl Means,
     lock: &Lock,
     mode: Mode,
-    node: impl FnOnce() -> NodeId,
-    mut found: Option<u64>,
+    node: impl FnOnce(&Claim) -> NodeId,
+    found: Option<u64>,
 ) -> Result<Held, AddrError> {
-    if let (None, Some(op)) = (found, lock.first_op(mode)) {
-        let old = means.carry(&op)?;
-        if lock.has(mode, old) {
-            return Ok(Held::alone(mode));
-        }
-        found = Some(old);
-    }
-    let mut claim = Claim::new(*lock, node());
+    let mut claim = Claim::new(*lock, NodeId::NONE);
     match found {
         Some(old) => claim.begin_found(mode, old),
         None => claim.begin(mode),
     }
+    if !claim.lacks_node() {
+        // One operation may be enough.
+        step(means, &mut claim);
+    }
+    if claim.lacks_node() {
+        let node = node(&claim);
+        claim.waits_in(node);
+    }
     run(means, &mut claim, None)?;
-    Ok(Held { mode, kept: Some(claim.keep()) })
+    let kept = (claim.node() != NodeId::NONE).then(|| claim.keep());
+    Ok(Held { mode, kept })
 }
 
 /// Takes the lock if nobody is in the way. Lock-free.
@@ -251,32 +265,59 @@ fn gives_back(
     mode: Mode,
     last: Option<u64>,
 ) -> Result<Option<NodeId>, AddrError> {
-    let op = lock.last_op(mode).expect("what was had by one operation is given back by one");
-    let old = last.map_or_else(|| means.carry(&op), Ok)?;
-    if !lock.is_given_back(mode, old) {
-        let mut claim = Claim::new(*lock, NodeId::NONE);
-        claim.release_found(mode, old);
-        run(means, &mut claim, None)?;
+    let mut claim = Claim::kept(*lock, mode, Kept::ALONE);
+    match last {
+        Some(old) => {
+            claim = Claim::new(*lock, NodeId::NONE);
+            claim.release_found(mode, old);
+        }
+        None => claim.release(),
     }
+    run(means, &mut claim, None)?;
     Ok(None)
 }
 
-/// Ends a claim whose owner waited for the lock and never goes on: it leaves, or
-/// gives back what it has come to hold. Its node is to be released. Blocking.
+/// Ends a claim whose owner asked for the lock, or was giving it back, and never
+/// goes on: it leaves, or gives back what it has come to hold. `result` is that of
+/// the operation that was under way, if one was. A claim that has to wait and has no
+/// node gets one. The one that it had then, if any, is to be released. Blocking.
 ///
 /// # Errors
 ///
 /// As of [`lock`].
-pub fn pass_on(means: &impl Means, mut claim: Claim) -> Result<Refused, AddrError> {
-    // False: it was leaving.
+pub fn pass_on(
+    means: &impl Means,
+    mut claim: Claim,
+    result: Option<Result<u64, AddrError>>,
+    node: impl FnOnce() -> NodeId,
+) -> Result<Option<Refused>, AddrError> {
+    if let (Some(id), Some(result)) = (claim.under_way(), result) {
+        claim.handle_completed(id, result);
+    }
+    if claim.lacks_node() {
+        if !claim.is_blocked_reader() {
+            // The lock knows nothing of it.
+            return Ok(None);
+        }
+        claim.waits_in(node());
+    }
+    // False: it does not wait, and does so for no time where it would.
     claim.leave();
-    let ended = run(means, &mut claim, None)?;
+    let ended = run(means, &mut claim, Some(Duration::ZERO))?;
     if ended.is_none() {
         claim.release();
         run(means, &mut claim, None)?;
     }
     let has_left = ended == Some(Ended::Left { in_queue: true });
-    Ok(Refused { node: claim.node(), has_left })
+    Ok((claim.node() != NodeId::NONE).then(|| Refused { node: claim.node(), has_left }))
+}
+
+/// Carries out the operation that comes next, if there is one.
+fn step(means: &impl Means, claim: &mut Claim) -> bool {
+    let Some((id, op)) = claim.poll_op() else { return false };
+    let result = means.carry_as(claim, &op);
+    claim.handle_completed(id, result);
+    true
 }
 
 /// Runs a claim until it holds the lock or rests.
@@ -286,9 +327,7 @@ fn run(
     mut limit: Option<Duration>,
 ) -> Result<Option<Ended>, AddrError> {
     loop {
-        while let Some((id, op)) = claim.poll_op() {
-            claim.handle_completed(id, means.carry(&op));
-        }
+        while step(means, claim) {}
         match claim.standing() {
             Standing::Held => return Ok(None),
             Standing::Resting(ended) => return Ok(Some(ended)),

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{Access as MemoryAccess, AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::sim::{Actor, Config, Event, Net, Node, Seeds, check, few};
+use tsumugi_core::sim::{Actor, Config, Event, Net, Node, Parting, Seeds, check, few};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
@@ -312,6 +312,47 @@ fn a_death_ends_every_access() {
         }
     });
     println!("{failed} ranks were told of a death");
+    assert!(failed > 0 || !is_own);
+}
+
+/// The network is cut and heals, and ranks give each other up. All that have not
+/// ended since come to their end or are told why not, and nobody is inside with who
+/// must not be there, also not with one that the others have given up.
+fn parted(seed: u64) -> u32 {
+    let mut failed = 0;
+    let mut draw = Seeded(seed);
+    let ranks = 2 + few(draw.below(9)) as u32;
+    let design = DESIGNS[draw.below(3) as usize];
+    let plan = plan(design, ranks, &mut draw);
+    let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
+    let mut members = members(&net, plan, seed);
+    let stays = Rank(draw.below(ranks.into()) as u32);
+    let parting = Parting::drawn(ranks, seed, 200_000, stays);
+    net.start(&mut members);
+    parting.run(&net, &mut members, |members, ended| {
+        for stage in members[ended.0 as usize].stages {
+            if let Stage::Held(want) = stage {
+                members[0].held.borrow_mut().remove(want);
+            }
+        }
+    });
+    net.run_until(Instant::from_ns(1_000_000_000), &mut members);
+    for rank in (0..ranks).map(Rank).filter(|rank| !parting.has_ended(*rank)) {
+        let member = &members[rank.0 as usize];
+        let names_it = matches!(member.ended, Err(AddrError::PeerLost { rank: lost })
+                if parting.is_lost(rank, lost));
+        failed += u32::from(names_it);
+        let ended = names_it || member.is_done();
+        assert!(ended, "{plan:?}: {rank} hangs: {:?}, {:?}", member.stages, member.ended);
+    }
+    failed
+}
+
+#[test]
+fn who_is_given_up_and_lives_is_inside_with_nobody() {
+    let mut failed = 0;
+    let is_own = check(SEEDS, |seed| failed += parted(seed));
+    println!("{failed} ranks were told of a loss");
     assert!(failed > 0 || !is_own);
 }
 

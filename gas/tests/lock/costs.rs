@@ -6,7 +6,7 @@ use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_gas::lock::drive::{self, Means};
-use tsumugi_gas::lock::{Kind, LOCK_BYTES, Lock, Mode, NodePool, NodeSlot, NodeTable};
+use tsumugi_gas::lock::{Claim, Kind, LOCK_BYTES, Lock, Mode, NodePool, NodeSlot, NodeTable};
 
 /// One rank's words, and every operation on them.
 struct Ledger {
@@ -77,7 +77,7 @@ fn costs(is_at_hand: bool, kind: Kind, mode: Mode) -> [[usize; 3]; 2] {
     let mut slots = [NodeSlot::default()];
     let rounds = [(); 3].map(|()| {
         let mut pool = NodePool::new(Rank(0), &mut slots);
-        let take = || pool.try_take(|_| 0).expect("it was given back");
+        let take = |_: &Claim| pool.try_take(|_| 0).expect("it was given back");
         let held = drive::lock(&ledger, &lock, mode, take).unwrap();
         let locked = ledger.take();
         if let Some(node) = held.unlock(&ledger, &lock).unwrap() {

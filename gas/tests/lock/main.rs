@@ -10,7 +10,9 @@ mod accesses;
 mod claims;
 mod costs;
 mod group;
+mod holds;
 mod nested;
+mod passed;
 mod random;
 mod threads;
 #[path = "../../../core/tests/explore/search.rs"]

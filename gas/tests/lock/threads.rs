@@ -13,7 +13,7 @@ use tsumugi_core::signal::{Lot, Until, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::lock::drive::{self, Means, Refused};
 use tsumugi_gas::lock::{
-    Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
+    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
 };
 
 /// Puts a thread to sleep.
@@ -160,7 +160,7 @@ fn all_writes_count(kind: Kind) {
                             if let Some(Err(Refused { node, has_left })) = refused {
                                 pool.release(node, has_left);
                             }
-                            let node = || take(&mut pool, state);
+                            let node = |_: &Claim| take(&mut pool, state);
                             drive::lock(&own, &lock, mode, node).expect("nobody dies")
                         }
                     };

@@ -7,9 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tsumugi::config::Path;
-use tsumugi::lock::{Kind, Mode};
-use tsumugi::{Error, Rank};
+use tsumugi::lock::{Kind, Mode, SharedLock};
+use tsumugi::{Error, Path, Rank};
 use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, channel};
 use tsumugi_ult::{
     Config, LocalKey, Scheduler, StackArea, StackError, StartError, State, callback, in_callback,
@@ -36,6 +35,8 @@ pub const ALL: &[Attack] = &[
     ("tags_of_who_was_cut_off", tags_of_who_was_cut_off),
     ("room_for_who_was_cut_off", room_for_who_was_cut_off),
     ("shared_lock_for_who_was_cut_off", shared_lock_for_who_was_cut_off),
+    ("shared_lock_on_the_wire_of_who_was_cut_off", shared_lock_on_the_wire_of_who_was_cut_off),
+    ("shared_lock_for_many_who_were_cut_off", shared_lock_for_many_who_were_cut_off),
     ("join_on_a_workers_own_stack", join_on_a_workers_own_stack),
     ("scoped_join_on_a_workers_own_stack", scoped_join_on_a_workers_own_stack),
     ("callback_that_yields", callback_that_yields),
@@ -381,6 +382,78 @@ fn shared_lock_for_who_was_cut_off() {
     ended.expect("both ranks end");
 }
 
+/// Operations on a lock's words go through a queue, and so some are under way when
+/// their ULTs are cut off, to take the lock and to give it back: it is free then.
+fn shared_lock_on_the_wire_of_who_was_cut_off() {
+    for path in [Path::Delegate, Path::Offload] {
+        let config = tsumugi::Config::default().workers(1).path(path);
+        let ended = config.run_ranks(2, |rt| -> Result<(), Error> {
+            for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+                let lock = rt.share_lock(Rank(0), kind)?;
+                for round in 0..ROUNDS {
+                    if rt.rank() == Rank(1) {
+                        cut_off_at_work(&lock, round);
+                    }
+                    drop(lock.write()?);
+                    drop(lock.read()?);
+                    rt.barrier()?;
+                }
+            }
+            rt.barrier()
+        });
+        ended.expect("both ranks end");
+    }
+}
+
+/// ULTs that take a lock and give it back, again and again, are cut off in that.
+fn cut_off_at_work(lock: &SharedLock, round: u32) {
+    let scheduler = scheduler(1);
+    let spawner = scheduler.spawner();
+    let taken = Arc::new(AtomicU32::new(0));
+    for index in 0..4 {
+        let (lock, taken) = (lock.clone(), taken.clone());
+        drop(spawner.spawn(move || {
+            for turn in index.. {
+                let limit = Duration::from_micros(300);
+                drop(match turn % 4 {
+                    0 => lock.write().map(Some),
+                    1 => lock.read().map(Some),
+                    2 => lock.lock_within(Mode::Exclusive, limit),
+                    _ => lock.try_lock(Mode::Shared),
+                });
+                taken.fetch_add(1, Ordering::Relaxed);
+                yield_now();
+            }
+        }));
+    }
+    while taken.load(Ordering::Relaxed) < 4 + round * 3 {
+        tsumugi::ult::yield_now();
+    }
+    drop(scheduler);
+}
+
+/// Of more than there are nodes to wait in, some wait for one of these, and the lock
+/// counts them already.
+fn shared_lock_for_many_who_were_cut_off() {
+    let ended = tsumugi::run_ranks(2, |rt| -> Result<(), Error> {
+        for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+            let lock = rt.share_lock(Rank(0), kind)?;
+            if rt.rank() == Rank(1) {
+                let held = lock.write()?;
+                let theirs = lock.clone();
+                cut_off(300, move || drop(theirs.read()));
+                held.release()?;
+                drop(lock.write()?);
+            }
+            rt.barrier()?;
+            drop(lock.write()?);
+            rt.barrier()?;
+        }
+        rt.barrier()
+    });
+    ended.expect("both ranks end");
+}
+
 /// Room is for who can use it, however many are in front of it.
 fn room_for_who_was_cut_off() {
     let opened = AtomicBool::new(false);
@@ -572,3 +645,6 @@ fn said<T>(outcome: &Result<T, Box<dyn std::any::Any + Send>>) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default()
 }
+
+/// Schedulers that end, for each kind of lock.
+const ROUNDS: u32 = 12;

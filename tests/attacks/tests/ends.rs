@@ -78,6 +78,8 @@ ends! {
     tags_of_who_was_cut_off: Held,
     room_for_who_was_cut_off: Held,
     shared_lock_for_who_was_cut_off: Held,
+    shared_lock_on_the_wire_of_who_was_cut_off: Held,
+    shared_lock_for_many_who_were_cut_off: Held,
     thread_locals_over_sleeps: Held,
     panics_that_sleep: Held,
     panics_that_sleep_are_told: Says(

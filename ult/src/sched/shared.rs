@@ -322,8 +322,9 @@ impl Shared {
             .iter()
             // SAFETY: no worker will run it; if it is on a stack, that stays.
             .filter_map(|slot| unsafe {
-                Left::of(slot.as_ref().head()?.set_stake(ptr::null_mut()))
+                Some(Left::all(slot.as_ref().head()?.set_stake(ptr::null_mut())))
             })
+            .flatten()
             .collect();
         // Release: pairs with the Acquire in `release`.
         self.gate.fetch_or(SWEPT, Ordering::Release);

@@ -6,7 +6,6 @@
 //!
 //! Progress: lock-free, as any such loop; each turn is a blocking operation.
 
-use crate::AddrError;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
@@ -59,22 +58,6 @@ impl BySwap {
     }
 }
 
-/// Carries out what the device has not; `run` is what it has.
-pub(super) fn by_compare_swap(
-    op: &Op,
-    mut run: impl FnMut(&Op) -> Result<u64, AddrError>,
-) -> Result<u64, AddrError> {
-    let Some((mut by_swap, mut next)) = BySwap::begin(op) else {
-        return Err(AddrError::Unsupported { addr: op.remote });
-    };
-    loop {
-        match by_swap.take(run(&next)?) {
-            Turn::Next(op) => next = op,
-            Turn::Ended(was) => return Ok(was),
-        }
-    }
-}
-
 /// What the operation makes of a word.
 fn changed(op: &Op, was: u64) -> Option<u64> {
     let operand = op.operand();
@@ -88,55 +71,4 @@ fn changed(op: &Op, was: u64) -> Option<u64> {
         Kind::CompareSwap => was,
         Kind::Put | Kind::Get | Kind::PutWord | Kind::GetWord => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Rank;
-    use tsumugi_core::mem::RegionKey;
-
-    /// A device of two words, on which somebody else is quicker at first.
-    fn device(words: &mut [u64; 2], mut rivals: u32, op: &Op) -> Result<u64, AddrError> {
-        by_compare_swap(op, |op| {
-            let word = &mut words[op.remote.offset as usize / 8];
-            let was = *word;
-            match op.kind {
-                Kind::GetWord => {}
-                Kind::CompareSwap if rivals > 0 => {
-                    rivals -= 1;
-                    *word += 1 << 16;
-                    return Ok(*word);
-                }
-                Kind::CompareSwap if was == op.compare() => *word = op.operand(),
-                Kind::CompareSwap => {}
-                kind => panic!("{kind:?}"),
-            }
-            Ok(was)
-        })
-    }
-
-    #[test]
-    fn every_operation_changes_its_own_bytes_alone() {
-        let at = |offset| RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1) };
-        let mut words = [0, 7 << 32 | 5];
-        let mut rivals = 2;
-        let mut run = |op: Op| device(&mut words, std::mem::take(&mut rivals), &op).unwrap();
-        assert_eq!(run(Op::atomic(Kind::FetchAdd, at(12), u32::MAX)), 7);
-        assert_eq!(run(Op::atomic(Kind::FetchOr, at(8), 2u32)), 2 << 16 | 5);
-        assert_eq!(run(Op::compare_swap(at(12), 9u32, 1u32)), 6);
-        assert_eq!(run(Op::compare_swap(at(12), 6u32, 1u32)), 6);
-        assert_eq!(run(Op::atomic(Kind::FetchXor, at(12), 3u32)), 1);
-        assert_eq!(run(Op::atomic(Kind::FetchAnd, at(12), 2u32)), 2);
-        assert_eq!(run(Op::atomic(Kind::Swap, at(8), 9u64)), 2 << 32 | 2 << 16 | 7);
-        assert_eq!(words, [0, 9]);
-    }
-
-    #[test]
-    fn what_is_no_atomic_is_refused() {
-        let at = RemoteAddr { offset: 0, rank: Rank(0), key: RegionKey::new(0, 1) };
-        for op in [Op::put_word(at, Width::W8, 1), Op::get_word(at, Width::W2)] {
-            assert_eq!(device(&mut [0; 2], 0, &op), Err(AddrError::Unsupported { addr: at }));
-        }
-    }
 }

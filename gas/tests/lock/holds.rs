@@ -1,0 +1,213 @@
+//! What accesses of one rank leave in the words of their locks, one operation after
+//! the other, and which of them are equal.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::Kind as OpKind;
+use tsumugi_gas::lock::{
+    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    NodeTable, Plan, Refused, Tree, Waiting, Want,
+};
+
+/// One rank of some, its door, and all words that are not 0.
+struct Alone {
+    plan: Plan,
+    door: Door,
+    words: BTreeMap<(Rank, u64), u64>,
+    slots: [NodeSlot; NODES],
+}
+
+impl Alone {
+    fn new(design: Design) -> Self {
+        let key = RegionKey::new(0, 1);
+        let tree = Tree::new(RANKS, 2, 2, key, LOCK_BYTES + NODES as u64 * NODE_BYTES).unwrap();
+        let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
+        let nodes = NodeTable { key, offset: LOCK_BYTES };
+        let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
+        let door = Door::new(&plan, Rank(0));
+        Self { plan, door, words: BTreeMap::new(), slots: Default::default() }
+    }
+
+    fn node(&mut self) -> NodeId {
+        NodePool::new(Rank(0), &mut self.slots).try_take(|_| 0).expect("a free node")
+    }
+
+    /// An access that has asked, and has gone as far as it could.
+    fn asks(&mut self, want: Want) -> Result<Access, Refused> {
+        let (node, mut access) = (self.node(), Access::new(self.plan));
+        access.begin(&mut self.door, want, node)?;
+        self.run(&mut access);
+        Ok(access)
+    }
+
+    fn holds(&mut self, want: Want) -> Access {
+        let access = self.asks(want).expect("it is on the same side");
+        assert!(access.is_held(), "{access:?}");
+        access
+    }
+
+    fn releases(&mut self, mut access: Access) {
+        access.release(&mut self.door);
+        assert!(!access.is_held());
+        self.run(&mut access);
+        assert_eq!(access.poll_done(), Some(Ok(())), "{access:?}");
+    }
+
+    fn run(&mut self, access: &mut Access) {
+        while let Some((id, op)) = access.poll_op(&mut self.door) {
+            assert_eq!(access.poll_done(), None, "it is under way");
+            assert_eq!(access.under_way(&self.door), Some(id));
+            let at = (op.remote.rank, op.remote.offset);
+            let old = self.words.remove(&at).unwrap_or(0);
+            let new = match op.kind {
+                OpKind::GetWord => old,
+                OpKind::FetchAdd => old.wrapping_add(op.operand()),
+                OpKind::CompareSwap if old != op.compare() => old,
+                _ => op.operand(),
+            };
+            if new != 0 {
+                self.words.insert(at, new);
+            }
+            access.handle_completed(&mut self.door, id, Ok(old));
+        }
+    }
+
+    fn word(&self, rank: u32, offset: u64) -> u64 {
+        self.words.get(&(Rank(rank), offset)).copied().unwrap_or(0)
+    }
+}
+
+/// With two levels, a rank that holds targets exclusively is counted in the window's
+/// word once, from its first until its last; one that holds all, once for each hold.
+#[test]
+fn a_rank_is_counted_in_the_window_until_its_last_hold() {
+    let mut rank = Alone::new(Design::TwoLevel);
+    let [first, second] = [0, 1].map(|target| rank.holds(Want::Exclusive(Rank(target))));
+    let seen = |rank: &Alone| [rank.word(0, WINDOW), rank.word(0, 0), rank.word(1, 0)];
+    assert_eq!((seen(&rank), rank.door.holds()), ([1, 1, 1], 2));
+    rank.releases(first);
+    assert_eq!((seen(&rank), rank.door.holds()), ([1, 0, 1], 1));
+    let third = rank.holds(Want::Exclusive(Rank(0)));
+    assert_eq!((seen(&rank), rank.door.holds()), ([1, 1, 1], 2));
+    rank.releases(second);
+    assert_eq!((seen(&rank), rank.door.holds()), ([1, 1, 0], 1));
+    rank.releases(third);
+    assert_eq!((seen(&rank), rank.door.holds()), ([0; 3], 0));
+
+    let [first, second] = [(); 2].map(|()| rank.holds(Want::All));
+    assert_eq!((seen(&rank), rank.door.holds()), ([2 << 32, 0, 0], 2));
+    rank.releases(first);
+    assert_eq!((seen(&rank), rank.door.holds()), ([1 << 32, 0, 0], 1));
+    rank.releases(second);
+    let shared = rank.holds(Want::Shared(Rank(1)));
+    assert_eq!((seen(&rank), rank.door.holds()), ([0, 0, 2], 0));
+    rank.releases(shared);
+    assert!(rank.words.is_empty(), "{:?}", rank.words);
+}
+
+/// Who finds a target taken comes again, after longer and longer, and no sooner than
+/// it has paused.
+#[test]
+fn who_finds_a_target_taken_pauses() {
+    let mut rank = Alone::new(Design::TwoLevel);
+    rank.words.insert((Rank(1), 0), 1);
+    let mut access = rank.asks(Want::Exclusive(Rank(1))).unwrap();
+    let mut last = 0;
+    for _ in 0..5 {
+        let Some(Waiting::Pause(ns)) = access.waits_for(&rank.door) else { panic!("{access:?}") };
+        assert!(ns > last && !access.is_held(), "{ns} after {last}");
+        last = ns;
+        access.handle_wake(&mut rank.door, 0);
+        rank.run(&mut access);
+    }
+    let mut lost = access.clone();
+    lost.handle_lost(&mut rank.door, Rank(1));
+    assert_eq!(lost.poll_done(), Some(Err(AddrError::PeerLost { rank: Rank(1) })));
+    rank.words.remove(&(Rank(1), 0));
+    access.handle_wake(&mut rank.door, 0);
+    rank.run(&mut access);
+    assert!(access.is_held(), "{access:?}");
+}
+
+/// One lock for all: a rank that has given back what it shared may have it alone.
+#[test]
+fn one_lock_is_free_behind_its_last_hold() {
+    let mut rank = Alone::new(Design::Global);
+    let held = [Want::All, Want::Shared(Rank(1)), Want::All].map(|want| rank.holds(want));
+    assert_eq!(rank.door.holds(), 3);
+    assert_eq!(rank.asks(Want::Exclusive(Rank(1))).err(), Some(Refused::OneLock));
+    let mut left = 3;
+    for access in held {
+        rank.releases(access);
+        left -= 1;
+        assert_eq!(rank.door.holds(), left);
+    }
+    let alone = rank.holds(Want::Exclusive(Rank(1)));
+    assert_eq!(rank.asks(Want::All).err(), Some(Refused::OneLock));
+    rank.releases(alone);
+    assert_eq!((rank.door.holds(), rank.word(0, 0)), (0, 0));
+}
+
+/// An operation that fails ends an access with its error, wherever it stood, and it
+/// does nothing more.
+#[test]
+fn an_operation_that_fails_ends_its_access() {
+    let lost = AddrError::PeerLost { rank: Rank(2) };
+    for design in [Design::Global, Design::TwoLevel, Design::Tree] {
+        for want in [Want::All, Want::Shared(Rank(2)), Want::Exclusive(Rank(2))] {
+            let mut rank = Alone::new(design);
+            let mut access = Access::new(rank.plan);
+            let node = rank.node();
+            access.begin(&mut rank.door, want, node).unwrap();
+            let (id, _) = access.poll_op(&mut rank.door).expect("it asks");
+            access.handle_completed(&mut rank.door, id, Err(lost));
+            assert_eq!(access.poll_done(), Some(Err(lost)), "{design:?} {want:?}");
+            assert!(access.poll_op(&mut rank.door).is_none());
+            assert!(!access.is_held());
+        }
+    }
+    let mut rank = Alone::new(Design::TwoLevel);
+    let mut access = rank.holds(Want::Exclusive(Rank(2)));
+    access.release(&mut rank.door);
+    let (id, _) = access.poll_op(&mut rank.door).expect("it gives back");
+    access.handle_completed(&mut rank.door, id, Err(lost));
+    assert_eq!(access.poll_done(), Some(Err(lost)));
+    assert!(access.poll_op(&mut rank.door).is_none());
+}
+
+/// Two accesses are equal if they will do the same, however they came there; then
+/// they have one hash, too.
+#[test]
+fn accesses_that_will_do_the_same_are_equal() {
+    let hash = |access: &Access| {
+        let mut hasher = DefaultHasher::new();
+        access.hash(&mut hasher);
+        hasher.finish()
+    };
+    for design in [Design::Global, Design::TwoLevel] {
+        let mut rank = Alone::new(design);
+        let fresh = Access::new(rank.plan);
+        let mut again = rank.holds(Want::Shared(Rank(1)));
+        assert_ne!(again, fresh);
+        again.release(&mut rank.door);
+        assert_ne!(again, fresh, "it is under way");
+        rank.run(&mut again);
+        let [one, other] = [1, 2].map(|target| rank.holds(Want::Shared(Rank(target))));
+        assert_ne!(one, other, "of two targets");
+        assert_eq!((one.clone(), hash(&one.clone())), (one.clone(), hash(&one)));
+        let (mut one, mut same) = (one.clone(), one);
+        one.release(&mut rank.door);
+        assert_ne!(one, same, "one gives back");
+        // The same stage, and another step of it.
+        same = one.clone();
+        let posted = one.poll_op(&mut rank.door);
+        assert!(posted.is_some());
+        assert_ne!(one, same, "{design:?}: one has begun");
+    }
+}
+
+const RANKS: u32 = 4;
+const NODES: usize = 16;
+/// Where the window's own word is.
+const WINDOW: u64 = 40;

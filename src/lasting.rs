@@ -1,0 +1,200 @@
+//! An operation on a word that outlasts its caller: if that is cut off, because its
+//! scheduler ends, another ULT waits for the end of the same operation, and learns
+//! what it has found.
+//!
+//! ```text
+//!   caller:   begin ─► begun ─► wait ─► ended
+//!                        │ cut off
+//!   another:             └────► wait ─► ended
+//! ```
+//!
+//! What the device has not, and is done by a loop of what it has, goes on with the
+//! turn that was under way.
+
+use crate::by_swap::{BySwap, Turn};
+use crate::{AddrError, Status};
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::ptr;
+use tsumugi_core::completion::Ticket;
+use tsumugi_core::mem::Agent;
+use tsumugi_core::op::Op;
+use tsumugi_core::stats::Counter;
+use tsumugi_core::wait::{Reason, Wait, Waker};
+
+/// See the module. On the stack of the ULT that carries it.
+pub(crate) struct Lasting {
+    /// What is begun next, or is under way.
+    op: Cell<Op>,
+    /// The loop that it is a turn of.
+    by_swap: Cell<Option<BySwap>>,
+    /// It is not this node's processors that carry it out.
+    is_far: Cell<bool>,
+    /// That of the operation under way: a copy, of which one of the two is used.
+    ticket: Cell<Option<ManuallyDrop<Ticket<'static>>>>,
+}
+
+impl Lasting {
+    /// Not begun.
+    pub(crate) fn new(op: Op) -> Self {
+        let (by_swap, is_far) = (Cell::new(None), Cell::new(false));
+        Self { op: Cell::new(op), by_swap, is_far, ticket: Cell::new(None) }
+    }
+
+    /// The same for another ULT, which carries it to its end.
+    ///
+    /// # Safety
+    ///
+    /// The ULT that carried it until now never goes on, and no other does.
+    pub(crate) unsafe fn take_over(&self) -> Self {
+        // SAFETY: of the two one is used, by the caller's promise, and neither drops
+        // anything.
+        unsafe { ptr::read(self) }
+    }
+
+    /// What is begun next, or is under way.
+    pub(crate) fn op(&self) -> Op {
+        self.op.get()
+    }
+
+    /// Whether it is not this node's processors that carry it out.
+    pub(crate) fn is_far(&self) -> bool {
+        self.is_far.get()
+    }
+
+    /// It is not.
+    pub(crate) fn goes_far(&self) {
+        self.is_far.set(true);
+    }
+
+    /// The end of what another ULT has begun, or else of what `begin` does.
+    pub(crate) fn begin<E>(
+        &self,
+        begin: impl FnOnce(&Op) -> Result<Status<'static, ()>, E>,
+    ) -> Result<Status<'static, ()>, E> {
+        match self.ticket.take() {
+            Some(ticket) => Ok(Status::Pending(ManuallyDrop::into_inner(ticket))),
+            None => begin(&self.op.get()),
+        }
+    }
+
+    /// It is under way, from here to [`ended`](Self::ended).
+    pub(crate) fn begun(&self, ticket: &Ticket<'static>) {
+        // SAFETY: two of one ticket, of which the caller uses its own, or, where it
+        // never goes on, whoever takes over uses this one.
+        self.ticket.set(Some(ManuallyDrop::new(unsafe { ptr::read(ticket) })));
+    }
+
+    /// The operation has ended so; what it comes to, unless another turn is due.
+    pub(crate) fn ended(&self, result: Result<u64, AddrError>) -> Option<Result<u64, AddrError>> {
+        self.ticket.set(None);
+        let op = self.op.get();
+        let Some(mut by_swap) = self.by_swap.take() else {
+            return match result {
+                Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
+                    self.turns(BySwap::begin(&op), result)
+                }
+                result => Some(result),
+            };
+        };
+        match result.map(|found| by_swap.take(found)) {
+            Ok(Turn::Next(next)) => self.turns(Some((by_swap, next)), result),
+            Ok(Turn::Ended(was)) => Some(Ok(was)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The next turn, or, without one, the end.
+    fn turns(
+        &self,
+        next: Option<(BySwap, Op)>,
+        result: Result<u64, AddrError>,
+    ) -> Option<Result<u64, AddrError>> {
+        let Some((by_swap, op)) = next else { return Some(result) };
+        self.by_swap.set(Some(by_swap));
+        self.op.set(op);
+        None
+    }
+}
+
+/// Waits as `W` does, and keeps what it waits for if it is cut off: that is taken
+/// over.
+pub(crate) struct Stays<W>(pub(crate) W);
+
+// SAFETY: as of `W`.
+unsafe impl<W: Wait> Wait for Stays<W> {
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        // SAFETY: the caller's.
+        unsafe { self.0.sleep(reason, commit) };
+    }
+
+    fn yield_now(&self) {
+        self.0.yield_now();
+    }
+
+    fn count(&self, counter: Counter) {
+        self.0.count(counter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rank;
+    use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
+    use tsumugi_core::op::Kind;
+
+    /// A device of two words, which knows gets and compare-and-swaps, and on which
+    /// somebody else is quicker at first.
+    fn device(words: &mut [u64; 2], mut rivals: u32, op: &Op) -> Result<u64, AddrError> {
+        let mut run = |op: &Op| {
+            let word = &mut words[op.remote.offset as usize / 8];
+            let was = *word;
+            match op.kind {
+                Kind::GetWord => {}
+                Kind::CompareSwap if rivals > 0 => {
+                    rivals -= 1;
+                    *word += 1 << 16;
+                    return Ok(*word);
+                }
+                Kind::CompareSwap if was == op.compare() => *word = op.operand(),
+                Kind::CompareSwap => {}
+                _ => return Err(AddrError::Unsupported { addr: op.remote }),
+            }
+            Ok(was)
+        };
+        let mut lasting = Lasting::new(*op);
+        loop {
+            let result = run(&lasting.op());
+            if let Some(result) = lasting.ended(result) {
+                return result;
+            }
+            // Each turn by another ULT. SAFETY: the one before is not used again.
+            lasting = unsafe { lasting.take_over() };
+        }
+    }
+
+    #[test]
+    fn every_operation_changes_its_own_bytes_alone() {
+        let at = |offset| RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1) };
+        let mut words = [0, 7 << 32 | 5];
+        let mut rivals = 2;
+        let mut run = |op: Op| device(&mut words, std::mem::take(&mut rivals), &op).unwrap();
+        assert_eq!(run(Op::atomic(Kind::FetchAdd, at(12), u32::MAX)), 7);
+        assert_eq!(run(Op::atomic(Kind::FetchOr, at(8), 2u32)), 2 << 16 | 5);
+        assert_eq!(run(Op::compare_swap(at(12), 9u32, 1u32)), 6);
+        assert_eq!(run(Op::compare_swap(at(12), 6u32, 1u32)), 6);
+        assert_eq!(run(Op::atomic(Kind::FetchXor, at(12), 3u32)), 1);
+        assert_eq!(run(Op::atomic(Kind::FetchAnd, at(12), 2u32)), 2);
+        assert_eq!(run(Op::atomic(Kind::Swap, at(8), 9u64)), 2 << 32 | 2 << 16 | 7);
+        assert_eq!(words, [0, 9]);
+    }
+
+    #[test]
+    fn what_is_no_atomic_is_refused() {
+        let at = RemoteAddr { offset: 0, rank: Rank(0), key: RegionKey::new(0, 1) };
+        for op in [Op::put_word(at, Width::W8, 1), Op::get_word(at, Width::W2)] {
+            assert_eq!(device(&mut [0; 2], 0, &op), Err(AddrError::Unsupported { addr: at }));
+        }
+    }
+}
