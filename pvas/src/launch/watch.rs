@@ -224,6 +224,6 @@ const HEARD_WITHIN: Duration = Duration::from_millis(1200);
 const WORD_WITHIN: Duration = Duration::from_secs(1);
 /// From SIGTERM on, a rank has so long to end at all.
 const KILL_AFTER: Duration = Duration::from_millis(700);
-/// Where the superior has said whose death it is: 1.75 s after that at the latest, for
+/// Where the superior has said whose death it is: 1.6 s after that at the latest, for
 /// an answer that waits for a better one takes 0.15 s.
-const KILL_AFTER_THERE: Duration = Duration::from_millis(400);
+const KILL_AFTER_THERE: Duration = Duration::from_millis(250);
