@@ -67,7 +67,7 @@ fn forks_on_any_stack() {
         let on_main = forks().map(|status| status.success());
         let on_ult = rt.spawn(move |_| forks().map(|status| status.success()));
         let on_ult = on_ult.join().expect("the parent lives");
-        let on_os_stack = on_os_stack(move || forks());
+        let on_os_stack = on_os_stack(forks);
         assert!(on_os_stack.expect("a child").success());
         // Dead before it was another program, which its parent takes for an end.
         for died in [on_main, on_ult] {
