@@ -171,6 +171,13 @@ fn cards_that_come_later_hold_up_nobody_else() {
     assert!(matches!(endpoint.try_send(Rank(3), b"one"), Err(SendError::Addr(_))));
 }
 
+#[test]
+fn a_device_writes_each_word_once() {
+    let ranks = Ranks::open(1, Plan::default(), &Config::default());
+    let domain = &ranks.domains[0];
+    assert!(domain.copies_words() && domain.moves_words(8) && !domain.pins());
+}
+
 /// Packets of everybody to everybody, beside puts in pieces: each comes once,
 /// whole, and the puts land.
 #[test]
@@ -245,7 +252,8 @@ fn packets_come_once_and_whole_beside_puts() {
 #[test]
 fn the_struck_are_lost_and_nobody_else() {
     for seed in 0..SEEDS {
-        let ranks = Ranks::open(3, Plan::drawn(seed), &Config::default());
+        let config = Config { in_flight_max: 8, ..Config::default() };
+        let ranks = Ranks::open(3, Plan::drawn(seed), &config);
         let regions = [1, 2].map(|rank| ranks.memory(Rank(rank), 64, Access::ReadWrite));
         let mut endpoint = ranks.domains[0].endpoint();
         let word = |rank: u32| {

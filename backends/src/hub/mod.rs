@@ -158,7 +158,8 @@ impl HubDomain {
             key_bytes: 8,
         };
         let rail = |index| {
-            let plug = Plug::new(hub, contexts_of(in_flight_max, packets));
+            let contexts = contexts_of(in_flight_max, packets);
+            let plug = Plug::new(hub, contexts, limits.one_by_one);
             Rail::open(
                 plug,
                 sizes,

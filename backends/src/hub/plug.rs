@@ -19,6 +19,8 @@ pub struct Plug {
     hub: Hub,
     own: Arc<Station>,
     address: u64,
+    /// Takes one thing at a time, as some libraries do.
+    one_by_one: bool,
     under_way: Vec<Travel>,
     ended: VecDeque<Entry>,
     receives: VecDeque<(*mut u8, usize, usize)>,
@@ -85,7 +87,7 @@ unsafe impl LoadStore for Place {
 }
 
 impl Plug {
-    pub(super) fn new(hub: &Hub, contexts: usize) -> Self {
+    pub(super) fn new(hub: &Hub, contexts: usize, one_by_one: bool) -> Self {
         // SAFETY: a plain call; the descriptor is nobody else's.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         assert!(fd >= 0, "an eventfd: {}", std::io::Error::last_os_error());
@@ -107,6 +109,7 @@ impl Plug {
             hub: hub.clone(),
             own,
             address,
+            one_by_one,
             under_way: Vec::with_capacity(contexts),
             ended: VecDeque::with_capacity(contexts),
             receives: VecDeque::new(),
@@ -118,6 +121,7 @@ impl Plug {
     }
 
     fn begin(&mut self, what: Load, far: Far, context: usize) -> Answer {
+        assert!(!self.one_by_one || self.under_way.is_empty(), "one thing goes at a time");
         if self.hub.0.is_cut.load(Ordering::Relaxed) {
             return -(EHOSTUNREACH as Answer);
         }

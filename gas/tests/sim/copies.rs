@@ -455,7 +455,7 @@ fn who_is_given_up_and_lives_writes_nothing() {
 
 /// How many times a message crosses the network, one after the other, until
 /// rank 0 knows that what it issued has ended.
-fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
+pub fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
     let start = net.now().as_ns();
     party[0].machine.try_issue(copy.into(), After::Nothing).unwrap();
     party[0].pump();

@@ -2,6 +2,7 @@
 //! thousand seeds; and what was broken on purpose is found.
 #![cfg(not(tsumugi_loom))]
 
+mod asked;
 mod channel;
 mod containers;
 mod copies;

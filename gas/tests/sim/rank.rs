@@ -119,6 +119,12 @@ impl Room {
             flights: vec![Flight::FREE; shape.flights as usize],
         }
     }
+
+    /// Ready for another machine: what need not be new stays as it is.
+    pub fn empty(&mut self) {
+        self.slots.fill_with(Slot::new);
+        self.seats = [Seat::new()];
+    }
 }
 
 impl<'n> Party<'n> {

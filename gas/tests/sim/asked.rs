@@ -1,0 +1,89 @@
+//! Which copies a third rank is asked for, what is left of those that were cut
+//! off, and words that are no commands.
+
+use super::copies::trips;
+use super::rank::{Party, Room, Sizes};
+use tsumugi_core::sim::{Config, Net};
+use tsumugi_gas::address::GlobalAddr;
+use tsumugi_gas::control::Shape;
+use tsumugi_gas::machine::Event;
+use tsumugi_gas::order::After;
+use tsumugi_gas::request::Copy;
+
+/// Of one block, of a size in between, and from one rank to another; all else is
+/// asked of the source.
+#[test]
+fn what_is_carried_and_what_is_asked() {
+    let net = Net::new(Config::calm(3, 0));
+    let sizes = Sizes { joined_bytes_max: 128, carried_bytes_max: 1024, ..Sizes::new(3) };
+    let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
+    let mut parties: Vec<Party<'_>> = rooms
+        .iter_mut()
+        .enumerate()
+        .map(|(rank, room)| Party::new(&net, rank as u32, &sizes, room))
+        .collect();
+    let at: Vec<GlobalAddr> = parties.iter_mut().map(|party| party.open(1 << 12).1).collect();
+    let inside = parties[0].machine.cache().split().add(at[1], 2048).unwrap();
+    for (copy, is_asked) in [
+        (Copy::new(at[2], at[1], 129), false),
+        (Copy::new(at[2], at[1], 1024), false),
+        (Copy::new(at[2], at[1], 128), true),
+        (Copy::new(at[2], at[1], 1025), true),
+        (Copy::new(at[2], at[1], 200).strided(2, 200, 200), true),
+        (Copy::new(inside, at[1], 200), true),
+    ] {
+        let before = parties[1].machine.hints();
+        trips(&mut parties, &net, copy);
+        assert_eq!(parties[1].machine.hints() > before, is_asked, "{copy:?}");
+    }
+}
+
+/// A machine begins anew, whatever another one has left in its tables.
+#[test]
+fn tables_may_have_been_used() {
+    let sizes = Sizes::new(3);
+    let sizes = Sizes { shape: Shape { commands: 1, ..sizes.shape }, ..sizes };
+    let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
+    for events in 0..20 {
+        for is_cut_off in [true, false] {
+            rooms.iter_mut().for_each(Room::empty);
+            let net = Net::new(Config::calm(3, 0));
+            let mut parties: Vec<Party<'_>> = rooms
+                .iter_mut()
+                .enumerate()
+                .map(|(rank, room)| Party::new(&net, rank as u32, &sizes, room))
+                .collect();
+            let at: Vec<GlobalAddr> = parties.iter_mut().map(|party| party.open(64).1).collect();
+            let copy = Copy::new(at[2], at[1], 64);
+            if !is_cut_off {
+                trips(&mut parties, &net, copy);
+                continue;
+            }
+            parties[0].machine.try_issue(copy.into(), After::Nothing).unwrap();
+            parties[0].pump();
+            for (rank, event) in (0..events).map_while(|_| net.step()) {
+                parties[rank.0 as usize].on_event(event);
+            }
+        }
+    }
+}
+
+/// Words that others have left for nobody are counted, and do no more.
+#[test]
+fn what_comes_for_nobody_is_dropped() {
+    let net = Net::new(Config::calm(2, 0));
+    let sizes = Sizes::new(2);
+    let mut room = Room::new(&sizes);
+    let mut party = Party::new(&net, 0, &sizes, &mut room);
+    for (name, count) in [("ends of commands", 1), ("notes", 2)] {
+        let parts = sizes.shape.parts();
+        let before = parts.iter().take_while(|part| part.name != name);
+        let offset = before.map(|part| part.bytes).sum();
+        party.node.store(party.control, offset, u64::MAX).unwrap();
+        let now = party.node.now();
+        party.machine.handle(Event::Rang, now);
+        party.pump();
+        assert_eq!(party.machine.dropped(), count, "{name}");
+        assert_eq!(party.node.load(party.control, offset), Ok(0), "{name}");
+    }
+}
