@@ -27,7 +27,7 @@ check() {
 # A defect that no test plants proves nothing.
 planted() {
     local folder=$1 name missing=0
-    for name in $(grep -rhoE '\b(mutant|edge|order)\("[a-z_]+"\)' "$folder/src" | cut -d'"' -f2 | sort -u); do
+    for name in $(grep -rhoE '\b(mutant|edge|order|less)\("[a-z_]+"[,)]' "$folder/src" | cut -d'"' -f2 | sort -u); do
         if ! grep -rqF "\"$name\"" "$folder/tests" &&
             ! grep -rqF "with_mutant(\"$name\"" "$folder/src"; then
             echo "$folder: no test plants the mutant $name" >&2

@@ -11,6 +11,30 @@
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 
+/* alloc::sync::{Arc, Weak}::drop, which are inlined: a count that is decremented with
+ * Release, and by the last one an Acquire fence, of which the sanitizer takes no
+ * notice. Here the fence follows whoever has decremented that count. Nothing comes
+ * between the two, and the sanitizer's own function is jumped to, so that its caller is
+ * who it says. */
+static __thread void *decremented;
+
+uint64_t __real___tsan_atomic64_fetch_sub(volatile uint64_t *word, uint64_t value, int order);
+uint64_t __wrap___tsan_atomic64_fetch_sub(volatile uint64_t *word, uint64_t value, int order)
+{
+    decremented = (void *)word;
+    return __real___tsan_atomic64_fetch_sub(word, value, order);
+}
+
+void __real___tsan_atomic_thread_fence(int order);
+void __wrap___tsan_atomic_thread_fence(int order)
+{
+    if (decremented && order == __ATOMIC_ACQUIRE) {
+        __tsan_acquire(decremented);
+    }
+    decremented = 0;
+    __real___tsan_atomic_thread_fence(order);
+}
+
 /* std::sys::sync::mutex::futex::Mutex::lock_contended */
 void real_mutex(char *mutex) __asm__("__real_" MUTEX);
 void wrap_mutex(char *mutex) __asm__("__wrap_" MUTEX);

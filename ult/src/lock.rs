@@ -7,7 +7,7 @@
 //! Progress: blocking.
 
 use crate::futex::os_yield;
-use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
+use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, mutant, spin_loop};
 
 pub(crate) struct Lock<T> {
     held: AtomicBool,
@@ -36,8 +36,13 @@ impl<T> Lock<T> {
         struct Release<'a>(&'a AtomicBool);
         impl Drop for Release<'_> {
             fn drop(&mut self) {
+                let order = if mutant("lock_release_relaxed") {
+                    Ordering::Relaxed
+                } else {
+                    Ordering::Release
+                };
                 // Release: pairs with the Acquire of the next holder.
-                self.0.store(false, Ordering::Release);
+                self.0.store(false, order);
             }
         }
         self.acquire();
@@ -48,13 +53,11 @@ impl<T> Lock<T> {
 
     #[inline]
     fn acquire(&self) {
+        let order =
+            if mutant("lock_acquire_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         let mut spins = 0;
         // Acquire: pairs with the Release of the last holder.
-        while self
-            .held
-            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        while self.held.compare_exchange_weak(false, true, order, Ordering::Relaxed).is_err() {
             spins += 1;
             if spins % SPINS == 0 { os_yield() } else { spin_loop() }
         }

@@ -4,6 +4,7 @@
 //! sanitizer. A test starts its binary anew as a child that has the defect.
 
 use std::process::Command;
+use tsumugi_core::sync::{AtomicU32, Ordering};
 
 /// One test that the address sanitizer reports an overflow, and one that the thread
 /// sanitizer reports a race; each is ignored in a build for the other.
@@ -50,12 +51,20 @@ pub fn again(name: &str, defect: impl FnOnce()) -> Option<(String, bool)> {
     Some((String::from_utf8_lossy(&output.stderr).into_owned(), output.status.success()))
 }
 
-/// Has two threads do it, with nothing that orders the one before the other.
+/// Has two threads do it, with nothing that orders the one before the other: neither
+/// has ended when the other is started.
 pub fn on_two_threads(access: impl Fn(u64) + Sync) {
+    let begun = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let access = &access;
-            scope.spawn(move || access(thread));
+            let (access, begun) = (&access, &begun);
+            scope.spawn(move || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                while begun.load(Ordering::Relaxed) < 2 {
+                    std::thread::yield_now();
+                }
+                access(thread);
+            });
         }
     });
 }

@@ -21,7 +21,7 @@ use super::current;
 use super::shared::Shared;
 use crate::lock::Lock;
 use core::ptr;
-use tsumugi_core::sync::UnsafeCell;
+use tsumugi_core::sync::{UnsafeCell, mutant};
 use tsumugi_core::wait::Waker;
 
 /// Those who have a scope on a scheduler and are none of its ULTs.
@@ -71,14 +71,14 @@ impl Guests {
     fn end(&self) -> bool {
         self.0.with(|list| {
             list.is_ending = true;
-            list.first.is_null()
+            list.first.is_null() || mutant("guests_end_under")
         })
     }
 
     /// Leaves word for when there is no guest; false if there is none.
     pub(crate) fn wait(&self, waker: Waker) -> bool {
         self.0.with(|list| {
-            let waits = !list.first.is_null();
+            let waits = !list.first.is_null() || mutant("guests_wait_for_nobody");
             if waits {
                 list.waiting = Some(waker);
             }
@@ -100,7 +100,7 @@ impl Guest {
     pub(crate) unsafe fn enter(&self, shared: &Shared) -> bool {
         let who = current::caller();
         shared.guests.0.with(|list| {
-            if list.is_ending && list.first.is_null() {
+            if list.is_ending && list.first.is_null() && !mutant("guests_enter_late") {
                 return false;
             }
             // SAFETY: nobody else knows it yet.
@@ -120,7 +120,7 @@ impl Guest {
         let (stops, waiting) = shared.guests.0.with(|list| {
             // SAFETY: entered, so ours; under the lock.
             let next = self.0.with(|entry| unsafe { (*entry).next });
-            if list.first == this {
+            if list.first == this || mutant("guests_leave_first") {
                 list.first = next;
             } else {
                 let mut at = list.first;
@@ -136,10 +136,10 @@ impl Guest {
             let is_last = list.first.is_null();
             (is_last && list.is_ending, if is_last { list.waiting.take() } else { None })
         });
-        if stops {
+        if stops && !mutant("guests_stop_nobody") {
             shared.stop_workers();
         }
-        if let Some(waker) = waiting {
+        if let Some(waker) = waiting.filter(|_| !mutant("guests_tell_nobody")) {
             waker.wake();
         }
     }

@@ -83,15 +83,21 @@ impl Flag {
     /// Raises it, and wakes whoever waits. Async-signal-safe, unless the waiter
     /// is a task of a foreign scheduler whose unpark is not. Lock-free.
     pub fn raise(&self) {
+        let order = if mutant("flag_raise_unacquired") {
+            Ordering::Release
+        } else {
+            less("flag_raise_unreleased", Ordering::AcqRel)
+        };
         // AcqRel: takes over the sleeper from who has published it, and what
         // was done before is seen after the wait.
-        if self.state.fetch_or(RAISED, Ordering::AcqRel) != WAITED {
+        if self.state.fetch_or(RAISED, order) != WAITED {
             return;
         }
         // SAFETY: published, and ours alone since the exchange.
         let sleeper = self.sleeper.with_mut(|sleeper| unsafe { (*sleeper).take() });
-        // Release: the sleeper's place is free for the next.
-        self.state.fetch_and(!WAITED, Ordering::Release);
+        // Release: the sleeper's place is free for the next; pairs with `leave`. Who
+        // is woken has the waker's word for it.
+        self.state.fetch_and(!WAITED, less("flag_freed_relaxed", Ordering::Release));
         host::keep_errno(|| match sleeper {
             // SAFETY: this is its waker, used up.
             Some(Sleeper::Ult(slot)) => unsafe { Shared::wake_from_outside(slot) },
@@ -103,7 +109,8 @@ impl Flag {
     /// Whether it was raised since it was last taken; takes it. Lock-free.
     pub fn take(&self) -> bool {
         // Acquire: pairs with `raise`.
-        self.state.compare_exchange(RAISED, EMPTY, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let order = less("flag_take_relaxed", Ordering::Acquire);
+        self.state.compare_exchange(RAISED, EMPTY, order, Ordering::Relaxed).is_ok()
     }
 
     /// Sleeps until it is raised, and takes it.
@@ -113,7 +120,8 @@ impl Flag {
     /// If another waits already.
     pub fn wait(&self) {
         // Acquire: pairs with the Release of the one before.
-        let is_taken = self.is_waited_for.swap(true, Ordering::Acquire);
+        let order = less("flag_next_relaxed", Ordering::Acquire);
+        let is_taken = self.is_waited_for.swap(true, order);
         assert!(!is_taken, "a flag is waited for by one at a time");
         while !self.take() {
             let slot = ult();
@@ -123,13 +131,15 @@ impl Flag {
                 Here.sleep_or_leave(Reason::new("flag"), &mut publish, &mut || self.leave());
             }
         }
-        self.is_waited_for.store(false, Ordering::Release);
+        // Release: the sleeper's place is the next one's; pairs with its Acquire.
+        self.is_waited_for.store(false, less("flag_over_relaxed", Ordering::Release));
     }
 
     /// The waiter was cut off: another may wait.
     fn leave(&self) {
+        let order = less("flag_leave_relaxed", Ordering::Acquire);
         // Acquire: pairs with `raise`, which has taken the sleeper out.
-        while self.state.load(Ordering::Acquire) & WAITED != 0 {
+        while !mutant("flag_leave_blind") && self.state.load(order) & WAITED != 0 {
             let left =
                 self.state.compare_exchange(WAITED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
             if left.is_err() {
@@ -137,6 +147,7 @@ impl Flag {
                 os_yield();
             }
         }
+        // Release: as in `wait`.
         self.is_waited_for.store(false, Ordering::Release);
     }
 
@@ -153,9 +164,8 @@ impl Flag {
             return true;
         }
         // Release: publishes the sleeper; pairs with `raise`.
-        let published =
-            self.state.compare_exchange(EMPTY, WAITED, Ordering::Release, Ordering::Relaxed);
-        published.is_ok()
+        let order = less("flag_publish_relaxed", Ordering::Release);
+        self.state.compare_exchange(EMPTY, WAITED, order, Ordering::Relaxed).is_ok()
     }
 }
 
@@ -172,6 +182,16 @@ impl fmt::Debug for Flag {
             WAITED => "Flag(waited for)",
             _ => "Flag(raised)",
         })
+    }
+}
+
+/// `order`; with the defect planted, AcqRel without its release, and Relaxed in the
+/// place of any other.
+fn less(defect: &'static str, order: Ordering) -> Ordering {
+    match order {
+        _ if !mutant(defect) => order,
+        Ordering::AcqRel => Ordering::Acquire,
+        _ => Ordering::Relaxed,
     }
 }
 

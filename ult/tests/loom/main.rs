@@ -10,6 +10,8 @@
 
 #[path = "../model/mod.rs"]
 mod model;
+mod flag;
+mod guests;
 mod queue;
 mod sync;
 mod worker;

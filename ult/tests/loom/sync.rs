@@ -4,24 +4,11 @@ use crate::{check, check_within, scheduler};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::bias::{Bias, STREAK};
-use tsumugi_ult::sync::{Condvar, Flag, Latch, Mutex, RwLock, Semaphore, channel};
+use tsumugi_ult::sync::{Condvar, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{Limit, park_within, spawn};
 
 /// A thread's name, as the owner of a bias.
 const ME: usize = 64;
-
-#[test]
-fn a_thread_raises_a_flag() {
-    let mutants = ["flag_no_second_look", "let_sleep_refused"];
-    check("sync::a_thread_raises_a_flag", &mutants, || {
-        let flag = Arc::new(Flag::new());
-        let raised = flag.clone();
-        let raiser = loom::thread::spawn(move || raised.raise());
-        scheduler(1).run(|| flag.wait());
-        raiser.join().unwrap();
-        assert!(!flag.take());
-    });
-}
 
 #[test]
 fn mutex_of_two_ults() {

@@ -1,0 +1,91 @@
+//! Scopes that threads have on a scheduler, and its end.
+
+use crate::{check, scheduler};
+use loom::thread;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicU32, Ordering};
+
+/// A scheduler whose main is over has a guest, for which it runs on.
+#[test]
+fn a_guest_is_waited_for() {
+    let mutants =
+        ["guests_end_under", "guests_stop_nobody", "lock_acquire_relaxed", "lock_release_relaxed"];
+    check("guests::a_guest_is_waited_for", &mutants, || {
+        let scheduler = scheduler(1);
+        let spawner = scheduler.spawner();
+        let inside = Arc::new(AtomicU32::new(0));
+        let guest = {
+            let inside = inside.clone();
+            thread::spawn(move || {
+                spawner.scope(|scope| {
+                    inside.store(1, Ordering::Release);
+                    assert_eq!(scope.spawn(|| 3).join().unwrap(), 3);
+                });
+            })
+        };
+        scheduler.run(|| {
+            while inside.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+        });
+        guest.join().unwrap();
+    });
+}
+
+/// A guest comes when the scheduler ends: it is waited for, or told.
+#[test]
+fn a_guest_comes_at_the_end() {
+    expect_late_guests();
+    check("guests::a_guest_comes_at_the_end", &["guests_enter_late"], || {
+        let scheduler = scheduler(1);
+        let spawner = scheduler.spawner();
+        let guest = thread::spawn(move || {
+            spawner.scope(|scope| {
+                let spawned = panic::catch_unwind(AssertUnwindSafe(|| scope.spawn(|| 3)));
+                spawned.is_ok_and(|ult| ult.join().unwrap() == 3)
+            })
+        });
+        scheduler.run(|| ());
+        guest.join().unwrap();
+    });
+}
+
+/// Two guests, of which one then waits until there is none.
+#[test]
+fn guests_leave_one_by_one() {
+    let mutants = ["guests_leave_first", "guests_tell_nobody", "guests_wait_for_nobody"];
+    check("guests::guests_leave_one_by_one", &mutants, || {
+        let scheduler = scheduler(1);
+        let spawner = scheduler.spawner();
+        let steps = Arc::new(AtomicU32::new(0));
+        let other = {
+            let (spawner, steps) = (spawner.clone(), steps.clone());
+            thread::spawn(move || {
+                spawner.scope(|_| {
+                    steps.store(1, Ordering::Relaxed);
+                    steps.store(2, Ordering::Relaxed);
+                });
+            })
+        };
+        spawner.scope(|_| {
+            while steps.load(Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
+        });
+        spawner.wait_for_scopes();
+        assert_eq!(steps.load(Ordering::Relaxed), 2, "the other is inside still");
+        drop(scheduler);
+        other.join().unwrap();
+    });
+}
+
+/// Says nothing of the panic that tells a guest that it is late.
+fn expect_late_guests() {
+    let say = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if info.payload_as_str() != Some("the scheduler has ended") {
+            say(info);
+        }
+    }));
+}
