@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs a binary of tests for so long at most: what cargo calls as its runner
 # (CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER), so that a test that hangs is a
-# failure with a name. When the time is up it prints the threads that are left
-# (libtest names them after their tests, as far as 15 letters go) and, where gdb is
-# here, what each of them does; then it kills all that the binary has started.
+# failure with a name. When the time is up it prints the processes and threads that
+# are left (threads have the names of their tests, as far as 15 letters go; processes
+# that a test has started, the roles that they play) and, where gdb is here, what each
+# of them does; then it kills all that the binary has started.
 # `ci/limit.sh BINARY ARGUMENT...`, seconds in TSUMUGI_TEST_SECONDS, 1200 if unset.
 set -uo pipefail
 # rustdoc runs each documentation test as a process of its own only if it starts
@@ -29,13 +30,23 @@ if ! kill -0 "$binary" 2>/dev/null; then
     wait "$binary" 2>/dev/null
     exit "$code"
 fi
+# test_of NAME: the tests whose threads are called that, if they are few.
+test_of() {
+    local all
+    all=$(timeout 10 "${command[@]}" --list 2>/dev/null | sed -n 's/: test$//p' |
+        awk -v name="$1" 'index($0, name) == 1')
+    [[ -z $all || $(wc -l <<<"$all") -gt 5 ]] || echo " ($(paste -sd' ' <<<"$all"))"
+}
+command=("$@")
 {
     echo
     echo "limit: $(basename "$1") has not ended after $seconds s. What is left of it:"
     for process in $(pgrep -g "$binary"); do
         echo "  process $process: $(tr '\0' ' ' <"/proc/$process/cmdline")"
         for thread in "/proc/$process/task"/*; do
-            echo "    thread $(cat "$thread/comm"): state $(sed -n 's/^State:\t//p' "$thread/status")"
+            name=$(cat "$thread/comm")
+            state=$(sed -n 's/^State:\t//p' "$thread/status")
+            echo "    thread $name$(test_of "$name"): state $state"
         done
         if command -v gdb >/dev/null; then
             timeout 60 gdb -p "$process" -batch -ex 'thread apply all backtrace 12' 2>/dev/null |
