@@ -36,9 +36,9 @@
 //! whoever waits and whoever would have to ends with
 //! [`AddrError::PeerLost`], which names it. Those who hold the lock keep it.
 //!
-//! A ULT that its scheduler cuts off while it sleeps for the lock leaves the queue.
-//! One that is cut off while an atomic of its own is on the way, to another node or
-//! through a [queue](crate::Path), does not: join those before their scheduler ends.
+//! A ULT that its scheduler cuts off while it asks for the lock, or gives it back,
+//! blocks it for no other: one of the rank's own ends that in its place. What it holds
+//! stays held.
 //!
 //! Progress: asking is blocking; a try and giving back are lock-free.
 //!
