@@ -10,9 +10,9 @@
 //! another node whose connection closes may end because of a third one: whoever
 //! sees that asks here before it names a rank.
 //!
-//! The launcher in turn is told by [`declares`](Culprit::declares) whom this node
-//! declares lost, before any rank of the node hears of it: a rank that ends because
-//! of it then ends later than the launcher can know it.
+//! The launcher in turn is told through a pipe whom this node declares lost, before
+//! any rank of the node hears of it: a rank that ends because of it then ends later
+//! than the launcher can know it.
 //!
 //! Progress: a short lock; [`wait`](Culprit::wait) blocks for 1 s at most in all.
 
