@@ -144,13 +144,21 @@ mod tests {
     use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
     use tsumugi_core::op::Kind;
 
-    /// A device of two words, which knows gets and compare-and-swaps, and on which
-    /// somebody else is quicker at first.
+    /// Of a device.
+    fn at(offset: u64) -> RemoteAddr {
+        RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1).of(Agent::Device) }
+    }
+
+    /// A device of two words, which knows gets and compare-and-swaps of a whole one,
+    /// and on which somebody else is quicker at first.
     fn device(words: &mut [u64; 2], mut rivals: u32, op: &Op) -> Result<u64, AddrError> {
         let mut run = |op: &Op| {
             let word = &mut words[op.remote.offset as usize / 8];
             let was = *word;
             match op.kind {
+                _ if op.width() != Some(Width::W8) => {
+                    return Err(AddrError::Unsupported { addr: op.remote });
+                }
                 Kind::GetWord => {}
                 Kind::CompareSwap if rivals > 0 => {
                     rivals -= 1;
@@ -176,7 +184,6 @@ mod tests {
 
     #[test]
     fn every_operation_changes_its_own_bytes_alone() {
-        let at = |offset| RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1) };
         let mut words = [0, 7 << 32 | 5];
         let mut rivals = 2;
         let mut run = |op: Op| device(&mut words, std::mem::take(&mut rivals), &op).unwrap();
@@ -192,9 +199,8 @@ mod tests {
 
     #[test]
     fn what_is_no_atomic_is_refused() {
-        let at = RemoteAddr { offset: 0, rank: Rank(0), key: RegionKey::new(0, 1) };
-        for op in [Op::put_word(at, Width::W8, 1), Op::get_word(at, Width::W2)] {
-            assert_eq!(device(&mut [0; 2], 0, &op), Err(AddrError::Unsupported { addr: at }));
+        for op in [Op::put_word(at(0), Width::W8, 1), Op::get_word(at(0), Width::W2)] {
+            assert_eq!(device(&mut [0; 2], 0, &op), Err(AddrError::Unsupported { addr: at(0) }));
         }
     }
 }
