@@ -88,10 +88,11 @@ fn launch(ranks: &str, role: &str) -> ExitCode {
         "readers" => Policy { peers: Peers::Read, populate: Populate::Peers, ..Policy::default() },
         _ => Policy::default(),
     };
+    let grace_ms = Config::from_env().expect("a case gives good variables").grace_ms;
     let sizes = Config { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..Config::default() };
     let job = Launch::new(ranks.parse().expect("a number of ranks"))
         .program(own, ["--role", role])
-        .config(Config { policy, ..sizes })
+        .config(Config { policy, grace_ms, ..sizes })
         .forward_signals(true)
         .start()
         .expect("a job that starts");
