@@ -87,7 +87,7 @@ ends! {
         &["(innocent) suspends", "(unwinds) suspends (sleep)", "suspends (join)"],
     ),
     panics_that_sleep_are_fatal: Aborts("(unwinds) suspends (yield) while it unwinds from a panic"),
-    panics_that_run_a_scheduler: Says(&[], &["while it unwinds"]),
+    panics_that_run_a_scheduler: Says(&[], &["suspends ("]),
     guards_over_sleeps: Says(
         &[
             "(holds) suspends (sleep) under the NoSuspend of tests/attacks/src/suspended.rs:",
