@@ -65,13 +65,16 @@ impl Game<'_> {
             return true;
         }
         let peer = job.copy.peer.0 as usize;
-        let is_given_up = self.players[rank].told[peer] && !self.players[peer].is_dead;
-        if !is_given_up && self.net.post.is_unanswered(rank, peer) {
+        let is_told = self.players[rank].told[peer];
+        let is_given_up = is_told && !self.players[peer].is_dead;
+        let is_unanswered = self.net.post.is_unanswered(rank, peer);
+        if !is_told && is_unanswered {
             self.players[rank].jobs.push((job, has_claimed));
             return true;
         }
         let is_dead = self.players[peer].is_dead;
-        let result = if is_given_up || is_dead && self.draw(2) == 0 {
+        // A peer that has given this one up and ended since has not answered either.
+        let result = if is_given_up || is_unanswered || is_dead && self.draw(2) == 0 {
             Err(Ended::PeerLost { rank: job.copy.peer })
         } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
             && self.draw(8) < self.net.post.fails
