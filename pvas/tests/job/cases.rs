@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_conformance::cases;
 use tsumugi_conformance::cases::Case;
+use tsumugi_conformance::{cases, left_out};
 
 /// All of them.
 pub const ALL: &[Case] = cases![
@@ -42,6 +42,7 @@ pub const ALL: &[Case] = cases![
     a_low_address_space_limit,
     a_low_file_size_limit,
     a_program_that_is_missing,
+    a_missing_dev_null_is_named,
     a_rank_without_its_launcher,
     a_quiet_job_is_reported,
     partitions_lie_where_the_user_says,
@@ -330,6 +331,26 @@ fn a_program_that_is_missing() {
     let done = run(&Ask::new(2, "/no/such/program"));
     done.expect(90, &[]);
     assert!(done.err.contains("starting /no/such/program as rank 0: No such file"), "{done:?}");
+}
+
+/// The program is there, and what its ranks read is not.
+fn a_missing_dev_null_is_named() {
+    let apart = |script: &str| {
+        let plain = Ask::new(2, "hello").command();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).arg(plain.get_program());
+        command.args(plain.get_args()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(finish)
+    };
+    let Ok(Done { code: Some(0), .. }) = apart("mount -t tmpfs none /dev") else {
+        let why = "this user may make no mount namespaces";
+        left_out("a system without /dev/null", why, "cargo test as root");
+        return;
+    };
+    let done = apart("mount -t tmpfs none /dev && exec \"$0\" \"$@\"").unwrap();
+    done.expect(90, &[]);
+    let said = "launcher: opening /dev/null, the input of ranks: No such file";
+    assert!(done.err.contains(said), "{done:?}");
 }
 
 fn a_rank_without_its_launcher() {
