@@ -11,6 +11,7 @@ use crate::foreign::{
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
 use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use tsumugi::pvas::partition::{Limits, Shape};
@@ -21,6 +22,7 @@ use tsumugi_conformance::{Seeded, cases};
 pub const ALL: &[Case] = cases![
     ranks_meet,
     more_ranks_than_cores,
+    a_small_stack_of_the_main_thread_is_enough,
     updates_are_all_there,
     words_have_one_agent,
     a_killed_rank_ends_the_job_and_is_named,
@@ -185,6 +187,15 @@ fn ranks_that_only_read_refuse_puts() {
 
 fn more_ranks_than_cores() {
     passes(33, "meet", &[]);
+}
+
+/// Programs run on stacks of the partition.
+fn a_small_stack_of_the_main_thread_is_enough() {
+    let own = std::env::current_exe().expect("a test knows its own path");
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "ulimit -s 256; exec \"$0\" --launch 2 meet"]).arg(own);
+    let done = shell.output().expect("there is a shell");
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 fn updates_are_all_there() {
