@@ -42,9 +42,13 @@ struct Parts {
 impl Queue {
     /// The engine that `path` asks for; `None` if that is none.
     pub(crate) fn new(path: Path, direct: Direct, idleness: Idleness) -> Option<Self> {
-        if path == Path::Direct {
-            return None;
-        }
+        (path != Path::Direct).then(|| Self::behind(path, direct, idleness))
+    }
+
+    /// Not inlined: who needs none needs no stack for it either, of which main threads
+    /// may have little (`ulimit -s`), and a build with debug assertions takes much.
+    #[inline(never)]
+    fn behind(path: Path, direct: Direct, idleness: Idleness) -> Self {
         let parts = Box::leak(Box::new(Parts {
             table: CompletionTable::new(),
             ring: Mpsc::new(),
@@ -78,7 +82,7 @@ impl Queue {
             }
             _ => None,
         };
-        Some(Self { engine: Engine::new(table.view(), executors), parts: whole, thread })
+        Self { engine: Engine::new(table.view(), executors), parts: whole, thread }
     }
 
     /// Carries the operation out; the caller sleeps if it has to.

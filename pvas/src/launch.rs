@@ -50,6 +50,7 @@ use losses::Losses;
 pub use signals::{Caught, Signals};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
 use std::io::{self, PipeReader};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -272,10 +273,15 @@ impl Launch {
             superior: None,
             is_over: false,
         };
+        // Opened here: the error of it is not the program's.
+        let empty = File::open(EMPTY).map_err(|e| LaunchError::System {
+            what: "opening /dev/null, the input of ranks",
+            errno: e.raw_os_error().unwrap_or(0),
+        })?;
         let ranks = self.part.clone().unwrap_or_else(|| (0..self.size).map(Rank).collect());
         for rank in ranks {
             let (mark, losses) = (job.guardian.mark(), job.losses.as_ref());
-            let child = Child::spawn(&self, files.as_ref(), rank, mark, losses);
+            let child = Child::spawn(&self, files.as_ref(), &empty, rank, mark, losses);
             let program = Excerpt::new(&self.program.to_string_lossy());
             let errno = |e: io::Error| e.raw_os_error().unwrap_or(0);
             job.children.push(child.map_err(|e| LaunchError::Spawn {
@@ -382,3 +388,6 @@ impl fmt::Display for LaunchError {
 }
 
 impl std::error::Error for LaunchError {}
+
+/// What all ranks but the first read.
+const EMPTY: &str = "/dev/null";

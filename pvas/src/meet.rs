@@ -15,7 +15,10 @@
 //! ```
 //!
 //! Both ends ask the kernel whose process the other one is: a name that
-//! somebody else took is refused, and so is somebody else who knows the name.
+//! somebody else took is refused, and so is somebody else who knows the name. Names
+//! that launchers give are drawn at random; one that a user gives
+//! (`TSUMUGI_JOB`) is as hard to guess as the user makes it, and who guesses it can
+//! keep the job from starting, no more.
 //! Which ranks share a node is for the caller to know, by [`NodeId`]s that it
 //! compares: the same kernel, and sockets of the same network namespace.
 //!
@@ -83,10 +86,12 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
     }
     let name = name(meeting)?;
     let listener = until(deadline, || match UnixListener::bind_addr(&name) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            stranger_at(&name).map(|user| Err(MeetError::Stranger { user }))
+        }
         other => Some(other.map_err(system("bind"))),
     });
-    let listener = listener.unwrap_or(Err(MeetError::NameTaken))?;
+    let listener = listener.unwrap_or(Err(MeetError::NameTaken { limit: meeting.limit }))?;
     listener.set_nonblocking(true).map_err(system("listen"))?;
     let mut served = vec![false; meeting.size as usize];
     served[0] = true;
@@ -104,6 +109,14 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
         }
     }
     Ok(files)
+}
+
+/// The other user whose process listens at the name, if one does: it will not go
+/// as a job of this user does that has started.
+fn stranger_at(name: &SocketAddr) -> Option<u32> {
+    let stream = sys::connect(name).ok()?;
+    let user = sys::peer_user(stream.as_fd()).ok()?;
+    (user != sys::own_user()).then_some(user)
 }
 
 /// Answers one caller; who it was, if it has everything now.
@@ -137,7 +150,7 @@ fn serve(
 
 fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     let name = name(meeting)?;
-    let connect = || match UnixStream::connect_addr(&name) {
+    let connect = || match sys::connect(&name) {
         Err(error) if is_not_there_yet(&error) => None,
         other => Some(other.map_err(system("connect"))),
     };

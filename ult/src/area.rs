@@ -2,7 +2,8 @@
 //! partition.
 //!
 //! The range is kept from forked children: in a shared mapping a child that
-//! still runs on its parent's stack would overwrite it.
+//! still runs on its parent's stack would overwrite it. Where the system refuses
+//! that, it says so once, and all else works.
 
 use crate::host::{self, page_bytes};
 use core::fmt;

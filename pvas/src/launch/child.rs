@@ -7,6 +7,7 @@ use super::signals::FORWARDED;
 use crate::config;
 use crate::space::Files;
 use crate::sys;
+use std::fs::File;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -27,10 +28,11 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `rank`.
+    /// Starts `rank`, whose input is empty or, of the first, the launcher's.
     pub fn spawn(
         launch: &Launch,
         files: Option<&Files>,
+        empty: &File,
         rank: Rank,
         mark: &str,
         losses: Option<&Losses>,
@@ -49,7 +51,7 @@ impl Child {
             .env(config::RANK, rank.0.to_string())
             .env(config::SIZE, launch.size.to_string())
             .env(config::JOB, mark)
-            .stdin(Stdio::null());
+            .stdin(empty.try_clone()?);
         if let Some(files) = files {
             command
                 .env(config::FDS, list.join(","))

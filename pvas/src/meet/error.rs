@@ -18,8 +18,12 @@ pub enum MeetError {
     },
     /// The leader could not make them.
     Space(SpaceError),
-    /// A job of this user with the same name is starting on this node.
-    NameTaken,
+    /// Another process has the name and does not listen, or is of a job of this user
+    /// that is starting on this node.
+    NameTaken {
+        /// For so long.
+        limit: Duration,
+    },
     /// The first rank of the node did not come.
     NoLeader {
         /// For so long.
@@ -94,9 +98,11 @@ impl fmt::Display for MeetError {
         match self {
             Self::Size { rank, size } => write!(f, "rank {rank} of {size} on a node"),
             Self::Space(error) => error.fmt(f),
-            Self::NameTaken => {
-                write!(f, "another job of this user with the same name is starting on this node")
-            }
+            Self::NameTaken { limit } => write!(
+                f,
+                "the name of this job's socket was taken for {limit:?}: by another job of this \
+                 user with the same name, or by a process that has guessed it (TSUMUGI_JOB)"
+            ),
             Self::NoLeader { limit } => {
                 write!(f, "the first rank of this node did not come within {limit:?}")
             }
@@ -104,7 +110,11 @@ impl fmt::Display for MeetError {
                 write!(f, "{rank} of this node did not come within {limit:?}")
             }
             Self::Stranger { user } => {
-                write!(f, "a process of user {user} has taken the name of this job's socket")
+                let job = "TSUMUGI_JOB: a name that others do not guess";
+                write!(
+                    f,
+                    "a process of user {user} has taken the name of this job's socket ({job})"
+                )
             }
             Self::Refused { rank, why } => write!(f, "the node's leader refuses {rank}: {why}"),
             Self::Descriptors { found, wanted } => write!(

@@ -92,3 +92,72 @@ fn strangers_and_doubles_are_refused_and_the_others_meet() {
         leader.join().unwrap().unwrap();
     });
 }
+
+/// Runs `listens` on a thread that is another user's, as far as sockets go; not where
+/// this one may not be another one.
+fn as_another_user(listens: impl FnOnce() -> UnixListener + Send) -> Option<UnixListener> {
+    thread::scope(|scope| {
+        let listens = scope.spawn(|| {
+            let (keep, other) = (-1, 65_534);
+            // SAFETY: plain calls, which change the calling thread alone.
+            match unsafe { libc::syscall(libc::SYS_setresuid, keep, other, keep) } {
+                0 => {
+                    // Who changes users may not be looked into: this process may.
+                    // SAFETY: a plain call.
+                    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) };
+                    Some(listens())
+                }
+                _ => None,
+            }
+        });
+        listens.join().unwrap()
+    })
+}
+
+#[test]
+fn another_user_who_has_the_name_is_named_at_once() {
+    let job = job("squatted");
+    let name = name(&meeting(&job, 0, 2)).unwrap();
+    let Some(held) = as_another_user(|| UnixListener::bind_addr(&name).unwrap()) else {
+        tsumugi_conformance::left_out(
+            "a name that another user has",
+            "this is not root",
+            "cargo test as root",
+        );
+        return;
+    };
+    for rank in 0..2 {
+        let error = Files::meet(&meeting(&job, rank, 2), &config()).unwrap_err();
+        assert_eq!(error, MeetError::Stranger { user: 65_534 });
+        let said = error.to_string();
+        assert!(said.contains("user 65534") && said.contains("TSUMUGI_JOB"), "{said}");
+    }
+    drop(held);
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| Files::meet(&meeting(&job, 0, 2), &config()));
+        Files::meet(&meeting(&job, 1, 2), &config()).unwrap();
+        leader.join().unwrap().unwrap();
+    });
+}
+
+/// Also by who listens and answers nobody.
+#[test]
+fn a_name_that_stays_taken_is_waited_for_within_the_limit() {
+    let job = job("taken");
+    let limit = Duration::from_millis(50);
+    let short = |rank| Meeting { limit, ..meeting(&job, rank, 2) };
+    let name = name(&short(0)).unwrap();
+    let held = UnixListener::bind_addr(&name).unwrap();
+    // SAFETY: a plain call on an open socket: from here on one caller has room.
+    assert_eq!(unsafe { libc::listen(held.as_raw_fd(), 0) }, 0);
+    let mut callers = Vec::new();
+    let full = loop {
+        match sys::connect(&name) {
+            Ok(caller) => callers.push(caller),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(Files::meet(&short(0), &config()).unwrap_err(), MeetError::NameTaken { limit });
+    assert_eq!(Files::meet(&short(1), &config()).unwrap_err(), MeetError::NoLeader { limit });
+}

@@ -4,6 +4,8 @@ use super::check;
 use std::io::{Error, ErrorKind, Result};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 
 /// Sends at least one byte of `bytes`, with `fds` (at most [`FDS_MAX`]) on the
 /// first; how many went.
@@ -81,6 +83,30 @@ pub fn receive_fds(
         }
     }
     Ok(got)
+}
+
+/// Connects to an abstract name without waiting: `WouldBlock` if so many have called
+/// there that there is no room. The stream's own calls wait.
+pub fn connect(name: &SocketAddr) -> Result<UnixStream> {
+    let name = name.as_abstract_name().ok_or(ErrorKind::InvalidInput)?;
+    // SAFETY: zeroes are a valid address of no name.
+    let mut address: libc::sockaddr_un = unsafe { zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // After a zero, which says that it is abstract.
+    let room = address.sun_path.get_mut(1..=name.len()).ok_or(ErrorKind::InvalidInput)?;
+    room.iter_mut().zip(name).for_each(|(to, byte)| *to = byte.cast_signed());
+    let bytes = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: a plain call.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, flags, 0) };
+    check(fd)?;
+    // SAFETY: fresh, and nobody else's.
+    let stream = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    let at = (&raw const address).cast();
+    // SAFETY: a local that is at least so long.
+    check(unsafe { libc::connect(fd, at, bytes as libc::socklen_t) })?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// Whose process opened the other end.

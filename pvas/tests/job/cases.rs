@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_conformance::cases;
 use tsumugi_conformance::cases::Case;
+use tsumugi_conformance::{cases, left_out};
 
 /// All of them.
 pub const ALL: &[Case] = cases![
@@ -42,6 +42,7 @@ pub const ALL: &[Case] = cases![
     a_low_address_space_limit,
     a_low_file_size_limit,
     a_program_that_is_missing,
+    a_missing_dev_null_is_named,
     a_rank_without_its_launcher,
     a_quiet_job_is_reported,
     partitions_lie_where_the_user_says,
@@ -135,25 +136,23 @@ fn dumps_and_children_are_spared() {
 }
 
 /// A rank is killed at many moments of its life: before it has attached, in
-/// its first barrier, while it talks.
+/// its first barrier, while it talks. Each time it is named, and the others hear of
+/// it and end by themselves.
 fn a_killed_rank_ends_the_job() {
-    let mut quickest = Err(String::new());
     for (step, delay_us) in [0, 300, 700, 1000, 1500, 2500, 5000, 20_000].into_iter().enumerate() {
         let victim = step % 3;
-        let ask = Ask::new(3, "listening");
+        let ask = Ask { env: LONG_GRACE, ..Ask::new(3, "listening") };
         let mut launcher = ask.command().spawn().unwrap();
         let pids = children_of(launcher.id(), 3);
         thread::sleep(Duration::from_micros(delay_us));
-        let killed_at = Instant::now();
         send(pids[victim], libc::SIGKILL);
         let done = finish_with(&mut launcher, None);
-        quickest = quickest.or(in_time(killed_at.elapsed(), &done));
         done.expect(128 + libc::SIGKILL, &[]);
         let message = format!("rank {victim} (pid {}) was killed by signal 9", pids[victim]);
         assert!(done.err.contains(&message), "{delay_us} us: {done:?}");
+        assert_eq!(done.out.matches("heard").count(), 2, "{delay_us} us: {done:?}");
         gone(&pids);
     }
-    assert_eq!(quickest, Ok(()));
     let (launcher, mut out) = start(&Ask { env: LONG_GRACE, ..Ask::new(3, "listening") });
     let pids = pids_until(&mut out, "talking", 3);
     send(pids[1], libc::SIGKILL);
@@ -165,14 +164,18 @@ fn a_killed_rank_ends_the_job() {
     assert!(heard.contains("heard that rank 1 is lost"), "{heard}");
 }
 
+/// And not before they have had the time that they are given.
 fn deaf_ranks_are_killed() {
-    let (launcher, mut out) = start(&Ask::new(2, "deaf"));
+    let grace = &[("TSUMUGI_GRACE_MS", "500")];
+    let (launcher, mut out) = start(&Ask { env: grace, ..Ask::new(2, "deaf") });
     let pids = pids_until(&mut out, "pid", 2);
+    let died = Instant::now();
     send(pids[0], libc::SIGABRT);
     // The other one ignores SIGTERM and never ends by itself.
     let done = finish(launcher);
     done.expect(128 + libc::SIGABRT, &[]);
     assert!(done.err.contains("signal 6 (SIGABRT)"), "{done:?}");
+    assert!(died.elapsed() >= Duration::from_millis(500 + 700), "killed too soon");
     gone(&pids);
 }
 
@@ -330,6 +333,26 @@ fn a_program_that_is_missing() {
     let done = run(&Ask::new(2, "/no/such/program"));
     done.expect(90, &[]);
     assert!(done.err.contains("starting /no/such/program as rank 0: No such file"), "{done:?}");
+}
+
+/// The program is there, and what its ranks read is not.
+fn a_missing_dev_null_is_named() {
+    let apart = |script: &str| {
+        let plain = Ask::new(2, "hello").command();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).arg(plain.get_program());
+        command.args(plain.get_args()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(finish)
+    };
+    let Ok(Done { code: Some(0), .. }) = apart("mount -t tmpfs none /dev") else {
+        let why = "this user may make no mount namespaces";
+        left_out("a system without /dev/null", why, "cargo test as root");
+        return;
+    };
+    let done = apart("mount -t tmpfs none /dev && exec \"$0\" \"$@\"").unwrap();
+    done.expect(90, &[]);
+    let said = "launcher: opening /dev/null, the input of ranks: No such file";
+    assert!(done.err.contains(said), "{done:?}");
 }
 
 fn a_rank_without_its_launcher() {

@@ -154,13 +154,6 @@ pub fn send(pid: u32, signal: i32) {
     unsafe { libc::kill(pid as libc::pid_t, signal) };
 }
 
-/// An error if it has taken longer than the two seconds that are promised where
-/// there is a core for whoever has to do something.
-pub fn in_time(took: Duration, done: &Done) -> Result<(), String> {
-    let limit = Duration::from_secs(2);
-    if took < limit { Ok(()) } else { Err(format!("over after {took:?}: {done:?}")) }
-}
-
 /// Waits a moment for the processes to be gone; a zombie, which only its new
 /// parent can reap, is gone too.
 #[track_caller]

@@ -270,7 +270,10 @@ fn deaf(member: &mut Member) {
 
 /// Talks to all peers until one is lost, and says so.
 fn listening(member: &mut Member) -> ExitCode {
-    member.barrier().unwrap();
+    if let Err(error) = member.barrier() {
+        say(&format!("heard in the barrier: {error}"));
+        return ExitCode::from(40);
+    }
     let direct = member.direct();
     say("talking");
     loop {

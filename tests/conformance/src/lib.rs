@@ -19,6 +19,7 @@ mod left_out;
 pub mod load_store;
 pub mod once;
 pub mod planted;
+pub mod port;
 pub mod sleep;
 
 pub use left_out::left_out;

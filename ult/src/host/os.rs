@@ -82,16 +82,32 @@ pub(crate) fn page_bytes() -> usize {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// Keeps a range from forked children; the system's error number.
+/// Keeps a range of whole pages from forked children; the system's error number.
+/// A system that does not know of that, or a sandbox that refuses it, changes
+/// nothing for who forks nowhere or on an OS stack: it is told once, and goes on.
 ///
 /// # Safety
 ///
 /// The range is the caller's own.
 pub(crate) unsafe fn keep_from_children(base: NonNull<u8>, bytes: usize) -> Result<(), i32> {
+    static TOLD: std::sync::Once = std::sync::Once::new();
     // SAFETY: the caller's; the content does not change.
     match unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTFORK) } {
         0 => Ok(()),
-        _ => Err(errno()),
+        _ => match errno() {
+            errno @ (libc::EINVAL | libc::ENOSYS | libc::EPERM | libc::EACCES) => {
+                TOLD.call_once(|| {
+                    let error = std::io::Error::from_raw_os_error(errno);
+                    let line = format!(
+                        "tsumugi: stacks are not kept from forked children (madvise: {error}): \
+                         a ULT may fork in on_os_stack alone\n"
+                    );
+                    say(line.as_bytes());
+                });
+                Ok(())
+            }
+            errno => Err(errno),
+        },
     }
 }
 
