@@ -28,7 +28,7 @@
 //! | 14 | stacks, names and workers of any size | `builders_of_any_size` |
 //! | 15 | configurations that wrap | `stacks_larger_than_memory`, `configurations_that_wrap` |
 //! | 16 | an area of any size | `builders_of_any_size` |
-//! | 17 | what is handed to a ULT that was cut off | `lock_handed_to_who_was_cut_off`, `share_handed_to_who_was_cut_off`, `permit_handed_to_who_was_cut_off`, `value_handed_to_who_was_cut_off`, `notice_handed_to_who_was_cut_off`, `turn_handed_to_who_was_cut_off`, `handed_over_and_then_cut_off`, `barrier_of_who_was_cut_off`, `flag_of_who_was_cut_off`, `message_for_who_was_cut_off`, `room_for_who_was_cut_off`, `shared_lock_for_who_was_cut_off` |
+//! | 17 | what is handed to a ULT that was cut off | `lock_handed_to_who_was_cut_off`, `share_handed_to_who_was_cut_off`, `permit_handed_to_who_was_cut_off`, `value_handed_to_who_was_cut_off`, `notice_handed_to_who_was_cut_off`, `turn_handed_to_who_was_cut_off`, `handed_over_and_then_cut_off`, `barrier_of_who_was_cut_off`, `flag_of_who_was_cut_off`, `message_for_who_was_cut_off`, `message_for_who_looked_and_was_cut_off`, `tags_of_who_was_cut_off`, `room_for_who_was_cut_off`, `shared_lock_for_who_was_cut_off`, `shared_lock_on_the_wire_of_who_was_cut_off`, `shared_lock_for_many_who_were_cut_off` |
 //! | 18 | schedulers that are cut off, one after another | `ult/tests/spawn_join.rs: a_scheduler_is_freed_unless_it_abandons_sleepers` |
 //! | 19 | very many sleepers | `ult/tests/time.rs: many_sleepers_all_wake_and_none_too_early` |
 //! | 20 | a poll that joins | `progress_that_joins` |
@@ -59,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cut_off;
 mod edges;
 mod handles;
 mod keys;
@@ -75,6 +76,7 @@ type Attack = (&'static str, fn());
 
 /// All attacks, in groups of one file each.
 const ALL: &[&[Attack]] = &[
+    cut_off::ALL,
     edges::ALL,
     handles::ALL,
     keys::ALL,
