@@ -7,7 +7,7 @@
 # for whoever has to do something: one that does is tried again, twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --quiet --package tsumugi-cli --bins
+cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 
 tsumugi=$PWD/target/debug/tsumugi
 mark=left-$$-$RANDOM

@@ -39,6 +39,7 @@ wrap READ '6rwlock5futex[A-Za-z0-9_]*14read_contended'
 wrap WRITE '6rwlock5futex[A-Za-z0-9_]*15write_contended'
 wrap WAIT '7condvar5futex[A-Za-z0-9_]*7Condvar4wait'
 wrap WAIT_TIMEOUT '7condvar5futex[A-Za-z0-9_]*12wait_timeout'
+wrap ONCE '4once5futex[A-Za-z0-9_]*4Once4call'
 wrap DECREMENT '6scoped[A-Za-z0-9_]*29decrement_num_running_threads'
 for name in atomic64_fetch_sub atomic_thread_fence; do
     wraps+=("-Clink-arg=-Wl,--wrap=__tsan_$name")

@@ -95,3 +95,39 @@ void wrap_decrement(char *scope, bool panicked)
     }
     real_decrement(scope, panicked);
 }
+
+/* std::sys::sync::once::futex::Once::call, which OnceLock and LazyLock are made of: what
+ * is run once is followed by all that find it done. The closure is a `dyn FnMut`, and
+ * the table of its functions has `call_once` and `call_mut` behind drop, size and align.
+ * It is called by a table of ours, so that its release goes before the word that others
+ * look at is changed. */
+struct closure {
+    void *once;
+    void *state;
+    void **functions;
+};
+
+static void call_once(struct closure *of, void *argument)
+{
+    ((void (*)(void *, void *))of->functions[3])(of->state, argument);
+    __tsan_release(of->once);
+}
+
+static void call_mut(struct closure *of, void *argument)
+{
+    ((void (*)(void *, void *))of->functions[4])(of->state, argument);
+    __tsan_release(of->once);
+}
+
+void real_once(void *once, bool poisoned, void *state, void **functions, void *location)
+    __asm__("__real_" ONCE);
+void wrap_once(void *once, bool poisoned, void *state, void **functions, void *location)
+    __asm__("__wrap_" ONCE);
+void wrap_once(void *once, bool poisoned, void *state, void **functions, void *location)
+{
+    struct closure of = {once, state, functions};
+    void *ours[] = {0, (void *)sizeof of, (void *)sizeof(void *), (void *)call_once,
+                    (void *)call_mut};
+    real_once(once, poisoned, &of, ours, location);
+    __tsan_acquire(once);
+}

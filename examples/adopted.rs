@@ -1,8 +1,8 @@
-//! What a put and a get of a slice take that lies outside of the rank's heap:
-//! copied once more, and adopted, which the network's device moves from and to
-//! where it is; beside the same of the heap.
+//! Measures a put and a get of a slice outside of the rank's heap: copied once
+//! more, and adopted, so that the network's device accesses it in place; for
+//! comparison, the same with a slice in the heap.
 //!
-//! Rank 0 works on the last rank of the job, which waits. `ci/verbs.sh` runs it:
+//! Rank 0 accesses the last rank of the job, which waits. `ci/verbs.sh` runs it:
 //! `adopted [ROUNDS]`.
 
 use std::time::Instant;
@@ -22,8 +22,8 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// All ways in turn; the median of so many rounds, each beside the copied one of
-/// its round.
+/// Measures all variants in turn; reports the median of `rounds` rounds, each
+/// relative to the copied variant of its round.
 fn measure(rt: &Runtime, far: Remote<u8>, size: usize, rounds: usize) -> Result<(), Error> {
     let (mut copied, mut adopted) = (vec![1; size], rt.adopt(vec![2; size]));
     let mut heap = rt.buffer::<u8>(size)?;
@@ -40,7 +40,7 @@ fn measure(rt: &Runtime, far: Remote<u8>, size: usize, rounds: usize) -> Result<
                 let before = rt.network_counts().unwrap_or_default().bounced;
                 let took = micros(|| once(memory))?;
                 bounced[at] = rt.network_counts().unwrap_or_default().bounced - before;
-                // The first one shows the memory.
+                // The first round registers the memory.
                 if round > 0 {
                     times[at].push(took);
                 }

@@ -1,6 +1,6 @@
-//! Level-synchronous breadth-first search on a grid whose vertices are dealt
-//! out to all ranks: one ULT per vertex of the frontier, which marks its
-//! neighbours on whatever rank they live. `tsumugi demo` is its big sister.
+//! Level-synchronous breadth-first search on a grid with its vertices distributed
+//! over all ranks: one ULT per vertex of the frontier marks the vertex's
+//! neighbours, on any rank. `tsumugi demo` is a larger version.
 //!
 //! `cargo run --release -- run -n 2 target/release/examples/bfs`
 
@@ -57,7 +57,7 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// Sets the vertex's level if nobody has been there.
+/// Sets the vertex's level if the vertex was not visited yet.
 fn mark(rt: &Runtime, levels: &Shared<u64>, vertex: u64, level: u64) -> Result<(), Error> {
     let (rank, index) = (vertex % u64::from(rt.size()), vertex / u64::from(rt.size()));
     rt.compare_swap(levels.at(Rank(rank as u32), index as usize), FAR, level)?;

@@ -1,5 +1,6 @@
-//! Everything that a program allocates where its peers can read it: each rank
-//! shows the next one of its node a `Vec`, without a copy and without registering it.
+//! Every allocation of a program in memory that its peers can read: each rank lets
+//! the next rank of its node read a `Vec`, without a copy and without registering
+//! it.
 //!
 //! `cargo run --release -- run -n 3 target/release/examples/boxes`
 
@@ -13,7 +14,7 @@ fn main() -> Result<(), Error> {
     tsumugi::run(|rt| {
         let words: Vec<u64> = (0..1000).map(|n| n * u64::from(rt.rank().0 + 1)).collect();
         let places = rt.gather(words.as_ptr() as u64)?;
-        // Loads reach the ranks of this node, and no others.
+        // Loads reach only the ranks of this node.
         let near: Vec<Rank> = rt.neighbours().collect();
         let own = near.iter().position(|rank| *rank == rt.rank()).expect("its own neighbour");
         let peer = near[(own + 1) % near.len()];
@@ -22,7 +23,7 @@ fn main() -> Result<(), Error> {
         let Some((owner, offset)) = found.filter(|(owner, _)| *owner == peer) else {
             return Err(Error::program("that Vec does not lie in its owner's partition"));
         };
-        // SAFETY: 1,000 words that their owner keeps, and leaves as they are,
+        // SAFETY: the owner keeps these 1,000 words, and does not change them,
         // until the barrier.
         let theirs = unsafe { std::slice::from_raw_parts(place.as_ptr(), 1000) };
         let sum: u64 = theirs.iter().sum();

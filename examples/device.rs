@@ -1,9 +1,9 @@
-//! Words whose atomics are the device's: how long a put, a get and a fetch-add
-//! of one take, of one ULT after another and of many at once, and how many
-//! doorbells the device is rung for them: for 64 at once, one for 8 at the most.
+//! Measures words with atomics by the device: the latency of a put, a get and a
+//! fetch-add, by one ULT after another and by many at once, and the number of
+//! doorbells for them: with 64 at once, at most one doorbell for 8 operations.
 //!
-//! Rank 0 works on the last rank of the job, which waits. `ci/verbs.sh` runs it
-//! beside the same requests posted by hand: `device [OPERATIONS]`.
+//! Rank 0 accesses the last rank of the job, which waits. `ci/verbs.sh` runs it
+//! beside the same requests posted directly: `device [OPERATIONS]`.
 
 mod latency;
 
@@ -55,13 +55,14 @@ fn measure(
     Ok(())
 }
 
-/// Packets of the device for each of a hundred, where Soft-RoCE counts them;
-/// those of others are not in the least of some tries.
+/// The number of packets that the device sends for each operation, averaged over a
+/// hundred, where Soft-RoCE counts packets. It is the minimum of several tries,
+/// which excludes packets of other programs.
 fn packets(once: impl Fn() -> Result<(), AddrError>) -> Result<Option<f64>, Error> {
     let device = std::env::var("TSUMUGI_DEVICE").unwrap_or_default();
     let path = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/sent_pkts");
     let count = || {
-        // The kernel looks at its counters every 10 ms.
+        // The kernel updates its counters every 10 ms.
         std::thread::sleep(std::time::Duration::from_millis(20));
         std::fs::read_to_string(&path).ok()?.trim().parse::<u64>().ok()
     };
@@ -75,7 +76,7 @@ fn packets(once: impl Fn() -> Result<(), AddrError>) -> Result<Option<f64>, Erro
     Ok(least)
 }
 
-/// Of one operation after another; what counts is the smallest.
+/// Rounds of one operation after another; the minimum counts.
 const ROUNDS: usize = 3;
-/// Which are under way at once.
+/// The maximum number of ULTs with an operation in progress at once.
 const ULTS_MAX: usize = 64;

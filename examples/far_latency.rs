@@ -1,12 +1,12 @@
-//! How long a put, a get and a fetch-add of 8 bytes take to another node: of
-//! one ULT, of 64 at once, and of an OS thread.
+//! Measures the latency of a put, a get and a fetch-add of 8 bytes to another node:
+//! by one ULT, by 64 at once, and by an OS thread.
 //!
-//! A put and a get of bytes may be seen in parts, as libfabric's own; one of a
-//! word never is.
+//! A put and a get of bytes may be seen in parts, as with libfabric itself; a put
+//! and a get of a word are never torn.
 //!
-//! Rank 0 works on the last rank of the job, which waits. `ci/far_latency.sh`
-//! runs it between network namespaces, beside the same work in C straight over
-//! libfabric: `far_latency [ROUNDS [OPERATIONS]]`.
+//! Rank 0 accesses the last rank of the job, which waits. `ci/far_latency.sh` runs
+//! it between network namespaces, beside the same work in C directly on libfabric:
+//! `far_latency [ROUNDS [OPERATIONS]]`.
 
 mod latency;
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// The numbers of one operation, as the C program writes them.
+/// Prints the numbers of one operation, in the format of the C program.
 fn measure(
     rt: &Runtime,
     name: &str,
@@ -52,7 +52,7 @@ fn measure(
         std::thread::spawn(move || latency::one_after_another(&rt, operations, once))
     };
     while !thread.is_finished() {
-        // Not `join`, which keeps the worker.
+        // `join` is not used, because it would block the worker.
         tsumugi::ult::sleep(Duration::from_millis(1));
     }
     tell(&format!("{name}-of-a-thread"), thread.join().expect("no operation panics")?);
@@ -65,5 +65,5 @@ fn tell(name: &str, [min, p10, p50]: [f64; 3]) {
     println!("ours {name} min {min:.2} p10 {p10:.2} p50 {p50:.2}");
 }
 
-/// Which are under way at once.
+/// The number of ULTs with an operation in progress at once.
 const ULTS: usize = 64;

@@ -1,6 +1,6 @@
-//! How many bytes a second long messages carry to another node: from memory of
-//! the runtime, which the receiver fetches, and from anywhere else, which go
-//! in pieces.
+//! Measures the bandwidth of long messages to another node: from memory of the
+//! runtime, which the receiver fetches, and from other memory, which is sent in
+//! pieces.
 //!
 //! Rank 0 sends to the last rank of the job: `far_stream [ROUNDS]`.
 //! `ci/netns.sh stream` runs it between network namespaces.
@@ -21,8 +21,8 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// The best of so many rounds; in each, messages one after the other, then
-/// an answer.
+/// The best of `rounds` rounds; in each round, messages are sent one after the
+/// other, followed by an answer.
 fn measure(rt: &Runtime, way: &str, rounds: usize, memory: &mut [u8]) -> Result<(), Error> {
     let (comm, first, last) = (rt.comm(), Rank(0), Rank(rt.size() - 1));
     let mut best = 0.0_f64;

@@ -1,11 +1,10 @@
-//! What a copy between two other ranks takes beside a put of as many bytes and
-//! a message, by turns: `far_third [ROUNDS]`, on three nodes or more.
+//! Measures a copy between two other ranks, compared with a put of as many bytes
+//! and a message, in turns: `far_third [ROUNDS]`, on three nodes or more.
 //!
-//! Rank 0 has bytes of a rank of the second node copied to one of the last. The
-//! message is half of a round trip of 8 bytes with the rank that has them, which
-//! is asked to send them: it sleeps or looks as much before the one as before
-//! the other.
-//! `ci/netns.sh third` runs it between network namespaces.
+//! Rank 0 requests a copy from a rank of the second node to a rank of the last
+//! node. The message time is half of a round trip of 8 bytes with the source rank,
+//! which receives the request: so before both operations that rank sleeps or polls
+//! equally long. `ci/netns.sh third` runs it between network namespaces.
 
 use std::time::Instant;
 use tsumugi::{Error, GlobalAddr, GlobalPtr, Rank, Runtime};
@@ -17,7 +16,7 @@ fn main() -> Result<(), Error> {
         let own = global.expose::<u8>(BYTES_MAX)?;
         let all = rt.gather(own.at(0).addr().to_bits())?;
         let at = |rank: Rank| GlobalPtr::<u8>::new(GlobalAddr::from_bits(all[rank.0 as usize]));
-        // One of the node in the middle, and the last.
+        // A rank of the middle node, and the last rank.
         let (src, dst) = (Rank(rt.size() / 2), Rank(rt.size() - 1));
         for bytes in [8, 8 << 10, BYTES_MAX] {
             let rounds = if bytes == BYTES_MAX { rounds / 10 + 1 } else { rounds };
@@ -63,7 +62,7 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// Half of a round trip between rank 0 and `other`, in ns.
+/// Half of the time of a round trip between rank 0 and `other`, in ns.
 fn half_trip(rt: &Runtime, other: Rank) -> Result<f64, Error> {
     let comm = rt.comm();
     let mut word = [0u64];

@@ -1,5 +1,5 @@
-//! A list whose nodes lie on all ranks. Each rank puts a node of its own in
-//! front, by a compare-and-swap of one global address, and then everybody reads
+//! A list with nodes on all ranks. Each rank inserts a node of its own at the
+//! front, by a compare-and-swap of one global address, and then every rank reads
 //! the whole list.
 //!
 //! `cargo run --release -- run -n 4 target/release/examples/global`
@@ -9,15 +9,16 @@ use tsumugi::{Error, GlobalAddr, GlobalPtr, Rank};
 fn main() -> Result<(), Error> {
     tsumugi::run(|rt| {
         let global = rt.global()?;
-        // The head of the list: memory that every rank can name from the start.
+        // The head of the list: starter memory, which every rank can address from
+        // the start.
         let head = global.starter(Rank(0))?;
-        // A node: what it says, and the address of the next one.
+        // A node: its value, and the address of the next node.
         let node = global.expose::<u64>(2)?;
         global.put(node.at(0), u64::from(rt.rank().0) * 100)?;
         let mut next = global.get(head)?;
         loop {
             global.put(node.at(1), next)?;
-            // An address is a word, so one atomic makes the node the first.
+            // An address is a word, so one atomic makes the node the first one.
             match global.compare_swap(head, next, node.at(0).addr().to_bits())? {
                 before if before == next => break,
                 before => next = before,
@@ -32,7 +33,7 @@ fn main() -> Result<(), Error> {
         }
         said.sort_unstable();
         println!("{} reads {said:?}", rt.rank());
-        // Nobody's node goes before all have read it.
+        // No rank may free its node before all ranks have read the list.
         rt.barrier()
     })
 }

@@ -1,12 +1,13 @@
-//! Random updates of one table that is an array of all ranks, after HPC
-//! Challenge's RandomAccess: every update must be there at the end.
+//! Random updates of one table that is an array over all ranks, after RandomAccess
+//! of HPC Challenge: at the end, every update must be in the table.
 //!
 //! ```sh
 //! cargo run --release -- run -n 2 target/release/examples/gups [LOG_WORDS [ULTS]]
 //! ```
 //!
-//! The table has two to the power of `LOG_WORDS` words; threads of each rank.
-//! What is run is `benches/program/src/gups.rs`.
+//! The arguments are the base-2 logarithm of the number of words in the table, and
+//! the number of threads of each rank. The code is in
+//! `benches/program/src/gups.rs`.
 
 fn main() -> Result<(), tsumugi::Error> {
     tsumugi_bench_program::gups::command()

@@ -1,13 +1,13 @@
-//! Locks that nobody else wants, beside one fetch-and-add, for those who count
-//! instructions: so many of one kind.
+//! Uncontended locks, compared with one fetch-and-add, for counting instructions: a
+//! given number of operations of one kind.
 //!
 //! ```text
 //! cargo build --release --example lock_count
 //! valgrind --tool=callgrind target/release/examples/lock_count shared 10000
 //! ```
 //!
-//! `fetch_add`, `add` (nobody asks what was there), `shared` and `exclusive` (a `SharedLock`), `window_shared` and
-//! `window_exclusive`.
+//! The kinds are `fetch_add`, `add` (without the old value), `shared` and
+//! `exclusive` (a `SharedLock`), `window_shared` and `window_exclusive`.
 
 use std::env;
 use tsumugi::lock::Kind;
@@ -17,7 +17,7 @@ fn main() -> Result<(), Error> {
     let mut args = env::args().skip(1);
     let what = args.next().unwrap_or_else(|| "fetch_add".to_owned());
     let count: u32 = args.next().and_then(|count| count.parse().ok()).unwrap_or(1);
-    // One worker: another would look for work meanwhile.
+    // One worker: a second one would search for work meanwhile.
     let done = Config::default().workers(1).run_ranks(1, |rt| -> Result<(), Error> {
         let shared = rt.share::<u64>(1)?;
         let word = shared.at(Rank(0), 0);

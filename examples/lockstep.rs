@@ -1,4 +1,4 @@
-//! How long a barrier of all ranks takes, also with more ranks than cores.
+//! Measures a barrier of all ranks, also with more ranks than cores.
 //!
 //! `cargo run --release -- run -n 33 target/release/examples/lockstep`
 

@@ -1,4 +1,4 @@
-//! How long a message takes: two ranks play ping-pong.
+//! Measures the latency of messages: two ranks play ping-pong.
 //!
 //! `tsumugi run -n 2 target/release/examples/pingpong`
 

@@ -1,5 +1,5 @@
 //! Each rank puts a line of text to its right neighbour and signals it; the
-//! neighbour sleeps until the line is there.
+//! neighbour sleeps until the line has arrived.
 //!
 //! `cargo run --release -- run -n 4 target/release/examples/put_get`
 

@@ -1,7 +1,7 @@
-//! Heat in a plate whose rows are spread over all ranks, with the two ways in
-//! which neighbours agree on who may touch the rows between them: by fences,
-//! each putting its edges to its neighbours; and under a hold of all targets,
-//! each getting its neighbours' edges between two barriers.
+//! Heat in a plate with its rows distributed over all ranks, with two ways of
+//! synchronizing the rows at the borders: by fences, where each rank puts its edges
+//! to its neighbours; and under a lock of all targets (`lock_all`), where each rank
+//! gets its neighbours' edges between two barriers.
 //!
 //! ```text
 //!  rank r    above │ own rows 0 .. │ below       edges of both kinds are in the
@@ -9,7 +9,7 @@
 //!        r - 1 ┘                    └ r + 1      steps, so once to wait is enough
 //! ```
 //!
-//! Either way ends with the very numbers of one rank alone.
+//! With both ways, the result is equal to that of one rank alone, to the last bit.
 //!
 //! `cargo run --release -- run -n 2 target/release/examples/stencil`
 
@@ -48,10 +48,10 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// Brings the rows above and below.
+/// A function that brings the rows above and below for a step.
 type Step = fn(&Runtime, &Window<f64>, &mut Plate, usize) -> Result<(), Error>;
 
-/// Own edges to the neighbours.
+/// Puts this rank's edges to its neighbours.
 fn fence(rt: &Runtime, window: &Window<f64>, plate: &mut Plate, step: usize) -> Result<(), Error> {
     let [above, below] = slots(step);
     if let Some(rank) = plate.above {
@@ -70,7 +70,7 @@ fn fence(rt: &Runtime, window: &Window<f64>, plate: &mut Plate, step: usize) -> 
     Ok(())
 }
 
-/// The neighbours' edges, while all are held.
+/// Gets the neighbours' edges, while all targets are locked.
 fn lock_all(
     rt: &Runtime,
     window: &Window<f64>,
@@ -91,13 +91,13 @@ fn lock_all(
     Ok(())
 }
 
-/// Where a step's two rows are in the window.
+/// The places of a step's two rows in the window.
 fn slots(step: usize) -> [usize; 2] {
     let even = step % 2 * 2;
     [even * COLUMNS, (even + 1) * COLUMNS]
 }
 
-/// The rows of a rank, between one above and one below.
+/// The rows of a rank, with one row above and one below.
 struct Plate {
     rows: Vec<[f64; COLUMNS]>,
     above: Option<Rank>,
@@ -112,7 +112,7 @@ impl Plate {
         Self { rows, above, below: Some(Rank(rank + 1)).filter(|next| next.0 < size) }
     }
 
-    /// Every point becomes the mean of its neighbours.
+    /// Sets every point to the mean of its neighbours.
     fn step(&mut self) {
         let old = self.rows.clone();
         for row in 1..self.rows.len() - 1 {
@@ -125,10 +125,11 @@ impl Plate {
     }
 }
 
-/// Rows from `first` on, of `all`, with one above and one below.
+/// The initial values of `rows` rows from `first` on, out of `all` rows, with one
+/// row above and one below.
 fn start(first: usize, rows: usize, all: usize) -> Vec<[f64; COLUMNS]> {
     let row = |row: usize| match row {
-        // Hot above, cold below.
+        // The upper edge is hot, the lower edge is cold.
         0 => [1.0; COLUMNS],
         _ if row > all => [0.0; COLUMNS],
         _ => std::array::from_fn(|column| (row * column % 7) as f64 / 7.0),
@@ -136,7 +137,7 @@ fn start(first: usize, rows: usize, all: usize) -> Vec<[f64; COLUMNS]> {
     (first..first + rows + 2).map(row).collect()
 }
 
-/// What one rank alone finds, of all rows.
+/// The result for all rows, computed by one rank alone.
 fn alone(all: usize) -> Vec<[f64; COLUMNS]> {
     let mut plate = Plate { rows: start(0, all, all), above: None, below: None };
     (0..STEPS).for_each(|_| plate.step());

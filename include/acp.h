@@ -1,11 +1,11 @@
-/* The Advanced Communication Primitives (ACP), on tsumugi. Made of src/capi/acp
- * by cbindgen; do not edit.
+/* The Advanced Communication Primitives (ACP), on tsumugi. Generated from
+ * src/capi/acp by cbindgen; do not edit.
  *
- * Names and meaning are those of ACP 3. A call that fails answers what ACP says;
- * tsumugi_acp_error has the reason. Any thread may call, but for what all ranks
- * call together. Each call on a container is atomic against all others, but for
- * those of a set, multiset or map that go through all of it, which go from slot to
- * slot.
+ * Names and meaning are those of ACP 3. A call that fails returns the value that
+ * ACP documents; tsumugi_acp_error has the reason. Any thread may call, except for
+ * the calls that all ranks make together. Each call on a container is atomic with
+ * respect to all others, except for calls that go through all of a set, multiset
+ * or map: these go from slot to slot.
  */
 
 #ifndef TSUMUGI_ACP_H
@@ -36,7 +36,7 @@ typedef struct acp_wsditem acp_wsditem;
 typedef struct chitem chitem;
 
 /**
- * A send, a receive or a free that was begun.
+ * A send, a receive or a free that was begun on a channel.
  */
 typedef struct chreqitem chreqitem;
 
@@ -46,38 +46,39 @@ typedef struct chreqitem chreqitem;
 typedef struct segbufitem segbufitem;
 
 /**
- * A byte of any rank's memory; 0 is none. Bytes of one region follow each
- * other as numbers do.
+ * The global address of a byte of any rank's memory; 0 is no address. The bytes of
+ * one region have consecutive addresses.
  */
 typedef uint64_t acp_ga_t;
 
 /**
- * A region that this rank has registered; 0 is none.
+ * The key of a region that this rank has registered; 0 is no key.
  */
 typedef uint64_t acp_atkey_t;
 
 /**
- * A copy or an atomic that was begun; 0 is none.
+ * The handle of a copy or an atomic operation that was begun; 0 is no handle.
  */
 typedef int64_t acp_handle_t;
 
 /**
- * An end of a channel; NULL is none.
+ * An end of a channel; NULL is no channel.
  */
 typedef chitem *acp_ch_t;
 
 /**
- * What was begun on a channel, until it is waited for; NULL is none.
+ * A request, that is, an operation that was begun on a channel; it lives until it
+ * is waited for. NULL is no request.
  */
 typedef chreqitem *acp_request_t;
 
 /**
- * An end of a segmented buffer; NULL is none.
+ * An end of a segmented buffer; NULL is no end.
  */
 typedef segbufitem *acp_segbuf_t;
 
 /**
- * A workspace; `ACP_WSD_NULL` is none.
+ * A workspace; `ACP_WSD_NULL` is no workspace.
  */
 typedef acp_wsditem *acp_wsd_t;
 
@@ -86,8 +87,9 @@ typedef acp_wsditem *acp_wsd_t;
  */
 typedef struct {
   /**
-   * Its header: the address of its bytes, their number, and how many there is room
-   * for. `ACP_GA_NULL` is none.
+   * The address of the header, which holds the address of the bytes, their
+   * number, and the number of bytes for which there is room. `ACP_GA_NULL` is no
+   * vector.
    */
   acp_ga_t ga;
 } acp_vector_t;
@@ -97,11 +99,11 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Of which.
+   * The vector.
    */
   acp_vector_t vector;
   /**
-   * Which byte.
+   * The index of the byte.
    */
   int index;
 } acp_vector_it_t;
@@ -111,8 +113,9 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its header: the address of its ring of bytes, where in the ring they begin,
-   * their number, and how many there is room for. `ACP_GA_NULL` is none.
+   * The address of the header, which holds the address of the ring of bytes, the
+   * place in the ring where the bytes begin, their number, and the number of
+   * bytes for which there is room. `ACP_GA_NULL` is no deque.
    */
   acp_ga_t ga;
 } acp_deque_t;
@@ -122,31 +125,31 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Of which.
+   * The deque.
    */
   acp_deque_t deque;
   /**
-   * Which byte.
+   * The index of the byte.
    */
   int index;
 } acp_deque_it_t;
 
 /**
- * Bytes in global memory.
+ * A range of bytes in global memory.
  */
 typedef struct {
   /**
-   * Where they begin.
+   * The address of the first byte.
    */
   acp_ga_t ga;
   /**
-   * How many they are.
+   * The number of bytes.
    */
   size_t size;
 } acp_element_t;
 
 /**
- * Two of them: a key and a value, or two pieces of a deque.
+ * Two ranges: a key and a value, or two pieces of a deque.
  */
 typedef struct {
   /**
@@ -164,7 +167,7 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its header; `ACP_GA_NULL` is none.
+   * The address of the header; `ACP_GA_NULL` is no list.
    */
   acp_ga_t ga;
 } acp_list_t;
@@ -174,17 +177,17 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Of which.
+   * The list.
    */
   acp_list_t list;
   /**
-   * Which; `ACP_GA_NULL` after a failure.
+   * The address of the element; `ACP_GA_NULL` after a failure.
    */
   acp_ga_t elem;
 } acp_list_it_t;
 
 /**
- * Which of two elements comes first: a number below, of or above 0.
+ * Compares two elements: returns a number below, equal to or above 0.
  */
 typedef int (*acp_list_comp_t)(acp_element_t elem1, acp_element_t elem2);
 
@@ -193,15 +196,16 @@ typedef int (*acp_list_comp_t)(acp_element_t elem1, acp_element_t elem2);
  */
 typedef struct {
   /**
-   * Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
+   * The address of the directory, which has a word for each of the ranks;
+   * `ACP_GA_NULL` is no set.
    */
   acp_ga_t ga;
   /**
-   * How many ranks have slots.
+   * The number of ranks that have slots.
    */
   uint64_t num_ranks;
   /**
-   * How many slots each of them has.
+   * The number of slots of each of these ranks.
    */
   uint64_t num_slots;
 } acp_set_t;
@@ -211,19 +215,19 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Of which.
+   * The set.
    */
   acp_set_t set;
   /**
-   * On which of its ranks.
+   * Which of the ranks of the directory has the element, from 0.
    */
   int rank;
   /**
-   * In which slot.
+   * The slot on that rank.
    */
   int slot;
   /**
-   * Which; `ACP_GA_NULL` at the end.
+   * The address of the element; `ACP_GA_NULL` at the end.
    */
   acp_ga_t elem;
 } acp_set_it_t;
@@ -233,15 +237,16 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
+   * The address of the directory, which has a word for each of the ranks;
+   * `ACP_GA_NULL` is no multiset.
    */
   acp_ga_t ga;
   /**
-   * How many ranks have slots.
+   * The number of ranks that have slots.
    */
   uint64_t num_ranks;
   /**
-   * How many slots each of them has.
+   * The number of slots of each of these ranks.
    */
   uint64_t num_slots;
 } acp_multiset_t;
@@ -251,19 +256,19 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Of which.
+   * The multiset.
    */
   acp_multiset_t set;
   /**
-   * On which of its ranks.
+   * Which of the ranks of the directory has the element, from 0.
    */
   int rank;
   /**
-   * In which slot.
+   * The slot on that rank.
    */
   int slot;
   /**
-   * Which; `ACP_GA_NULL` at the end.
+   * The address of the element; `ACP_GA_NULL` at the end.
    */
   acp_ga_t elem;
 } acp_multiset_it_t;
@@ -273,15 +278,16 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
+   * The address of the directory, which has a word for each of the ranks;
+   * `ACP_GA_NULL` is no map.
    */
   acp_ga_t ga;
   /**
-   * How many ranks have slots.
+   * The number of ranks that have slots.
    */
   uint64_t num_ranks;
   /**
-   * How many slots each of them has.
+   * The number of slots of each of these ranks.
    */
   uint64_t num_slots;
 } acp_map_t;
@@ -291,19 +297,19 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Of which.
+   * The map.
    */
   acp_map_t map;
   /**
-   * On which of its ranks.
+   * Which of the ranks of the directory has the element, from 0.
    */
   int rank;
   /**
-   * In which slot.
+   * The slot on that rank.
    */
   int slot;
   /**
-   * Which; `ACP_GA_NULL` at the end.
+   * The address of the element; `ACP_GA_NULL` at the end.
    */
   acp_ga_t elem;
 } acp_map_it_t;
@@ -313,82 +319,83 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Prepares this process as a rank of its job; returns when all ranks have come
- * so far. Arguments that begin with `--acp-` are taken out of `argv`:
- * `--acp-size-smem N` (bytes of starter memory, 10,240 by default),
- * `--acp-size-smem-dl N` (bytes of each rank's heap for `acp_malloc`, 64 MiB at
- * least), `--acp-malloc-hook-small`, `-large`, `-huge`, `-low` and `-high N`
- * (`include/acp_malloc.c` says what they do); all others of ACP's are accepted
- * and change nothing. 0, or -1.
+ * Prepares this process as a rank of its job; returns when all ranks have called
+ * it. Arguments that begin with `--acp-` are removed from `argv`: `--acp-size-smem
+ * N` (bytes of starter memory, 10,240 by default), `--acp-size-smem-dl N` (bytes
+ * of each rank's heap for `acp_malloc`, at least 64 MiB),
+ * `--acp-malloc-hook-small`, `-large`, `-huge`, `-low` and `-high N`
+ * (`include/acp_malloc.c` describes them). All other options of ACP are accepted
+ * and have no effect. Returns 0, or -1 on failure.
  *
  * # Safety
  *
- * `argc` and `argv` are main's, or NULL.
+ * `argc` and `argv` are those of main, or NULL.
  */
 int acp_init(int *argc, char ***argv);
 
 /**
- * Ends what `acp_init` began; returns when all ranks have come so far. What was
- * not freed is; registered memory is the program's own again, and all other
- * threads of the process stand still meanwhile. 0, or -1.
+ * Ends the rank that `acp_init` began; returns when all ranks have called it.
+ * Memory that was not freed is freed. Registered memory becomes the program's
+ * private memory again; all other threads of the process are stopped while that
+ * happens. Returns 0, or -1 on failure.
  */
 int acp_finalize(void);
 
 /**
- * Begins anew with `rank` as this process's number: memory, channels and
- * handles are gone, starter memory is zero. All ranks call it, each with
- * another number. 0, or -1.
+ * Begins anew with `rank` as this process's number: memory, channels and handles
+ * are gone, starter memory is zero. All ranks must call it, each with a different
+ * number. Returns 0, or -1 on failure.
  */
 int acp_reset(int rank);
 
 /**
- * Says `str` and the reason of the last call that failed, and aborts the
+ * Prints `str` and the reason of the last call that failed, and aborts the
  * process; the job ends.
  *
  * # Safety
  *
- * NULL or a C string.
+ * `str` is NULL or a C string.
  */
 void acp_abort(const char *str);
 
 /**
- * Not of ACP's interface, though programs of ACP's call it: ends the process
- * with a code that says that it failed; the job ends.
+ * Ends the process with an exit code that reports a failure; the job ends. It is
+ * not a part of ACP's interface, but programs written for ACP call it.
  */
 void iacp_abort_cl(void);
 
 /**
- * Waits until all ranks have called it. 0, or -1.
+ * Waits until all ranks have called it. Returns 0, or -1 on failure.
  */
 int acp_sync(void);
 
 /**
- * This process's rank, or -1.
+ * The rank of this process, or -1.
  */
 int acp_rank(void);
 
 /**
- * How many ranks there are, or -1.
+ * The number of ranks, or -1.
  */
 int acp_procs(void);
 
 /**
- * Not ACP's: why the last call of this thread that failed did so. Good until
- * the next one that fails.
+ * Why the last call of this thread that failed did so. The string is valid until
+ * the next call of this thread that fails. It is not a part of ACP's interface.
  */
 const char *tsumugi_acp_error(void);
 
 /**
- * The first byte of `rank`'s starter memory, or `ACP_GA_NULL`.
+ * The global address of the first byte of `rank`'s starter memory, or
+ * `ACP_GA_NULL`.
  */
 acp_ga_t acp_query_starter_ga(int rank);
 
 /**
- * Lets all ranks reach the `size` bytes at `addr`, wherever in this process
- * they lie. Their pages are shared memory from then on; while they become so,
- * all other threads of the process stand still, for which they get a real-time
- * signal. A rank has room for 255 registrations at a time. `ACP_ATKEY_NULL` if
- * it cannot be.
+ * Makes the `size` bytes at `addr`, which may lie anywhere in this process,
+ * reachable for all ranks. Their pages become shared memory; while that happens,
+ * all other threads of the process are stopped, by a real-time signal. A rank can
+ * have 255 registrations at a time. Returns `ACP_ATKEY_NULL` on failure.
  *
  * # Safety
  *
@@ -397,8 +404,8 @@ acp_ga_t acp_query_starter_ga(int rank);
 acp_atkey_t acp_register_memory(void *addr, size_t size, int color);
 
 /**
- * Ends a registration, and waits until no rank reaches the memory by it any
- * more. 0, or -1.
+ * Ends a registration, and waits until no rank reaches the memory by it any more.
+ * Returns 0, or -1 on failure.
  */
 int acp_unregister_memory(acp_atkey_t atkey);
 
@@ -408,35 +415,35 @@ int acp_unregister_memory(acp_atkey_t atkey);
 acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr);
 
 /**
- * Where a byte of this rank's memory is in this process, or NULL.
+ * The local address of a byte of this rank's memory, or NULL.
  */
 void *acp_query_address(acp_ga_t ga);
 
 /**
- * The rank whose memory it is, or -1.
+ * The rank that owns the memory at `ga`, or -1.
  */
 int acp_query_rank(acp_ga_t ga);
 
 /**
- * The colour of an address, which is 0, or -1.
+ * The colour of an address, which is always 0, or -1.
  */
 int acp_query_color(acp_ga_t ga);
 
 /**
- * How many colours there are, which is 1, or -1.
+ * The number of colours, which is always 1, or -1.
  */
 int acp_colors(void);
 
 /**
- * Copies `size` bytes from `src` to `dst`, memory of any two ranks, when
- * `order` and all before it are complete. `ACP_HANDLE_NULL` if it cannot be, and
- * a line on standard error that says why.
+ * Copies `size` bytes from `src` to `dst`, each in memory of any rank, when
+ * `order` and all operations before it are complete. On failure it returns
+ * `ACP_HANDLE_NULL` and prints the reason on standard error.
  */
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
 
 /**
- * Stores `newval` in the 4 bytes at `src` if `oldval` is there; what was there
- * goes to `dst`, memory of the caller's.
+ * Stores `newval` in the 4 bytes at `src` if they hold `oldval`. The old value
+ * goes to `dst`, memory of the calling rank.
  */
 acp_handle_t acp_cas4(acp_ga_t dst,
                       acp_ga_t src,
@@ -445,7 +452,7 @@ acp_handle_t acp_cas4(acp_ga_t dst,
                       acp_handle_t order);
 
 /**
- * The same on 8 bytes.
+ * Does the same as `acp_cas4` on 8 bytes.
  */
 acp_handle_t acp_cas8(acp_ga_t dst,
                       acp_ga_t src,
@@ -454,84 +461,84 @@ acp_handle_t acp_cas8(acp_ga_t dst,
                       acp_handle_t order);
 
 /**
- * Stores `value` in the 4 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Stores `value` in the 4 bytes at `src`. The old value goes to `dst`, memory of
+ * the calling rank.
  */
 acp_handle_t acp_swap4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
 /**
- * Stores `value` in the 8 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Stores `value` in the 8 bytes at `src`. The old value goes to `dst`, memory of
+ * the calling rank.
  */
 acp_handle_t acp_swap8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
 /**
- * Adds `value` to the 4 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Adds `value` to the 4 bytes at `src`. The old value goes to `dst`, memory of the
+ * calling rank.
  */
 acp_handle_t acp_add4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
 /**
- * Adds `value` to the 8 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Adds `value` to the 8 bytes at `src`. The old value goes to `dst`, memory of the
+ * calling rank.
  */
 acp_handle_t acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
 /**
- * Flips the bits of `value` in the 4 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Flips the bits of `value` in the 4 bytes at `src`. The old value goes to `dst`,
+ * memory of the calling rank.
  */
 acp_handle_t acp_xor4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
 /**
- * Flips the bits of `value` in the 8 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Flips the bits of `value` in the 8 bytes at `src`. The old value goes to `dst`,
+ * memory of the calling rank.
  */
 acp_handle_t acp_xor8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
 /**
- * Sets the bits of `value` in the 4 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Sets the bits of `value` in the 4 bytes at `src`. The old value goes to `dst`,
+ * memory of the calling rank.
  */
 acp_handle_t acp_or4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
 /**
- * Sets the bits of `value` in the 8 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Sets the bits of `value` in the 8 bytes at `src`. The old value goes to `dst`,
+ * memory of the calling rank.
  */
 acp_handle_t acp_or8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
 /**
- * Keeps the bits of `value` in the 4 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Keeps only the bits of `value` in the 4 bytes at `src`. The old value goes to
+ * `dst`, memory of the calling rank.
  */
 acp_handle_t acp_and4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
 /**
- * Keeps the bits of `value` in the 8 bytes at `src`; what was there goes to
- * `dst`, memory of the caller's.
+ * Keeps only the bits of `value` in the 8 bytes at `src`. The old value goes to
+ * `dst`, memory of the calling rank.
  */
 acp_handle_t acp_and8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
 /**
- * Waits until a copy or atomic and all before it are complete; with
- * `ACP_HANDLE_ALL` all that were begun.
+ * Waits until an operation and all operations before it are complete; with
+ * `ACP_HANDLE_ALL`, all operations that were begun.
  */
 void acp_complete(acp_handle_t handle);
 
 /**
- * 1 if one of these is not complete yet, otherwise 0.
+ * Returns 1 if the operation or one before it is not complete yet, otherwise 0.
  */
 int acp_inquire(acp_handle_t handle);
 
 /**
- * This rank's end of a channel from `sender` to `receiver`, or NULL. It waits
- * for nobody.
+ * Makes this rank's end of a channel from `sender` to `receiver`, or returns NULL.
+ * It does not wait for the other rank.
  */
 acp_ch_t acp_create_ch(int sender, int receiver);
 
 /**
- * Ends a channel, on which nothing is under way. 0, or -1.
+ * Ends a channel on which no operation is in progress. Returns 0, or -1 on failure.
  *
  * # Safety
  *
@@ -540,7 +547,7 @@ acp_ch_t acp_create_ch(int sender, int receiver);
 int acp_free_ch(acp_ch_t ch);
 
 /**
- * The same, to be waited for.
+ * Ends a channel as `acp_free_ch` does, with a request to be waited for.
  *
  * # Safety
  *
@@ -549,54 +556,55 @@ int acp_free_ch(acp_ch_t ch);
 acp_request_t acp_nbfree_ch(acp_ch_t ch);
 
 /**
- * Begins to send the `size` bytes at `buf`, which must not change before it was
- * waited for.
+ * Begins to send the `size` bytes at `buf`. They must not change until the request
+ * has been waited for.
  *
  * # Safety
  *
- * `ch` is NULL or an end of a channel; `buf` is readable until then.
+ * `ch` is NULL or an end of a channel; `buf` is readable until the request has
+ * been waited for.
  */
 acp_request_t acp_nbsend_ch(acp_ch_t ch, void *buf, size_t size);
 
 /**
- * Begins to receive a message into the `size` bytes at `buf`; what has no room
- * there is lost.
+ * Begins to receive a message into the `size` bytes at `buf`. The bytes of the
+ * message for which there is no room are lost.
  *
  * # Safety
  *
- * `ch` is NULL or an end of a channel; `buf` is writable, and nobody else
- * uses it, until it was waited for.
+ * `ch` is NULL or an end of a channel; until the request has been waited for,
+ * `buf` is writable and no other code uses it.
  */
 acp_request_t acp_nbrecv_ch(acp_ch_t ch, void *buf, size_t size);
 
 /**
- * Waits for what was begun; of a receive, how many bytes are in the buffer.
- * Otherwise 0, or `(size_t)-1`. The request is over.
+ * Waits for a request and frees it. Returns the number of bytes in the buffer for
+ * a receive, 0 for other requests, or `(size_t)-1` on failure.
  *
  * # Safety
  *
- * `request` is NULL or a request that was not waited for.
+ * `request` is NULL or a request that has not been waited for.
  */
 size_t acp_wait_ch(acp_request_t request);
 
 /**
- * Waits for `count` requests; what `acp_wait_ch` answers for each goes to
- * `sizes`, unless that is NULL. 0, or -1 if one failed.
+ * Waits for `count` requests. Writes the result of `acp_wait_ch` for each to
+ * `sizes`, unless `sizes` is NULL. Returns 0, or -1 if a request failed.
  *
  * # Safety
  *
- * There are `count` requests, as for `acp_wait_ch`, and room for as many
- * sizes.
+ * `request` is valid for a read of `count` requests, each as for `acp_wait_ch`;
+ * `sizes` is NULL or valid for a write of `count` sizes.
  */
 int acp_waitall_ch(acp_request_t *request, int count, size_t *sizes);
 
 /**
- * The end that sends to `dst_rank` the `segnum` segments of `segsize` bytes at
- * `buf`, or NULL.
+ * Makes the end that sends the `segnum` segments of `segsize` bytes at `buf` to
+ * `dst_rank`; returns NULL on failure.
  *
  * # Safety
  *
- * As of `acp_register_memory`, until it is freed.
+ * As for `acp_register_memory`, until the end is freed.
  */
 acp_segbuf_t acp_create_src_segbuf(int dst_rank,
                                    void *buf,
@@ -604,11 +612,11 @@ acp_segbuf_t acp_create_src_segbuf(int dst_rank,
                                    size_t segnum);
 
 /**
- * The end that receives from `dst_rank`, which is the source's rank.
+ * Makes the end that receives from `dst_rank`, which is the rank of the source.
  *
  * # Safety
  *
- * As of `acp_register_memory`, until it is freed.
+ * As for `acp_register_memory`, until the end is freed.
  */
 acp_segbuf_t acp_create_dst_segbuf(int dst_rank,
                                    void *buf,
@@ -616,7 +624,7 @@ acp_segbuf_t acp_create_dst_segbuf(int dst_rank,
                                    size_t segnum);
 
 /**
- * Connects with the other end; waits for it. 0, or 1.
+ * Connects with the other end, and waits for it. Returns 0, or 1 on failure.
  *
  * # Safety
  *
@@ -625,7 +633,7 @@ acp_segbuf_t acp_create_dst_segbuf(int dst_rank,
 int acp_connect_segbuf(acp_segbuf_t segbuf);
 
 /**
- * 0 if it is connected, otherwise 1.
+ * Returns 0 if the end is connected, otherwise 1.
  *
  * # Safety
  *
@@ -634,7 +642,8 @@ int acp_connect_segbuf(acp_segbuf_t segbuf);
 int acp_isconnected_segbuf(acp_segbuf_t segbuf);
 
 /**
- * At the sink: the first segment may be written over. 0, or 1.
+ * At the sink: gives the first segment back, so that the source may overwrite it.
+ * Returns 0, or 1 on failure.
  *
  * # Safety
  *
@@ -643,7 +652,8 @@ int acp_isconnected_segbuf(acp_segbuf_t segbuf);
 int acp_ready_segbuf(acp_segbuf_t segbuf);
 
 /**
- * At the source: sends the next segment. 0, or 1 if there is no room for it.
+ * At the source: sends the next segment. Returns 0, or 1 if there is no room for
+ * it.
  *
  * # Safety
  *
@@ -652,7 +662,7 @@ int acp_ready_segbuf(acp_segbuf_t segbuf);
 int acp_ack_segbuf(acp_segbuf_t segbuf);
 
 /**
- * 0 if there is a segment that the source may write and send, otherwise 1.
+ * Returns 0 if there is a segment that the source may write and send, otherwise 1.
  *
  * # Safety
  *
@@ -661,7 +671,7 @@ int acp_ack_segbuf(acp_segbuf_t segbuf);
 int acp_isready_segbuf(acp_segbuf_t segbuf);
 
 /**
- * 0 if there is a segment that the sink may read, otherwise 1.
+ * Returns 0 if there is a segment that the sink may read, otherwise 1.
  *
  * # Safety
  *
@@ -670,7 +680,7 @@ int acp_isready_segbuf(acp_segbuf_t segbuf);
 int acp_isacked_segbuf(acp_segbuf_t segbuf);
 
 /**
- * Segments that the sink has given back, or -1.
+ * The number of segments that the sink has given back, or -1.
  *
  * # Safety
  *
@@ -679,7 +689,7 @@ int acp_isacked_segbuf(acp_segbuf_t segbuf);
 int64_t acp_query_segbuf_head(acp_segbuf_t segbuf);
 
 /**
- * Segments that the source has sent, or -1.
+ * The number of segments that the source has sent, or -1.
  *
  * # Safety
  *
@@ -688,8 +698,8 @@ int64_t acp_query_segbuf_head(acp_segbuf_t segbuf);
 int64_t acp_query_segbuf_tail(acp_segbuf_t segbuf);
 
 /**
- * At the source: segments whose bytes are at the sink, so that they may be
- * written anew. Or -1.
+ * At the source: the number of segments that have arrived in the sink's memory, so
+ * that the source may write to these segments again. Returns -1 on failure.
  *
  * # Safety
  *
@@ -698,7 +708,8 @@ int64_t acp_query_segbuf_tail(acp_segbuf_t segbuf);
 int64_t acp_query_segbuf_sent(acp_segbuf_t segbuf);
 
 /**
- * Ends the connection, when the other end does; waits for it. 0, or 1.
+ * Ends the connection, and waits until the other end does so too. Returns 0, or 1
+ * on failure.
  *
  * # Safety
  *
@@ -707,29 +718,30 @@ int64_t acp_query_segbuf_sent(acp_segbuf_t segbuf);
 int acp_disconnect_segbuf(acp_segbuf_t segbuf);
 
 /**
- * Frees an end that is not connected. 0, or 1.
+ * Frees an end that is not connected. Returns 0, or 1 on failure.
  *
  * # Safety
  *
- * `segbuf` is NULL or an end, which is over.
+ * `segbuf` is NULL or an end; no thread uses it any more.
  */
 int acp_free_segbuf(acp_segbuf_t segbuf);
 
 /**
  * Makes a workspace of `size` bytes, zero at first, on the ranks that
- * `acp_setparams_ws` says. All ranks call it. Or `ACP_WSD_NULL`.
+ * `acp_setparams_ws` has set. All ranks must call it. Returns `ACP_WSD_NULL` on
+ * failure.
  */
 acp_wsd_t acp_create_ws(size_t size);
 
 /**
- * Where the next workspace begins, and how many bytes of it each rank has; the
- * same on all ranks. By default 0 and 1 MiB. Each workspace begins behind the
- * one before. 0, or 1.
+ * Sets the rank where the next workspace begins, and how many bytes of it each
+ * rank has; must be the same on all ranks. By default 0 and 1 MiB. Each workspace
+ * begins behind the one made before it. Returns 0, or 1 on failure.
  */
 int acp_setparams_ws(size_t proc_start, size_t size_default);
 
 /**
- * Ends a workspace, which nobody uses any more. All ranks call it.
+ * Ends a workspace. No rank may use it any more. All ranks must call it.
  *
  * # Safety
  *
@@ -738,7 +750,8 @@ int acp_setparams_ws(size_t proc_start, size_t size_default);
 void acp_destroy_ws(acp_wsd_t WSD);
 
 /**
- * Copies `size` bytes of a workspace, from `offset` on, to `ga`. 0, or 1.
+ * Copies `size` bytes of a workspace, from `offset` on, to `ga`. Returns 0, or 1
+ * on failure.
  *
  * # Safety
  *
@@ -747,7 +760,8 @@ void acp_destroy_ws(acp_wsd_t WSD);
 int acp_read_ws(acp_wsd_t WSD, acp_ga_t ga, size_t size, size_t offset);
 
 /**
- * Copies `size` bytes from `ga` to a workspace, from `offset` on. 0, or 1.
+ * Copies `size` bytes from `ga` to a workspace, from `offset` on. Returns 0, or 1
+ * on failure.
  *
  * # Safety
  *
@@ -756,13 +770,14 @@ int acp_read_ws(acp_wsd_t WSD, acp_ga_t ga, size_t size, size_t offset);
 int acp_write_ws(acp_wsd_t WSD, acp_ga_t ga, size_t size, size_t offset);
 
 /**
- * Takes `size` bytes of `rank`'s heap, or answers `ACP_GA_NULL`. Lock-free.
+ * Allocates `size` bytes from the heap of `rank`; returns `ACP_GA_NULL` on
+ * failure. Lock-free.
  */
 acp_ga_t acp_malloc(size_t size, int rank);
 
 /**
- * Gives back what `acp_malloc` gave to whichever rank; `ACP_GA_NULL` is no
- * harm. Lock-free.
+ * Frees memory that `acp_malloc` allocated, on any rank; `ACP_GA_NULL` is allowed.
+ * Lock-free.
  */
 void acp_free(acp_ga_t ga);
 
@@ -779,106 +794,109 @@ void acp_assign_range_vector(acp_vector_t vector,
                              acp_vector_it_t end);
 
 /**
- * Where a byte is, or `ACP_GA_NULL` if there is none.
+ * The global address of the byte at `index`, or `ACP_GA_NULL` if there is none.
  */
 acp_ga_t acp_at_vector(acp_vector_t vector, int index);
 
 /**
- * The first byte.
+ * The iterator of the first byte.
  */
 acp_vector_it_t acp_begin_vector(acp_vector_t vector);
 
 /**
- * How many bytes there is room for.
+ * The number of bytes for which there is room.
  */
 size_t acp_capacity_vector(acp_vector_t vector);
 
 /**
- * Takes all bytes out.
+ * Removes all bytes.
  */
 void acp_clear_vector(acp_vector_t vector);
 
 /**
- * Makes one of `size` bytes, on `rank`; its address is `ACP_GA_NULL` if that
- * could not be.
+ * Makes a vector of `size` bytes, on `rank`. On failure the address of the vector
+ * is `ACP_GA_NULL`.
  */
 acp_vector_t acp_create_vector(size_t size, int rank);
 
 /**
- * Gives its memory back. Nobody uses it any more.
+ * Frees the memory of the vector. No rank may use it any more.
  */
 void acp_destroy_vector(acp_vector_t vector);
 
 /**
- * 1 if it has no bytes, otherwise 0.
+ * Returns 1 if the vector has no bytes, otherwise 0.
  */
 int acp_empty_vector(acp_vector_t vector);
 
 /**
- * Behind the last byte.
+ * The iterator behind the last byte.
  */
 acp_vector_it_t acp_end_vector(acp_vector_t vector);
 
 /**
- * Takes `size` bytes out; what followed them.
+ * Removes `size` bytes at `it`. Returns the iterator of the byte that followed
+ * them.
  */
 acp_vector_it_t acp_erase_vector(acp_vector_it_t it, size_t size);
 
 /**
- * Takes the bytes from `start` up to `end` out; what followed them.
+ * Removes the bytes from `start` up to `end`. Returns the iterator of the byte
+ * that followed them.
  */
 acp_vector_it_t acp_erase_range_vector(acp_vector_it_t start, acp_vector_it_t end);
 
 /**
- * Puts the `size` bytes at `ga` in before `it`; the first of them.
+ * Inserts the `size` bytes at `ga` before `it`. Returns the iterator of the first
+ * of them.
  */
 acp_vector_it_t acp_insert_vector(acp_vector_it_t it, acp_ga_t ga, size_t size);
 
 /**
- * Puts copies of the bytes from `start` up to `end` in before `it`; the first
- * of them.
+ * Inserts copies of the bytes from `start` up to `end` before `it`. Returns the
+ * iterator of the first of them.
  */
 acp_vector_it_t acp_insert_range_vector(acp_vector_it_t it,
                                         acp_vector_it_t start,
                                         acp_vector_it_t end);
 
 /**
- * Takes the last `size` bytes out.
+ * Removes the last `size` bytes.
  */
 void acp_pop_back_vector(acp_vector_t vector, size_t size);
 
 /**
- * Puts the `size` bytes at `ga` in behind the last.
+ * Appends the `size` bytes at `ga`.
  */
 void acp_push_back_vector(acp_vector_t vector, acp_ga_t ga, size_t size);
 
 /**
- * Makes room for `size` bytes in all.
+ * Makes room for `size` bytes in total.
  */
 void acp_reserve_vector(acp_vector_t vector, size_t size);
 
 /**
- * How many bytes it has.
+ * The number of bytes.
  */
 size_t acp_size_vector(acp_vector_t vector);
 
 /**
- * The two change places.
+ * Exchanges the contents of the two vectors.
  */
 void acp_swap_vector(acp_vector_t vector1, acp_vector_t vector2);
 
 /**
- * `n` bytes on, or back.
+ * The iterator `n` bytes further, or back if `n` is negative.
  */
 acp_vector_it_t acp_advance_vector_it(acp_vector_it_t it, int n);
 
 /**
- * Where the byte is, or `ACP_GA_NULL` if there is none.
+ * The global address of the byte, or `ACP_GA_NULL` if there is none.
  */
 acp_ga_t acp_dereference_vector_it(acp_vector_it_t it);
 
 /**
- * Bytes from `first` to `last`.
+ * The number of bytes from `first` to `last`.
  */
 int acp_distance_vector_it(acp_vector_it_t first, acp_vector_it_t last);
 
@@ -893,117 +911,121 @@ void acp_assign_deque(acp_deque_t deque1, acp_deque_t deque2);
 void acp_assign_range_deque(acp_deque_t deque, acp_deque_it_t start, acp_deque_it_t end);
 
 /**
- * Where a byte is, or `ACP_GA_NULL` if there is none.
+ * The global address of the byte at `index`, or `ACP_GA_NULL` if there is none.
  */
 acp_ga_t acp_at_deque(acp_deque_t deque, int index);
 
 /**
- * The first byte.
+ * The iterator of the first byte.
  */
 acp_deque_it_t acp_begin_deque(acp_deque_t deque);
 
 /**
- * How many bytes there is room for.
+ * The number of bytes for which there is room.
  */
 size_t acp_capacity_deque(acp_deque_t deque);
 
 /**
- * Takes all bytes out.
+ * Removes all bytes.
  */
 void acp_clear_deque(acp_deque_t deque);
 
 /**
- * Makes an empty one with room for `size` bytes, on `rank`; its address is
- * `ACP_GA_NULL` if that could not be.
+ * Makes an empty deque with room for `size` bytes, on `rank`. On failure the
+ * address of the deque is `ACP_GA_NULL`.
  */
 acp_deque_t acp_create_deque(size_t size, int rank);
 
 /**
- * Gives its memory back. Nobody uses it any more.
+ * Frees the memory of the deque. No rank may use it any more.
  */
 void acp_destroy_deque(acp_deque_t deque);
 
 /**
- * 1 if it has no bytes, otherwise 0.
+ * Returns 1 if the deque has no bytes, otherwise 0.
  */
 int acp_empty_deque(acp_deque_t deque);
 
 /**
- * Behind the last byte.
+ * The iterator behind the last byte.
  */
 acp_deque_it_t acp_end_deque(acp_deque_t deque);
 
 /**
- * Takes `size` bytes out; what followed them.
+ * Removes `size` bytes at `it`. Returns the iterator of the byte that followed
+ * them.
  */
 acp_deque_it_t acp_erase_deque(acp_deque_it_t it, size_t size);
 
 /**
- * Takes the bytes from `start` up to `end` out; what followed them.
+ * Removes the bytes from `start` up to `end`. Returns the iterator of the byte
+ * that followed them.
  */
 acp_deque_it_t acp_erase_range_deque(acp_deque_it_t start, acp_deque_it_t end);
 
 /**
- * Puts the `size` bytes at `ga` in before `it`; the first of them.
+ * Inserts the `size` bytes at `ga` before `it`. Returns the iterator of the first
+ * of them.
  */
 acp_deque_it_t acp_insert_deque(acp_deque_it_t it, acp_ga_t ga, size_t size);
 
 /**
- * Puts copies of the bytes from `start` up to `end` in before `it`; the first
- * of them.
+ * Inserts copies of the bytes from `start` up to `end` before `it`. Returns the
+ * iterator of the first of them.
  */
 acp_deque_it_t acp_insert_range_deque(acp_deque_it_t it,
                                       acp_deque_it_t start,
                                       acp_deque_it_t end);
 
 /**
- * Takes the last `size` bytes out.
+ * Removes the last `size` bytes.
  */
 void acp_pop_back_deque(acp_deque_t deque, size_t size);
 
 /**
- * Takes the first `size` bytes out.
+ * Removes the first `size` bytes.
  */
 void acp_pop_front_deque(acp_deque_t deque, size_t size);
 
 /**
- * Puts the `size` bytes at `ga` in behind the last.
+ * Appends the `size` bytes at `ga`.
  */
 void acp_push_back_deque(acp_deque_t deque, acp_ga_t ga, size_t size);
 
 /**
- * Puts the `size` bytes at `ga` in before the first.
+ * Inserts the `size` bytes at `ga` before the first byte.
  */
 void acp_push_front_deque(acp_deque_t deque, acp_ga_t ga, size_t size);
 
 /**
- * Makes room for `size` bytes in all.
+ * Makes room for `size` bytes in total.
  */
 void acp_reserve_deque(acp_deque_t deque, size_t size);
 
 /**
- * How many bytes it has.
+ * The number of bytes.
  */
 size_t acp_size_deque(acp_deque_t deque);
 
 /**
- * The two change places. Neither has more room than it needs after that.
+ * Exchanges the contents of the two deques. Afterwards neither has more room than
+ * it needs.
  */
 void acp_swap_deque(acp_deque_t deque1, acp_deque_t deque2);
 
 /**
- * `n` bytes on, or back.
+ * The iterator `n` bytes further, or back if `n` is negative.
  */
 acp_deque_it_t acp_advance_deque_it(acp_deque_it_t it, int n);
 
 /**
- * Where the `size` bytes from `it` on are, as far as there are any: in one
- * piece, or in two.
+ * The addresses of the `size` bytes from `it` on, as far as the deque has them:
+ * one piece or two.
  */
 acp_pair_t acp_dereference_deque_it(acp_deque_it_t it, size_t size);
 
 /**
- * Bytes from `first` to `last`.
+ * The number of bytes from `first` to `last`.
  */
 int acp_distance_deque_it(acp_deque_it_t first, acp_deque_it_t last);
 
@@ -1018,102 +1040,105 @@ void acp_assign_list(acp_list_t list1, acp_list_t list2);
 void acp_assign_range_list(acp_list_t list, acp_list_it_t start, acp_list_it_t end);
 
 /**
- * The first element, or the end.
+ * The iterator of the first element, or the end.
  */
 acp_list_it_t acp_begin_list(acp_list_t list);
 
 /**
- * Takes all elements out.
+ * Removes all elements.
  */
 void acp_clear_list(acp_list_t list);
 
 /**
- * Makes an empty list, whose header is on `rank`; its address is
- * `ACP_GA_NULL` if that could not be.
+ * Makes an empty list with its header on `rank`. On failure the address of the
+ * list is `ACP_GA_NULL`.
  */
 acp_list_t acp_create_list(int rank);
 
 /**
- * Gives all of its memory back. Nobody uses it any more.
+ * Frees all memory of the list. No rank may use it any more.
  */
 void acp_destroy_list(acp_list_t list);
 
 /**
- * 1 if it has no elements, otherwise 0.
+ * Returns 1 if the list has no elements, otherwise 0.
  */
 int acp_empty_list(acp_list_t list);
 
 /**
- * Behind the last element.
+ * The iterator behind the last element.
  */
 acp_list_it_t acp_end_list(acp_list_t list);
 
 /**
- * Takes an element out; what followed it.
+ * Removes an element. Returns the iterator of the element that followed it.
  */
 acp_list_it_t acp_erase_list(acp_list_it_t it);
 
 /**
- * Takes the elements from `start` up to `end` out; what followed them.
+ * Removes the elements from `start` up to `end`. Returns the iterator of the
+ * element that followed them.
  */
 acp_list_it_t acp_erase_range_list(acp_list_it_t start, acp_list_it_t end);
 
 /**
- * Puts a copy of `elem` in before `it`, in `rank`'s memory; its iterator.
+ * Inserts a copy of `elem` before `it`, in memory of `rank`. Returns the iterator
+ * of the copy.
  */
 acp_list_it_t acp_insert_list(acp_list_it_t it, acp_element_t elem, int rank);
 
 /**
- * Puts copies of the elements from `start` up to `end` in before `it`; the
- * first of them.
+ * Inserts copies of the elements from `start` up to `end` before `it`. Returns the
+ * iterator of the first of them.
  */
 acp_list_it_t acp_insert_range_list(acp_list_it_t it,
                                     acp_list_it_t start,
                                     acp_list_it_t end);
 
 /**
- * Takes over all elements of `list2`; if both are in the order of `comp`, it is,
- * too. `comp` answers a number below, of or above 0, and uses neither list.
+ * Moves all elements of `list2` into `list1`; if both lists are sorted by `comp`,
+ * so is the result. `comp` returns a number below, equal to or above 0, and must
+ * use neither list.
  */
 void acp_merge_list(acp_list_t list1, acp_list_t list2, acp_list_comp_t comp);
 
 /**
- * Takes the last element out, if there is one.
+ * Removes the last element, if there is one.
  */
 void acp_pop_back_list(acp_list_t list);
 
 /**
- * Takes the first element out, if there is one.
+ * Removes the first element, if there is one.
  */
 void acp_pop_front_list(acp_list_t list);
 
 /**
- * Puts a copy of `elem` in behind the last, in `rank`'s memory.
+ * Appends a copy of `elem`, in memory of `rank`.
  */
 void acp_push_back_list(acp_list_t list, acp_element_t elem, int rank);
 
 /**
- * Puts a copy of `elem` in before the first, in `rank`'s memory.
+ * Inserts a copy of `elem` before the first element, in memory of `rank`.
  */
 void acp_push_front_list(acp_list_t list, acp_element_t elem, int rank);
 
 /**
- * Takes out all elements that are the bytes of `elem`.
+ * Removes all elements that are equal to `elem`, byte by byte.
  */
 void acp_remove_list(acp_list_t list, acp_element_t elem);
 
 /**
- * Turns the order round.
+ * Reverses the order of the elements.
  */
 void acp_reverse_list(acp_list_t list);
 
 /**
- * How many elements it has.
+ * The number of elements.
  */
 size_t acp_size_list(acp_list_t list);
 
 /**
- * Puts the elements in the order of `comp`; those that are equal keep theirs.
+ * Sorts the elements by `comp`. The sort is stable.
  */
 void acp_sort_list(acp_list_t list, acp_list_comp_t comp);
 
@@ -1128,37 +1153,39 @@ void acp_splice_list(acp_list_it_t it1, acp_list_it_t it2);
 void acp_splice_range_list(acp_list_it_t it, acp_list_it_t start, acp_list_it_t end);
 
 /**
- * The two change places.
+ * Exchanges the contents of the two lists.
  */
 void acp_swap_list(acp_list_t list1, acp_list_t list2);
 
 /**
- * Takes out all elements that are the bytes of the one before.
+ * Removes each element that is equal, byte by byte, to the element before it.
  */
 void acp_unique_list(acp_list_t list);
 
 /**
- * `n` elements on, or back; the end is not passed.
+ * The iterator `n` elements further, or back if `n` is negative; it does not pass
+ * the end.
  */
 acp_list_it_t acp_advance_list_it(acp_list_it_t it, int n);
 
 /**
- * The element before.
+ * The iterator of the element before.
  */
 acp_list_it_t acp_decrement_list_it(acp_list_it_t it);
 
 /**
- * The bytes of an element; none at the end.
+ * The bytes of an element; no bytes at the end.
  */
 acp_element_t acp_dereference_list_it(acp_list_it_t it);
 
 /**
- * Steps from `first` to `last`, or -1 if that never comes.
+ * The number of steps from `first` to `last`, or -1 if no number of steps leads
+ * there.
  */
 int acp_distance_list_it(acp_list_it_t first, acp_list_it_t last);
 
 /**
- * The element behind.
+ * The iterator of the next element.
  */
 acp_list_it_t acp_increment_list_it(acp_list_it_t it);
 
@@ -1168,34 +1195,34 @@ acp_list_it_t acp_increment_list_it(acp_list_it_t it);
 void acp_assign_local_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * The first of the elements that lie on this rank, or the end.
+ * The iterator of the first of the elements on this rank, or the end.
  */
 acp_set_it_t acp_begin_local_set(acp_set_t set);
 
 /**
- * 1 if there are no elements that lie on this rank, otherwise 0.
+ * Returns 1 if no elements of the set lie on this rank, otherwise 0.
  */
 int acp_empty_local_set(acp_set_t set);
 
 /**
- * Behind the last of the elements that lie on this rank.
+ * The iterator behind the last of the elements on this rank.
  */
 acp_set_it_t acp_end_local_set(acp_set_t set);
 
 /**
- * Copies of the elements of `set2` that lie on this rank come into `set1`, where
- * its keys are not.
+ * Inserts copies of those elements of `set2` on this rank into `set1` that have
+ * keys which `set1` does not have.
  */
 void acp_merge_local_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * The elements of `set2` that lie on this rank come into `set1`, and `set2` has
- * none of them any more.
+ * Moves the elements of `set2` that lie on this rank into `set1`; afterwards
+ * `set2` has none of them.
  */
 void acp_move_local_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * How many elements that lie on this rank there are.
+ * The number of elements that lie on this rank.
  */
 size_t acp_size_local_set(acp_set_t set);
 
@@ -1205,84 +1232,83 @@ size_t acp_size_local_set(acp_set_t set);
 void acp_assign_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * The first of the elements, or the end.
+ * The iterator of the first element, or the end.
  */
 acp_set_it_t acp_begin_set(acp_set_t set);
 
 /**
- * Takes all elements out.
+ * Removes all elements.
  */
 void acp_clear_set(acp_set_t set);
 
 /**
- * 1 if there are no elements, otherwise 0.
+ * Returns 1 if the set has no elements, otherwise 0.
  */
 int acp_empty_set(acp_set_t set);
 
 /**
- * Behind the last of the elements.
+ * The iterator behind the last element.
  */
 acp_set_it_t acp_end_set(acp_set_t set);
 
 /**
- * Copies of the elements of `set2` come into `set1`, where
- * its keys are not.
+ * Inserts copies of those elements of `set2` into `set1` that have keys which
+ * `set1` does not have.
  */
 void acp_merge_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * The elements of `set2` come into `set1`, and `set2` has
- * none of them any more.
+ * Moves the elements of `set2` into `set1`; afterwards `set2` has none of them.
  */
 void acp_move_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * How many elements there are.
+ * The number of elements.
  */
 size_t acp_size_set(acp_set_t set);
 
 /**
- * Makes an empty one with `num_slots` slots on each of `num_ranks` ranks, its
- * header on `rank`; its address is `ACP_GA_NULL` if that could not be.
+ * Makes an empty set with `num_slots` slots on each of `num_ranks` ranks, and its
+ * header on `rank`. On failure the address of the set is `ACP_GA_NULL`.
  *
  * # Safety
  *
- * There are `num_ranks` ranks at `ranks`.
+ * `ranks` is valid for a read of `num_ranks` numbers.
  */
 acp_set_t acp_create_set(int num_ranks, const int *ranks, int num_slots, int rank);
 
 /**
- * Gives all of its memory back. Nobody uses it any more.
+ * Frees all memory of the set. No rank may use it any more.
  */
 void acp_destroy_set(acp_set_t set);
 
 /**
- * The element of a key, or the end.
+ * The iterator of the element with this key, or the end.
  */
 acp_set_it_t acp_find_set(acp_set_t set, acp_element_t key);
 
 /**
- * Puts a key in. 1 if it was not there, otherwise 0.
+ * Inserts a key. Returns 1 if the key was not there before, otherwise 0.
  */
 int acp_insert_set(acp_set_t set, acp_element_t key);
 
 /**
- * Takes a key out, if it is there.
+ * Removes a key, if it is there.
  */
 void acp_remove_set(acp_set_t set, acp_element_t key);
 
 /**
- * The two change places.
+ * Exchanges the contents of the two sets.
  */
 void acp_swap_set(acp_set_t set1, acp_set_t set2);
 
 /**
- * The key of an element; none at the end.
+ * The key of an element; no bytes at the end.
  */
 acp_element_t acp_dereference_set_it(acp_set_it_t it);
 
 /**
- * The element behind.
+ * The iterator of the next element.
  */
 acp_set_it_t acp_increment_set_it(acp_set_it_t it);
 
@@ -1292,35 +1318,34 @@ acp_set_it_t acp_increment_set_it(acp_set_it_t it);
 void acp_assign_local_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * The first of the elements that lie on this rank, or the end.
+ * The iterator of the first of the elements on this rank, or the end.
  */
 acp_multiset_it_t acp_begin_local_multiset(acp_multiset_t set);
 
 /**
- * 1 if there are no elements that lie on this rank, otherwise 0.
+ * Returns 1 if no elements of the multiset lie on this rank, otherwise 0.
  */
 int acp_empty_local_multiset(acp_multiset_t set);
 
 /**
- * Behind the last of the elements that lie on this rank.
+ * The iterator behind the last of the elements on this rank.
  */
 acp_multiset_it_t acp_end_local_multiset(acp_multiset_t set);
 
 /**
- * Copies of the elements of `set2` that lie on this rank come into `set1`, as often as they
- * are there.
+ * Inserts copies of the elements of `set2` that lie on this rank into `set1`, each
+ * as many times as `set2` has it.
  */
-void acp_merge_local_multiset(acp_multiset_t set1,
-                              acp_multiset_t set2);
+void acp_merge_local_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * The elements of `set2` that lie on this rank come into `set1`, and `set2` has
- * none of them any more.
+ * Moves the elements of `set2` that lie on this rank into `set1`; afterwards
+ * `set2` has none of them.
  */
 void acp_move_local_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * How many elements that lie on this rank there are, a key once.
+ * The number of different keys that lie on this rank.
  */
 size_t acp_size_local_multiset(acp_multiset_t set);
 
@@ -1330,49 +1355,48 @@ size_t acp_size_local_multiset(acp_multiset_t set);
 void acp_assign_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * The first of the elements, or the end.
+ * The iterator of the first element, or the end.
  */
 acp_multiset_it_t acp_begin_multiset(acp_multiset_t set);
 
 /**
- * Takes all elements out.
+ * Removes all elements.
  */
 void acp_clear_multiset(acp_multiset_t set);
 
 /**
- * 1 if there are no elements, otherwise 0.
+ * Returns 1 if the multiset has no elements, otherwise 0.
  */
 int acp_empty_multiset(acp_multiset_t set);
 
 /**
- * Behind the last of the elements.
+ * The iterator behind the last element.
  */
 acp_multiset_it_t acp_end_multiset(acp_multiset_t set);
 
 /**
- * Copies of the elements of `set2` come into `set1`, as often as they
- * are there.
+ * Inserts copies of the elements of `set2` into `set1`, each as many times as
+ * `set2` has it.
  */
 void acp_merge_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * The elements of `set2` come into `set1`, and `set2` has
- * none of them any more.
+ * Moves the elements of `set2` into `set1`; afterwards `set2` has none of them.
  */
 void acp_move_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * How many elements there are, a key once.
+ * The number of different keys.
  */
 size_t acp_size_multiset(acp_multiset_t set);
 
 /**
- * Makes an empty one with `num_slots` slots on each of `num_ranks` ranks, its
- * header on `rank`; its address is `ACP_GA_NULL` if that could not be.
+ * Makes an empty multiset with `num_slots` slots on each of `num_ranks` ranks, and
+ * its header on `rank`. On failure the address of the multiset is `ACP_GA_NULL`.
  *
  * # Safety
  *
- * There are `num_ranks` ranks at `ranks`.
+ * `ranks` is valid for a read of `num_ranks` numbers.
  */
 acp_multiset_t acp_create_multiset(int num_ranks,
                                    const int *ranks,
@@ -1380,47 +1404,47 @@ acp_multiset_t acp_create_multiset(int num_ranks,
                                    int rank);
 
 /**
- * Gives all of its memory back. Nobody uses it any more.
+ * Frees all memory of the multiset. No rank may use it any more.
  */
 void acp_destroy_multiset(acp_multiset_t set);
 
 /**
- * The element of a key, or the end.
+ * The iterator of the element with this key, or the end.
  */
 acp_multiset_it_t acp_find_multiset(acp_multiset_t set, acp_element_t key);
 
 /**
- * Puts a key in one time more. 1, or 0 if that could not be.
+ * Inserts a key one time more. Returns 1, or 0 on failure.
  */
 int acp_insert_multiset(acp_multiset_t set, acp_element_t key);
 
 /**
- * Takes a key out as often as it is there.
+ * Removes all copies of a key.
  */
 void acp_remove_all_multiset(acp_multiset_t set, acp_element_t key);
 
 /**
- * How many times a key is there.
+ * The number of copies of a key.
  */
 uint64_t acp_retrieve_multiset(acp_multiset_t set, acp_element_t key);
 
 /**
- * Takes a key out one time, if it is there.
+ * Removes one copy of a key, if there is one.
  */
 void acp_remove_multiset(acp_multiset_t set, acp_element_t key);
 
 /**
- * The two change places.
+ * Exchanges the contents of the two multisets.
  */
 void acp_swap_multiset(acp_multiset_t set1, acp_multiset_t set2);
 
 /**
- * The key of an element; none at the end.
+ * The key of an element; no bytes at the end.
  */
 acp_element_t acp_dereference_multiset_it(acp_multiset_it_t it);
 
 /**
- * The element behind.
+ * The iterator of the next element.
  */
 acp_multiset_it_t acp_increment_multiset_it(acp_multiset_it_t it);
 
@@ -1430,39 +1454,39 @@ acp_multiset_it_t acp_increment_multiset_it(acp_multiset_it_t it);
 void acp_assign_local_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * The first of the elements that lie on this rank, or the end.
+ * The iterator of the first of the elements on this rank, or the end.
  */
 acp_map_it_t acp_begin_local_map(acp_map_t map);
 
 /**
- * Takes all elements that lie on this rank out.
+ * Removes all elements that lie on this rank.
  */
 void acp_clear_local_map(acp_map_t map);
 
 /**
- * 1 if there are no elements that lie on this rank, otherwise 0.
+ * Returns 1 if no elements of the map lie on this rank, otherwise 0.
  */
 int acp_empty_local_map(acp_map_t map);
 
 /**
- * Behind the last of the elements that lie on this rank.
+ * The iterator behind the last of the elements on this rank.
  */
 acp_map_it_t acp_end_local_map(acp_map_t map);
 
 /**
- * Copies of the elements of `map2` that lie on this rank come into `map1`, where
- * its keys are not.
+ * Inserts copies of those elements of `map2` on this rank into `map1` that have
+ * keys which `map1` does not have.
  */
 void acp_merge_local_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * The elements of `map2` that lie on this rank come into `map1`, and `map2` has
- * none of them any more.
+ * Moves the elements of `map2` that lie on this rank into `map1`; afterwards
+ * `map2` has none of them.
  */
 void acp_move_local_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * How many elements that lie on this rank there are.
+ * The number of elements that lie on this rank.
  */
 size_t acp_size_local_map(acp_map_t map);
 
@@ -1472,91 +1496,90 @@ size_t acp_size_local_map(acp_map_t map);
 void acp_assign_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * The first of the elements, or the end.
+ * The iterator of the first element, or the end.
  */
 acp_map_it_t acp_begin_map(acp_map_t map);
 
 /**
- * Takes all elements out.
+ * Removes all elements.
  */
 void acp_clear_map(acp_map_t map);
 
 /**
- * 1 if there are no elements, otherwise 0.
+ * Returns 1 if the map has no elements, otherwise 0.
  */
 int acp_empty_map(acp_map_t map);
 
 /**
- * Behind the last of the elements.
+ * The iterator behind the last element.
  */
 acp_map_it_t acp_end_map(acp_map_t map);
 
 /**
- * Copies of the elements of `map2` come into `map1`, where
- * its keys are not.
+ * Inserts copies of those elements of `map2` into `map1` that have keys which
+ * `map1` does not have.
  */
 void acp_merge_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * The elements of `map2` come into `map1`, and `map2` has
- * none of them any more.
+ * Moves the elements of `map2` into `map1`; afterwards `map2` has none of them.
  */
 void acp_move_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * How many elements there are.
+ * The number of elements.
  */
 size_t acp_size_map(acp_map_t map);
 
 /**
- * Makes an empty one with `num_slots` slots on each of `num_ranks` ranks, its
- * header on `rank`; its address is `ACP_GA_NULL` if that could not be.
+ * Makes an empty map with `num_slots` slots on each of `num_ranks` ranks, and its
+ * header on `rank`. On failure the address of the map is `ACP_GA_NULL`.
  *
  * # Safety
  *
- * There are `num_ranks` ranks at `ranks`.
+ * `ranks` is valid for a read of `num_ranks` numbers.
  */
 acp_map_t acp_create_map(int num_ranks, const int *ranks, int num_slots, int rank);
 
 /**
- * Gives all of its memory back. Nobody uses it any more.
+ * Frees all memory of the map. No rank may use it any more.
  */
 void acp_destroy_map(acp_map_t map);
 
 /**
- * The element of a key, or the end.
+ * The iterator of the element with this key, or the end.
  */
 acp_map_it_t acp_find_map(acp_map_t map, acp_element_t key);
 
 /**
- * Puts a key in with its value. 1 if it was not there, otherwise 0, and the
- * value that is there stays.
+ * Inserts a key with its value. Returns 1 if the key was not there before,
+ * otherwise 0, and the old value stays.
  */
 int acp_insert_map(acp_map_t map, acp_pair_t pair);
 
 /**
- * Copies the value of the first to the second, as far as that has room. How
- * many bytes were copied; 0 if the key is not there.
+ * Copies the value of the key `pair.first` to the memory `pair.second`, as far as
+ * there is room. Returns the number of bytes copied; 0 if the key is not there.
  */
 size_t acp_retrieve_map(acp_map_t map, acp_pair_t pair);
 
 /**
- * Takes a key out, if it is there.
+ * Removes a key, if it is there.
  */
 void acp_remove_map(acp_map_t map, acp_element_t key);
 
 /**
- * The two change places.
+ * Exchanges the contents of the two maps.
  */
 void acp_swap_map(acp_map_t map1, acp_map_t map2);
 
 /**
- * The key and the value of an element; none at the end.
+ * The key and the value of an element; no bytes at the end.
  */
 acp_pair_t acp_dereference_map_it(acp_map_it_t it);
 
 /**
- * The element behind.
+ * The iterator of the next element.
  */
 acp_map_it_t acp_increment_map_it(acp_map_it_t it);
 

@@ -1,22 +1,23 @@
-/* tsumugi: user-level threads, other schedulers that wait for what tsumugi does,
- * jobs of several ranks, and the memory of all ranks. Made of src/capi by cbindgen;
- * do not edit.
+/* tsumugi: user-level threads and their synchronization, schedulers of other
+ * libraries, jobs of several ranks, and the memory of all ranks. Generated from
+ * src/capi by cbindgen; do not edit.
  *
- * A function that can fail answers TSUMUGI_OK or a negative code, whose text
- * tsumugi_error_text has ("Errors: NULL" means TSUMUGI_ERROR_NULL); what it makes
- * goes to an out-parameter, which is written only on success. A struct that the
- * caller fills begins with its own size, so that it may grow; zero in a member is
- * its default. A handle is the caller's until the function that ends it. Neither a
- * panic nor a C++ exception crosses the border: it aborts the process.
+ * A function that can fail returns TSUMUGI_OK or a negative code;
+ * tsumugi_error_text has the text of a code ("Errors: NULL" means
+ * TSUMUGI_ERROR_NULL). A function that makes an object writes it to an
+ * out-parameter, only on success. A struct that the caller fills begins with its
+ * own size, so that later versions can add members; zero in a member is its
+ * default. A handle belongs to the caller until the function that ends it. Neither
+ * a panic nor a C++ exception crosses the border: it aborts the process.
  *
- * Suspension: a ULT may go on on another OS thread after each call that suspends it,
- * which is any that says "Blocks", tsumugi_yield, and a spawn with
- * TSUMUGI_SPAWN_CHILD_FIRST. What belongs to an OS thread must not live across one:
- * the address of a _Thread_local variable (of errno, too), a locked pthread_mutex_t,
- * a locked FILE. A compiler may keep such an address even where the source asks for
- * it anew: ask in a function that is not inlined. A ULT that is pinned to a worker
- * keeps its thread, and shares it with others meanwhile. Nothing checks any of that
- * in C.
+ * Suspension: after each call that suspends a ULT, the ULT may continue on another
+ * OS thread. Such calls are all that say "Blocks", tsumugi_yield, and a spawn with
+ * TSUMUGI_SPAWN_CHILD_FIRST. Data that belongs to an OS thread must not be kept
+ * across such a call: the address of a _Thread_local variable (also of errno), a
+ * locked pthread_mutex_t, a locked FILE. A compiler may keep such an address even
+ * where the source takes it again: take it in a function that is not inlined. A
+ * ULT that is pinned to a worker stays on its thread, but other ULTs use that
+ * thread while it is suspended. Nothing checks these rules in C.
  */
 
 #ifndef TSUMUGI_H
@@ -27,33 +28,33 @@
 #include <stdint.h>
 
 /**
- * It was done.
+ * The call has succeeded.
  */
 #define TSUMUGI_OK 0
 
 /**
- * A pointer is null that must not be.
+ * A pointer is null that must not be null.
  */
 #define TSUMUGI_ERROR_NULL -1
 
 /**
- * A struct's `size` is none that this library knows, or a member that it does
- * not know is not zero.
+ * The `size` of a struct is not one that this library accepts, or a member that
+ * this library does not have is not zero.
  */
 #define TSUMUGI_ERROR_SIZE -2
 
 /**
- * A flag that does not exist.
+ * A flag does not exist.
  */
 #define TSUMUGI_ERROR_FLAGS -3
 
 /**
- * A name that is not UTF-8.
+ * A name is not UTF-8.
  */
 #define TSUMUGI_ERROR_NAME -4
 
 /**
- * There cannot be so many workers, or there is no such worker.
+ * The scheduler cannot have so many workers, or it has no worker of this number.
  */
 #define TSUMUGI_ERROR_WORKER -5
 
@@ -98,7 +99,7 @@
 #define TSUMUGI_ERROR_CANCELLED -13
 
 /**
- * It would have to wait.
+ * The call would have to wait.
  */
 #define TSUMUGI_ERROR_BUSY -14
 
@@ -108,7 +109,7 @@
 #define TSUMUGI_ERROR_NOT_LOCKED -15
 
 /**
- * There are too many foreign schedulers, or regions.
+ * There are too many foreign schedulers, or too many regions.
  */
 #define TSUMUGI_ERROR_CROWDED -16
 
@@ -118,12 +119,12 @@
 #define TSUMUGI_ERROR_JOB -17
 
 /**
- * The address is of no rank.
+ * The address belongs to no rank.
  */
 #define TSUMUGI_ERROR_NOWHERE -18
 
 /**
- * No region is registered under the address, or not any more.
+ * No region is registered under the address, or no longer.
  */
 #define TSUMUGI_ERROR_STALE -19
 
@@ -133,12 +134,12 @@
 #define TSUMUGI_ERROR_RANGE -20
 
 /**
- * An atomic off its natural alignment.
+ * An atomic operation is not at a multiple of its size.
  */
 #define TSUMUGI_ERROR_UNALIGNED -21
 
 /**
- * The region is for reading.
+ * The region is read-only.
  */
 #define TSUMUGI_ERROR_READ_ONLY -22
 
@@ -148,27 +149,27 @@
 #define TSUMUGI_ERROR_LOST -23
 
 /**
- * Memory must be of another rank.
+ * The operation needs memory of another rank than the one given.
  */
 #define TSUMUGI_ERROR_ELSEWHERE -24
 
 /**
- * What leads there has no such operation.
+ * The path to the memory has no such operation.
  */
 #define TSUMUGI_ERROR_UNSUPPORTED -25
 
 /**
- * The memory is where other ranks cannot reach it, or has no global address.
+ * Other ranks cannot reach the memory, or it has no global address.
  */
 #define TSUMUGI_ERROR_REACH -26
 
 /**
- * The ULT runs before others that are ready whenever it becomes ready.
+ * Whenever the ULT becomes ready, it runs before other ready ULTs.
  */
 #define TSUMUGI_SPAWN_URGENT 1
 
 /**
- * The ULT goes on at once, and the caller later.
+ * The ULT runs at once, and the caller continues later.
  */
 #define TSUMUGI_SPAWN_CHILD_FIRST 2
 
@@ -178,23 +179,23 @@
 #define TSUMUGI_SPAWN_KEEP_FP_CONTROL 4
 
 /**
- * A limit that never comes.
+ * The time limit that never passes.
  */
 #define TSUMUGI_FOREVER UINT64_MAX
 
 /**
- * No byte of any rank's.
+ * The address of no byte.
  */
 #define TSUMUGI_ADDR_NULL 0
 
 /**
- * Processors carry out the atomics on a region.
+ * Processors carry out the atomic operations on a region.
  */
 #define TSUMUGI_AGENT_CPU 0
 
 /**
- * The network's device does, also for ranks of the same node, where it can;
- * elsewhere processors do.
+ * The network device carries out the atomic operations on a region where it can,
+ * also for ranks of the same node; elsewhere processors do.
  */
 #define TSUMUGI_AGENT_DEVICE 1
 
@@ -224,46 +225,46 @@
 #define TSUMUGI_ATOMIC_SWAP 4
 
 /**
- * Waiting for a condition under a mutex.
+ * A condition variable, used with a mutex.
  */
 struct tsumugi_condvar;
 
 /**
- * This process as a rank of its job, and the global memory of all ranks. Any
+ * This process as a rank of its job, with the global memory of all ranks. Any
  * thread and any ULT may use it.
  */
 struct tsumugi_job;
 
 /**
- * A key: under it each ULT, and each OS thread that is none, has a value of
+ * A key: under it each ULT, and each OS thread that runs no ULT, has a value of
  * its own, NULL at first.
  */
 struct tsumugi_key;
 
 /**
- * One at a time; first come, first served. For ULTs, foreign tasks and OS
- * threads alike. It may be unlocked on another OS thread than it was locked
- * on.
+ * A mutual exclusion lock, first come, first served, for ULTs, foreign tasks and
+ * OS threads alike. It may be unlocked on another OS thread than it was locked on.
  */
 struct tsumugi_mutex;
 
 /**
- * An operation that was begun, until it is waited for or let go.
+ * An operation that was begun; the handle lives until a wait or a let-go ends it.
  */
 struct tsumugi_operation;
 
 /**
- * Memory of this rank's with a global address.
+ * Memory of this rank that has a global address.
  */
 struct tsumugi_region;
 
 /**
- * A scheduler that is known.
+ * The registration of a foreign scheduler.
  */
 struct tsumugi_registration;
 
 /**
- * A scheduler: workers and their ULTs. Any number of them may be in a process.
+ * A scheduler: workers and their ULTs. A process may have any number of
+ * schedulers.
  */
 struct tsumugi_scheduler;
 
@@ -273,13 +274,14 @@ struct tsumugi_scheduler;
 struct tsumugi_ult;
 
 /**
- * The right to unpark one ULT, foreign task or OS thread. It may outlive whom
- * it stands for: then nothing happens, or somebody else parks in vain once.
+ * The right to unpark one ULT, foreign task or OS thread. It may outlive that
+ * thread: then an unpark has no effect, or another thread returns from one park
+ * without a reason.
  */
 struct tsumugi_unparker;
 
 /**
- * What a scheduler is made of; zero in a member is its default.
+ * The configuration of a scheduler; zero in a member is its default.
  */
 struct tsumugi_config {
   /**
@@ -300,19 +302,19 @@ struct tsumugi_config {
    */
   size_t main_stack_bytes;
   /**
-   * Address space for all stacks, touched on use only; by default 1 GiB.
-   * When it is full, new ULTs wait until one ends.
+   * Address space for all stacks, backed by memory on first use only; by default
+   * 1 GiB. When it is full, new ULTs wait until a ULT ends.
    */
   size_t area_bytes;
   /**
-   * Rounds that an idle worker searches before it lets go of its core, plus
+   * Rounds that an idle worker searches for work before it yields its core, plus
    * one; by default 100.
    */
   size_t spin_plus_one;
 };
 
 /**
- * Particulars of a ULT; zero in a member is its default.
+ * Options of a new ULT; zero in a member is its default.
  */
 struct tsumugi_particulars {
   /**
@@ -320,43 +322,44 @@ struct tsumugi_particulars {
    */
   size_t size;
   /**
-   * Bytes of stack at least; by default the scheduler's ordinary size.
+   * Minimum size of the stack in bytes; by default the scheduler's ordinary
+   * size.
    */
   size_t stack_bytes;
   /**
-   * A name for those who look, UTF-8, copied; by default none.
+   * A name for debuggers and traces, UTF-8, copied; by default none.
    */
   const char *name;
   /**
-   * The worker to be pinned to, plus one; by default none.
+   * The worker to which the ULT is pinned, plus one; by default none.
    */
   size_t worker_plus_one;
   /**
-   * Some of `TSUMUGI_SPAWN_*`.
+   * A combination of `TSUMUGI_SPAWN_*`.
    */
   size_t flags;
 };
 
 /**
- * A ULT's number: unique among those of its scheduler that are alive.
+ * The number of a ULT: unique among the live ULTs of its scheduler.
  */
 struct tsumugi_id {
   /**
-   * The descriptor's number.
+   * The number of the ULT's descriptor.
    */
   uint32_t slot;
   /**
-   * ULTs that had the descriptor before.
+   * How many ULTs have used the descriptor before.
    */
   uint32_t generation;
 };
 
 /**
- * How the tasks of another scheduler sleep. Whatever blocks in this library
- * parks the task that calls it, and the scheduler may run others meanwhile.
+ * How the tasks of another scheduler sleep. A blocking call of this library parks
+ * the calling task, and its scheduler may run other tasks meanwhile.
  *
  * `unpark` may be called on any OS thread. A task keeps its name as long as it
- * lives, on whatever OS thread it runs, and no two that are alive share one.
+ * lives, on whatever OS thread it runs, and no two live tasks have the same name.
  */
 struct tsumugi_wait {
   /**
@@ -364,34 +367,35 @@ struct tsumugi_wait {
    */
   size_t size;
   /**
-   * Handed to all of them.
+   * The first argument of all the functions.
    */
   void *context;
   /**
-   * The task that calls, by a name that is not NULL; NULL if the caller is
-   * no task of this scheduler.
+   * The name of the calling task, not NULL; NULL if the caller is no task of
+   * this scheduler.
    */
   void *(*current)(void *context);
   /**
    * Suspends the caller, which is `task`, until it is unparked, or for
-   * `limit_ns` (`TSUMUGI_FOREVER`: no limit). An unpark that came before is
-   * kept. It may return too early: a scheduler without a clock lets others
-   * run and returns, if there is a limit.
+   * `limit_ns` (`TSUMUGI_FOREVER`: no limit). An unpark that came before the
+   * park is kept. The function may return too early: if there is a limit, a
+   * scheduler without a clock lets other tasks run and returns.
    */
   void (*park)(void *context, void *task, uint64_t limit_ns);
   /**
-   * Ends the present park of the task, or the next. Must not block.
+   * Ends the present park of the task, or its next park. Must not block.
    */
   void (*unpark)(void *context, void *task);
   /**
-   * Lets other tasks run; NULL: the OS thread yields.
+   * Lets other tasks run; if it is NULL, the OS thread yields.
    */
   void (*yield_now)(void *context);
 };
 
 /**
- * A byte of any rank's memory, or `TSUMUGI_ADDR_NULL`: a word, which may go
- * wherever words go. Addresses are ordered: by rank, then region, then byte.
+ * The address of a byte of any rank's memory, or `TSUMUGI_ADDR_NULL`. It is a
+ * plain word: it may be stored and sent. Addresses are ordered by rank, then
+ * region, then byte.
  */
 typedef uint64_t tsumugi_addr;
 
@@ -400,42 +404,44 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * What a code means, in a sentence without a full stop; of any other number,
- * that it is no code. The text is never freed. Wait-free.
+ * The meaning of a code, as a sentence without a full stop; for any other number,
+ * a text that the number is no code. The text is never freed. Wait-free.
  */
 const char *tsumugi_error_text(int code);
 
 /**
- * Why the last call of this OS thread that failed did so, in a sentence that
- * names what it was about: at least the text of its code. Good until the next
- * one that fails.
+ * Why the last call of this OS thread that failed did so: a sentence that names
+ * the object of the failure, or at least the text of its code. The string is valid
+ * until the next call of this OS thread that fails.
  */
 const char *tsumugi_reason(void);
 
 /**
- * Prepares a scheduler; NULL for all defaults. `tsumugi_scheduler_run` or
- * `tsumugi_scheduler_start` begins.
+ * Prepares a scheduler; NULL stands for all defaults. `tsumugi_scheduler_run` or
+ * `tsumugi_scheduler_start` starts it.
  *
  * Errors: WORKER, STACK, MEMORY, THREAD, SIZE, NULL.
  *
  * # Safety
  *
- * `config` is NULL or valid for the bytes that it says; `out` for a write.
+ * `config` is NULL or valid for a read of as many bytes as its `size` states;
+ * `out` is valid for a write.
  */
 int tsumugi_scheduler_create(const struct tsumugi_config *config,
                              struct tsumugi_scheduler **out);
 
 /**
- * Runs `main` as the first ULT, with the calling thread as a worker, and
- * returns when it has; then the scheduler has ended: ULTs that have not are
- * cut off. What `main` answers goes to `value`, unless that is NULL. Blocks.
+ * Runs `main` as the first ULT, with the calling thread as a worker, and returns
+ * when `main` has returned. Then the scheduler has ended, and ULTs that have not
+ * ended are cut off: they never finish. Writes the return value of `main` to
+ * `value`, unless `value` is NULL. Blocks.
  *
  * Errors: RUNNING, ENDED, NULL.
  *
  * # Safety
  *
- * A live scheduler; `main(arg)` may run on any thread; `value` is NULL or
- * valid for a write.
+ * `scheduler` is a live scheduler; `main(arg)` may run on any thread; `value` is
+ * NULL or valid for a write.
  */
 int tsumugi_scheduler_run(struct tsumugi_scheduler *scheduler,
                           void *(*main)(void*),
@@ -450,35 +456,36 @@ int tsumugi_scheduler_run(struct tsumugi_scheduler *scheduler,
  *
  * # Safety
  *
- * A live scheduler.
+ * `scheduler` is a live scheduler.
  */
 int tsumugi_scheduler_start(struct tsumugi_scheduler *scheduler);
 
 /**
- * Ends a scheduler and frees it: ULTs that have not ended are cut off, and
- * whoever joins them gets ENDED. NULL is no harm. Blocks until all workers
- * have stopped. On a ULT of the same scheduler it aborts.
+ * Ends a scheduler and frees it. ULTs that have not ended are cut off, and joins
+ * of them return ENDED. NULL is allowed. Blocks until all workers have stopped.
+ * Aborts the process if a ULT of the same scheduler calls it.
  *
  * # Safety
  *
- * NULL or a live scheduler, which nobody uses any more. Handles of its ULTs
- * stay valid.
+ * `scheduler` is NULL or a live scheduler; no thread uses it any more. Handles of
+ * its ULTs stay valid.
  */
 void tsumugi_scheduler_destroy(struct tsumugi_scheduler *scheduler);
 
 /**
- * Starts a ULT that calls `body(arg)`, on `scheduler`, or with NULL on the
- * caller's. `particulars` may be NULL. The handle goes to `out`; NULL: the ULT
- * goes by itself. Lock-free, but for the growth of a queue or of descriptors.
- * What must not live across a suspension of it is said at the head of this file.
+ * Starts a ULT that calls `body(arg)` on `scheduler`, or on the caller's scheduler
+ * if that is NULL. `particulars` may be NULL. The handle is written to `out`; if
+ * `out` is NULL, the ULT is detached. Lock-free, except when a queue or the table
+ * of descriptors grows. The head of this file lists what must not live across a
+ * suspension of the ULT.
  *
  * Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
  *
  * # Safety
  *
- * `scheduler` is NULL or live; `particulars` is NULL or valid for the bytes
- * that it says; `body(arg)` may run on any thread; `out` is NULL or valid for
- * a write.
+ * `scheduler` is NULL or live; `particulars` is NULL or valid for a read of as
+ * many bytes as its `size` states; `body(arg)` may run on any thread; `out` is
+ * NULL or valid for a write.
  */
 int tsumugi_spawn(const struct tsumugi_scheduler *scheduler,
                   const struct tsumugi_particulars *particulars,
@@ -487,22 +494,22 @@ int tsumugi_spawn(const struct tsumugi_scheduler *scheduler,
                   struct tsumugi_ult **out);
 
 /**
- * Waits for the ULT's end and ends the handle. What its body answered goes to
- * `value`, unless that is NULL. Works on ULTs, in foreign tasks and on OS
- * threads. Blocks.
+ * Waits until the ULT has ended, and ends the handle. Writes the return value of
+ * its body to `value`, unless `value` is NULL. The caller may be a ULT, a foreign
+ * task or an OS thread. Blocks.
  *
  * Errors: ENDED (the handle has ended too), NULL.
  *
  * # Safety
  *
- * A live handle; `value` is NULL or valid for a write.
+ * `ult` is a live handle; `value` is NULL or valid for a write.
  */
 int tsumugi_join(struct tsumugi_ult *ult, void **value);
 
 /**
- * As `tsumugi_join`, within a limit: `TSUMUGI_FOREVER` is none, and a
- * cancellation of the caller ends it too if it `is_cancellable`. Then the
- * handle stays.
+ * Joins as `tsumugi_join` does, within a time limit; `TSUMUGI_FOREVER` is no
+ * limit. If `is_cancellable` is true, a cancellation of the caller also ends the
+ * wait. When the wait ends early, the handle stays live.
  *
  * Errors: TIMED_OUT and CANCELLED, ENDED (the handle has ended too), NULL.
  *
@@ -516,25 +523,25 @@ int tsumugi_join_within(struct tsumugi_ult *ult,
                         void **value);
 
 /**
- * Lets the ULT go by itself and ends the handle. Wait-free.
+ * Detaches the ULT and ends the handle. Wait-free.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live handle.
+ * `ult` is a live handle.
  */
 int tsumugi_detach(struct tsumugi_ult *ult);
 
 /**
- * Asks the ULT to give up: it goes on until it looks, or waits where that ends
- * a wait.
+ * Requests that the ULT give up. The ULT goes on until it checks for the request,
+ * or until a wait that a cancellation can end.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live handle.
+ * `ult` is a live handle.
  */
 int tsumugi_cancel(struct tsumugi_ult *ult);
 
@@ -543,7 +550,7 @@ int tsumugi_cancel(struct tsumugi_ult *ult);
  *
  * # Safety
  *
- * A live handle.
+ * `ult` is a live handle.
  */
 bool tsumugi_is_finished(const struct tsumugi_ult *ult);
 
@@ -554,7 +561,7 @@ bool tsumugi_is_finished(const struct tsumugi_ult *ult);
  *
  * # Safety
  *
- * A live handle; `out` is valid for a write.
+ * `ult` is a live handle; `out` is valid for a write.
  */
 int tsumugi_id_of(const struct tsumugi_ult *ult, struct tsumugi_id *out);
 
@@ -570,49 +577,51 @@ int tsumugi_id_of(const struct tsumugi_ult *ult, struct tsumugi_id *out);
 int tsumugi_self(struct tsumugi_id *out);
 
 /**
- * Whether somebody asked the calling ULT to give up. Wait-free.
+ * Whether the calling ULT was requested to give up, by `tsumugi_cancel`.
+ * Wait-free.
  */
 bool tsumugi_is_cancelled(void);
 
 /**
- * Lets other ULTs run; in a foreign task or on an OS thread, others of those.
- * Suspends a ULT.
+ * Lets other ULTs run; in a foreign task or on an OS thread, other tasks or
+ * threads. Suspends a ULT.
  */
 void tsumugi_yield(void);
 
 /**
- * Lets others run, this ULT first if it is ready and near.
+ * Lets other ULTs run, and `ult` first if it is ready and in reach of this worker.
  * Suspends a ULT.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live handle.
+ * `ult` is a live handle.
  */
 int tsumugi_yield_to(const struct tsumugi_ult *ult);
 
 /**
- * Runs `call(arg)` on the worker's own stack, which is an OS thread's like any
- * other: for what forks, or needs more stack than a ULT has. It must not wait
- * by functions of this library.
+ * Runs `call(arg)` on the worker's own stack, which is the stack of an OS thread:
+ * for a function that forks, or that needs more stack than a ULT has. The function
+ * must not block by calls of this library.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * `call(arg)` is sound.
+ * `call(arg)` is sound on this thread.
  */
 int tsumugi_on_os_stack(void (*call)(void*), void *arg);
 
 /**
- * Sleeps until somebody unparks the caller. An unpark that came before is
- * kept, several are one. May return without a reason. Blocks.
+ * Sleeps until another thread unparks the caller. An unpark that came before the
+ * park is kept, and several unparks count as one. May return without a reason.
+ * Blocks.
  */
 void tsumugi_park(void);
 
 /**
- * As `tsumugi_park`, within a limit. Blocks.
+ * Parks as `tsumugi_park` does, within a time limit. Blocks.
  *
  * Errors: TIMED_OUT, CANCELLED.
  */
@@ -630,37 +639,37 @@ int tsumugi_park_within(uint64_t limit_ns, bool is_cancellable);
 int tsumugi_unparker_create(struct tsumugi_unparker **out);
 
 /**
- * Ends the present park, or the next, of whom it stands for. From any thread.
- * Lock-free; as good as a foreign scheduler's own `unpark` where that is who
- * wakes.
+ * Ends the present park of the thread that the unparker stands for, or its next
+ * park. May be called from any thread. Lock-free, unless the thread is a task of a
+ * foreign scheduler: then as good as the `unpark` of that scheduler.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live unparker.
+ * `unparker` is a live unparker.
  */
 int tsumugi_unpark(const struct tsumugi_unparker *unparker);
 
 /**
- * Frees an unparker. NULL is no harm.
+ * Frees an unparker. NULL is allowed.
  *
  * # Safety
  *
- * NULL or a live unparker, which nobody uses any more.
+ * `unparker` is NULL or a live unparker; no thread uses it any more.
  */
 void tsumugi_unparker_destroy(struct tsumugi_unparker *unparker);
 
 /**
- * Sleeps for so long, and leaves the worker to others. Answers what ended it.
- * Blocks.
+ * Sleeps for `limit_ns` nanoseconds, while other ULTs use the worker. Returns what
+ * ended the sleep. Blocks.
  *
- * Errors: TIMED_OUT, that is, it slept; CANCELLED.
+ * Errors: TIMED_OUT if the whole time has passed; CANCELLED.
  */
 int tsumugi_sleep_within(uint64_t limit_ns, bool is_cancellable);
 
 /**
- * Sleeps for so long, and leaves the worker to others. Blocks.
+ * Sleeps for `ns` nanoseconds, while other ULTs use the worker. Blocks.
  */
 void tsumugi_sleep(uint64_t ns);
 
@@ -676,58 +685,58 @@ void tsumugi_sleep(uint64_t ns);
 int tsumugi_mutex_create(struct tsumugi_mutex **out);
 
 /**
- * Frees a mutex. NULL is no harm.
+ * Frees a mutex. NULL is allowed.
  *
  * # Safety
  *
- * NULL or a live mutex, not locked, which nobody uses any more.
+ * `mutex` is NULL or a live mutex that is not locked; no thread uses it any more.
  */
 void tsumugi_mutex_destroy(struct tsumugi_mutex *mutex);
 
 /**
- * Locks; the caller sleeps until it is its turn. Blocks; one compare-and-swap
- * where nobody else is.
+ * Locks the mutex; the caller sleeps until it is its turn. Blocks; one
+ * compare-and-swap when the mutex is free.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live mutex.
+ * `mutex` is a live mutex.
  */
 int tsumugi_mutex_lock(struct tsumugi_mutex *mutex);
 
 /**
- * Locks if that takes no waiting. Lock-free.
+ * Locks the mutex if that needs no waiting. Lock-free.
  *
  * Errors: BUSY, NULL.
  *
  * # Safety
  *
- * A live mutex.
+ * `mutex` is a live mutex.
  */
 int tsumugi_mutex_try_lock(struct tsumugi_mutex *mutex);
 
 /**
- * As `tsumugi_mutex_lock`, within a limit.
+ * Locks as `tsumugi_mutex_lock` does, within a time limit.
  *
  * Errors: TIMED_OUT, CANCELLED, NULL.
  *
  * # Safety
  *
- * A live mutex.
+ * `mutex` is a live mutex.
  */
 int tsumugi_mutex_lock_within(struct tsumugi_mutex *mutex,
                               uint64_t limit_ns,
                               bool is_cancellable);
 
 /**
- * Unlocks; the first of those who wait has it then. Never waits.
+ * Unlocks the mutex; the first waiter gets it. Never waits.
  *
  * Errors: NOT_LOCKED, NULL.
  *
  * # Safety
  *
- * A live mutex, which the caller has locked if anybody has.
+ * `mutex` is a live mutex; if it is locked, the caller holds it.
  */
 int tsumugi_mutex_unlock(struct tsumugi_mutex *mutex);
 
@@ -743,33 +752,34 @@ int tsumugi_mutex_unlock(struct tsumugi_mutex *mutex);
 int tsumugi_condvar_create(struct tsumugi_condvar **out);
 
 /**
- * Frees a condition variable. NULL is no harm.
+ * Frees a condition variable. NULL is allowed.
  *
  * # Safety
  *
- * NULL or a live condition variable, which nobody uses any more.
+ * `condvar` is NULL or a live condition variable; no thread uses it any more.
  */
 void tsumugi_condvar_destroy(struct tsumugi_condvar *condvar);
 
 /**
- * Unlocks the mutex, sleeps until notified, and locks it again. A notice
- * between the unlock and the sleep is not lost, and there is no return without
- * a notice. Blocks.
+ * Unlocks the mutex, sleeps until notified, and locks the mutex again. A
+ * notification between the unlock and the sleep is not lost, and the call does not
+ * return without a notification. Blocks.
  *
  * Errors: NOT_LOCKED, NULL.
  *
  * # Safety
  *
- * A live condition variable and a live mutex, which the caller has locked if
- * anybody has.
+ * `condvar` is a live condition variable and `mutex` a live mutex; if the mutex is
+ * locked, the caller holds it.
  */
 int tsumugi_condvar_wait(struct tsumugi_condvar *condvar, struct tsumugi_mutex *mutex);
 
 /**
- * As `tsumugi_condvar_wait`, within a limit. The mutex is locked again in
- * either case, however long that takes.
+ * Waits as `tsumugi_condvar_wait` does, within a time limit. In either case the
+ * mutex is locked again, however long that takes.
  *
- * Errors: TIMED_OUT and CANCELLED (no notice was used up), NOT_LOCKED, NULL.
+ * Errors: TIMED_OUT and CANCELLED (no notification was consumed), NOT_LOCKED,
+ * NULL.
  *
  * # Safety
  *
@@ -781,99 +791,102 @@ int tsumugi_condvar_wait_within(struct tsumugi_condvar *condvar,
                                 bool is_cancellable);
 
 /**
- * Wakes one that waits, if any. Never waits.
+ * Wakes one waiter, if there is one. Never waits.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live condition variable.
+ * `condvar` is a live condition variable.
  */
 int tsumugi_condvar_notify_one(struct tsumugi_condvar *condvar);
 
 /**
- * Wakes all that wait. Never waits.
+ * Wakes all waiters. Never waits.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live condition variable.
+ * `condvar` is a live condition variable.
  */
 int tsumugi_condvar_notify_all(struct tsumugi_condvar *condvar);
 
 /**
- * Makes a key. At the end of a ULT that has a value other than NULL,
- * `destructor` is called with it on that ULT, unless it is NULL.
+ * Makes a key. When a ULT ends that has a value other than NULL under the key,
+ * `destructor` is called with that value on that ULT, unless `destructor` is NULL.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * `out` is valid for a write; the destructor for the values that are set.
+ * `out` is valid for a write; the destructor may be called with each value that is
+ * set under the key.
  */
 int tsumugi_key_create(void (*destructor)(void*), struct tsumugi_key **out);
 
 /**
- * Frees a key. Values that there are under it are still destroyed at the ends
- * of their ULTs. NULL is no harm.
+ * Frees a key. Values that ULTs have under it are still destroyed when these ULTs
+ * end. NULL is allowed.
  *
  * # Safety
  *
- * NULL or a live key, which nobody uses any more.
+ * `key` is NULL or a live key; no thread uses it any more.
  */
 void tsumugi_key_destroy(struct tsumugi_key *key);
 
 /**
- * Sets the caller's value under the key. What was there is not destroyed.
+ * Sets the caller's value under the key. The value that it replaces is not
+ * destroyed.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live key.
+ * `key` is a live key.
  */
 int tsumugi_key_set(const struct tsumugi_key *key, void *value);
 
 /**
- * The caller's value under the key; NULL if it has none.
+ * The caller's value under the key; NULL if the caller has none.
  *
  * # Safety
  *
- * A live key.
+ * `key` is a live key.
  */
 void *tsumugi_key_get(const struct tsumugi_key *key);
 
 /**
- * Makes a scheduler known: its tasks may block on everything here. `wait` is
- * copied; the copy, a few words, is never given back. Lock-free.
+ * Registers a scheduler: from now on its tasks may block in all calls of this
+ * library. `wait` is copied; the copy, a few words, is never freed. Lock-free.
  *
  * Errors: CROWDED, SIZE, NULL (also for `current`, `park` and `unpark`).
  *
  * # Safety
  *
- * `wait` is valid for the bytes that it says, and what it says about its
- * functions holds until the registration has been destroyed and none of its
- * tasks is in a call of this library. `out` is valid for a write.
+ * `wait` is valid for a read of as many bytes as its `size` states. Its functions
+ * behave as `struct tsumugi_wait` describes until the registration has been
+ * destroyed and none of the scheduler's tasks is in a call of this library. `out`
+ * is valid for a write.
  */
 int tsumugi_wait_register(const struct tsumugi_wait *wait,
                           struct tsumugi_registration **out);
 
 /**
- * Forgets a scheduler. Tasks of it that sleep are woken as before; whoever
- * blocks later is taken for an OS thread. NULL is no harm.
+ * Unregisters a scheduler. Tasks of it that sleep are woken as before; a task that
+ * blocks later is treated as an OS thread. NULL is allowed.
  *
  * # Safety
  *
- * NULL or a live registration.
+ * `registration` is NULL or a live registration.
  */
 void tsumugi_wait_unregister(struct tsumugi_registration *registration);
 
 /**
- * Makes this process a rank of the job that it was started in (by `tsumugi
- * run`, `mpiexec`, `srun` ...; alone it is one of one), with workers in the
- * background, and opens the global memory. Returns when all ranks have come
- * so far. Once in a process. Blocks.
+ * Makes this process a rank of the job in which it was started (by `tsumugi run`,
+ * `mpiexec`, `srun` ...; without a launcher it is the only rank of a job of its
+ * own), with workers in the background, and opens the global memory. Returns when
+ * all ranks have called it. At most once in a process. Blocks.
  *
  * Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
  *
@@ -884,94 +897,98 @@ void tsumugi_wait_unregister(struct tsumugi_registration *registration);
 int tsumugi_start(struct tsumugi_job **out);
 
 /**
- * Ends what `tsumugi_start` began, and frees the job: all that was made of it
- * has ended before. Returns when all ranks have come so far. Blocks. Memory
- * that was registered where it lay is the program's own again, and all other
- * threads of the process stand still meanwhile.
+ * Ends the rank that `tsumugi_start` began, and frees the job; all objects that
+ * were made of the job must have ended before. Returns when all ranks have called
+ * it. Blocks. Memory that was registered where it lay becomes the program's
+ * private memory again; all other threads of the process are stopped while that
+ * happens.
  *
  * Errors: JOB, NULL.
  *
  * # Safety
  *
- * A job of `tsumugi_start`'s, which nobody uses any more.
+ * `job` is a job that `tsumugi_start` made; no thread uses it any more.
  */
 int tsumugi_end(struct tsumugi_job *job);
 
 /**
- * Makes this process a rank, as `tsumugi_start` does, runs `main(job, arg)` on
- * a ULT, with the calling thread as a worker, and ends the rank. What `main`
- * answers goes to `value`, unless that is NULL. Once in a process. Blocks.
+ * Makes this process a rank, as `tsumugi_start` does, runs `main(job, arg)` on a
+ * ULT, with the calling thread as a worker, and ends the rank. Writes the return
+ * value of `main` to `value`, unless `value` is NULL. At most once in a process.
+ * Blocks.
  *
  * Errors: JOB, MEMORY, NULL.
  *
  * # Safety
  *
- * `main(job, arg)` may run on any thread, and the job is good until it
+ * `main(job, arg)` may run on any thread; `main` uses the job only until it
  * returns; `value` is NULL or valid for a write.
  */
 int tsumugi_run(void *(*main)(struct tsumugi_job*, void*), void *arg, void **value);
 
 /**
- * Which rank this process is; of NULL, `UINT32_MAX`. Wait-free.
+ * The rank of this process; `UINT32_MAX` if `job` is NULL. Wait-free.
  *
  * # Safety
  *
- * NULL or a live job.
+ * `job` is NULL or a live job.
  */
 uint32_t tsumugi_rank(const struct tsumugi_job *job);
 
 /**
- * How many ranks the job has; of NULL, 0. Wait-free.
+ * The number of ranks of the job; 0 if `job` is NULL. Wait-free.
  *
  * # Safety
  *
- * NULL or a live job.
+ * `job` is NULL or a live job.
  */
 uint32_t tsumugi_size(const struct tsumugi_job *job);
 
 /**
- * The workers of the rank, to spawn ULTs on from threads that are none. They
- * are the job's: neither run, started nor destroyed. NULL of NULL.
+ * The scheduler of the rank's workers, by which a thread that is no worker spawns
+ * ULTs. It belongs to the job: the program must not run, start or destroy it. NULL
+ * if `job` is NULL.
  *
  * # Safety
  *
- * NULL or a live job.
+ * `job` is NULL or a live job.
  */
 const struct tsumugi_scheduler *tsumugi_workers(const struct tsumugi_job *job);
 
 /**
- * Waits until every rank has called it. One collective of a rank at a time.
+ * Waits until every rank has called it. A rank may be in one collective at a time.
  * Blocks.
  *
  * Errors: LOST, JOB, NULL.
  *
  * # Safety
  *
- * A live job.
+ * `job` is a live job.
  */
 int tsumugi_barrier(const struct tsumugi_job *job);
 
 /**
- * Puts every rank's `word` into `all`, in the order of the ranks. All ranks
- * call it. Blocks.
+ * Collects the `word` of every rank in `all`, in the order of the ranks. All ranks
+ * must call it. Blocks.
  *
  * Errors: LOST, JOB, NULL.
  *
  * # Safety
  *
- * A live job; `all` is valid for a write of as many words as there are ranks.
+ * `job` is a live job; `all` is valid for a write of as many words as the job has
+ * ranks.
  */
 int tsumugi_gather(const struct tsumugi_job *job, uint64_t word, uint64_t *all);
 
 /**
- * Makes `bytes` bytes of zeroes that any rank can reach by their global
- * address, for atomics of `agent` (`TSUMUGI_AGENT_*`).
+ * Allocates `bytes` bytes of zeroes that any rank can reach by their global
+ * address; `agent` (`TSUMUGI_AGENT_*`) carries out their atomic operations.
  *
  * Errors: MEMORY, CROWDED, FLAGS, NULL.
  *
  * # Safety
  *
- * A live job; `out` is valid for a write.
+ * `job` is a live job; `out` is valid for a write.
  */
 int tsumugi_expose(const struct tsumugi_job *job,
                    size_t bytes,
@@ -979,17 +996,16 @@ int tsumugi_expose(const struct tsumugi_job *job,
                    struct tsumugi_region **out);
 
 /**
- * Gives the `bytes` bytes at `at` a global address, wherever in this process
- * they lie: parts of exposed memory as they are; of the heap, data and stacks
- * the pages become shared memory where they are, which needs a job of
- * `tsumugi_start`'s; while they become so, all other threads of the process
- * stand still, for which they get a real-time signal.
+ * Gives the `bytes` bytes at `at` a global address. Parts of exposed memory stay
+ * as they are. Pages of the heap, of data and of stacks become shared memory in
+ * place, which needs a job made by `tsumugi_start`; while that happens, all other
+ * threads of the process are stopped, by a real-time signal.
  *
  * Errors: REACH, MEMORY, CROWDED, NULL.
  *
  * # Safety
  *
- * A live job. The memory is readable and writable, and stays so until
+ * `job` is a live job. The memory is readable and writable, and stays so until
  * `tsumugi_unregister` has returned. `out` is valid for a write.
  */
 int tsumugi_register(const struct tsumugi_job *job,
@@ -998,58 +1014,61 @@ int tsumugi_register(const struct tsumugi_job *job,
                      struct tsumugi_region **out);
 
 /**
- * Takes the address away and frees the region; what was exposed is gone, what
- * was registered is the program's alone when this returns: nobody reads or
- * writes it any more. Later accesses by the address are STALE. Blocks: ranks
- * that have used the address are asked to forget it.
+ * Takes the address away and frees the region. Exposed memory is freed; registered
+ * memory is the program's alone when this returns, because no rank reads or writes
+ * it any more. Later accesses by the address return STALE. Blocks: ranks that have
+ * used the address are asked to forget it.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live job, and a live region of it, which nobody uses any more here.
+ * `job` is a live job, and `region` a live region of it; no thread of this process
+ * uses the region any more.
  */
 int tsumugi_unregister(const struct tsumugi_job *job, struct tsumugi_region *region);
 
 /**
- * The address of a region's first byte; of NULL, `TSUMUGI_ADDR_NULL`.
- * Wait-free.
+ * The global address of the first byte of a region; `TSUMUGI_ADDR_NULL` if
+ * `region` is NULL. Wait-free.
  *
  * # Safety
  *
- * NULL or a live region.
+ * `region` is NULL or a live region.
  */
 tsumugi_addr tsumugi_region_addr(const struct tsumugi_region *region);
 
 /**
- * Where a region is in this process; NULL of NULL. Wait-free.
+ * The local address of a region in this process; NULL if `region` is NULL.
+ * Wait-free.
  *
  * # Safety
  *
- * NULL or a live region.
+ * `region` is NULL or a live region.
  */
 void *tsumugi_region_memory(const struct tsumugi_region *region);
 
 /**
- * The first byte of memory that `rank` has from the start, zero at first.
+ * The address of the starter memory of `rank`: memory that each rank has from the
+ * start, zero at first.
  *
  * Errors: NOWHERE, NULL.
  *
  * # Safety
  *
- * A live job; `out` is valid for a write.
+ * `job` is a live job; `out` is valid for a write.
  */
 int tsumugi_starter(const struct tsumugi_job *job, uint32_t rank, tsumugi_addr *out);
 
 /**
- * The address `bytes` bytes further on, or back. Whether it is in the region,
- * the access checks. Wait-free.
+ * The address `bytes` bytes after `addr`, or before it if `bytes` is negative. The
+ * access, not this call, checks that the address is in the region. Wait-free.
  *
- * Errors: RANGE (it is in no region's reach), NULL.
+ * Errors: RANGE (the sum lies outside of the address range of every region), NULL.
  *
  * # Safety
  *
- * A live job; `out` is valid for a write.
+ * `job` is a live job; `out` is valid for a write.
  */
 int tsumugi_addr_add(const struct tsumugi_job *job,
                      tsumugi_addr addr,
@@ -1057,36 +1076,36 @@ int tsumugi_addr_add(const struct tsumugi_job *job,
                      tsumugi_addr *out);
 
 /**
- * Whose memory an address is of. Wait-free.
+ * The rank that owns the memory at an address. Wait-free.
  *
  * Errors: NOWHERE, NULL.
  *
  * # Safety
  *
- * A live job; `out` is valid for a write.
+ * `job` is a live job; `out` is valid for a write.
  */
 int tsumugi_addr_rank(const struct tsumugi_job *job, tsumugi_addr addr, uint32_t *out);
 
 /**
- * The global address of memory of this rank's.
+ * The global address of memory of this rank.
  *
- * Errors: REACH (it has none), NULL.
+ * Errors: REACH (the memory has no global address), NULL.
  *
  * # Safety
  *
- * A live job; `out` is valid for a write.
+ * `job` is a live job; `out` is valid for a write.
  */
 int tsumugi_addr_of(const struct tsumugi_job *job, const void *at, tsumugi_addr *out);
 
 /**
- * Where `bytes` bytes at an address lie in this process: of this rank, or of
- * one of its node.
+ * Where `bytes` bytes at a global address lie in this process. The memory must be
+ * of this rank or of another rank of this node.
  *
  * Errors: those of `tsumugi_get`; UNSUPPORTED for a rank of another node.
  *
  * # Safety
  *
- * A live job; `out` is valid for a write.
+ * `job` is a live job; `out` is valid for a write.
  */
 int tsumugi_addr_local(const struct tsumugi_job *job,
                        tsumugi_addr addr,
@@ -1094,15 +1113,15 @@ int tsumugi_addr_local(const struct tsumugi_job *job,
                        void **out);
 
 /**
- * Reads `bytes` bytes from `from` on. 1, 2, 4 and 8 bytes that are aligned
- * are read as one. Blocks; wait-free between ranks of a node, once the table
- * of that rank was read.
+ * Reads `bytes` bytes at `from`. A read of 1, 2, 4 or 8 bytes at an aligned
+ * address is one access, so it cannot tear. Blocks; wait-free between ranks of a
+ * node once this rank has read the region table of the target rank.
  *
  * Errors: NOWHERE, STALE, RANGE, LOST, NULL.
  *
  * # Safety
  *
- * A live job; `into` is valid for a write of so many bytes.
+ * `job` is a live job; `into` is valid for a write of `bytes` bytes.
  */
 int tsumugi_get(const struct tsumugi_job *job,
                 void *into,
@@ -1110,14 +1129,15 @@ int tsumugi_get(const struct tsumugi_job *job,
                 size_t bytes);
 
 /**
- * Writes `bytes` bytes from `to` on, as `tsumugi_get` reads them. When it
- * returns, they are there. Blocks.
+ * Writes `bytes` bytes at `to`; 1, 2, 4 or 8 aligned bytes as one access, as
+ * `tsumugi_get` reads them. When it returns, the bytes are in the target's memory.
+ * Blocks.
  *
  * Errors: NOWHERE, STALE, RANGE, READ_ONLY, LOST, NULL.
  *
  * # Safety
  *
- * A live job; `from` is valid for a read of so many bytes.
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes.
  */
 int tsumugi_put(const struct tsumugi_job *job,
                 tsumugi_addr to,
@@ -1125,14 +1145,14 @@ int tsumugi_put(const struct tsumugi_job *job,
                 size_t bytes);
 
 /**
- * Copies `bytes` bytes from `src` to `dst`, each of which may be any rank's.
+ * Copies `bytes` bytes from `src` to `dst`; each may be in any rank's memory.
  * Blocks.
  *
  * Errors: those of `tsumugi_put`.
  *
  * # Safety
  *
- * A live job.
+ * `job` is a live job.
  */
 int tsumugi_copy(const struct tsumugi_job *job,
                  tsumugi_addr dst,
@@ -1140,14 +1160,15 @@ int tsumugi_copy(const struct tsumugi_job *job,
                  size_t bytes);
 
 /**
- * Changes the 4 bytes at `at` by `operand`, as `what` (`TSUMUGI_ATOMIC_*`)
- * says. What was there goes to `old`; NULL: nobody wants to know. Blocks.
+ * Changes the 4 bytes at `at` with `operand`, by the atomic operation `what`
+ * (`TSUMUGI_ATOMIC_*`). Writes the old value to `old`, unless `old` is NULL.
+ * Blocks.
  *
  * Errors: NOWHERE, STALE, RANGE, UNALIGNED, READ_ONLY, LOST, FLAGS, NULL.
  *
  * # Safety
  *
- * A live job; `old` is NULL or valid for a write.
+ * `job` is a live job; `old` is NULL or valid for a write.
  */
 int tsumugi_atomic4(const struct tsumugi_job *job,
                     int what,
@@ -1156,11 +1177,11 @@ int tsumugi_atomic4(const struct tsumugi_job *job,
                     uint32_t *old);
 
 /**
- * The same on 8 bytes.
+ * Does the same as `tsumugi_atomic4` on 8 bytes.
  *
  * # Safety
  *
- * A live job; `old` is NULL or valid for a write.
+ * `job` is a live job; `old` is NULL or valid for a write.
  */
 int tsumugi_atomic8(const struct tsumugi_job *job,
                     int what,
@@ -1169,14 +1190,14 @@ int tsumugi_atomic8(const struct tsumugi_job *job,
                     uint64_t *old);
 
 /**
- * Stores `desired` in the 4 bytes at `at` if `expected` is there. What was
- * there goes to `old`, unless that is NULL. Blocks.
+ * Stores `desired` in the 4 bytes at `at` if they hold `expected`. Writes the old
+ * value to `old`, unless `old` is NULL. Blocks.
  *
  * Errors: those of `tsumugi_atomic4`.
  *
  * # Safety
  *
- * A live job; `old` is NULL or valid for a write.
+ * `job` is a live job; `old` is NULL or valid for a write.
  */
 int tsumugi_compare_swap4(const struct tsumugi_job *job,
                           tsumugi_addr at,
@@ -1185,11 +1206,11 @@ int tsumugi_compare_swap4(const struct tsumugi_job *job,
                           uint32_t *old);
 
 /**
- * The same on 8 bytes.
+ * Does the same as `tsumugi_compare_swap4` on 8 bytes.
  *
  * # Safety
  *
- * A live job; `old` is NULL or valid for a write.
+ * `job` is a live job; `old` is NULL or valid for a write.
  */
 int tsumugi_compare_swap8(const struct tsumugi_job *job,
                           tsumugi_addr at,
@@ -1198,16 +1219,18 @@ int tsumugi_compare_swap8(const struct tsumugi_job *job,
                           uint64_t *old);
 
 /**
- * Begins to copy `bytes` bytes from `src` to `dst`, each of which may be any
- * rank's, when `after` has ended; NULL: at once. The caller sleeps only while
- * there is no room for one more. The handle goes to `out`; NULL: it goes by
- * itself, and `tsumugi_flush` knows of it.
+ * Begins to copy `bytes` bytes from `src` to `dst`, each in any rank's memory. The
+ * copy starts when `after` has ended, at once if `after` is NULL. The caller
+ * sleeps only while there is no room for one more operation. The handle is written
+ * to `out`; if `out` is NULL, the operation runs without a handle, and
+ * `tsumugi_flush` still waits for it.
  *
- * Errors: NULL; what goes wrong, `tsumugi_operation_wait` answers.
+ * Errors: NULL; `tsumugi_operation_wait` returns the errors of the copy itself.
  *
  * # Safety
  *
- * A live job; `after` is NULL or live; `out` is NULL or valid for a write.
+ * `job` is a live job; `after` is NULL or a live operation; `out` is NULL or valid
+ * for a write.
  */
 int tsumugi_begin_copy(const struct tsumugi_job *job,
                        tsumugi_addr dst,
@@ -1217,15 +1240,15 @@ int tsumugi_begin_copy(const struct tsumugi_job *job,
                        struct tsumugi_operation **out);
 
 /**
- * Begins to write the `bytes` bytes at `from`, memory of this rank's that has
- * a global address and is left alone until the end, from `to` on; for the rest
- * as `tsumugi_begin_copy`.
+ * Begins to write the `bytes` bytes at `from` to `to`. `from` is memory of this
+ * rank that has a global address, and the program must not change it before the
+ * operation has ended. The rest is as for `tsumugi_begin_copy`.
  *
  * Errors: REACH (`from` has no global address), NULL.
  *
  * # Safety
  *
- * That of `tsumugi_begin_copy`.
+ * As for `tsumugi_begin_copy`.
  */
 int tsumugi_begin_put(const struct tsumugi_job *job,
                       tsumugi_addr to,
@@ -1235,14 +1258,14 @@ int tsumugi_begin_put(const struct tsumugi_job *job,
                       struct tsumugi_operation **out);
 
 /**
- * Begins to read `bytes` bytes from `from` on to `into`, memory of this
- * rank's that has a global address; for the rest as `tsumugi_begin_copy`.
+ * Begins to read `bytes` bytes at `from` to `into`, which is memory of this rank
+ * that has a global address. The rest is as for `tsumugi_begin_copy`.
  *
  * Errors: REACH (`into` has no global address), NULL.
  *
  * # Safety
  *
- * That of `tsumugi_begin_copy`.
+ * As for `tsumugi_begin_copy`.
  */
 int tsumugi_begin_get(const struct tsumugi_job *job,
                       void *into,
@@ -1252,14 +1275,14 @@ int tsumugi_begin_get(const struct tsumugi_job *job,
                       struct tsumugi_operation **out);
 
 /**
- * Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does; for the
- * rest as `tsumugi_begin_copy`.
+ * Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does. The rest is as
+ * for `tsumugi_begin_copy`.
  *
  * Errors: FLAGS, NULL.
  *
  * # Safety
  *
- * That of `tsumugi_begin_copy`.
+ * As for `tsumugi_begin_copy`.
  */
 int tsumugi_begin_atomic4(const struct tsumugi_job *job,
                           int what,
@@ -1269,13 +1292,13 @@ int tsumugi_begin_atomic4(const struct tsumugi_job *job,
                           struct tsumugi_operation **out);
 
 /**
- * The same on 8 bytes.
+ * Does the same as `tsumugi_begin_atomic4` on 8 bytes.
  *
  * Errors: FLAGS, NULL.
  *
  * # Safety
  *
- * That of `tsumugi_begin_copy`.
+ * As for `tsumugi_begin_copy`.
  */
 int tsumugi_begin_atomic8(const struct tsumugi_job *job,
                           int what,
@@ -1285,59 +1308,58 @@ int tsumugi_begin_atomic8(const struct tsumugi_job *job,
                           struct tsumugi_operation **out);
 
 /**
- * Whether an operation has ended, so that a wait would not sleep; true of
- * NULL. Never waits.
+ * Whether an operation has ended, so that a wait for it would not sleep; true if
+ * `operation` is NULL. Never waits.
  *
  * # Safety
  *
- * NULL or a live operation.
+ * `operation` is NULL or a live operation.
  */
 bool tsumugi_operation_test(const struct tsumugi_operation *operation);
 
 /**
- * Waits until an operation has ended, that is, its bytes are there, and ends
- * the handle. Of an atomic, what was there goes to `old`, unless that is NULL.
- * Blocks.
+ * Waits until an operation has ended, that is, its bytes are in the destination,
+ * and ends the handle. For an atomic operation, the old value is written to `old`,
+ * unless `old` is NULL. Blocks.
  *
- * Errors: those of `tsumugi_put` and `tsumugi_atomic4`: some of it may have
- * been done.
+ * Errors: those of `tsumugi_put` and `tsumugi_atomic4`; after an error, a part of
+ * the operation may have been done.
  *
  * # Safety
  *
- * A live operation; `old` is NULL or valid for a write.
+ * `operation` is a live operation; `old` is NULL or valid for a write.
  */
 int tsumugi_operation_wait(struct tsumugi_operation *operation, uint64_t *old);
 
 /**
- * Ends the handle; the operation goes on by itself. NULL is no harm. Never
- * waits.
+ * Ends the handle; the operation goes on without it. NULL is allowed. Never waits.
  *
  * # Safety
  *
- * NULL or a live operation.
+ * `operation` is NULL or a live operation.
  */
 void tsumugi_operation_let_go(struct tsumugi_operation *operation);
 
 /**
- * Waits until all that this rank has begun so far, and touches memory of
- * `rank`, has ended. Blocks.
+ * Waits until all operations that this rank has begun so far and that touch memory
+ * of `rank` have ended. Blocks.
  *
  * Errors: NOWHERE, NULL.
  *
  * # Safety
  *
- * A live job.
+ * `job` is a live job.
  */
 int tsumugi_flush(const struct tsumugi_job *job, uint32_t rank);
 
 /**
- * Waits until all that this rank has begun so far has ended. Blocks.
+ * Waits until all operations that this rank has begun so far have ended. Blocks.
  *
  * Errors: NULL.
  *
  * # Safety
  *
- * A live job.
+ * `job` is a live job.
  */
 int tsumugi_flush_all(const struct tsumugi_job *job);
 

@@ -1,11 +1,11 @@
-//! Memory from elsewhere than the rank's partition, which the network's device
-//! may use where it is.
+//! Memory from outside of the rank's partition, which the network's device may
+//! access in place.
 //!
-//! A program has its arrays where other libraries have put them: in vectors of
-//! the system's allocator, in mapped files. Puts and gets take slices of all of
-//! them; but one that goes to another node, of memory that nobody has shown to
-//! the device, is copied once more. Adopted memory is shown to it when a put or
-//! get of 128 KiB or more first needs it, and stays so:
+//! A program has arrays where other libraries have put them: in vectors of the
+//! system's allocator, in mapped files. Puts and gets take slices of any memory;
+//! but if the operation goes to another node, bytes of memory that is not
+//! registered with the device are copied once more. Adopted memory is registered
+//! when a put or get of 128 KiB or more first needs it, and stays registered:
 //!
 //! ```
 //! # tsumugi::run_ranks(2, |rt| {
@@ -21,17 +21,19 @@
 //!
 //! # Bounds
 //!
-//! All that a rank shows so, its heap included, is at most 128 pieces of 128 MiB
-//! together; the one that was used least lately makes room. They count as locked
-//! memory (`ulimit -l`): what may not be locked goes by copies, as before.
+//! The memory that a rank has registered in this way, its heap included, is at most
+//! 128 pieces with 128 MiB in total; the least recently used piece is unregistered
+//! to make room. Registered memory counts as locked memory (`ulimit -l`): bytes
+//! that may not be locked are copied, as before.
 //!
 //! # Unmapping
 //!
-//! A device goes on with the pages that it was shown, whatever comes to their
-//! address afterwards. So there is no cache for any pointer: the memory is owned
-//! while it is known, and what was shown of it ends before it goes. An `Adopted`
-//! that is forgotten ([`std::mem::forget`]) keeps its memory, too; a borrow could
-//! not make it do so, and is no [`Foreign`]:
+//! A device continues to access the pages that were registered, even when other
+//! pages are mapped at their address afterwards. So there is no registration cache
+//! for arbitrary pointers: the memory is owned while it is registered, and the
+//! registration ends before the memory is freed. An `Adopted` that is forgotten
+//! ([`std::mem::forget`]) keeps its memory, too. A borrow could not do so, and
+//! therefore is not [`Foreign`]:
 //!
 //! ```compile_fail,E0597
 //! # tsumugi::run_ranks(2, |rt| {
@@ -41,56 +43,56 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Progress: adopting and giving up block for as long as the device takes to
-//! register memory, or to end that.
+//! Progress: adopting memory and giving it up block as long as the device takes to
+//! register memory or to end a registration.
 
 use crate::{Plain, Runtime};
 use std::fmt;
 use std::mem::{ManuallyDrop, forget};
 use std::ops::{Deref, DerefMut};
 
-/// What can be adopted: an owner of values that stay where they are.
+/// A type that can be adopted: an owner of values that stay where they are.
 ///
 /// # Safety
 ///
-/// [`values`](Self::values) and [`values_mut`](Self::values_mut) give the same
-/// place and number of values each time, wherever the owner itself is moved.
-/// They are its own, or borrowed from nobody else for good, and until it is
-/// dropped their pages stay what they are: mapped, neither mapped again nor given
-/// back to the system (`munmap`, `mremap`, `MADV_DONTNEED`, a file made shorter).
+/// [`values`](Self::values) and [`values_mut`](Self::values_mut) return the same
+/// place and number of values each time, even after the owner itself is moved. The
+/// values belong to the owner, or are borrowed exclusively for ever. Until the
+/// owner is dropped, their pages stay as they are: mapped, neither remapped nor
+/// given back to the system (`munmap`, `mremap`, `MADV_DONTNEED`, a file that is
+/// truncated).
 pub unsafe trait Foreign {
-    /// What it has many of.
+    /// The type of the values.
     type Value: Plain;
 
-    /// All of them.
+    /// All of the values.
     fn values(&self) -> &[Self::Value];
 
-    /// See [`values`](Self::values).
+    /// All of the values, mutably; see [`values`](Self::values).
     fn values_mut(&mut self) -> &mut [Self::Value];
 }
 
-/// Memory from elsewhere that is this rank's alone, as a slice: see
-/// [`Runtime::adopt`].
+/// Adopted memory that only this rank uses, as a slice: see [`Runtime::adopt`].
 ///
-/// Dropping it ends what the device was shown, and drops the memory; if an
-/// operation on it has lost its peer, neither, since the device may have it
-/// still.
+/// Dropping it ends the registration with the device, and drops the memory. If an
+/// operation on the memory has lost its peer, neither happens, because the device
+/// may still access the memory.
 pub struct Adopted<M: Foreign> {
     memory: ManuallyDrop<M>,
     runtime: Runtime,
 }
 
 impl Runtime {
-    /// Owns memory, so that long puts and gets of its slices need no copy
-    /// wherever they go. Costs nothing until one does.
+    /// Adopts memory, so that long puts and gets of its slices need no copy to any
+    /// node. It costs nothing until the first such operation.
     pub fn adopt<M: Foreign>(&self, memory: M) -> Adopted<M> {
         let mut memory = ManuallyDrop::new(memory);
         if let Some(far) = &self.far {
             let values = memory.values_mut();
             let (start, bytes) = (values.as_mut_ptr().expose_provenance(), size_of_val(values));
-            // SAFETY: the trait's promise, until the memory is dropped or given
-            // back, which happens when it was disowned; owners have memory of
-            // their own each.
+            // SAFETY: the trait's contract holds until the memory is dropped or
+            // returned, which happens only after it was disowned; different owners
+            // have different memory.
             unsafe { far.adopt(start, bytes) };
         }
         Adopted { memory, runtime: self.clone() }
@@ -98,19 +100,20 @@ impl Runtime {
 }
 
 impl<M: Foreign> Adopted<M> {
-    /// Gives the memory back, which the device is not shown any more.
+    /// Ends the registration and returns the memory.
     ///
     /// # Errors
     ///
-    /// Itself: an operation on it has lost its peer, and the device may have it
-    /// still.
+    /// The `Adopted` itself: an operation on the memory has lost its peer, and the
+    /// device may still access the memory.
     pub fn into_inner(mut self) -> Result<M, Self> {
         if !self.disown() {
             return Err(self);
         }
-        // SAFETY: not used after this: its drop does not run.
+        // SAFETY: the memory is not used after this, because the drop of `self`
+        // does not run.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
-        // SAFETY: the same, of the runtime; the place is forgotten.
+        // SAFETY: the same holds for the runtime; `self` is forgotten.
         drop(unsafe { std::ptr::read(&raw const self.runtime) });
         forget(self);
         Ok(memory)
@@ -138,7 +141,7 @@ impl<M: Foreign> DerefMut for Adopted<M> {
 impl<M: Foreign> Drop for Adopted<M> {
     fn drop(&mut self) {
         if self.disown() {
-            // SAFETY: not used after this.
+            // SAFETY: the memory is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
         }
     }
@@ -150,8 +153,8 @@ impl<M: Foreign> fmt::Debug for Adopted<M> {
     }
 }
 
-// SAFETY: its block stays where it is as long as nobody changes its capacity,
-// and an `Adopted` gives slices only.
+// SAFETY: the vector's block stays where it is as long as its capacity does not
+// change, and an `Adopted` gives access only to slices.
 unsafe impl<T: Plain> Foreign for Vec<T> {
     type Value = T;
     fn values(&self) -> &[T] {
@@ -162,7 +165,7 @@ unsafe impl<T: Plain> Foreign for Vec<T> {
     }
 }
 
-// SAFETY: its block is its own, and stays where it is.
+// SAFETY: the box owns its block, which stays where it is.
 unsafe impl<T: Plain> Foreign for Box<[T]> {
     type Value = T;
     fn values(&self) -> &[T] {
@@ -173,7 +176,7 @@ unsafe impl<T: Plain> Foreign for Box<[T]> {
     }
 }
 
-// SAFETY: borrowed from nobody, for good.
+// SAFETY: the values are borrowed exclusively for ever.
 unsafe impl<T: Plain> Foreign for &'static mut [T] {
     type Value = T;
     fn values(&self) -> &[T] {

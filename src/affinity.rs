@@ -1,6 +1,6 @@
-//! Which CPUs the process may use, and how a thread keeps to one of them.
+//! The CPUs that the process may use, and binding threads to them.
 //!
-//! Counts follow the cpuset: a container that was given 2 of 128 CPUs has 2.
+//! All counts follow the cpuset: in a container with 2 of 128 CPUs, the count is 2.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use std::io;
 ///
 /// # Errors
 ///
-/// The system's.
+/// The error of the system call.
 pub fn allowed() -> io::Result<Vec<usize>> {
     let mut words = vec![0u64; 16];
     loop {
@@ -23,25 +23,27 @@ pub fn allowed() -> io::Result<Vec<usize>> {
         if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= WORDS_MAX {
             return Err(error);
         }
-        // The kernel knows more CPUs than the mask has bits.
+        // The kernel supports more CPUs than the mask has bits.
         words.resize(words.len() * 2, 0);
     }
 }
 
-/// Keeps the calling thread, and those that it starts, on `cpu`.
+/// Binds the calling thread, and the threads that it starts later, to `cpu`.
 ///
 /// # Errors
 ///
-/// The system's: there is no such CPU, or it is not for this process.
+/// The error of the system call, if there is no such CPU or if the process may not
+/// use it.
 pub fn pin(cpu: usize) -> io::Result<()> {
     keep_to(&[cpu])
 }
 
-/// Keeps the calling thread, and those that it starts, to `cpus`.
+/// Binds the calling thread, and the threads that it starts later, to `cpus`.
 ///
 /// # Errors
 ///
-/// The system's: there are no such CPUs, or they are not for this process.
+/// The error of the system call, if none of the CPUs exists or if the process may
+/// use none of them.
 pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
     let last = cpus.iter().max().copied().unwrap_or(0);
     let mut words = vec![0u64; last / 64 + 1];
@@ -59,11 +61,11 @@ fn bits(words: &[u64]) -> Vec<usize> {
     (0..words.len() * 64).filter(|bit| words[bit / 64] >> (bit % 64) & 1 == 1).collect()
 }
 
-/// 65,536 CPUs.
+/// The maximum size of a mask in words: 65,536 CPUs.
 const WORDS_MAX: usize = 1024;
 
-/// Asks that this thread's sleeps are not stretched by the 50 us that are
-/// usual.
+/// Sets the timer slack of this thread to the minimum, so that its sleeps are not
+/// extended by the usual 50 us.
 pub(crate) fn sleep_exactly() {
     // SAFETY: a plain call on the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };

@@ -1,28 +1,27 @@
-//! Active messages between the ranks of a job: drives the machine of
+//! Active messages between the ranks of a job: drives the state machine of
 //! [`tsumugi_core::am`] over the partitions of its node, and by a [`Carrier`]
-//! over what lies between nodes.
+//! between nodes.
 //!
 //! ```text
 //!  call, cast ─► lock: machine ─► operations: on this node, carried out by
 //!                     ▲  │        the caller; on others, begun by the caller,
-//!                     │  │        whose ends wake whoever pumps
+//!                     │  │        and their ends wake the thread that pumps
 //!   a worker that polls, │ or the helper: one at a time
 //!                     │  ▼
 //!                   pump ─► handlers, in order · callers woken · room given
 //! ```
 //!
-//! The lock round the machine is held for a few hundred instructions and never
-//! while an operation is carried out, a handler runs or somebody is woken.
-//! Handlers run one at a time on each rank, on the stack of a worker or of the
-//! helper.
+//! The lock of the machine is held for a few hundred instructions, and never while
+//! an operation is carried out, a handler runs or a thread is woken. Handlers run
+//! one at a time on each rank, on the stack of a worker or of the helper.
 //!
-//! Memory of each rank, from its exposed area: `2 * CELLS * 256` bytes of lanes
-//! (8 KiB) for each rank of its node, and as much, in a large job down to a
-//! quarter of it, for each of another node that it calls or is called by, 64 at
-//! a time; 16 KiB of staging cells, and landing
-//! buffers for long payloads. It stays until the job ends: a peer's last word
-//! may come late. A rank of another node with which there is nothing to do
-//! costs nothing. `tsumugi info --memory` has all of it.
+//! Memory of each rank, from its exposed area: `2 * CELLS * 256` bytes of lanes (8
+//! KiB) for each rank of its node, and as much, in a large job down to a quarter of
+//! it, for each rank of another node with which it exchanges calls, 64 ranks at a
+//! time; 16 KiB of staging cells, and landing buffers for long payloads. The memory
+//! stays until the job ends, because a last write of a peer may come late. A rank of
+//! another node without such calls costs nothing. `tsumugi info --memory` lists all
+//! of it.
 
 mod carrier;
 mod meet;
@@ -60,59 +59,61 @@ use tsumugi_core::wait::{Wait, Waker};
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::Here;
 
-/// What a message calls.
+/// The function that a message calls.
 pub(crate) enum Function {
-    /// Runs where the message is taken, and must not block.
+    /// Runs on the thread that takes the message, and must not block.
     Here(Box<dyn Fn(Message<'_>) -> Answer + Send + Sync>),
-    /// Takes the message with it, and the duty to answer.
+    /// Takes the message to another thread, and with it the duty to answer.
     Elsewhere(Box<Start>),
 }
 
-/// Begins to serve a message: of whom, what it brings, who waits for it.
+/// Begins to serve a message: gets the sender, the payload, and the place for the
+/// answer if the sender waits for one.
 type Start = dyn Fn(Rank, Box<[u8]>, Option<ReplyTo>) + Send + Sync;
 
 /// The active messages of one rank.
 pub(crate) struct Am {
     member: Member,
     direct: Direct,
-    /// What goes to ranks of other nodes, if there are any.
+    /// The carrier of operations to ranks of other nodes, if there are any.
     far: OnceLock<Far>,
     shape: Shape,
     lanes: &'static [Word],
-    /// Its lanes, its staging cells, its landing buffers.
+    /// Regions of the lanes, the staging cells and the landing buffers.
     regions: [Region; 3],
     landing: NonNull<u8>,
     state: Mutex<State>,
     functions: RwLock<HashMap<u32, Arc<Function>>>,
-    /// Somebody pumps.
+    /// A thread is pumping.
     is_pumped: AtomicBool,
-    /// There is something to be pumped that no bell tells of.
+    /// There is work for a pump that no doorbell has announced.
     is_stirred: AtomicBool,
     deadline: Deadline,
-    /// The last death that the machine was told of.
+    /// The last death of which the machine was notified.
     lost: AtomicU32,
     greetings: Arc<Greetings>,
-    /// Keys of lanes for ranks of other nodes.
+    /// Keys of the lanes for ranks of other nodes.
     blocks: RwLock<Vec<RegionKey>>,
 }
 
-/// Under the lock. The machine, and what goes with it, knows seats.
+/// The state under the lock. The machine and its tables use seats, not ranks.
 struct State {
     machine: Machine<'static>,
     seats: Seats,
-    /// Whom to tell where its lanes are, and who has told so and found no room.
+    /// Seats to which a greeting is to be sent, and greetings for which there was no
+    /// memory.
     to_greet: VecDeque<Rank>,
     put_off: Vec<(Rank, Greeting)>,
-    /// One for each call of the machine.
+    /// An entry for each call of the machine.
     calls: Vec<Entry>,
-    /// Who waits for room, for each seat.
+    /// Senders that wait for room, for each seat.
     stuck: Vec<VecDeque<Stuck>>,
     stuck_len: usize,
-    /// Answers whose givers were cut off before there was room.
+    /// Answers of ULTs that were cut off before there was room.
     owed: Vec<(ReplyTo, Answer)>,
-    /// The rank has ended: nobody pumps any more.
+    /// The rank has ended: no thread pumps any more.
     has_ended: bool,
-    /// Operations on other nodes have ended since room was given last.
+    /// Operations on other nodes have ended since waiters were last woken.
     has_room: bool,
     peers: Lent<am::Peer>,
     blocks: Lent<am::Block<'static>>,
@@ -120,21 +121,21 @@ struct State {
     _tables: Tables,
 }
 
-/// What the facade knows of a call under way.
+/// The facade's state of a call under way.
 #[derive(Default)]
 struct Entry {
     waiting: Option<NonNull<Waiting>>,
-    /// What holds its payload, where the caller does not.
+    /// The owner of the payload, if that is not the caller's stack.
     kept: Option<Box<dyn Any + Send>>,
 }
 
-/// A sender that waits for room, named by a place on its stack.
+/// A sender that waits for room; `sleeper` is an address on its stack that names it.
 struct Stuck {
     sleeper: usize,
     waker: Waker,
 }
 
-/// On the caller's stack until the call has ended; touched under the lock.
+/// On the caller's stack until the call has ended; accessed under the lock.
 #[derive(Default)]
 struct Waiting {
     result: Option<Result<Inline, CallError>>,
@@ -144,32 +145,33 @@ struct Waiting {
 /// The machine's tables that do not grow, freed with the state.
 type Tables = (Lent<am::Call>, Lent<am::Slot>, Lent<am::Landing>);
 
-// SAFETY: `landing` and the pointers in the entries are used as said there.
+// SAFETY: `landing` is memory that stays mapped; the pointers in the entries are
+// only used under the lock, while their callers wait.
 unsafe impl Send for Am {}
 // SAFETY: the same; all that changes is atomic or under the lock.
 unsafe impl Sync for Am {}
 
-/// What calls cost a rank.
+/// Memory that calls take at a rank.
 pub(crate) struct Footprint {
-    /// Without any other rank.
+    /// Bytes without any other rank.
     pub(crate) bytes: usize,
-    /// The same, of what is touched when it is used.
+    /// Bytes without any other rank that take memory only when they are used.
     pub(crate) later_bytes: usize,
-    /// For each rank with which there is something to do, on whatever node; and
-    /// for its lanes, if it is of this node or of another.
+    /// Bytes for each rank with which there are calls, on any node; and for the
+    /// lanes of such a rank, on this node or on another one.
     pub(crate) rank_bytes: usize,
     pub(crate) lane_bytes: usize,
     pub(crate) far_lane_bytes: usize,
 }
 
-/// Lanes of a rank with so many neighbours: those to other nodes have fewer
-/// cells the more ranks there may be at their other ends.
+/// The lanes of a rank with `peers` neighbours. Lanes to other nodes have fewer
+/// cells the more ranks the job has.
 fn shape(peers: u32, ranks: u32) -> Shape {
     let later = (LATER_CELLS / ranks.max(1)).clamp(4, Shape::CELLS);
     Shape { peers, cells: Shape::CELLS, later_cells: 1 << later.ilog2() }
 }
 
-/// From the types themselves, in a job of so many ranks.
+/// Computes the memory for a job of `ranks` ranks from the types.
 pub(crate) fn footprint(ranks: u32) -> Footprint {
     let lanes = |peers| shape(peers, ranks).memory_size();
     let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + SEAT_BYTES;
@@ -185,7 +187,7 @@ pub(crate) fn footprint(ranks: u32) -> Footprint {
 }
 
 impl Am {
-    /// The lanes of this rank.
+    /// Makes the lanes of this rank.
     pub(crate) fn new(member: &Member) -> Result<Self, Error> {
         let (neighbours, direct) = (Neighbours::of(member), member.direct());
         let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
@@ -195,7 +197,7 @@ impl Am {
         let lanes = zeroes(member, lanes_bytes)?;
         let staging = zeroes(member, staging_bytes)?;
         let landing = zeroes(member, LANDINGS * LANDING_BYTES)?;
-        // SAFETY: exposed memory, which stays mapped and is never given back:
+        // SAFETY: exposed memory, which stays mapped and is never given back, of
         // plain bytes and words.
         let (lanes_region, staging_region, landing_region) = unsafe {
             (
@@ -208,7 +210,8 @@ impl Am {
                 )?,
             )
         };
-        // SAFETY: the blocks, zeroed and aligned, for the rest of the job.
+        // SAFETY: the blocks are zeroed and aligned, and stay for the rest of the
+        // job.
         let (lanes, staging) =
             unsafe { (words(lanes, lanes_bytes), words(staging, staging_bytes)) };
         let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; shape.peers as usize]);
@@ -223,7 +226,7 @@ impl Am {
             landing_bytes: LANDING_BYTES as u64,
         };
         let tables = am::Tables { peers, calls, slots, landings };
-        // The bell after the cell: another thread may carry out each of them.
+        // The doorbell after the cell: another thread may carry out each of them.
         let machine = Machine::new(own, shape, Bell::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(Self {
@@ -260,23 +263,23 @@ impl Am {
         })
     }
 
-    /// The key of the lanes, for the others.
+    /// The key of the lanes, for the other ranks.
     pub(crate) fn key(&self) -> RegionKey {
         self.regions[0].key
     }
 
-    /// What a carrier must know of this rank's memory.
+    /// The regions that the carrier must register.
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// Whether a region of this rank's has lanes for ranks of other nodes.
+    /// Whether a region of this rank contains lanes for other ranks.
     pub(crate) fn has_lanes(&self, key: RegionKey) -> bool {
         let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
         key == self.key() || blocks.contains(&key)
     }
 
-    /// Learns where the lanes of the node's ranks are, in their order.
+    /// Connects the lanes of the node's ranks, in their order.
     pub(crate) fn connect(&self, cards: &[Card]) {
         let mut state = self.lock();
         let own = state.seats.find(self.member.rank()).expect("a rank is its own neighbour");
@@ -287,8 +290,8 @@ impl Am {
         }
     }
 
-    /// Sends what is for ranks of other nodes by `carrier`, from now on: before
-    /// there is anything for them. Once.
+    /// Sets the carrier of operations on ranks of other nodes. Once, before there
+    /// are any.
     pub(crate) fn carry_by(&self, carrier: Arc<dyn Carrier>) {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
         carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
@@ -296,7 +299,7 @@ impl Am {
         assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
     }
 
-    /// Waits until all that was sent has arrived, or cannot any more.
+    /// Waits until all sent messages have arrived, or cannot arrive any more.
     pub(crate) fn settle(&self) {
         while self.far.get().is_some() && self.lock().machine.staged() > 0 {
             self.pump();
@@ -304,9 +307,9 @@ impl Am {
         }
     }
 
-    /// From here on peers are answered that this rank is gone, nothing of the
-    /// program's is kept, and calls of this rank's end with
-    /// [`CallError::Ended`], those under way, too.
+    /// Closes the active messages: peers get the answer that this rank is gone,
+    /// nothing of the program is kept, and calls of this rank end with
+    /// [`CallError::Ended`], also the calls under way.
     pub(crate) fn close(&self) {
         let (ended, kept) = self.lock().close();
         ended.into_iter().for_each(Waker::wake);
@@ -319,13 +322,13 @@ impl Am {
         take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Sets what messages for `handler` call.
+    /// Sets the function that messages for `handler` call.
     pub(crate) fn set(&self, handler: HandlerId, function: Function) {
         let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
         functions.insert(handler.0, Arc::new(function));
     }
 
-    /// Whether there is something to be done; for a thread about to sleep.
+    /// Whether there is work; for a thread that is about to sleep.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         am::has_rung(self.lanes, self.shape)
@@ -335,7 +338,7 @@ impl Am {
             || self.far.get().is_some_and(Far::has_work)
     }
 
-    /// The same, time limits included.
+    /// Whether there is work, or a time limit has passed.
     #[inline]
     pub(crate) fn wants_pump(&self) -> bool {
         self.has_work() || self.deadline.has_passed()
@@ -346,7 +349,7 @@ impl Am {
         self.deadline.left()
     }
 
-    /// Whether a request may be sent to a seat.
+    /// Checks that a request may be sent to a seat.
     fn check_room(&self, state: &State, to: Rank, wants_reply: bool) -> Result<(), SendError> {
         state.machine.check_room(to, wants_reply)?;
         match self.far.get() {
@@ -364,7 +367,7 @@ impl Am {
         }
     }
 
-    /// A death that the machine was not told of.
+    /// The latest death of which the machine was not notified.
     fn death(&self) -> Option<u32> {
         let lost = self.member.control().lot().latest_lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
@@ -376,14 +379,14 @@ impl Am {
 }
 
 impl State {
-    /// Ends all calls: whom to wake for that, and what held payloads.
+    /// Ends all calls. Returns the wakers to be used, and the owners of payloads.
     fn close(&mut self) -> (Vec<Waker>, Vec<Box<dyn Any + Send>>) {
         self.has_ended = true;
         let stuck = self.stuck.iter_mut().flat_map(|stuck| stuck.drain(..));
         let mut woken: Vec<Waker> = stuck.map(|stuck| stuck.waker).collect();
         self.stuck_len = 0;
         for waiting in self.calls.iter_mut().filter_map(|entry| entry.waiting.take()) {
-            // SAFETY: as in `end`.
+            // SAFETY: the caller waits for its result, as in `end`.
             let waiting = unsafe { &mut *waiting.as_ptr() };
             waiting.result = Some(Err(CallError::Ended));
             woken.extend(waiting.waker.take());
@@ -391,7 +394,7 @@ impl State {
         (woken, self.calls.iter_mut().filter_map(|entry| entry.kept.take()).collect())
     }
 
-    /// Gives the answers that are owed, as far as there is room; whether any are
+    /// Sends the owed answers, as far as there is room. Returns whether some are
     /// left.
     fn reply_owed(&mut self) -> bool {
         while let Some((reply_to, answer)) = self.owed.pop() {
@@ -403,8 +406,8 @@ impl State {
         false
     }
 
-    /// A call has ended: its result goes to the caller. What comes back is to
-    /// be used without the lock.
+    /// Ends a call and stores its result for the caller. Returns the waker and the
+    /// owner of the payload, which must be used and dropped without the lock.
     fn end(
         &mut self,
         token: Token,
@@ -414,16 +417,16 @@ impl State {
         let is_read_still = result == Err(CallError::Timeout);
         let kept = if is_read_still { None } else { entry.kept.take() };
         let Some(waiting) = entry.waiting.take() else { return (None, kept) };
-        // SAFETY: the caller waits until it finds a result there, which it
-        // looks for under the lock that we hold.
+        // SAFETY: the caller waits until it finds a result there, and it looks for
+        // the result under the lock, which this function holds.
         let waiting = unsafe { &mut *waiting.as_ptr() };
         waiting.result = Some(result);
         (waiting.waker.take(), kept)
     }
 }
 
-/// Something outside the workers that may wake somebody, for as long as it
-/// lives: the rank is not called quiet.
+/// A count of an outside event, not of a worker, that may wake a ULT; while it
+/// lives, the rank is not quiet.
 pub(crate) struct Outside<'m>(&'m Member);
 
 impl<'m> Outside<'m> {
@@ -445,25 +448,27 @@ impl fmt::Debug for Am {
     }
 }
 
+/// The block as words.
+///
 /// # Safety
 ///
-/// `bytes` initialised bytes, aligned to 8, that are only accessed as words
-/// or plain bytes, for the rest of the job.
+/// `start` has `bytes` initialised bytes, aligned to 8, that are only accessed as
+/// words or plain bytes, for the rest of the job.
 unsafe fn words(start: NonNull<u8>, bytes: usize) -> &'static [Word] {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(start.as_ptr().cast(), bytes / 8) }
 }
 
 /// Calls of this rank that can be under way.
 const CALLS_MAX: usize = 1024;
 const STAGING_CELLS: usize = 64;
-/// Of all lanes together to peers of other nodes, if all ranks of a large job
-/// were such; each lane has at least four.
+/// Cells of all lanes together to peers of other nodes, if a large job's ranks were
+/// all such peers; each lane has at least four.
 const LATER_CELLS: u32 = 4096;
 const LANDINGS: usize = 4;
-/// Longest payload.
+/// The longest payload.
 pub(crate) const LANDING_BYTES: usize = 256 << 10;
-/// Operations carried out between two turns with the lock.
+/// Operations that are carried out between two turns with the lock.
 const BATCH: usize = 8;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Arrays of all ranks whose pages move to where they are used.
+//! Global arrays: arrays over all ranks, with pages that move to the rank that uses
+//! them.
 //!
 //! ```
 //! use tsumugi::Error;
@@ -9,7 +10,7 @@
 //!         array.put_slice(0, &(0..1000).collect::<Vec<_>>())?;
 //!     }
 //!     rt.barrier()?;
-//!     // Half of it is brought here, and stays until somebody else wants it.
+//!     // Half of it comes to this rank, and stays until another rank owns it.
 //!     let half = if rt.rank().0 == 0 { 500..1000 } else { 0..500 };
 //!     array.own(half.clone())?;
 //!     let mut values = vec![0; 500];
@@ -21,48 +22,49 @@
 //! # .unwrap();
 //! ```
 //!
-//! | | | on a hit |
+//! | | | cost on a hit |
 //! |---|---|---|
-//! | [`GlobalArray::get`], [`GlobalArray::get_slice`] | read | one read, of the owner's memory |
-//! | [`GlobalArray::put`], [`GlobalArray::put_slice`] | write | one write |
-//! | [`GlobalArray::fetch_add`] and its neighbours | change an element | one atomic |
-//! | [`GlobalArray::gather`], [`GlobalArray::scatter`] | elements of a list | as many |
-//! | [`GlobalArray::own`] | brings pages here | |
-//! | [`GlobalArray::relocate`] | brings pages to any rank | |
-//! | [`GlobalArray::owner`], [`GlobalArray::entry`] | says where a page is | asks its home |
-//! | [`GlobalArray::uses`], [`GlobalArray::return_home`] | moves pages to where they are used, or back | |
+//! | [`GlobalArray::get`], [`GlobalArray::get_slice`] | reads | one read, of the owner's memory |
+//! | [`GlobalArray::put`], [`GlobalArray::put_slice`] | writes | one write |
+//! | [`GlobalArray::fetch_add`] and the other atomics | changes an element | one atomic |
+//! | [`GlobalArray::gather`], [`GlobalArray::scatter`] | reads or writes the elements of a list | one access for each |
+//! | [`GlobalArray::own`] | brings pages to this rank | |
+//! | [`GlobalArray::relocate`] | brings a page to any rank | |
+//! | [`GlobalArray::owner`], [`GlobalArray::entry`] | returns where a page is | one access to its home |
+//! | [`GlobalArray::uses`], [`GlobalArray::return_home`] | moves pages to the ranks that use them, or back | |
 //! | [`GlobalArray::checkout`] | lends a copy of elements as a slice | nothing |
 //!
-//! The array is cut into pages of a fixed number of elements. Where a page is
-//! its home knows, a rank that never changes; ranks remember what they were
-//! told for as many pages as [`Dealt::known`] says. No rank's program takes part
-//! in what another does: all of it is remote reads, writes and atomics.
+//! The array is cut into pages of a fixed number of elements. Each page has a home,
+//! a rank that never changes and that stores where the page is. Each rank keeps a
+//! location cache of the owners that it has learned, for up to [`Dealt::known`]
+//! pages. All accesses are remote reads, writes and atomics, so no rank's program
+//! takes part in an access of another rank.
 //!
-//! All ranks make an array together ([`Runtime::array`]), or one makes it alone
-//! and others open it by a word ([`Runtime::arrays`]).
+//! All ranks make an array together ([`Runtime::array`]), or one rank makes it
+//! alone and others open it by a handle, which is a word ([`Runtime::arrays`]).
 //!
-//! # What is seen
+//! # Memory model
 //!
-//! Each access to one element is as if nothing ever moved: gets, puts and
-//! atomics of it take effect one after the other, each between the call and its
-//! return, whoever owns it meanwhile; so a ULT sees its own puts, before and
-//! after an own of its or another's. Accesses to several elements are not
-//! atomic: others may see some of a put's and not yet the rest. An element
-//! larger than 8 bytes, or whose size is no power of two, may itself be seen
-//! half written. An own of a range is one own of each page after the other, and
-//! moves the neighbours that share its first and its last page, too.
+//! Accesses to one element are linearizable: gets, puts and atomics of it take
+//! effect one after the other, each between its call and its return, no matter
+//! which rank owns the page at the time. So a ULT sees its own puts, before and
+//! after an own by any rank. Accesses to several elements are not atomic: another
+//! rank may see some elements of a put and not yet the rest. An element that is
+//! larger than 8 bytes, or has a size that is no power of two, may be seen half
+//! written. An own of a range is a sequence of owns, one for each page; it also
+//! moves the neighbouring elements that share the first and the last page.
 //!
 //! # When a rank dies
 //!
-//! The pages that it had are lost, and where a page is that it was home to
-//! nobody can ask any more: such calls end with [`AddrError::PeerLost`]. All
-//! others go on.
+//! The pages that it owned are lost. For the pages of which it was the home, the
+//! location is lost, too: calls that need it end with [`AddrError::PeerLost`]. All
+//! other pages stay usable.
 //!
 //! Progress: a get is lock-free, and wait-free between ranks of a node while the
-//! page stays where it is; all else is blocking.
+//! page stays where it is; all other calls are blocking.
 //!
-//! Paper: W. Endo and K. Taura, on a PGAS with relocation and a cache of
-//! metadata; see [`tsumugi_gas::page`] for the protocol and what differs.
+//! Paper: W. Endo and K. Taura, on a PGAS with relocation and a cache of metadata;
+//! [`tsumugi_gas::page`] describes the protocol and the differences from the paper.
 
 mod alone;
 mod area;
@@ -96,24 +98,25 @@ use std::sync::Arc;
 use tsumugi_core::backend::copy_bytes;
 use way::Way;
 
-/// An array of all ranks. A handle: cheap to clone, and to send to other
+/// An array over all ranks. This is a handle: cheap to clone, and to send to other
 /// threads of the rank.
 pub struct GlobalArray<T: Plain> {
     way: Arc<Way>,
     cache: Arc<Cache>,
-    /// Who had which page at first.
+    /// Which rank had which page at first.
     first: Distribution,
     len: usize,
     page_len: usize,
-    /// Of which power of two that is, if it is one: no division then.
+    /// The base-2 logarithm of `page_len`, if that is a power of two, so that an
+    /// access needs no division.
     page_shift: Option<u32>,
     of: PhantomData<fn() -> T>,
 }
 
 impl Runtime {
-    /// Makes an array of `len` zero values, dealt in blocks: the first pages to
-    /// rank 0. Collective: every rank calls it with the same `len`, in the same
-    /// order.
+    /// Makes an array of `len` zero values, distributed in blocks: the first pages
+    /// go to rank 0. Collective: every rank calls it with the same `len`, in the
+    /// same order.
     ///
     /// # Errors
     ///
@@ -123,7 +126,8 @@ impl Runtime {
         self.array_by(len, Dealt::default())
     }
 
-    /// The same, cut and dealt as said.
+    /// Makes an array as [`array`](Self::array) does, with the page size and the
+    /// distribution of `dealt`.
     ///
     /// # Errors
     ///
@@ -134,7 +138,7 @@ impl Runtime {
         check_bytes::<T>(len)?;
         let way = Way::new(self, shape, &dealt)?;
         way.deal(self.rank(), dealt.first)?;
-        // Nobody looks for a page before all are dealt.
+        // No rank may look up a page before all pages are distributed.
         self.barrier()?;
         Ok(GlobalArray::of(way, &dealt, len, page_len))
     }
@@ -155,41 +159,42 @@ impl<T: Plain> GlobalArray<T> {
         }
     }
 
-    /// What other ranks open it by, if one rank has made it alone.
+    /// The handle by which other ranks open the array, if one rank has made it
+    /// alone.
     pub fn handle(&self) -> Option<ArrayHandle> {
         self.way.handle()
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Elements of a page.
+    /// The number of elements in a page.
     pub fn page_len(&self) -> usize {
         self.page_len
     }
 
-    /// Letters that this rank has sent to others on account of the array, where
-    /// its directory is [`Directory::Messages`].
+    /// The number of protocol messages that this rank has sent to others for this
+    /// array, if its directory is [`Directory::Messages`].
     pub fn letters(&self) -> u64 {
         self.way.letters()
     }
 
-    /// Who looks at the directory's words and changes them: the ranks'
-    /// processors, or, of a [`Directory::Device`] where there is one, the
-    /// network's device.
+    /// The agent that reads and changes the words of the directory: the ranks'
+    /// processors, or the network device for a [`Directory::Device`] where there is
+    /// such a device.
     pub fn agent(&self) -> Agent {
         self.way.agent()
     }
 
-    /// Bytes of directory and of what is known of pages that this rank gives to
-    /// the array, without the pages themselves.
+    /// Bytes of directory and location cache that this rank has for the array,
+    /// without the pages themselves.
     pub fn books_bytes(&self) -> u64 {
         self.way.books_bytes()
     }
@@ -208,8 +213,8 @@ impl<T: Plain> GlobalArray<T> {
     pub fn get(&self, index: usize) -> Result<T, ArrayError> {
         self.check(index, 1)?;
         let (page, first) = self.place(index);
-        // SAFETY: `hit` has resolved as many bytes; an element is aligned as the
-        // page is, or by its own size.
+        // SAFETY: `hit` has resolved that many bytes; an element has the alignment
+        // of the page, or is aligned to its own size.
         let load = |at| unsafe { load_value::<T>(at) };
         if let Some(value) = self.way.hit(page, first, size_of::<T>() as u64, load) {
             return Ok(value);
@@ -217,7 +222,7 @@ impl<T: Plain> GlobalArray<T> {
         self.get_far(index)
     }
 
-    /// Reads elements from `index` on.
+    /// Reads `into.len()` elements from `index` on.
     ///
     /// # Errors
     ///
@@ -230,8 +235,8 @@ impl<T: Plain> GlobalArray<T> {
             let (part, later) = rest.split_at_mut(count);
             let (page, first) = self.place(index);
             let (to, bytes) = (part.as_mut_ptr().cast(), size_of_val(part));
-            // SAFETY: `hit` has resolved as many bytes, and `part` has room for
-            // them; any bytes are values of a `Plain` type.
+            // SAFETY: `hit` has resolved that many bytes, and `part` has room for
+            // them; any bytes are valid values of a `Plain` type.
             let load = |at: NonNull<u8>| unsafe { copy_bytes(at.as_ptr(), to, bytes) };
             if self.way.hit(page, first, bytes as u64, load).is_none() {
                 self.way.read(page, first, part)?;
@@ -245,17 +250,18 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]. Of a rank that died meanwhile: it may be written.
+    /// [`ArrayError`]. If a rank died during the call, the element may have been
+    /// written.
     #[inline]
     pub fn put(&self, index: usize, value: T) -> Result<(), ArrayError> {
         self.held(index, |runtime, at| runtime.put(at, value))
     }
 
-    /// Writes elements from `index` on.
+    /// Writes all of `values` from `index` on.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; some may be written then.
+    /// [`ArrayError`]; then some of the elements may have been written.
     pub fn put_slice(&self, index: usize, values: &[T]) -> Result<(), ArrayError> {
         self.check(index, values.len())?;
         let (mut index, mut rest) = (index, values);
@@ -267,21 +273,21 @@ impl<T: Plain> GlobalArray<T> {
         Ok(())
     }
 
-    /// Reads an element that is not at hand, or not where it was.
+    /// Reads an element of a page that is not in reach or has moved.
     #[inline(never)]
     fn get_far(&self, index: usize) -> Result<T, ArrayError> {
         let (page, first) = self.place(index);
         Ok(self.way.read_one(page, first)?)
     }
 
-    /// The page of an element, and at which of its bytes that begins.
+    /// The page of an element, and the element's byte offset in it.
     #[inline(always)]
     fn place(&self, index: usize) -> (PageId, u64) {
         let (page, at) = self.cut(index);
         (PageId(page as u64), (at * size_of::<T>()) as u64)
     }
 
-    /// The page of an element, and which of its elements that is.
+    /// The page of an element, and the element's index in it.
     #[inline(always)]
     fn cut(&self, index: usize) -> (usize, usize) {
         match self.page_shift {
@@ -290,7 +296,8 @@ impl<T: Plain> GlobalArray<T> {
         }
     }
 
-    /// Changes an element, or some from it on, where they are.
+    /// Changes the element at `index`, or several from it on, while their page is
+    /// pinned.
     #[inline]
     fn held<R>(
         &self,
@@ -316,7 +323,8 @@ impl<T: Plain> GlobalArray<T> {
     }
 }
 
-/// Each element has an address of its own where copies lie.
+/// Checks that the process can have an address for each element, for the copies of
+/// a checkout.
 fn check_bytes<T>(len: usize) -> Result<(), ArrayError> {
     match len.checked_mul(size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(()),

@@ -1,37 +1,39 @@
-//! What a device's atomics lack, by the one that they all have.
+//! Atomics that a device lacks, by compare-and-swap, which all devices have.
 //!
-//! A device adds to words of 8 bytes, compares and swaps them, and no more.
-//! On words whose agent it is, all else is a loop round its compare-and-swap:
-//! of the word of 8 bytes that the narrower one is a half of.
+//! A device has fetch-and-add and compare-and-swap on words of 8 bytes, and no more.
+//! If a device is the agent of a word, every other atomic on the word is a loop
+//! round its compare-and-swap; an atomic on a word of 4 bytes is one on the word of
+//! 8 bytes that contains it.
 //!
-//! Progress: lock-free, as any such loop; each turn is a blocking operation.
+//! Progress: lock-free, as any compare-and-swap loop; each step is a blocking
+//! operation.
 
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// What becomes of such an operation next.
+/// The next step of such an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// This is carried out, and what it finds is [taken](BySwap::take).
+    /// This operation is to be carried out, and its result [taken](BySwap::take).
     Next(Op),
-    /// It has ended: what was there.
+    /// The atomic has ended with this old value.
     Ended(u64),
 }
 
-/// An operation that the device has not, as a loop of those that it has.
+/// An atomic that the device does not have, as a loop of operations that it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BySwap {
     op: Op,
-    /// Where its word is in the word of 8 bytes.
+    /// The position of the word in the word of 8 bytes.
     shift: u64,
     mask: u64,
     whole: RemoteAddr,
-    /// What was found, and is to be swapped.
+    /// The value of the 8 bytes that the last operation found.
     old: Option<u64>,
 }
 
 impl BySwap {
-    /// The loop, and what it begins with; `None`: it is no atomic.
+    /// Makes the loop, and its first operation; `None`: `op` is no atomic.
     pub(crate) fn begin(op: &Op) -> Option<(Self, Op)> {
         let (shift, mask) = match op.width()? {
             Width::W8 => (0, u64::MAX),
@@ -44,7 +46,7 @@ impl BySwap {
         Some((Self { op: *op, shift, mask, whole, old: None }, first))
     }
 
-    /// What the last one has found.
+    /// Takes the value that the last operation has found, and returns the next step.
     pub(crate) fn take(&mut self, found: u64) -> Turn {
         let was = found >> self.shift & self.mask;
         if self.old == Some(found) {
@@ -58,7 +60,7 @@ impl BySwap {
     }
 }
 
-/// What the operation makes of a word.
+/// The new value of a word with the value `was`.
 fn changed(op: &Op, was: u64) -> Option<u64> {
     let operand = op.operand();
     Some(match op.kind {

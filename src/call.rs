@@ -2,22 +2,22 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Runtime::handler`] | gives messages of a number a function that does not block |
-//! | [`Runtime::service`] | the same, but each message is a ULT, which may |
+//! | [`Runtime::handler`] | registers a function that does not block for messages with a number |
+//! | [`Runtime::service`] | the same for a function that may block: each message runs on a ULT |
 //! | [`Runtime::call`] | sends bytes and waits for the answer |
 //! | [`Runtime::call_within`] | the same, with a time limit |
-//! | [`Runtime::call_buffer`] | the same, without a copy here: the buffer is read by the other rank |
-//! | [`Runtime::cast`] | sends bytes and goes on |
+//! | [`Runtime::call_buffer`] | the same, without a copy at the caller: the other rank reads the buffer |
+//! | [`Runtime::cast`] | sends bytes and does not wait for an answer |
 //!
-//! Handlers for messages of one rank to another start in the order in which
-//! those were sent. They run on whatever thread of the rank polls: an idle
-//! worker, one that changes ULTs, or, when all workers compute, a helper thread
-//! of the rank. One runs at a time; a call in it that would sleep panics.
-//! Between ranks of a node there is no other rule.
+//! Handlers for messages from one rank to another start in the order in which the
+//! messages were sent. A handler runs on any thread of the rank that polls: an idle
+//! worker, a worker that switches between ULTs, or, when all workers compute, the
+//! progress thread of the rank. One handler runs at a time; a call in a handler
+//! that would sleep panics. Between ranks of a node there is no other rule.
 //!
-//! Up to 224 bytes travel in the message. What is longer, up to 256 KiB, is
-//! read by the other rank from memory of this one, and the handler runs once
-//! it is there. Answers are of up to 224 bytes.
+//! Up to 224 bytes travel in the message itself. The other rank reads longer data,
+//! up to 256 KiB, from the caller's memory, and the handler runs when the data has
+//! arrived. Answers have at most 224 bytes.
 
 use crate::am::{Am, Function};
 use crate::{Buffer, Error, Rank, Runtime};
@@ -28,25 +28,26 @@ use std::time::Duration;
 use tsumugi_core::am::{Answer, HandlerId, INLINE_BYTES_MAX, Inline, Message, Payload, ReplyTo};
 use tsumugi_core::mem::{Access, LocalAddr, Region};
 
-/// A buffer that other ranks may read as long as this lives.
+/// A buffer that other ranks may read as long as this value lives.
 struct Published {
     registration: Registration,
     buf: Buffer<u8>,
 }
 
-/// Ends when it is dropped.
+/// The registration of the buffer, which ends when this value is dropped.
 struct Registration {
     runtime: Runtime,
     region: Region,
 }
 
 impl Runtime {
-    /// Runs `handle` for each message to `id` from now on, whoever sends it;
-    /// its result, up to 224 bytes, is the answer. It must not block, nor take
-    /// long: the next message waits. A call that would put it to sleep panics.
-    /// Longer answers and panics are answered with
-    /// [`CallError::Failed`](crate::CallError::Failed); a panic is also reported
-    /// on this rank's standard error, and messages go on being handled.
+    /// Runs `handle` for each message to `id` from now on, from any rank; its
+    /// result, at most 224 bytes, is the answer. `handle` must not block or take
+    /// long, because the next message waits meanwhile. A call in it that would
+    /// sleep panics. If the result is longer, or if `handle` panics, the caller
+    /// gets [`CallError::Failed`](crate::CallError::Failed); a panic is also
+    /// reported on this rank's standard error, and later messages are still
+    /// handled.
     ///
     /// # Example
     ///
@@ -68,8 +69,9 @@ impl Runtime {
         self.am().set(HandlerId(id), Function::Here(Box::new(handle)));
     }
 
-    /// The same for what may block: each message becomes a ULT of its own.
-    /// ULTs start in any order. A panic of `serve` is that of a handler.
+    /// Runs `serve` for each message to `id`, on a ULT of its own, so `serve` may
+    /// block. ULTs start in any order. A panic of `serve` has the effect of a panic
+    /// in a handler.
     pub fn service<R: AsRef<[u8]>>(
         &self,
         id: u32,
@@ -77,7 +79,8 @@ impl Runtime {
     ) {
         let (runtime, serve) = (self.clone(), Arc::new(serve));
         let start = move |from: Rank, bytes: Box<[u8]>, reply_to: Option<ReplyTo>| {
-            // The duty to answer is whoever's takes it: the ULT's, or ours.
+            // The side that takes `reply_to` must answer: the ULT, or this function
+            // if the spawn fails.
             let duty = Arc::new(Mutex::new(reply_to));
             let (theirs, serve, own) = (duty.clone(), serve.clone(), runtime.clone());
             let started = runtime.ults().try_spawn(move || {
@@ -92,25 +95,26 @@ impl Runtime {
         self.am().set(HandlerId(id), Function::Elsewhere(Box::new(start)));
     }
 
-    /// Sends `bytes` to handler `id` of `to` and waits for the answer; a ULT
-    /// sleeps meanwhile. Blocking; also while there is no room for more calls
-    /// to that rank.
+    /// Sends `bytes` to handler `id` of `to` and waits for the answer; a ULT is
+    /// suspended meanwhile. Blocking; this includes the wait for room for another
+    /// call to that rank.
     ///
     /// # Errors
     ///
-    /// [`Error::Call`]; [`Error::Send`] for what is too long;
-    /// [`Error::Addr`] for a rank that does not exist. When this rank has ended,
-    /// [`CallError::Ended`](crate::CallError::Ended).
+    /// [`Error::Call`]; [`Error::Send`] if `bytes` is too long; [`Error::Addr`] if
+    /// the rank does not exist; [`CallError::Ended`](crate::CallError::Ended) when
+    /// this rank has ended.
     pub fn call(&self, to: Rank, id: u32, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         self.call_bytes(to, id, bytes, None)
     }
 
-    /// The same, for at most `limit` from when there is room: then
+    /// Calls as [`call`](Self::call) does, for at most `limit` from the moment when
+    /// there is room; then it returns
     /// [`CallError::Timeout`](crate::CallError::Timeout).
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call).
+    /// Those of [`call`](Self::call).
     pub fn call_within(
         &self,
         to: Rank,
@@ -121,12 +125,12 @@ impl Runtime {
         self.call_bytes(to, id, bytes, Some(limit))
     }
 
-    /// As [`call`](Self::call), with all of `buf`, which the other rank reads
-    /// where it is. It comes back with the answer.
+    /// Calls as [`call`](Self::call) does, with all of `buf`, which the other rank
+    /// reads in place. The buffer is returned with the answer.
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call). The buffer is dropped then.
+    /// Those of [`call`](Self::call); then the buffer is dropped.
     pub fn call_buffer(
         &self,
         to: Rank,
@@ -138,12 +142,12 @@ impl Runtime {
         Ok((published.take_back(), answer.to_vec()))
     }
 
-    /// Sends `bytes` to handler `id` of `to`, whose answer nobody wants. Waits
-    /// only for room, and, with more than 224 bytes, until they are read.
+    /// Sends `bytes` to handler `id` of `to`, without an answer. Waits only for
+    /// room, and, with more than 224 bytes, until they have been read.
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call).
+    /// Those of [`call`](Self::call).
     pub fn cast(&self, to: Rank, id: u32, bytes: &[u8]) -> Result<(), Error> {
         if bytes.len() > INLINE_BYTES_MAX {
             return self.call(to, id, bytes).map(|_| ());
@@ -167,7 +171,8 @@ impl Runtime {
         buf.copy_from_slice(bytes);
         let published = Published::new(self, buf)?;
         let payload = published.payload();
-        // Past the time limit the other rank may still read it.
+        // After the time limit has passed, the other rank may still read the
+        // buffer.
         let kept: Box<dyn Any + Send> = Box::new(published);
         Ok(self.am().call(to, id, payload, Some(kept), limit)?.to_vec())
     }
@@ -176,8 +181,8 @@ impl Runtime {
 impl Published {
     fn new(runtime: &Runtime, mut buf: Buffer<u8>) -> Result<Self, Error> {
         let (base, bytes) = (NonNull::from(&mut buf[..]).cast(), buf.len() as u64);
-        // SAFETY: memory of the partition's heap, which holds plain bytes and
-        // is not given back before the registration has ended.
+        // SAFETY: the memory is in the partition's heap, holds plain bytes, and is
+        // not freed before the registration has ended.
         let region = unsafe { runtime.direct.register(base, bytes, Access::Read)? };
         let registration = Registration { runtime: runtime.clone(), region };
         if let Some(far) = &runtime.far {
@@ -210,7 +215,7 @@ fn answer_of(bytes: &[u8]) -> Answer {
     Inline::new(bytes).map_or(Answer::Failed, Answer::Value)
 }
 
-/// Answers, if nobody has.
+/// Sends the answer, if none was sent yet.
 fn settle(am: &Am, duty: &Mutex<Option<ReplyTo>>, answer: &Answer) {
     let reply_to = duty.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(reply_to) = reply_to {

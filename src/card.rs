@@ -1,4 +1,4 @@
-//! What each rank tells the others of its node at start.
+//! The endpoint information that each rank publishes to its node at start.
 
 use crate::{Error, Rank};
 use std::ptr::{self, NonNull};
@@ -6,16 +6,16 @@ use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::RegionKey;
 use tsumugi_pvas::Member;
 
-/// Where a rank's lanes are.
+/// The keys of a rank's lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
-    /// Those of active messages.
+    /// The lanes of active messages.
     pub(crate) calls: RegionKey,
-    /// Those of messages.
+    /// The lanes of messages.
     pub(crate) messages: RegionKey,
 }
 
-/// Bytes of this rank's exposed memory that its node has for all.
+/// Bytes in this rank's exposed memory that its whole node uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Common {
     pub(crate) at: usize,
@@ -23,7 +23,8 @@ pub(crate) struct Common {
 }
 
 impl Card {
-    /// Tells the others. They have been told after the barrier that follows.
+    /// Publishes the card. The other ranks can read it after the barrier that
+    /// follows.
     pub(crate) fn publish(self, member: &mut Member, common: Common) -> Result<(), Error> {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&self.calls.to_bits().to_le_bytes());
@@ -33,7 +34,8 @@ impl Card {
         Ok(member.publish(&bytes)?)
     }
 
-    /// What the first rank of this node has for all of them; it stays.
+    /// The bytes that the first rank of this node has for all of its ranks; they
+    /// stay.
     pub(crate) fn common(member: &mut Member) -> Result<Option<&'static [u8]>, Error> {
         let mut bytes = [0; CARD_BYTES_MAX];
         let len = member.card(Rank(0), &mut bytes)?;
@@ -46,13 +48,13 @@ impl Card {
         if !member.space().is_exposed(Rank(0), base, bytes) {
             return Ok(None);
         }
-        // SAFETY: exposed memory of that rank, which a space that has a heap
-        // keeps mapped for good. The rank wrote it before it told of it, and
-        // nobody does afterwards.
+        // SAFETY: exposed memory of that rank, which a space that has a heap keeps
+        // mapped for good. The rank wrote the bytes before it published their place,
+        // and they are never written again.
         Ok(Some(unsafe { std::slice::from_raw_parts(base.as_ptr(), bytes as usize) }))
     }
 
-    /// Those of this rank's node, in the order of their ranks.
+    /// The cards of this rank's node, in the order of the ranks.
     pub(crate) fn all(member: &mut Member) -> Result<Vec<Self>, Error> {
         let ranks: Vec<Rank> = member.neighbours().collect();
         let mut bytes = [0; CARD_BYTES_MAX];

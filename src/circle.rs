@@ -1,4 +1,4 @@
-//! How this rank meets the others of its node, all of which share memory.
+//! The barrier of the ranks of one node, which share memory.
 
 use crate::Rank;
 use crate::node::Node;
@@ -37,7 +37,7 @@ impl Hall for Node {
             Here.yield_now();
         }
         if self.looks() == 0 {
-            // Whoever is to come needs this core.
+            // The ranks that have not arrived may need this core.
             for _ in 0..TURNS {
                 if is_over() {
                     return true;
@@ -66,11 +66,11 @@ impl Hall for Node {
 
 /// Looks at a word before other ULTs may run.
 const LOOKS: u32 = 8;
-/// How often other ranks may run on a core that has several, before this one
-/// sleeps: of 16 ranks on two cores each has come after two or three turns, and
-/// to sleep and be woken costs them all twice as much.
+/// How often other ranks may run on this core, if it has several, before this rank
+/// sleeps: of 16 ranks on two cores each has arrived after two or three turns, and
+/// sleeping and waking would cost all of them twice as much.
 const TURNS: u32 = 64;
-/// The words before are the tree's.
+/// The words before these are those of the tree barrier.
 const WORDS_FROM: usize = 32;
 
 const _: () = assert!(

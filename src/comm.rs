@@ -2,15 +2,15 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Comm::send`], [`Comm::recv`], [`Comm::recv_vec`], [`Comm::send_recv`] | wait |
-//! | [`Comm::scope`]: [`Scope::isend`], [`Scope::irecv`] | begin, with borrowed buffers |
-//! | [`Comm::isend`], [`Comm::irecv`] | begin, with buffers of their own |
-//! | [`Comm::probe`], [`Comm::try_probe`] | look |
+//! | [`Comm::send`], [`Comm::recv`], [`Comm::recv_vec`], [`Comm::send_recv`] | block |
+//! | [`Comm::scope`]: [`Scope::isend`], [`Scope::irecv`] | nonblocking, with borrowed buffers |
+//! | [`Comm::isend`], [`Comm::irecv`] | nonblocking, with buffers that the handle owns |
+//! | [`Comm::probe`], [`Comm::try_probe`] | look for a message without receiving it |
 //!
-//! What the memory of a rank's partition holds (its [`Buffer`]s, what lies on
-//! ULT stacks, and all of its heap where the program has taken
-//! ours for its global allocator) is copied once, by one of the two ranks. All
-//! else works, too: it is copied twice.
+//! Data in the memory of a rank's partition is copied once, by one of the two
+//! ranks: its [`Buffer`]s, data on ULT stacks, and all of its heap if the program
+//! uses [`GlobalHeap`](crate::GlobalHeap) as its global allocator. Data in other
+//! memory can be sent, too: it is copied twice.
 //!
 //! ```
 //! use tsumugi::{Error, Rank, Source, Tags};
@@ -31,9 +31,8 @@
 //! }
 //! ```
 //!
-//! Progress: while a ULT of the rank waits for a message, or a worker has
-//! nothing else to do, messages move. Long ones also do when all workers
-//! compute.
+//! Progress: messages move while a ULT of the rank waits for a message, or while a
+//! worker is idle. Long messages also move when all workers compute.
 
 mod request;
 mod scope;
@@ -47,12 +46,13 @@ use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::msg::{Counts, Label};
 
-/// A number that keeps the messages of one part of a program from those of
-/// another: what is sent through one is received through the same.
+/// A communicator: a message that is sent through it can only be received through
+/// the same communicator, so the messages of one part of a program do not mix with
+/// those of another.
 ///
-/// Messages of one rank to another, through one communicator, are received in
-/// the order in which they were sent, as far as the receives fit them. Any ULT
-/// or OS thread may call; what blocks puts it to sleep.
+/// Messages from one rank to another through one communicator are received in the
+/// order in which they were sent, as far as they match the receives. Any ULT or OS
+/// thread may call; a blocking call suspends it.
 #[derive(Clone)]
 pub struct Comm {
     runtime: Runtime,
@@ -60,26 +60,26 @@ pub struct Comm {
 }
 
 impl Runtime {
-    /// The communicator that is there from the start.
+    /// The communicator that exists from the start.
     pub fn comm(&self) -> Comm {
         Comm { runtime: self.clone(), context: 0 }
     }
 }
 
 impl Comm {
-    /// A communicator of its own for part of the program. Collective.
+    /// Makes a new communicator for a part of the program. Collective.
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoContext`] after 65,535 of them; [`Error::Coll`].
+    /// [`MessageError::NoContext`] after 65,535 communicators; [`Error::Coll`].
     pub fn duplicate(&self) -> Result<Self, Error> {
         let context = self.messages().next_context()?;
         self.runtime.barrier()?;
         Ok(Self { runtime: self.runtime.clone(), context })
     }
 
-    /// Sends `values` to `to`. Returns when they may be changed again: short
-    /// messages at once, long ones when the other rank has taken them.
+    /// Sends `values` to `to`. Returns when `values` may be changed again: at once
+    /// for short messages, and for long ones when the other rank has taken them.
     /// Blocking.
     ///
     /// # Errors
@@ -88,17 +88,18 @@ impl Comm {
     /// [`MessageError::TooMany`].
     pub fn send<T: Plain>(&self, to: Rank, tag: u32, values: &[T]) -> Result<(), MessageError> {
         let label = Label { context: self.context, tag };
-        // SAFETY: the values are borrowed until it returns, or for good if its
-        // ULT is cut off: no scope ends under a ULT.
+        // SAFETY: the values are borrowed until the call returns, or for ever if
+        // its ULT is cut off, because no scope ends under a ULT.
         unsafe { self.messages().send(to, label, values.as_ptr().cast(), size_of_val(values)) }
     }
 
-    /// Waits for a message that fits and copies it to the beginning of
-    /// `values`. Blocking.
+    /// Waits for a message that matches and copies it to the beginning of `values`.
+    /// Blocking.
     ///
-    /// Of a ULT that the [end of its scheduler](crate::ult::Scheduler#the-end) cuts
-    /// off in this call, what has not begun to come by then is for the next receive
-    /// that it fits. What has is in `values` already, and lost.
+    /// If the [end of its scheduler](crate::ult::Scheduler#the-end) cuts a ULT off
+    /// in this call, a message that has not begun to arrive by then goes to the
+    /// next receive that matches. A message that has begun to arrive is in `values`
+    /// already, and is lost.
     ///
     /// # Errors
     ///
@@ -111,18 +112,18 @@ impl Comm {
     ) -> Result<Received, MessageError> {
         let pattern = pattern(self.context, source.into(), tags.into());
         let (at, room) = (values.as_mut_ptr().cast(), size_of_val(values));
-        // SAFETY: the values are borrowed exclusively until it returns, or for
-        // good if its ULT is cut off: no scope ends under a ULT. Any bytes are
-        // values of a `Plain` type.
+        // SAFETY: the values are borrowed exclusively until the call returns, or
+        // for ever if its ULT is cut off, because no scope ends under a ULT. Any
+        // bytes are valid values of a `Plain` type.
         unsafe { self.messages().receive(pattern, at, room) }
     }
 
-    /// Waits for a message that fits, whatever its length. Blocking. Cut off, as
-    /// [`recv`](Self::recv).
+    /// Waits for a message that matches, of any length. Blocking. If its ULT is cut
+    /// off, the same holds as for [`recv`](Self::recv).
     ///
     /// # Errors
     ///
-    /// [`MessageError`]; [`MessageError::Uneven`], and the message is gone.
+    /// [`MessageError`]; after [`MessageError::Uneven`] the message is lost.
     pub fn recv_vec<T: Plain>(
         &self,
         source: impl Into<Source>,
@@ -130,7 +131,7 @@ impl Comm {
     ) -> Result<(Received, Vec<T>), MessageError> {
         let pattern = pattern(self.context, source.into(), tags.into());
         let mut values = Vec::<T>::new();
-        // Values of no size take no bytes, but a message may have some.
+        // Values of size zero need no memory, but the message may still have bytes.
         let mut odd = Vec::<u8>::new();
         let value_bytes = size_of::<T>();
         let room_for = |bytes: usize| match (value_bytes > 0).then(|| bytes.div_ceil(value_bytes)) {
@@ -143,22 +144,24 @@ impl Comm {
                 odd.as_mut_ptr()
             }
         };
-        // SAFETY: as many bytes as were reserved; both vectors are ours.
+        // SAFETY: the memory has as many bytes as were reserved, and both vectors
+        // are local to this function.
         let received = unsafe { self.messages().receive_whole(pattern, room_for) }?;
         let Received { source, tag, bytes } = received;
         let len = received.values::<T>();
         let len = len.ok_or(MessageError::Uneven { source, tag, bytes, value_bytes })?;
-        // SAFETY: as many were received, and any bytes are values.
+        // SAFETY: `len` values were received, and any bytes are valid values.
         unsafe { values.set_len(len) };
         Ok((received, values))
     }
 
-    /// Sends and receives, in whatever order the others need it. Blocking.
+    /// Sends and receives at the same time, so that ranks that exchange messages
+    /// cannot deadlock. Blocking.
     ///
     /// # Errors
     ///
-    /// Those of [`send`](Self::send) and of [`recv`](Self::recv); both have
-    /// ended.
+    /// Those of [`send`](Self::send) and of [`recv`](Self::recv); both operations
+    /// have ended then.
     pub fn send_recv<T: Plain, U: Plain>(
         &self,
         to: Rank,
@@ -168,9 +171,10 @@ impl Comm {
         tags: impl Into<Tags>,
         into: &mut [U],
     ) -> Result<Received, MessageError> {
-        // Before a message has what this waits for.
+        // Checked before a message can refer to the buffer of this call.
         tsumugi_ult::assert_may_block("message");
-        // SAFETY: both are borrowed until it returns, and waited for.
+        // SAFETY: both slices are borrowed until the call returns, and both
+        // operations are waited for.
         let receiving = unsafe { self.begin_receive(source.into(), tags.into(), into) }?;
         let sent = self.send(to, tag, values);
         if sent.is_err() {
@@ -180,11 +184,12 @@ impl Comm {
         sent.and(received)
     }
 
-    /// Begins to send what `values` hold, which the handle owns until then.
+    /// Begins to send the values; the handle owns `values` until the send has
+    /// ended.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// Those of [`send`](Self::send).
     #[inline(always)]
     pub fn isend<B: Owned>(
         &self,
@@ -194,16 +199,18 @@ impl Comm {
     ) -> Result<Sending<'_, B>, MessageError> {
         let (at, bytes) = values.bytes();
         let label = Label { context: self.context, tag };
-        // SAFETY: the handle, or what it leaves behind, keeps the bytes.
+        // SAFETY: the handle keeps the bytes, or passes them on to the message when
+        // it is dropped.
         let under = unsafe { self.messages().begin_send(to, label, at, bytes) }?;
         Ok(Sending::new(self.messages(), under, values))
     }
 
-    /// Begins to receive into `values`, which the handle owns until then.
+    /// Begins to receive into `values`, which the handle owns until the receive has
+    /// ended.
     ///
     /// # Errors
     ///
-    /// As [`recv`](Self::recv).
+    /// Those of [`recv`](Self::recv).
     #[inline(always)]
     pub fn irecv<B: Owned>(
         &self,
@@ -213,35 +220,36 @@ impl Comm {
     ) -> Result<Receiving<'_, B>, MessageError> {
         let (at, bytes) = values.bytes_mut();
         let pattern = pattern(self.context, source.into(), tags.into());
-        // SAFETY: the handle, or what it leaves behind, keeps the bytes.
+        // SAFETY: the handle keeps the bytes, or passes them on to the message when
+        // it is dropped.
         let under = unsafe { self.messages().begin_receive(pattern, at, bytes) }?;
         Ok(Receiving::new(self.messages(), under, values))
     }
 
-    /// Waits until one of `messages` has ended, and answers which. Blocking.
+    /// Waits until one of `messages` has ended, and returns its index. Blocking.
     ///
     /// # Panics
     ///
-    /// If there are none, or if one is another rank's.
+    /// If `messages` is empty, or if one belongs to another rank.
     pub fn wait_any(&self, messages: &[&dyn Message]) -> usize {
         assert!(!messages.is_empty(), "no message to wait for");
         self.assert_own(messages);
         self.messages().wait_any(messages.iter().map(|message| message.under()))
     }
 
-    /// Waits until all of `messages` have ended; their results are then to be
-    /// had without waiting. Blocking.
+    /// Waits until all of `messages` have ended; then their results are available
+    /// without waiting. Blocking.
     ///
     /// # Panics
     ///
-    /// If one is another rank's.
+    /// If one belongs to another rank.
     pub fn wait_all(&self, messages: &[&dyn Message]) {
         self.assert_own(messages);
         self.messages().wait_all(messages.iter().map(|message| message.under()));
     }
 
-    /// Waits until there is a message that fits, and leaves it there. Another
-    /// thread may receive it. Blocking.
+    /// Waits until there is a message that matches, and does not receive it.
+    /// Another thread may receive it. Blocking.
     ///
     /// # Errors
     ///
@@ -254,30 +262,33 @@ impl Comm {
         self.messages().probe(pattern(self.context, source.into(), tags.into()))
     }
 
-    /// A message that fits, if there is one. Never waits.
+    /// Returns a message that matches, if there is one, without receiving it. Never
+    /// waits.
     pub fn try_probe(&self, source: impl Into<Source>, tags: impl Into<Tags>) -> Option<Received> {
         self.messages().try_probe(pattern(self.context, source.into(), tags.into()))
     }
 
-    /// What this rank has sent so far, through all communicators: which way,
-    /// and how long.
+    /// The numbers of messages that this rank has sent so far, through all
+    /// communicators, by path and length.
     pub fn counts(&self) -> Counts {
         self.messages().counts()
     }
 
-    /// This rank.
+    /// The rank of the caller.
     pub fn rank(&self) -> Rank {
         self.runtime.rank()
     }
 
-    /// Ranks of the communicator: all of the job.
+    /// The number of ranks of the communicator, which are all ranks of the job.
     pub fn size(&self) -> u32 {
         self.runtime.size()
     }
 
+    /// Begins to send.
+    ///
     /// # Safety
     ///
-    /// The values stay as they are until the send was finished.
+    /// The values stay where and as they are until the send has been finished.
     pub(super) unsafe fn begin_send<T: Plain>(
         &self,
         to: Rank,
@@ -291,9 +302,11 @@ impl Comm {
         }
     }
 
+    /// Begins to receive.
+    ///
     /// # Safety
     ///
-    /// Nobody uses the values until the receive was finished.
+    /// No other code uses the values until the receive has been finished.
     pub(super) unsafe fn begin_receive<T: Plain>(
         &self,
         source: Source,
@@ -316,7 +329,7 @@ impl Comm {
     }
 }
 
-/// Values that a message under way can own.
+/// Values that a message in progress can own.
 pub trait Owned: Keep {
     #[doc(hidden)]
     fn bytes(&self) -> (*const u8, usize);

@@ -1,44 +1,45 @@
-//! Every knob of a rank, and the variables of the environment that set them.
+//! All settings of a rank, and the environment variables that set them.
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
-//! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own, or to one that it shares; `none` | `cores` where a launcher's ranks have as many, or share them evenly, a worker each |
-//! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
-//! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
-//! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
-//! | `TSUMUGI_SUSPENSION` | what is done about a ULT that suspends under an [`ult::NoSuspend`](tsumugi_ult::NoSuspend), or while it unwinds from a panic: `off`, `report` (a line on standard error for each name, reason and place), `panic` (the same, and the `NoSuspend` panics when it is dropped), `abort` (the same line, and the end of the process there) | `off`; `panic` in a build with debug assertions |
+//! | `TSUMUGI_BIND` | `cores`: each worker is bound to a core, alone or together with other workers; `none` | `cores` if a launcher's ranks have a core for each worker, or if ranks with one worker each share the cores evenly |
+//! | `TSUMUGI_PATH` | how operations within a node are carried out: `direct`, `delegate`, `offload` | `direct` |
+//! | `TSUMUGI_SPIN` | rounds that an idle worker searches for work before it sleeps | 200; 0 with more workers on the node than cores |
+//! | `TSUMUGI_VERBOSE` | `1`: rank 0 prints how the ranks found each other | `0` |
+//! | `TSUMUGI_SUSPENSION` | the action when a ULT suspends under an [`ult::NoSuspend`](tsumugi_ult::NoSuspend), or while it unwinds from a panic: `off`, `report` (a line on standard error for each name, reason and place), `panic` (the same line, and the `NoSuspend` panics when it is dropped), `abort` (the same line, and the process is aborted at that place) | `off`; `panic` in a build with debug assertions |
 //! | `TSUMUGI_REPORT` | the signal on which a rank reports all its ULTs: `usr1`, `usr2` | none |
-//! | `TSUMUGI_TRACE` | a folder, where each rank writes at its end what ran when, for Perfetto | none |
-//! | `TSUMUGI_NETWORK` | what connects nodes: `ofi` (libfabric), `verbs` (libibverbs), `off` | `ofi` |
-//! | `TSUMUGI_NETWORK_SLEEP` | how a rank that sleeps hears of the network: `called` by the device, or somebody `looks`, which makes a socket faster | `called` |
+//! | `TSUMUGI_TRACE` | a folder, into which each rank writes at its end a trace of its ULTs for Perfetto | none |
+//! | `TSUMUGI_NETWORK` | the network between nodes: `ofi` (libfabric), `verbs` (libibverbs), `off` | `ofi` |
+//! | `TSUMUGI_NETWORK_SLEEP` | how a sleeping rank notices events of the network: the device wakes it (`called`), or a thread polls (`looks`), which makes a socket faster | `called` |
 //! | `TSUMUGI_PROVIDER` | libfabric's provider, such as `tcp;ofi_rxm` | libfabric's first that reaches other nodes |
-//! | `TSUMUGI_INTERFACE` | libfabric: the own address or interface to use | the provider's choice |
+//! | `TSUMUGI_INTERFACE` | libfabric: the local address or interface to use | the provider's choice |
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
-//! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
-//! | `TSUMUGI_DYNAMIC` | libibverbs: whether many peers are reached by few pairs that change hands (the dynamically connected transport of NVIDIA's cards), where both have that and it does all that is tried: `tried`; it has never run on a card: `off` | `off` |
-//! | `TSUMUGI_SILENCE_MS` | how long a rank may be held off its processor, or cut off, before ranks of other nodes give it up, or the first of its own node ends it: after half as long again; a job of one node waits for ever | 5000 |
-//! | `TSUMUGI_FAULTS` | makes the network bad on purpose, to try a program: the seed that draws what is delayed, reordered, refused, and lost and sent again | no faults |
-//! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
-//! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
-//! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
-//! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
-//! | `TSUMUGI_DIRECT_FROM_BYTES` | from here on straight into a known receive | measured |
-//! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
-//! | `TSUMUGI_HALVES_FROM_BYTES` | from here on, up to 8 KiB, told in two halves | measured |
-//! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
-//! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
-//! | `TSUMUGI_ASK_FROM_BYTES` | from here on a late receiver asks for a push | measured |
-//! | `TSUMUGI_BOTH_FROM_BYTES` | from here on copied by both sides | measured |
-//! | `TSUMUGI_PIECES_MAX_BYTES` | up to here copied in short pieces | measured |
-//! | `TSUMUGI_KERNEL_FROM_BYTES` | from here on copied by the kernel between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
-//! | `TSUMUGI_CHUNK_BYTES` | pushed before the receiver is told, which fetches them meanwhile | 8 KiB |
+//! | `TSUMUGI_ENDPOINTS` | endpoints on the device, 1 to 16 | 1 |
+//! | `TSUMUGI_DYNAMIC` | libibverbs: whether many peers are reached by few queue pairs that change their peers (the dynamically connected transport, DCT, of NVIDIA's cards), where both devices have it and a test of all its operations succeeds: `tried`; it has never run on a card: `off` | `off` |
+//! | `TSUMUGI_SILENCE_MS` | how long a rank may be kept from running, or be cut off from the network, before it is given up, by ranks of other nodes or by the first rank of its own node, which ends it: they wait half as long again; a job of one node waits for ever | 5000 |
+//! | `TSUMUGI_FAULTS` | injects network faults, to test a program: the seed for which operations are delayed, reordered, refused, and lost and sent again | no faults |
+//! | `TSUMUGI_MESSAGES` | whether and how the sender writes a message directly into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
+//! | `TSUMUGI_CALIBRATE` | whether a job measures the sizes at which messages change their path: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
+//! | `TSUMUGI_INLINE_MAX_BYTES` | up to this size a message travels in its packet | measured |
+//! | `TSUMUGI_EAGER_MAX_BYTES` | up to this size a message without a known receive is sent eagerly, through slots | measured |
+//! | `TSUMUGI_DIRECT_FROM_BYTES` | from this size on a message goes directly into a known receive | measured |
+//! | `TSUMUGI_DIRECT_MAX_BYTES` | up to this size the sender writes such a message by plain stores | measured |
+//! | `TSUMUGI_HALVES_FROM_BYTES` | from this size on, up to 8 KiB, a message is announced in two halves | measured |
+//! | `TSUMUGI_PULL_FROM_BYTES` | from this size on the receiver fetches a message | measured |
+//! | `TSUMUGI_STREAM_FROM_BYTES` | from this size on the sender uses non-temporal stores | measured |
+//! | `TSUMUGI_ASK_FROM_BYTES` | from this size on a late receiver requests that the sender push | measured |
+//! | `TSUMUGI_BOTH_FROM_BYTES` | from this size on both sides copy | measured |
+//! | `TSUMUGI_PIECES_MAX_BYTES` | up to this size a message is copied in short pieces | measured |
+//! | `TSUMUGI_KERNEL_FROM_BYTES` | from this size on the kernel copies between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
+//! | `TSUMUGI_ALONE_FROM_BYTES` | from this size on a receive is announced in a packet of its own, if there is no packet that can carry it | measured |
+//! | `TSUMUGI_CHUNK_BYTES` | the sender announces a push after so many bytes, and the receiver fetches them while the sender copies on | 8 KiB |
 //!
-//! The last twelve hold at every distance, see [`tsumugi_pvas::distance`].
-//! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
-//! [`crate::boot::env`].
+//! The last thirteen variables apply at every distance, see
+//! [`tsumugi_pvas::distance`]. The variables of the partitions are in
+//! [`tsumugi_pvas::config`], those of the bootstrap in [`crate::boot::env`].
 
 use crate::Error;
 use crate::inside::{Inside, REPORT, REPORTS, TRACE};
@@ -51,26 +52,26 @@ use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
 use tsumugi_ult::SuspensionCheck;
 
-/// How operations between ranks of a node go.
+/// How operations between ranks of a node are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
-    /// As loads and stores of the caller.
+    /// By loads and stores of the caller.
     #[default]
     Direct,
-    /// Through a queue that whoever comes works.
+    /// By delegation: through a queue that any calling thread works off.
     Delegate,
-    /// Through a queue that a communication thread works.
+    /// Through a queue that a communication thread works off.
     Offload,
 }
 
-/// Where workers run.
+/// The cores on which workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Each on a core of its own, among those that the process may use; where
-    /// there are not as many, they are dealt out in turn. OS threads that a ULT
-    /// starts begin on its worker's core.
+    /// Each worker runs on a core of its own, among those that the process may use;
+    /// if there are fewer cores than workers, the cores are assigned in turn. OS
+    /// threads that a ULT starts begin on its worker's core.
     Cores,
-    /// Wherever the system likes.
+    /// The system chooses the cores.
     None,
 }
 
@@ -81,100 +82,104 @@ pub(crate) struct Idleness {
     pub(crate) yields: u32,
 }
 
-/// How a rank is set up. What is not set is chosen at start.
+/// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Worker threads of a rank.
+    /// The number of worker threads of a rank.
     pub workers: Option<usize>,
-    /// Stack of a ULT.
+    /// The size of a ULT's stack.
     pub stack_bytes: Option<usize>,
-    /// Stack of the main ULT.
+    /// The size of the main ULT's stack.
     pub main_stack_bytes: Option<usize>,
-    /// Rounds that an idle worker looks for work before it sleeps.
+    /// The number of rounds that an idle worker searches for work before it sleeps.
     pub spin: Option<u32>,
-    /// Where workers run.
+    /// The cores on which workers run.
     pub bind: Option<Bind>,
-    /// How operations go.
+    /// How operations within a node are carried out.
     pub path: Option<Path>,
-    /// Whether rank 0 says how the ranks found each other.
+    /// Whether rank 0 prints how the ranks found each other.
     pub verbose: bool,
-    /// What is done about a ULT that suspends where it must not.
+    /// The action when a ULT suspends where it must not.
     pub suspension: Option<SuspensionCheck>,
-    /// What a rank shows of itself.
+    /// The reports and traces of a rank.
     pub inside: Inside,
-    /// How a message finds the receive that it may go straight into.
+    /// How a sender finds the receive into which it may write a message directly.
     pub messages: Option<Design>,
-    /// Whether a job measures how messages go best.
+    /// Whether a job measures the thresholds of messages.
     pub calibrate: Option<bool>,
-    /// What is known about that without measuring.
+    /// Thresholds that are set and not measured.
     pub thresholds: ByHand,
-    /// The partitions; a launcher's job has its own already.
+    /// The partitions; a job that was started by the launcher has its partitions
+    /// already.
     pub space: SpaceConfig,
-    /// What connects nodes.
+    /// The network between nodes.
     pub network: NetworkConfig,
 }
 
 /// The network of a job on several nodes.
 ///
-/// Atomics between nodes are done by the target's processor, whatever the
-/// provider: they mix with those of its own node, and a region cannot be given
-/// to the device's atomics instead. A put has ended when it is in the target's
-/// memory if the provider promises that; if it does not, the put may end
-/// earlier, no fence makes up for it, and [`Config::probe_network`] lists it
-/// among what is lacking.
+/// Over libfabric, atomics between nodes are carried out by the target's processor,
+/// with every provider: they are atomic with those of the target's own node, and a
+/// region cannot be given to the device's atomics instead (over libibverbs it can,
+/// see [`Runtime::share_for`](crate::Runtime::share_for)). A put completes when its
+/// bytes are in the target's memory, if the provider guarantees that. If it does
+/// not, the put may complete earlier, no fence compensates for that, and
+/// [`Config::probe_network`] lists it among the missing features.
 ///
-/// Traffic is neither encrypted nor signed. Packets bear a random number of 64
-/// bits that the job has, and over libfabric the keys of memory are as long
-/// where the caller chooses them: a program that has seen neither the traffic
-/// nor a rank's card cannot write to a rank or pass for one. One that can read
-/// the traffic can do both, and where the device chooses the keys itself (verbs,
-/// EFA) one that guesses can write: there the network has to keep others out.
+/// Traffic is neither encrypted nor signed. Packets carry a random number of 64
+/// bits that is secret to the job; over libfabric, memory keys are random and as
+/// long where the caller chooses them. A program that has seen neither the traffic
+/// nor a rank's card can neither write to a rank nor impersonate one. A program
+/// that can read the traffic can do both. Where the device itself chooses the keys
+/// (verbs, EFA), a program that guesses a key can write; there the network must
+/// keep other programs out.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkConfig {
-    /// By which library.
+    /// The library for the network.
     pub kind: NetworkKind,
-    /// libfabric's provider.
+    /// The provider of libfabric.
     pub provider: Option<String>,
-    /// libfabric's own address or interface.
+    /// The local address or interface for libfabric.
     pub source: Option<String>,
-    /// The device; libibverbs': its port may stand after a colon.
+    /// The device; for libibverbs, a port may follow after a colon.
     pub device: Option<String>,
-    /// Queues to it.
+    /// The number of endpoints on the device.
     pub endpoints: Option<usize>,
-    /// How a rank that sleeps hears of it.
+    /// How a sleeping rank notices events of the network.
     pub sleep: NetworkSleep,
-    /// Whether libibverbs reaches many peers by few pairs that change hands, the
-    /// dynamically connected transport, where both devices have it and it does
-    /// all that is tried. It has never run on a card.
+    /// Whether libibverbs reaches many peers by few queue pairs that change their
+    /// peers (the dynamically connected transport), where both devices have it and
+    /// a test of all its operations succeeds. It has never run on a card.
     pub dynamic: bool,
-    /// How long a rank may be held off its processor, or cut off, in
-    /// milliseconds, 100 at least: 5000 if not set. A rank that ranks of other
-    /// nodes hear nothing of for half as long again is given up: their operations
-    /// on it end with [`PeerLost`](crate::AddrError::PeerLost), nothing that it
-    /// sends is let in, and when it is back it is told and ends. That a process
-    /// has died is noticed sooner, by its node. To be the same on all ranks.
+    /// How long a rank may be kept from running, or be cut off from the network, in
+    /// milliseconds, at least 100: 5000 if not set. If the ranks of another node
+    /// have received nothing from a rank for half as long again, they give it up:
+    /// their operations on it end with [`PeerLost`](crate::AddrError::PeerLost),
+    /// packets from it are refused, and when it is back, it is notified and ends.
+    /// The death of a process is noticed sooner, by its node. The value must be the
+    /// same on all ranks.
     pub silence_ms: Option<u32>,
-    /// Makes it bad on purpose: from this seed, operations, their ends and
-    /// parcels are delayed, reordered and refused, and some come as late as if
-    /// they had been lost and sent again.
+    /// Injects network faults: from this seed, operations, their completions and
+    /// packets are delayed, reordered and refused, and some come as late as if they
+    /// had been lost and sent again.
     pub faults: Option<u64>,
 }
 
-/// How a rank whose threads all sleep or compute hears of the network.
+/// How a rank notices events of the network while all its threads sleep or compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkSleep {
-    /// The device calls.
+    /// The device wakes it.
     #[default]
     Called,
-    /// Somebody looks, ever more rarely, down to each millisecond, which takes
-    /// a hundredth of a core or two; and all the time while bytes move. Over
-    /// tcp;ofi_rxm an operation on a rank that polls takes 1.3 to 1.8 us less, and
-    /// one on a rank that sleeps, up to a millisecond more: for ranks that have
-    /// cores of their own and never sleep.
+    /// A thread polls, at growing intervals of up to a millisecond, which takes one
+    /// or two hundredths of a core; and without pause while bytes are being
+    /// transferred. Over tcp;ofi_rxm, an operation on a rank that polls takes 1.3
+    /// to 1.8 us less, and an operation on a rank that sleeps up to a millisecond
+    /// more. This suits ranks that have cores of their own and never sleep.
     Looks,
 }
 
-/// What a job on several nodes goes by.
+/// The library for the network of a job on several nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkKind {
     /// libfabric.
@@ -182,53 +187,54 @@ pub enum NetworkKind {
     Ofi,
     /// libibverbs.
     Verbs,
-    /// Nothing: a job on several nodes does not start.
+    /// None: a job on several nodes does not start.
     Off,
 }
 
-/// A [`Config`] with nothing left open.
+/// A [`Config`] in which every setting is chosen.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Worker threads of a rank.
+    /// The number of worker threads of a rank.
     pub workers: usize,
-    /// Stack of a ULT.
+    /// The size of a ULT's stack.
     pub stack_bytes: usize,
-    /// Stack of the main ULT.
+    /// The size of the main ULT's stack.
     pub main_stack_bytes: usize,
-    /// Rounds that an idle worker looks for work before it sleeps.
+    /// The number of rounds that an idle worker searches for work before it sleeps.
     pub spin: u32,
-    /// Where the workers of a launcher's ranks run.
+    /// The cores on which the workers of a launcher's ranks run.
     pub bind: Bind,
-    /// How operations go.
+    /// How operations within a node are carried out.
     pub path: Path,
-    /// What is done about a ULT that suspends where it must not.
+    /// The action when a ULT suspends where it must not.
     pub suspension: SuspensionCheck,
-    /// What a rank shows of itself.
+    /// The reports and traces of a rank.
     pub inside: Inside,
-    /// How a message finds the receive that it may go straight into.
+    /// How a sender finds the receive into which it may write a message directly.
     pub messages: Design,
-    /// Whether a launcher's job measures how messages go best.
+    /// Whether a launcher's job measures the thresholds of messages.
     pub calibrate: bool,
-    /// What is known about that without measuring.
+    /// Thresholds that are set and not measured.
     pub thresholds: ByHand,
-    /// How long a rank may be held off its processor before ranks of other nodes
-    /// give it up.
+    /// How long a rank may be kept from running before ranks of other nodes give it
+    /// up.
     pub silence: Duration,
 }
 
 impl NetworkConfig {
-    /// How long a rank may be held off its processor.
+    /// How long a rank may be kept from running, as set or by default.
     pub(crate) fn silence(&self) -> Duration {
         Duration::from_millis(self.silence_ms.unwrap_or(SILENCE_MS).into())
     }
 }
 
 impl Config {
-    /// What the environment says.
+    /// Reads the settings from the environment.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] names the variable and its value.
+    /// [`Error::Config`] names the variable and its value, if the value is not
+    /// valid.
     pub fn from_env() -> Result<Self, Error> {
         Ok(Self {
             workers: number(WORKERS, 1, WORKERS_MAX)?,
@@ -268,26 +274,27 @@ impl Config {
         })
     }
 
-    /// The same with `workers` worker threads.
+    /// Sets the number of worker threads.
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
         Self { workers: Some(workers), ..self }
     }
 
-    /// The same with operations that go by `path`.
+    /// Sets how operations within a node are carried out.
     #[must_use]
     pub fn path(self, path: Path) -> Self {
         Self { path: Some(path), ..self }
     }
 
-    /// What a rank of `size` on this node uses.
+    /// The settings of a rank in a job with `size` ranks on this node.
     pub fn choose(&self, size: u32) -> Chosen {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or((cores / size as usize).max(1));
         let crowded = workers.saturating_mul(size as usize) > cores;
-        // The system would move ranks to a core that is idle for a moment, and
-        // the one that has one more then holds up all. Those that compute
-        // unevenly are better off unbound; nothing says so of a job.
+        // Unbound, the system would move ranks to a core that is idle for a moment,
+        // and then a core with one rank more would hold up all ranks. Ranks that
+        // compute unevenly are better off unbound, but nothing shows that about a
+        // job.
         let is_even = workers == 1 && (size as usize).is_multiple_of(cores);
         Chosen {
             workers,
@@ -331,7 +338,7 @@ fn thresholds() -> Result<ByHand, ConfigError> {
     })
 }
 
-/// One of a few words.
+/// Reads a variable that must be one of a few words.
 fn choice<T: Copy>(
     name: &'static str,
     choices: &[(&'static str, T)],
@@ -418,26 +425,26 @@ pub const KERNEL_FROM: &str = "TSUMUGI_KERNEL_FROM_BYTES";
 /// The variable of [`ByHand::chunk`].
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 
-/// What [`MESSAGES`] may hold.
+/// The values of [`MESSAGES`].
 pub(crate) const DESIGNS: [(&str, Design); 3] =
     [("mirror", Design::Mirror), ("locked", Design::Locked), ("two_copy", Design::TwoCopy)];
-/// What [`SUSPENSION`] may hold.
+/// The values of [`SUSPENSION`].
 pub(crate) const SUSPENSIONS: [(&str, SuspensionCheck); 4] = [
     ("off", SuspensionCheck::Off),
     ("report", SuspensionCheck::Report),
     ("panic", SuspensionCheck::Panic),
     ("abort", SuspensionCheck::Abort),
 ];
-/// What [`DYNAMIC`] may hold.
+/// The values of [`DYNAMIC`].
 pub(crate) const DYNAMICS: [(&str, bool); 2] = [("off", false), ("tried", true)];
-/// What [`NETWORK_SLEEP`] may hold.
+/// The values of [`NETWORK_SLEEP`].
 pub(crate) const NETWORK_SLEEPS: [(&str, NetworkSleep); 2] =
     [("called", NetworkSleep::Called), ("looks", NetworkSleep::Looks)];
-/// What [`NETWORK`] may hold.
+/// The values of [`NETWORK`].
 pub(crate) const NETWORKS: [(&str, NetworkKind); 3] =
     [("ofi", NetworkKind::Ofi), ("verbs", NetworkKind::Verbs), ("off", NetworkKind::Off)];
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
-/// Unless set otherwise.
+/// The default of [`NetworkConfig::silence_ms`].
 pub(crate) const SILENCE_MS: u32 = 5000;
 const SILENCE_MS_MAX: usize = 24 * 3600 * 1000;
 pub(crate) const STACK_BYTES: usize = 64 << 10;

@@ -1,6 +1,5 @@
-//! What a rank does for others besides its messages: whoever of its threads
-//! comes by does it, its workers between two ULTs, its helper when they all
-//! compute.
+//! Services ("duties") that a rank runs for other ranks besides its messages: its
+//! workers run them between two ULTs, and its helper when all workers compute.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,23 +8,23 @@ use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
-/// Something that a rank does when it is rung for.
+/// A service that a rank runs when its bell was rung.
 pub(crate) trait Duty: Send + Sync {
-    /// Whether there is something to be done; for a thread about to sleep.
+    /// Whether there is work; for a thread that is about to sleep.
     fn has_work(&self) -> bool;
 
-    /// Does it, and never waits; whether there was anything. At once, if
-    /// another thread is at it.
+    /// Does the work, and never waits; returns whether there was any. Returns at
+    /// once if another thread is doing it.
     fn pump(&self) -> bool;
 
-    /// Whether something that it began is under way.
+    /// Whether an operation that it began is under way.
     fn is_busy(&self) -> bool;
 
-    /// A word under `key` was changed from another node.
+    /// Handles a change of a word under `key` by another node.
     fn rang(&self, key: RegionKey);
 }
 
-/// Those of a rank.
+/// The services of a rank.
 #[derive(Default)]
 pub(crate) struct Duties {
     count: AtomicUsize,
@@ -33,46 +32,47 @@ pub(crate) struct Duties {
 }
 
 impl Duties {
-    /// One more.
+    /// Adds a service.
     pub(crate) fn add(&self, duty: Arc<dyn Duty>) {
         let mut list = self.list();
         list.push(duty);
         self.count.store(list.len(), Ordering::SeqCst);
     }
 
-    /// One less.
+    /// Removes a service.
     pub(crate) fn remove(&self, duty: &Arc<dyn Duty>) {
         let mut list = self.list();
         list.retain(|other| !Arc::ptr_eq(other, duty));
         self.count.store(list.len(), Ordering::SeqCst);
     }
 
-    /// The job is over.
+    /// Drops all services at the end of the job.
     pub(crate) fn close(&self) {
         let list = std::mem::take(&mut *self.list());
         self.count.store(0, Ordering::SeqCst);
         drop(list);
     }
 
-    /// Whether there is something to be done.
+    /// Whether a service has work.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0 && self.any(|duty| duty.has_work())
     }
 
-    /// Does it; whether there was anything.
+    /// Runs all services; returns whether there was work.
     #[inline]
     pub(crate) fn pump(&self) -> bool {
-        // Relaxed: what this thread does not know of, another look finds.
+        // Relaxed: a service that this thread does not see yet is run at another
+        // look.
         self.count.load(Ordering::Relaxed) > 0 && self.any(|duty| duty.pump())
     }
 
-    /// A word under `key` was changed from another node.
+    /// Passes a change of a word under `key` by another node to all services.
     pub(crate) fn rang(&self, key: RegionKey) {
         self.list().iter().for_each(|duty| duty.rang(key));
     }
 
-    /// Waits until nothing of theirs is under way.
+    /// Waits until no operation of a service is under way.
     pub(crate) fn settle(&self) {
         while self.any(|duty| duty.is_busy()) {
             self.pump();
@@ -81,7 +81,7 @@ impl Duties {
     }
 
     fn any(&self, of: impl Fn(&dyn Duty) -> bool) -> bool {
-        // One after the other, also when the first has something.
+        // Calls all of them, also when the first one returns true.
         self.list().iter().fold(false, |any, duty| of(&**duty) | any)
     }
 

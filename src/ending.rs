@@ -1,12 +1,12 @@
-//! A scheduler that ends, for tests of what its ULTs leave.
+//! A scheduler that ends early, for tests of what its ULTs leave behind.
 
 use std::sync::Arc;
 use std::thread;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_ult::{Config, Scheduler, StackArea};
 
-/// Runs `begins` on a ULT of a scheduler of its own, which ends once that has
-/// begun: the ULT is cut off where it first lets others run, or sleeps.
+/// Runs `begins` on a ULT of a scheduler of its own, which ends once the ULT has
+/// begun: the ULT is cut off where it first yields or sleeps.
 pub(crate) fn cut_off(begins: impl FnOnce() + Send + 'static) {
     let stacks = StackArea::map(16 << 20).expect("addresses");
     let config = Config { workers: 1, main_stack_bytes: 256 << 10, ..Config::new(stacks) };

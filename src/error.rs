@@ -1,4 +1,4 @@
-//! What can go wrong outside a single operation.
+//! Errors outside of a single operation.
 
 mod message;
 
@@ -18,7 +18,7 @@ use tsumugi_pvas::config::ConfigError;
 use tsumugi_pvas::{AttachError, SpaceError};
 use tsumugi_ult::StartError;
 
-/// Anything that a program of ranks may meet. Its `Debug` is its message, so
+/// Any error that a program of ranks may get. Its `Debug` output is its message, so
 /// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence.
 #[non_exhaustive]
 pub enum Error {
@@ -26,7 +26,7 @@ pub enum Error {
     Addr(AddrError),
     /// A collective failed.
     Coll(CollError),
-    /// A call of another rank's function has no answer.
+    /// A call of another rank's function has failed.
     Call(CallError),
     /// A message was not sent.
     Send(SendError),
@@ -34,30 +34,30 @@ pub enum Error {
     Message(MessageError),
     /// Memory could not be registered.
     Register(RegisterError),
-    /// The rank has no such block left.
+    /// This rank has no free block of this size left.
     OutOfMemory {
-        /// What was asked for.
+        /// The size of the request.
         bytes: usize,
-        /// What sets how much there is: `TSUMUGI_EXPOSED_BYTES` for arrays
-        /// that peers reach, `TSUMUGI_HEAP_BYTES` for buffers.
+        /// The variable that sets the total size: `TSUMUGI_EXPOSED_BYTES` for
+        /// arrays that peers reach, `TSUMUGI_HEAP_BYTES` for buffers.
         variable: &'static str,
     },
-    /// A collective allocation of different lengths.
+    /// The ranks have called a collective allocation with different lengths.
     LengthsDiffer {
-        /// What this rank asked for.
+        /// The length on this rank.
         own: u64,
-        /// Who asked for something else.
+        /// A rank with another length.
         rank: Rank,
-        /// What that was.
+        /// The length on that rank.
         other: u64,
     },
     /// An access to global memory was refused.
     Access(AccessError),
-    /// Memory has no global address.
+    /// Memory could not get a global address.
     Name(NameError),
-    /// No operation on global memory could be begun now.
+    /// There is no room to begin another operation on global memory.
     Full(Full),
-    /// A variable of the environment.
+    /// A variable of the environment has a value that is not valid.
     Config(ConfigError),
     /// The launcher's job could not be joined.
     Attach(AttachError),
@@ -65,34 +65,34 @@ pub enum Error {
     Space(SpaceError),
     /// The ranks did not find each other.
     Boot(BootError),
-    /// There is no way to find them.
+    /// There is no bootstrap by which the ranks could find each other.
     Choose(ChooseError),
-    /// A rank says of itself what makes no sense.
+    /// The endpoint information (card) that a rank has published is not valid.
     Card {
-        /// Which.
+        /// The rank.
         rank: Rank,
-        /// What is wrong.
+        /// The defect.
         error: CardError,
     },
-    /// The job lies on several nodes, and nothing connects them.
+    /// The job has several nodes, and no network connects them.
     SeveralNodes {
-        /// Its ranks.
+        /// The number of ranks.
         ranks: u32,
-        /// Its nodes.
+        /// The number of nodes.
         nodes: u32,
-        /// Some of their names.
+        /// The names of some nodes.
         hosts: String,
-        /// Why not.
+        /// The reason why there is no network.
         why: NoNetwork,
     },
     /// The scheduler could not be started.
     Start(StartError),
-    /// The program's own.
+    /// An error of the program's own.
     Program(String),
 }
 
 impl Error {
-    /// An error of the program's own, for a `main` that returns ours.
+    /// Makes an error of the program's own, for a `main` that returns this type.
     pub fn program(message: impl fmt::Display) -> Self {
         Self::Program(message.to_string())
     }

@@ -1,5 +1,5 @@
-//! All that leaves the node: operations on ranks of other nodes, and what runs
-//! between them.
+//! The network layer: operations on ranks of other nodes ("far" ranks), and the
+//! services that run between nodes.
 //!
 //! ```text
 //!  run, post ─► engine ─► link ─┬─ puts, gets ─────────► the device
@@ -7,43 +7,43 @@
 //!  try_send ─────────────────────────────────────────┴► packets
 //!                                                          │
 //!  poll ◄─ completions, parcels, bells ◄───────────────────┘
-//!    ▲ workers between ULTs and when idle; the watch when nobody else does
+//!    ▲ workers between ULTs and when idle; the watch when no worker polls
 //! ```
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `device` | the two networks that there are |
-//! | `bad` | the same with faults, if they are asked for |
-//! | `begin` | how callers begin operations, and wait for them |
-//! | `network` | what is opened before the others are known |
-//! | `descriptors` | room for connections that nobody has asked for |
-//! | `errand` | what the target's processor does for others |
-//! | `parcel` | what packets carry |
-//! | `shared` | the device, and what comes from it, for all of these |
-//! | `link` | one endpoint of the device, and the errands of it |
-//! | `pieces` | puts and gets of memory that nobody has registered |
-//! | `pin` | memory of the heap, and adopted, that the device is shown for that |
-//! | `bounce` | memory that an operation may use after its caller has gone |
-//! | `window` | what of this rank's heap others may fetch messages from |
-//! | `fetch` | long messages, on their way from there |
-//! | `beat` | who is still there |
-//! | `silence` | who is given up because nothing is heard of it |
-//! | `pulse` | which rank of this node is held off for too long |
-//! | `suspect` | who seems lost, until the launcher has said who has died |
-//! | `watch` | the thread that polls when nobody does |
-//! | `pause` | how long it sleeps where the device does not call |
-//! | `seen` | what tests ask of all this |
-//! | `joined` | a put and what goes in one parcel with it |
-//! | `hostile` | what fuzzing and tests feed errands and beats with |
+//! | `device` | the network libraries that are supported |
+//! | `bad` | fault injection over them, if it is configured |
+//! | `begin` | how callers begin operations and wait for them |
+//! | `network` | the part that is opened before the other ranks are known |
+//! | `descriptors` | file descriptors for connections of strangers |
+//! | `errand` | RMA emulation: operations that the target's processor carries out |
+//! | `parcel` | payload of packets |
+//! | `shared` | the device, and its arrivals, shared by all of these modules |
+//! | `link` | one endpoint of the device, and the emulated operations on it |
+//! | `pieces` | puts and gets of memory that is not registered |
+//! | `pin` | registration cache, of heap memory and of adopted memory |
+//! | `bounce` | pool of bounce buffers, which may outlive the caller of an operation |
+//! | `window` | parts of this rank's heap from which other ranks fetch messages |
+//! | `fetch` | gets of long messages from such windows |
+//! | `beat` | heartbeats between nodes |
+//! | `silence` | failure detector: a node that is silent for too long is given up |
+//! | `pulse` | detector of ranks of this node that were stopped for too long |
+//! | `suspect` | suspected ranks, until the launcher has reported the first death |
+//! | `watch` | progress thread, which polls when no other thread does |
+//! | `pause` | how long the watch sleeps where the device has no event descriptor |
+//! | `seen` | counters for tests |
+//! | `joined` | a put, and the operation that goes in the same parcel |
+//! | `hostile` | the inputs of fuzzing and of tests for errands and beats |
 //!
-//! Puts and gets are the provider's. Atomics are errands: a parcel to the
-//! target, where whoever polls carries the operation out with the processor's
-//! own instructions, which mix with those of its node; so are the words that
-//! this provider cannot move whole. Of a region whose agent is the device all
-//! is the device's.
+//! The provider carries out puts and gets. Atomics are errands: the origin sends a
+//! parcel to the target, and the thread that polls there carries out the operation
+//! with the processor's own instructions, so it is atomic with the accesses of the
+//! target's node. Words that this provider may tear are errands, too. If the device
+//! is the agent of a region, it carries out all operations on the region.
 //!
 //! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
-//! but for a short lock of the device's.
+//! except for a short lock of the device.
 
 mod bad;
 mod beat;
@@ -104,15 +104,15 @@ use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
 use window::Windows;
 
-/// The way to the other nodes.
+/// The rank's endpoint of the network layer, for all ranks of other nodes.
 pub(crate) struct Far {
     engine: Engine<'static, Link>,
     bounce: Bounce,
-    /// What the engine points into; freed when the engine is gone.
+    /// The memory that the engine points into; it is freed after the engine.
     parts: NonNull<Parts>,
 }
 
-/// In the order in which it goes.
+/// The parts that the engine borrows, in the order in which they are dropped.
 struct Parts {
     executors: Vec<Executor<'static, Link>>,
     counts: Vec<PortCounts>,
@@ -122,17 +122,19 @@ struct Parts {
     fetches: Fetches,
 }
 
-// SAFETY: the parts are what the engine points to, which may be shared.
+// SAFETY: the only field that is not `Send` is the pointer to the parts; the parts
+// are owned by this value alone, and the engine that points into them may be shared.
 unsafe impl Send for Far {}
 // SAFETY: the same.
 unsafe impl Sync for Far {}
 
 impl Far {
-    /// The way of a rank whose domain was opened before.
+    /// Makes the network layer of a rank on a device that was opened before.
     ///
     /// # Errors
     ///
-    /// [`Error::Register`], [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`]: the heap has no room for the bounce buffers.
+    /// [`Error::Register`]: the device cannot register memory of the rank.
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let Network { device, cards, faults } = network;
         let beats = Beats::new(member, chosen.silence, parcel::bytes_max(&device));
@@ -182,7 +184,7 @@ impl Far {
         let (shared, table) = (&*shared, table.view());
         for (ring, counts) in rings.iter_mut().zip(&*counts) {
             let port = Port::new(Link::new(shared), table, counts);
-            // SAFETY: the ring is the delegate's alone.
+            // SAFETY: only this delegate takes from the ring.
             executors.push(Executor::Delegate(unsafe { Delegate::new(port, ring.view()) }));
         }
         let engine = Engine::new(table, executors);
@@ -195,8 +197,8 @@ impl Far {
     }
 
     fn shared(&self) -> &'static Shared {
-        // SAFETY: the parts live until `drop`, and what is returned is used by
-        // methods of `self`, and by the watch, which holds an `Arc` of it.
+        // SAFETY: the parts live until `drop`. The reference is used only by methods
+        // of `self`, and by the watch, which holds an `Arc` of `self`.
         unsafe { &(*self.parts.as_ptr()).shared }
     }
 
@@ -206,12 +208,13 @@ impl Far {
         rank.0 < member.size() && !member.is_near(rank)
     }
 
-    /// Whether that is the device's to reach: on another node, or as its own.
+    /// Whether the device carries out operations on `addr`: its rank is on another
+    /// node, or the agent of its region is the device.
     pub(crate) fn has(&self, addr: &RemoteAddr) -> bool {
         addr.key.agent() == Agent::Device || self.leads_to(addr.rank)
     }
 
-    /// What the links have done so far.
+    /// How much the links have done so far.
     pub(crate) fn counts(&self) -> NetworkCounts {
         // SAFETY: the parts live until `drop`.
         let counts = unsafe { &self.parts.as_ref().counts };
@@ -233,42 +236,43 @@ impl Far {
         self.shared().device.has_atomics()
     }
 
-    /// Whose way it is.
+    /// The member of the node that has this network layer.
     pub(crate) fn member(&self) -> &Member {
         &self.shared().member
     }
 
-    /// Whether a put that has completed has landed.
+    /// Whether a completed put is in the target's memory (remote completion).
     pub(crate) fn remote_completion(&self) -> bool {
         self.shared().device.remote_completion()
     }
 
-    /// Longest copy between ranks of two other nodes that is quicker as a get and a
-    /// put of the device's than if the one rank's processor is asked for it and says
-    /// when it is done; 0: none is.
+    /// Length in bytes of the longest copy between ranks of two other nodes that is
+    /// faster as a get and a put of this rank's device than as a request to the
+    /// processor of one of them; 0: no copy is.
     pub(crate) fn carried_bytes_max(&self) -> u64 {
         if self.shared().device.moves().memory { CARRIED_BYTES } else { 0 }
     }
 
-    /// Whether an errand comes after the puts, of at most `bytes` bytes each, that
-    /// were posted before it by the same caller, and finds that they have landed.
+    /// Whether an errand arrives after the puts, of at most `bytes` bytes each, that
+    /// the same caller posted before it, and is carried out when they have landed.
     pub(crate) fn keeps_order(&self, bytes: u64) -> bool {
         self.shared().bad.is_none() && self.shared().device.keeps_order(bytes)
     }
 
-    /// Shows a region of this rank to the other nodes, under the key that it
-    /// has.
+    /// Registers a region of this rank with the device, under the key that it has,
+    /// so that the other nodes can access it.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// [`RegisterError`] of the device.
     pub(crate) fn register(&self, region: &Region) -> Result<(), RegisterError> {
-        // SAFETY: it was registered with the partition's table by somebody who
-        // promised the same, and is unregistered here first.
+        // SAFETY: the region is in the partition's table, and the caller that
+        // registered it there promised the same; it is unregistered here before it
+        // is there.
         unsafe { self.shared().device.register(region) }
     }
 
-    /// Lends a chunk of the pool, if one is free.
+    /// Takes a chunk of the bounce buffers, if one is free.
     pub(crate) fn lend(&self) -> Option<LocalAddr> {
         let chunk = self.bounce.try_take()?;
         let at = chunk.local();
@@ -276,30 +280,32 @@ impl Far {
         Some(at)
     }
 
-    /// Whether there will never be one again.
+    /// Whether no chunk will ever be free again.
     pub(crate) fn has_lent_all(&self) -> bool {
         self.bounce.is_used_up()
     }
 
-    /// Gives one back that was [lent](Self::lend), when the last operation on it
-    /// has ended like that.
+    /// Gives back a chunk that was [lent](Self::lend), when the last operation on it
+    /// has ended with `result`.
     pub(crate) fn give_back(&self, chunk: LocalAddr, result: Result<u64, AddrError>) {
         let chunk = self.bounce.lent(chunk.offset as usize / bounce::CHUNK_BYTES);
         // SAFETY: nothing is copied.
         let _ = unsafe { chunk.finish(result, None, 0) };
     }
 
-    /// Ends that, before the key may become somebody else's.
+    /// Ends the registration, before the key may be used for another region.
     pub(crate) fn unregister(&self, key: RegionKey) {
         self.shared().device.unregister(key);
     }
 
-    /// Long operations may show the device this memory, from and to where it is.
+    /// Allows long operations to register this memory with the device and to move it
+    /// without a copy.
     ///
     /// # Safety
     ///
-    /// These are whole values' bytes that nobody else adopts, and they stay
-    /// mapped to what they are until [`disown`](Self::disown) has said yes.
+    /// The bytes are those of whole values that are not adopted otherwise, and they
+    /// stay mapped to the same memory until [`disown`](Self::disown) has returned
+    /// true.
     pub(crate) unsafe fn adopt(&self, start: usize, bytes: usize) {
         if let Some(pins) = &self.shared().pins {
             // SAFETY: the caller's.
@@ -307,19 +313,19 @@ impl Far {
         }
     }
 
-    /// Ends that. False: an operation on it has lost its peer, the device may
-    /// have the memory still, and nothing has happened.
+    /// Ends the adoption. Returns false, and changes nothing, if an operation on the
+    /// memory has lost its peer: the device may still access the memory.
     pub(crate) fn disown(&self, start: usize) -> bool {
         let shared = self.shared();
         shared.pins.as_ref().is_none_or(|pins| pins.disown(shared, start))
     }
 
-    /// Sends a parcel: it is copied, and arrives once and whole, or never if
-    /// the peer is lost; in no order. Never waits.
+    /// Sends a parcel. The bytes are copied; the parcel arrives once and whole, or
+    /// never if the peer is lost. Parcels keep no order. Never waits.
     ///
     /// # Errors
     ///
-    /// [`ParcelError`]: nothing was sent.
+    /// [`ParcelError`]; nothing was sent.
     pub(crate) fn try_send(&self, to: Rank, kind: Parcel, bytes: &[u8]) -> Result<(), ParcelError> {
         self.shared().try_send(0, to, kind, bytes)
     }
@@ -329,48 +335,50 @@ impl Far {
         parcel::bytes_max(&self.shared().device)
     }
 
-    /// Sets what is called for each parcel of a kind, by whoever polls; it
-    /// must be short and must not block. Once for each, before the start.
+    /// Sets the handler of a kind of parcel. The thread that polls calls it for each
+    /// parcel; it must be short and must not block. Once for each kind, before the
+    /// start.
     pub(crate) fn on_parcel(&self, kind: Parcel, handle: Handler) {
         let set = self.shared().handlers[kind as usize].set(handle);
         assert!(set.is_ok(), "{kind:?} has a handler");
     }
 
-    /// Sets what is called when a notifying operation from another node has
-    /// changed a word of ours, after those who wait for it were told. Once,
-    /// before the start.
+    /// Sets the function that is called when a notifying operation from another node
+    /// has changed a word of this rank, after the waiters for that word were woken.
+    /// Once, before the start.
     pub(crate) fn on_bell(&self, handle: Box<dyn Fn(LocalAddr) + Send + Sync>) {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
     }
 
-    /// Sets what is called by whoever polls, when something has arrived: what
-    /// others wait for need not wait for a worker. Once, before the start.
+    /// Sets the function that the polling thread calls when something has arrived,
+    /// so that requests of other ranks need not wait for a worker. Once, before the
+    /// start.
     pub(crate) fn on_arrival(&self, serve: Box<dyn Fn() + Send + Sync>) {
         assert!(self.shared().serve.set(serve).is_ok(), "arrivals have a handler");
     }
 
     fn fetches(&self) -> &'static Fetches {
-        // SAFETY: as in `shared`.
+        // SAFETY: the parts live until `drop`, as in `shared`.
         unsafe { &(*self.parts.as_ptr()).fetches }
     }
 
-    /// Posts, takes what has completed and what has arrived. Whether there was
-    /// anything.
+    /// Posts operations, and takes completions and arrivals. Returns whether there
+    /// were any.
     pub(crate) fn poll(&self) -> bool {
         self.poll_by(|| self.engine.poll() > 0)
     }
 
-    /// The same by a poll of the engine that something else comes with.
+    /// Does the same with `poll` in place of the poll of the engine.
     #[inline]
     fn poll_by(&self, poll: impl FnOnce() -> bool) -> bool {
         let polls = &self.shared().polls;
-        // Relaxed: the watch only compares it. Of two at once one may be lost,
-        // and it has changed all the same.
+        // Relaxed: the watch only compares the count. If two threads poll at once,
+        // one of their increments may be lost, but the count changes all the same.
         polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.turn_by(poll)
     }
 
-    /// The same, of the watch.
+    /// Does the same for the watch; its polls are not counted.
     fn turn(&self) -> bool {
         self.turn_by(|| self.engine.poll() > 0)
     }
@@ -389,7 +397,7 @@ impl Far {
         polled || fetched || arrived
     }
 
-    /// Whether somebody should poll, rather than sleep until the device calls.
+    /// Whether a thread should poll, rather than sleep until the device's event.
     pub(crate) fn needs_poll(&self) -> bool {
         self.has_unsent() || (self.shared().spins && self.engine.needs_poll())
     }
@@ -406,14 +414,14 @@ impl Far {
 impl Drop for Far {
     fn drop(&mut self) {
         if self.shared().member.gone_count() > 0 {
-            // The device may have operations to the lost, and is not closed
-            // under them: the process ends.
+            // The device may still have operations to lost ranks, and it must not be
+            // closed under them: the memory is leaked, and the process ends.
             return;
         }
-        // What is still under way has a second to end, in the endpoints' drop.
+        // The endpoints' drop waits up to a second for operations under way.
         self.engine.flush();
-        // SAFETY: leaked in `new`; the engine, whose references are the last,
-        // is not used any more.
+        // SAFETY: leaked in `new`; the engine holds the last references, and it is
+        // not used any more.
         drop(unsafe { Box::from_raw(self.parts.as_ptr()) });
     }
 }
@@ -424,27 +432,27 @@ impl fmt::Debug for Far {
     }
 }
 
-/// Bytes of the tables of a rank of a job on several nodes: of one endpoint,
-/// and of what the endpoints share. Chunks of gets, in its heap, cost memory
-/// once they were used.
+/// Bytes of the tables of a rank of a job on several nodes: of one endpoint, and of
+/// the parts that the endpoints share. The bounce chunks, in the heap, take memory
+/// only after they were used.
 pub(crate) fn footprint() -> usize {
     let engine = size_of::<Executor<'_, Link>>() + size_of::<PortCounts>();
     let link = engine + size_of::<Mpsc<Work, RING_SLOTS>>() + link::footprint();
     size_of::<Parts>() + size_of::<Far>() + link + device::footprint()
 }
 
-/// Bytes that a rank keeps of each rank of another node that it has spoken to,
-/// each on a node of its own, and of not more than [`HOSTS_MAX`]; beyond that
-/// their hosts are not kept.
+/// Bytes that a rank keeps for each rank of another node with which it has
+/// communicated, if each is on a node of its own, and for at most [`HOSTS_MAX`] of
+/// them: the names of further hosts are not kept.
 pub(crate) const PEER_BYTES: usize = tsumugi_backends::PEER_BYTES + network::HOST_BYTES;
 
-/// Bytes that the first rank of a node keeps of each other node: its beats, and
-/// whom they go to. The names of hosts come on top.
+/// Bytes that the first rank of a node keeps for each other node, for its beats and
+/// their targets. The names of hosts come on top.
 pub(crate) const BEATS_BYTES: usize = Beats::NODE_BYTES + tsumugi_backends::PEER_BYTES;
 
-/// A get and a put are four trips of the devices', with bytes that go twice; what
-/// is asked for takes four trips that wait for processors. With as many bytes more
-/// both take as long.
+/// A get and a put take four trips of the devices, and the bytes go twice; a request
+/// to a processor takes four trips that wait for processors. At this many bytes both
+/// take equally long.
 const CARRIED_BYTES: u64 = 32 << 10;
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;

@@ -1,18 +1,18 @@
 //! Operations that own their buffer until they have ended.
 //!
-//! `try_*` never waits. It answers in one of three ways, and in each the
-//! buffer is where it can do no harm:
+//! `try_*` never waits. It returns one of three results, and with each of them the
+//! buffer cannot be changed while an operation uses it:
 //!
-//! | | the buffer |
+//! | result | the buffer |
 //! |---|---|
 //! | `Ok(Done(outcome))` | comes back: the operation ended inside the call |
-//! | `Ok(Pending(ticket))` | is the ticket's until it ends: poll, wait or await it |
+//! | `Ok(Pending(ticket))` | belongs to the ticket until the operation ends: poll, wait or await it |
 //! | `Err(Busy)` | comes back with the operation: nothing happened |
 //!
-//! Between ranks of a node every operation is `Done`, unless
-//! [`Path`](crate::Path) sends it through a queue. One to a rank of another
-//! node is pending at first; a get from a rank that does not answer any more
-//! ends when the device gives its buffer up.
+//! Between ranks of a node every operation is `Done`, unless [`Path`](crate::Path)
+//! sends it through a queue. An operation on a rank of another node is pending at
+//! first; a get from a rank that does not answer any more ends when the device
+//! releases its buffer.
 
 use crate::far::Far;
 use crate::queue::Queue;
@@ -22,12 +22,12 @@ use tsumugi_core::completion::Callback;
 use tsumugi_core::op::Op;
 
 impl Runtime {
-    /// Fills the buffer from `from` on. Wait-free between ranks of a
-    /// node.
+    /// Gets bytes from `from` on into the buffer. Wait-free between ranks of a node.
     ///
     /// # Errors
     ///
-    /// [`Busy`]. A wrong address is the outcome's error.
+    /// [`Busy`]: there is no room for the operation now. A wrong address is the
+    /// error of the outcome.
     ///
     /// # Example
     ///
@@ -54,12 +54,13 @@ impl Runtime {
         self.submit(&get(from, &buf), buf)
     }
 
-    /// Writes the buffer from `to` on. Wait-free between ranks of a
+    /// Writes the buffer to the bytes from `to` on. Wait-free between ranks of a
     /// node.
     ///
     /// # Errors
     ///
-    /// [`Busy`]. A wrong address is the outcome's error.
+    /// [`Busy`]: there is no room for the operation now. A wrong address is the
+    /// error of the outcome.
     pub fn try_put<T: Plain>(
         &self,
         to: Remote<T>,
@@ -68,29 +69,30 @@ impl Runtime {
         self.submit(&put(to, &buf), buf)
     }
 
-    /// Fills the buffer from `from` on, as a future. It begins when it is
-    /// first polled; dropped later, it leaves the buffer to the operation.
+    /// Gets bytes from `from` on into the buffer, as a future. The operation begins
+    /// at the first poll; a future that is dropped later leaves the buffer to the
+    /// operation.
     pub async fn get_async<T: Plain>(&self, from: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
         self.carry_async(&get(from, &buf), buf).await
     }
 
-    /// Writes the buffer from `to` on, as a future, like
+    /// Writes the buffer to the bytes from `to` on, as a future, like
     /// [`get_async`](Self::get_async).
     pub async fn put_async<T: Plain>(&self, to: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
         self.carry_async(&put(to, &buf), buf).await
     }
 
-    /// Fills the buffer from `from` on and then calls `then` with it, on
-    /// whatever thread ends the operation: between ranks of a node on this
-    /// one, before the call returns. A callback must not block: start a ULT in
-    /// it that does. A call that would put it to sleep panics. A panic of `then`
-    /// ends the callback alone, on whatever thread it runs: it is reported on
-    /// the standard error, and the program is not told otherwise.
+    /// Gets bytes from `from` on into the buffer and then calls `then` with it, on
+    /// the thread that ends the operation: between ranks of a node on the calling
+    /// thread, before the call returns. A callback must not block: a call in it that
+    /// would sleep panics; start a ULT that may block instead. A panic of `then`
+    /// ends the callback alone, on any thread: it is printed on the standard error,
+    /// and the program gets no other notice.
     ///
     /// # Errors
     ///
-    /// [`Busy`], and `then` is not called. A wrong address is the outcome's
-    /// error.
+    /// [`Busy`]: there is no room for the operation now, and `then` is not called. A
+    /// wrong address is the error of the outcome.
     pub fn get_then<T: Plain>(
         &self,
         from: Remote<T>,
@@ -100,13 +102,13 @@ impl Runtime {
         self.carry_then(&get(from, &buf), buf, then)
     }
 
-    /// Writes the buffer from `to` on and then calls `then` with it, like
-    /// [`get_then`](Self::get_then).
+    /// Writes the buffer to the bytes from `to` on and then calls `then` with it,
+    /// like [`get_then`](Self::get_then).
     ///
     /// # Errors
     ///
-    /// [`Busy`], and `then` is not called. A wrong address is the outcome's
-    /// error.
+    /// [`Busy`]: there is no room for the operation now, and `then` is not called. A
+    /// wrong address is the error of the outcome.
     pub fn put_then<T: Plain>(
         &self,
         to: Remote<T>,
@@ -136,7 +138,7 @@ impl Runtime {
         }
     }
 
-    /// Which way an operation goes.
+    /// The path of an operation.
     fn path(&self, op: &Op) -> Path<'_> {
         match (&self.far, &self.queue) {
             (Some(far), _) if far.has(&op.remote) => Path::Far(far),
@@ -156,10 +158,11 @@ impl Runtime {
             call_back(then, self.carry_out(op, buf));
             return Ok(());
         }
-        // The callback's two words point to the closure and the buffer.
+        // The callback's two words are a function and a pointer to the closure and
+        // the buffer.
         let data = Box::into_raw(Box::new((buf, then)));
-        // SAFETY: `data` is what `ended` is for, and nobody else's; what it
-        // points to is `Send`.
+        // SAFETY: `data` is of the type for which `ended_for` made the function, and
+        // this callback alone owns it; its contents are `Send`.
         let callback = unsafe { Callback::new(ended_for(&data), data.cast()) };
         let begun = match path {
             Path::Queue(queue) => queue.submit_callback(op, callback),
@@ -178,9 +181,9 @@ impl Runtime {
     }
 }
 
-/// Which way an operation goes.
+/// The paths of operations.
 enum Path<'a> {
-    /// It is carried out at once.
+    /// The calling thread carries the operation out at once.
     Here,
     Queue(&'a Queue),
     Far(&'a Far),
@@ -194,7 +197,7 @@ fn put<T: Plain>(to: Remote<T>, buf: &Buffer<T>) -> Op {
     Op::put(buf.local(), to.addr(), size_of_val(&**buf) as u64)
 }
 
-/// What is called when an operation with this data has ended.
+/// The function to be called when an operation with this data has ended.
 fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u64, AddrError>) {
     |data, result| {
         // SAFETY: leaked by `carry_then` for this call, which comes once.
@@ -203,7 +206,8 @@ fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u6
     }
 }
 
-/// Whoever ends the operation does so for others, too: a panic stays in here.
+/// Calls a callback. A panic of it is contained, because the calling thread ends
+/// operations of other callers, too.
 fn call_back<B>(then: impl FnOnce(Outcome<B>), outcome: Outcome<B>) {
     panic::contain("a completion callback", || tsumugi_ult::callback(|| then(outcome)));
 }

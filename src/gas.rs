@@ -1,29 +1,30 @@
-//! The driver of a rank's part in the global memory: drives the machine of
+//! The driver of a rank's part in the global memory: it runs the state machine of
 //! [`tsumugi_gas`] over the partitions of its node, and by a
-//! [`Carrier`](crate::am::Carrier) over what lies between nodes.
+//! [`Carrier`](crate::am::Carrier) over the network.
 //!
 //! ```text
 //!  begin, bring ─► lock: machine ─► operations: on this node, carried out by
-//!                     ▲  │          whoever drives; on others, begun, and
+//!                     ▲  │          the driving thread; on others, begun, and
 //!                     │  ▼          their ends ring the rank
 //!        workers: pump ─► drive ─► callers woken · tables here · memory freed
 //! ```
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `control` | where the others' control regions are |
-//! | `open` | operations that were begun and whose caller has not heard yet |
-//! | `post` | operations that go out, or are carried out here |
+//! | `control` | the addresses of the other ranks' control regions |
+//! | `open` | operations that were begun and have not been waited for |
+//! | `post` | operations that are sent to other nodes, or carried out on this node |
 //! | `tables` | the memory of the machine's tables |
 //!
 //! There is no driver until the ranks open the global memory together
-//! ([`Runtime::global`](crate::Runtime::global)): a job that does not has
-//! neither its tables nor anything to poll.
+//! ([`Runtime::global`](crate::Runtime::global)): a job that does not open it has
+//! neither the tables nor the cost of polling.
 //!
-//! The lock round the machine is never held while an operation is carried out
-//! or somebody is woken. Whoever changes a notified word of a control region
-//! then sets the word behind it, its *bell*: a worker about to sleep looks at
-//! one word. A death is a bell, too: the dead may have come no further.
+//! The lock around the machine is never held while an operation is carried out or a
+//! waiter is woken. A rank that changes a notified word of a control region then
+//! sets the word behind it, its *bell* (a doorbell), so a worker that is about to
+//! sleep checks only one word. The death of a rank counts as a bell, too, because
+//! the dead rank may have changed the word without setting the bell.
 
 mod control;
 mod open;
@@ -55,53 +56,55 @@ use tsumugi_gas::table::NameError;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::{Here, SystemFutex};
 
-/// The global memory of one rank.
+/// The driver of one rank.
 pub(crate) struct Driver {
     member: Member,
     direct: Direct,
     far: Option<Carried>,
     control: Control,
     cache: Cache<'static>,
-    /// Whether the devices keep the order of what is posted behind puts.
+    /// Whether the devices keep the order of a put and the operation posted behind
+    /// it.
     keeps_order: bool,
     state: Mutex<State>,
     deadline: Deadline,
-    /// The last death that the machine was told of.
+    /// The last death that was reported to the machine.
     lost: AtomicU32,
 }
 
-/// Under the lock.
+/// The state under the lock.
 struct State {
     machine: Machine<'static>,
     open: Open,
-    /// Who waits for the table of a rank.
+    /// The callers that wait for the table of a rank.
     missing: Vec<NonNull<Missing>>,
-    /// Memory whose address was taken away, until nobody reaches it.
+    /// Memory whose address was taken away, kept until no rank reaches it.
     retiring: Vec<(GlobalAddr, Memory)>,
     is_closed: bool,
     _tables: Tables,
 }
 
-/// Registered memory, which is given back when it is dropped.
+/// Registered memory, which is freed when it is dropped.
 pub(crate) type Memory = Box<dyn Send>;
 
-/// What is to be done without the lock.
+/// Actions that are to be done after the lock is released.
 #[derive(Default)]
 struct Due {
     wakers: Vec<Waker>,
     retired: Vec<Memory>,
 }
 
-// SAFETY: the pointers to those who wait are used under the lock, as said
-// there; all else may be sent.
+// SAFETY: the pointers in `missing` are only used under the lock, as their uses
+// explain; all other members can be sent.
 unsafe impl Send for Driver {}
-// SAFETY: the same; all that changes is atomic or under the lock.
+// SAFETY: as for `Send`; all members that change are atomic or under the lock.
 unsafe impl Sync for Driver {}
 
-/// What it takes of each worker.
+/// The memory that the driver takes for each worker.
 pub(crate) const SEAT_BYTES: usize = size_of::<Seat>();
 
-/// What it takes of each rank of a job that opens it: names and bytes.
+/// The memory that the driver takes at each rank of a job that opens it: names and
+/// bytes.
 pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)> {
     let shape = Shape::of(ranks, 1);
     let callers = open::footprint(shape.own_jobs as usize) + size_of::<Driver>();
@@ -111,8 +114,8 @@ pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)>
 }
 
 impl Driver {
-    /// The part of a rank that has named nothing. Its control region is
-    /// registered; the others' are not known.
+    /// Makes the driver of a rank without any registrations. Its control region is
+    /// registered; the keys of the other ranks' regions are not known yet.
     pub(crate) fn new(
         member: &Member,
         far: Option<&Arc<Far>>,
@@ -120,8 +123,8 @@ impl Driver {
         colors: u32,
     ) -> Result<Self, Error> {
         let shape = Shape::of(member.size(), colors);
-        // All regions that there is room for have names of their own, and
-        // several lives each.
+        // Each region that there is room for has a name of its own, and can be
+        // replaced several times before a name repeats.
         let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
@@ -156,24 +159,24 @@ impl Driver {
         self.control.key()
     }
 
-    /// Learns the keys of the others' control regions, where they are not all
-    /// the same.
+    /// Sets the keys of the other ranks' control regions, if not all keys are the
+    /// same.
     pub(crate) fn connect(&mut self, keys: Option<Box<[RegionKey]>>) {
         self.control.connect(keys);
     }
 
-    /// What lookups see.
+    /// The cache that lookups use.
     #[inline(always)]
     pub(crate) fn cache(&self) -> Cache<'static> {
         self.cache
     }
 
-    /// Gives a region its global address, a name of that colour.
+    /// Gives a region a global address, a name of colour `color`.
     pub(crate) fn name(&self, color: u8, region: &Region) -> Result<GlobalAddr, NameError> {
         self.lock().machine.register(color, region, region.key.agent())
     }
 
-    /// The address of a byte of this rank's that has one.
+    /// The global address of a byte of this rank, if it has one.
     pub(crate) fn addr_of(&self, at: NonNull<u8>) -> Option<GlobalAddr> {
         let state = self.lock();
         let mut regions = state.machine.registered();
@@ -186,7 +189,8 @@ impl Driver {
         })
     }
 
-    /// Takes it away, and keeps the memory until nobody reaches it any more.
+    /// Takes an address away, and keeps the memory until no rank reaches it any
+    /// more.
     pub(crate) fn retire(&self, addr: GlobalAddr, memory: Memory) {
         let mut state = self.lock();
         if !state.is_closed && state.machine.unregister(addr).is_ok() {
@@ -199,21 +203,21 @@ impl Driver {
         }
     }
 
-    /// An operation that held a pin has ended.
+    /// Called when an operation that held a pin has ended.
     pub(crate) fn tick(&self) {
         self.lock().machine.handle(Event::Tick, self.deadline.now());
         self.drive();
     }
 
-    /// Takes what has come, and does what there is to do. Whether there was
-    /// anything. At once, if another thread is at it.
+    /// Handles what has come, and carries out the resulting work. Returns whether
+    /// there was any. Returns at once if another thread does this already.
     pub(crate) fn pump(&self) -> bool {
         if !self.wants_pump() {
             return false;
         }
         let Ok(mut state) = self.state.try_lock() else { return false };
-        // SeqCst: before the words are looked at, so that what comes after is
-        // rung for.
+        // SeqCst: the swap comes before the reads of the words, so a word that
+        // changes after they were read is announced by a new bell.
         let has_rung = self.control.bell().swap(0, Ordering::SeqCst) != 0;
         let death = self.death();
         if let Some(seen) = death {
@@ -231,7 +235,7 @@ impl Driver {
         self.drive() + begun > 0
     }
 
-    /// Whether there is something to be done; for a thread about to sleep.
+    /// Whether there is work; for a thread that is about to sleep.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.control.bell().load(Ordering::SeqCst) != 0
@@ -239,25 +243,26 @@ impl Driver {
             || self.far.as_ref().is_some_and(Carried::has_work)
     }
 
-    /// The same, time limits included.
+    /// Whether there is work or a time limit has passed.
     #[inline]
     pub(crate) fn wants_pump(&self) -> bool {
         self.has_work() || self.deadline.has_passed()
     }
 
-    /// How long until the next time limit.
+    /// The time until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
         self.deadline.left()
     }
 
-    /// A notified word of this rank's control region has changed.
+    /// Called when a notified word of this rank's control region has changed.
     pub(crate) fn rang(&self) {
-        // SeqCst: after the word, before the look at who sleeps.
+        // SeqCst: after the change of the word, and before the check for sleeping
+        // workers.
         self.control.bell().store(1, Ordering::SeqCst);
         self.ring(self.member.rank());
     }
 
-    /// Waits until all that was begun has ended.
+    /// Waits until all operations that were begun have ended.
     pub(crate) fn settle(&self) {
         while !self.lock().machine.is_empty() {
             self.pump();
@@ -265,8 +270,8 @@ impl Driver {
         }
     }
 
-    /// From here on peers are answered that this rank is gone, and nothing of
-    /// the program's is kept.
+    /// Closes the driver: from now on accesses of peers return that this rank is
+    /// gone, and memory of the program is no longer kept.
     pub(crate) fn close(&self) {
         self.direct.unregister(self.key());
         let mut state = self.lock();
@@ -276,9 +281,10 @@ impl Driver {
         drop(retiring);
     }
 
-    /// Carries out or begins what the machine wants, and tells those who wait;
-    /// how much that was. Not without end: what holds the tables that others
-    /// want may be a ULT of this worker's.
+    /// Carries out or begins the operations that the machine issues, and reports to
+    /// waiting callers; returns how many of these there were. The number of turns
+    /// is bounded, because a ULT of this worker may hold the table for which others
+    /// wait.
     fn drive(&self) -> usize {
         let (mut done, mut ended, mut due) = (0, [None; BATCH], Due::default());
         for turn in 0.. {
@@ -314,7 +320,7 @@ impl Driver {
             due.settle();
             done += told;
             if is_last {
-                // There may be more.
+                // There may be more work.
                 self.rang();
             }
             if is_last || (outgoing[0].is_none() && told == 0) {
@@ -324,12 +330,13 @@ impl Driver {
         done
     }
 
-    /// Wakes a worker of `rank`, which is near, or its helper if all compute.
+    /// Wakes a worker of `rank`, which is on this node, or its progress thread if
+    /// all workers compute.
     fn ring(&self, rank: Rank) {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// A death that the machine was not told of.
+    /// A death that was not reported to the machine yet.
     fn death(&self) -> Option<u32> {
         let lost = self.member.control().lot().latest_lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
@@ -341,7 +348,7 @@ impl Driver {
 }
 
 impl State {
-    /// Something has come of what was asked.
+    /// Reports an output of the machine to its caller.
     fn tell(&mut self, out: Out, due: &mut Due) {
         match out {
             Out::Ended { handle, result } => self.open.end(handle, result, &mut due.wakers),
@@ -351,8 +358,9 @@ impl State {
             }
             Out::Table { rank, result } => {
                 self.missing.retain(|missing| {
-                    // SAFETY: who waits is on this list, under the lock that we
-                    // hold, until it has been told.
+                    // SAFETY: a caller that waits stays on this list, and its stack
+                    // frame alive, until the result was set under the lock that is
+                    // held here.
                     let missing = unsafe { &mut *missing.as_ptr() };
                     let is_told = missing.rank == rank;
                     if is_told {
@@ -379,11 +387,12 @@ impl fmt::Debug for Driver {
     }
 }
 
-/// Longest region that every job has addresses for.
+/// The length of the longest region for which every job has addresses.
 const REGION_BYTES: u64 = 1 << 34;
-/// Longest single put or get: what one worker copies at a time.
+/// The length of the longest single put or get; one worker copies this much at a
+/// time.
 const PART_BYTES: u64 = 1 << 20;
-/// Turns with the lock before somebody else is let run.
+/// The maximum number of turns with the lock before other threads may run.
 const TURNS: u32 = 100;
-/// Operations carried out between two turns with the lock.
+/// The maximum number of operations between two turns with the lock.
 const BATCH: usize = 8;

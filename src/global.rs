@@ -1,5 +1,5 @@
-//! Global memory: 64-bit addresses that name a byte of any rank, and copies
-//! between any two ranks' memory, whoever asks for them.
+//! Global memory: 64-bit addresses that name a byte of any rank, and copies that
+//! any rank requests between any two ranks' memory.
 //!
 //! ```
 //! use tsumugi::{Error, GlobalPtr, Rank};
@@ -7,7 +7,7 @@
 //! tsumugi::run_ranks(2, |rt| {
 //!     let global = rt.global()?;
 //!     let own = global.expose::<u64>(4)?;
-//!     // An address is a word: it goes wherever words go.
+//!     // An address is a word, so it can be stored and sent.
 //!     let all = rt.gather(own.at(0).addr().to_bits())?;
 //!     let peer = global.pointer::<u64>(all[1 - rt.rank().0 as usize]);
 //!     global.put(peer, 7)?;
@@ -22,25 +22,25 @@
 //! | | |
 //! |---|---|
 //! | [`Runtime::global`] | opens it; collective |
-//! | [`Global::expose`], [`Global::expose_for`] | memory with a global address, and whose atomics are its |
-//! | [`Global::register`], [`Global::publish`] | a global address for memory that the program has |
-//! | [`Global::addr_of`], [`Global::local`], [`Global::rank_of`] | questions to memory and to an address |
-//! | [`Global::get`] and its neighbours | accesses that are over when they return |
-//! | [`Global::copy`] | between any two ranks |
-//! | [`Global::signal`], [`Global::wait_until`] | words that ULTs wait for |
+//! | [`Global::expose`], [`Global::expose_for`] | makes memory with a global address; chooses the agent of its atomics |
+//! | [`Global::register`], [`Global::publish`] | gives memory that the program has a global address |
+//! | [`Global::addr_of`], [`Global::local`], [`Global::rank_of`] | translates between memory, addresses and ranks |
+//! | [`Global::get`], [`Global::put`] and the atomics | accesses that are complete when they return |
+//! | [`Global::copy`] | copies between any two ranks |
+//! | [`Global::signal`], [`Global::wait_until`] | words for which ULTs wait |
 //! | [`Global::begin`], [`Operation`] | copies and atomics with an order |
 //! | [`Global::workspace`] | bytes in parts on several ranks |
 //! | [`Global::channel_to`], [`Global::channel_from`] | messages of any length, in order |
-//! | [`SegmentSource`], [`SegmentSink`] | rings of segments from one rank to one other |
+//! | [`SegmentSource`], [`SegmentSink`] | rings of segments from one rank to another |
 //! | [`Global::pool`], [`container`] | remote malloc and free; vectors, lists, maps of all ranks |
 //!
-//! The first access to a rank reads its table of regions, later ones find it in
-//! this rank's cache, whose bound is the same in every job. An address whose
-//! memory is gone is answered with [`AccessError::Stale`], also when the memory
-//! belongs to another array by then.
+//! The first access to a rank reads the rank's table of regions; later accesses
+//! find the table in this rank's cache, which has a bound that does not depend on
+//! the job. An access by the address of freed memory returns
+//! [`AccessError::Stale`], even when the memory belongs to another array by then.
 //!
 //! Progress: an access to a rank of the same node is wait-free once that rank's
-//! table is here; all else is blocking.
+//! table is in the cache; all other calls are blocking.
 
 mod access;
 mod bases;
@@ -81,22 +81,24 @@ use std::sync::Arc;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_gas::cache::Cache;
 
-/// The global memory, as one rank sees it. A handle: cheap to clone and to
-/// send to other threads of the rank.
+/// The global memory, as one rank accesses it. This is a handle: cheap to clone and
+/// to send to other threads of the rank.
 #[derive(Clone)]
 pub struct Global {
     runtime: Runtime,
     driver: Arc<Driver>,
     cache: Cache<'static>,
-    /// Whether operations may be in flight after a lookup.
+    /// Whether an operation may still be in progress on the network after its
+    /// lookup.
     flies: bool,
-    /// Whose names what it registers gets, of 255 each.
+    /// The colour of the names that this handle's registrations get; each colour
+    /// has 255 names.
     color: u8,
 }
 
 impl Runtime {
-    /// Opens the global memory. Collective the first time; whoever has it may
-    /// also clone the handle.
+    /// Opens the global memory. The first call is collective; later calls, and
+    /// clones of the handle, are local.
     ///
     /// # Errors
     ///
@@ -105,7 +107,8 @@ impl Runtime {
         self.global_of(1)
     }
 
-    /// The same with names of so many colours, if this opens it.
+    /// Opens the global memory with names of `colors` colours, if it is not open
+    /// yet.
     pub(crate) fn global_of(&self, colors: u32) -> Result<Global, Error> {
         let driver = match self.node().global() {
             Some(driver) => driver,
@@ -120,32 +123,31 @@ impl Runtime {
         let (member, far) = (self.node().member(), self.far.as_ref());
         let mut driver = Driver::new(member, far, self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
-        // Nobody comes further before everybody's region is registered.
+        // No rank may continue before the control regions of all ranks are
+        // registered.
         if self.agree(own)?.is_none() {
             let keys = self.gather(own)?.into_iter();
             driver.connect(Some(keys.map(|key| RegionKey::from_bits(key as u32)).collect()));
         }
         let driver = self.node().open_global(driver);
-        // Others may have come before.
+        // Requests of other ranks may have come before the driver existed.
         driver.rang();
         Ok(driver)
     }
 }
 
 impl Global {
-    /// The same memory; what is registered by this handle gets names of
-    /// `color`.
+    /// A handle to the same memory by which registrations get names of `color`.
     #[cfg(feature = "capi")]
     pub(crate) fn in_color(&self, color: u8) -> Self {
         Self { color, ..self.clone() }
     }
 
-    /// Memory of `rank` that has an address from the start, as words; see
-    /// [`Runtime::starter`].
+    /// The address of `rank`'s starter memory, as words; see [`Runtime::starter`].
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] for a rank that the job does not have.
+    /// [`AccessError::Nowhere`] if the job has no such rank.
     pub fn starter(&self, rank: Rank) -> Result<GlobalPtr<u64>, AccessError> {
         let place = Place { rank, color: 0, region: STARTER, life: 0, offset: 0 };
         let nowhere = AccessError::Nowhere { addr: GlobalAddr::NULL };
@@ -153,21 +155,23 @@ impl Global {
         known.map(GlobalPtr::new).ok_or(nowhere)
     }
 
-    /// How addresses are split, and arithmetic on them.
+    /// How addresses are split into rank, region and offset, and arithmetic on
+    /// them.
     pub fn split(&self) -> Split {
         self.cache.split()
     }
 
-    /// What a word names that was an address elsewhere.
+    /// The pointer whose address another rank has sent as a word.
     pub fn pointer<T: Plain>(&self, bits: u64) -> GlobalPtr<T> {
         GlobalPtr::new(GlobalAddr::from_bits(bits))
     }
 
-    /// The `T` that is `count` further on, or back.
+    /// The address `count` values of `T` after `from`, or before it if `count` is
+    /// negative.
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] when the address has no room for it.
+    /// [`AccessError::OutOfRange`] if the sum does not fit in an address.
     #[inline]
     pub fn index<T: Plain>(
         &self,

@@ -1,4 +1,5 @@
-//! A thread of each rank that answers messages when all workers compute.
+//! The helper: a progress thread of each rank that handles messages when all workers
+//! compute.
 //!
 //! ```text
 //!  asleep ──rung: all workers run ULTs──► on watch ─► 50 us later, is it still
@@ -7,12 +8,12 @@
 //!    └─── nothing left, or not for 1 ms ─────┘
 //! ```
 //!
-//! It stands behind the workers: a sender rings it only if none of them sleeps
-//! or looks for work, and it first gives them time, since they also poll
-//! between ULTs. As long as it finds messages that nobody took it stays on
-//! watch, so that senders need no system call to reach it. It also ends calls
-//! whose time limit has passed. Asleep it costs nothing; awake it counts as
-//! something outside the workers, so that the rank is not called quiet.
+//! The helper stands behind the workers: a sender rings it only if no worker sleeps
+//! or looks for work, and the helper first gives the workers time, because they also
+//! poll between ULTs. While it finds messages that no worker has taken it stays on
+//! watch, so that senders need no system call to reach it. It also ends calls after
+//! their time limits. Asleep it costs nothing; awake it counts as an outside event,
+//! so the rank is not quiet.
 
 use crate::Error;
 use crate::affinity;
@@ -25,7 +26,7 @@ use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::wait::Futex;
 use tsumugi_ult::{StartError, SystemFutex};
 
-/// The thread; it ends when this is dropped.
+/// The thread of the helper; it ends when this is dropped.
 pub(crate) struct Helper {
     node: Arc<Node>,
     has_ended: Arc<AtomicBool>,
@@ -49,7 +50,8 @@ impl Drop for Helper {
         self.has_ended.store(true, Ordering::SeqCst);
         self.node.bells().ring_helper(&SystemFutex);
         if let Some(thread) = self.thread.take() {
-            // It ends by a panic only if a lock was broken, which shows there.
+            // The thread ends by a panic only if a lock was broken, which shows
+            // there.
             let _ = thread.join();
         }
     }
@@ -71,7 +73,7 @@ fn help(node: &Node, has_ended: &AtomicBool) {
     }
 }
 
-/// Takes what the workers leave lying, until nothing comes any more.
+/// Does work that the workers have not taken, until there is none for some rounds.
 fn watch(node: &Node, has_ended: &AtomicBool) {
     let (mut rounds_left, mut round) = (1, FIRST_ROUND);
     while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {

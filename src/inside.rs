@@ -1,5 +1,5 @@
-//! What a rank shows of itself to whoever looks from outside: a report of all
-//! its ULTs when a signal comes, and a picture of what ran when.
+//! A rank's views for an observer outside: a report of all its ULTs on a signal, and
+//! a trace of what ran when.
 //!
 //! ```text
 //! $ TSUMUGI_REPORT=usr2 TSUMUGI_TRACE=traces tsumugi run -n 4 PROGRAM &
@@ -9,9 +9,9 @@
 //! $ ls traces            at the end: rank-0.json … rank-3.json, for Perfetto
 //! ```
 //!
-//! A report costs nothing before it is asked for; a trace writes 32 bytes per
-//! event and keeps the last ones of each worker. Of several ranks in one process
-//! the first has the signal.
+//! A report costs nothing before the signal comes; a trace writes 32 bytes per event
+//! and keeps the last events of each worker. Of several ranks in one process the
+//! first has the signal.
 
 use crate::{Error, Rank};
 use std::fs::{self, File};
@@ -21,27 +21,28 @@ use std::path::{Path, PathBuf};
 use tsumugi_ult::Spawner;
 use tsumugi_ult::inside::{Recording, ReportOn, Trace};
 
-/// What is to be shown.
+/// The views that are switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
-    /// The signal that asks for a report.
+    /// The signal that requests a report.
     pub report: Option<i32>,
     /// The folder of traces.
     pub trace: Option<PathBuf>,
 }
 
-/// A rank that shows it.
+/// The views of a rank that are active.
 pub(crate) struct Showing {
     _report: Option<ReportOn>,
     trace: Option<(Recording, PathBuf)>,
 }
 
 impl Inside {
-    /// From now on, until [`Showing::end`].
+    /// Starts the views, until [`Showing::end`].
     ///
     /// # Errors
     ///
-    /// There is no such folder, and it cannot be made; or the system's.
+    /// The folder does not exist and cannot be made; or the system refuses the
+    /// signal handler.
     pub(crate) fn show(&self, rank: Rank, spawner: &Spawner) -> Result<Showing, Error> {
         let trace = self.trace.as_ref().map(|folder| {
             let failed = |error| Error::program(format!("{TRACE}={}: {error}", folder.display()));
@@ -53,7 +54,7 @@ impl Inside {
         let report = self.report.and_then(|signal| {
             let show = move |text: String| tell(rank, &text, &mut io::stderr().lock());
             match spawner.report_on(signal, show) {
-                // Another rank of this process has it.
+                // Another rank of this process has the signal.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 on => Some(on.map_err(|error| Error::program(format!("{REPORT}: {error}")))),
             }
@@ -63,8 +64,8 @@ impl Inside {
 }
 
 impl Showing {
-    /// The program has ended: writes the trace. What cannot be written is said,
-    /// in one write, as ranks share where; the job is none the worse.
+    /// Ends the views after the program, and writes the trace. A failure is printed,
+    /// in one write because ranks share the output, and the job goes on.
     pub(crate) fn end(self) {
         if let Some((recording, path)) = self.trace {
             let trace = recording.stop();
@@ -80,9 +81,8 @@ impl Showing {
     }
 }
 
-/// Writes `text` to what other ranks write to as well: whole lines, each behind
-/// its rank's name, in writes that a pipe does not tear apart. Where nobody can
-/// be told, nobody is.
+/// Writes `text` to an output that ranks share: whole lines, each after its rank's
+/// name, in writes that a pipe does not split. Errors of the output are ignored.
 fn tell(rank: Rank, text: &str, to: &mut impl Write) {
     let mut piece = String::new();
     for line in text.lines() {
@@ -105,11 +105,11 @@ fn write(trace: &Trace, path: &Path) -> io::Result<()> {
 pub const REPORT: &str = "TSUMUGI_REPORT";
 /// The variable of [`Inside::trace`].
 pub const TRACE: &str = "TSUMUGI_TRACE";
-/// What [`REPORT`] may hold: signals that mean nothing else.
+/// The values that [`REPORT`] may have: signals without another meaning.
 pub(crate) const REPORTS: [(&str, i32); 2] = [("usr1", libc::SIGUSR1), ("usr2", libc::SIGUSR2)];
-/// Of each worker: 2 MiB.
+/// Events of each worker: 2 MiB.
 const EVENTS: usize = 1 << 16;
-/// What a pipe takes as one: `PIPE_BUF`.
+/// The largest write that a pipe keeps whole: `PIPE_BUF`.
 const WHOLE: usize = 4096;
 
 #[cfg(test)]

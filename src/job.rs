@@ -1,11 +1,12 @@
-//! Which job this process is part of, and how it got there.
+//! The job of which this process is a part, and the bootstrap by which it has
+//! joined the job.
 //!
 //! ```text
 //!  tsumugi run ──── descriptors in the environment ────────────────► Member
 //!  mpiexec, srun ── heads of cards, one barrier ──► Nodes ── meet ─► Member, Detector
 //!                                                     └── several: Network, and
-//!                                                         where cards are to be had
-//!  nobody ───────── alone ─────────────────────────────────────────► Member
+//!                                                         the source of cards
+//!  no launcher ──── alone ─────────────────────────────────────────► Member
 //! ```
 
 mod door;
@@ -36,47 +37,50 @@ use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 pub(crate) struct Job {
     pub(crate) member: Member,
     pub(crate) way: Way,
-    /// Whether a launcher started it, so that its ranks share the node's cores.
+    /// Whether a launcher has started the job, so that its ranks share the node's
+    /// cores.
     pub(crate) is_shared: bool,
-    /// What connects its nodes, if there are several.
+    /// The network between the job's nodes, if there are several.
     pub(crate) network: Option<Network>,
     pub(crate) ties: Ties,
 }
 
-/// What a rank holds on to while it runs.
+/// The bootstrap connection and the failure detector, which a rank keeps while it
+/// runs.
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
     is_done: bool,
     peers: Option<Member>,
     boot: Option<(Way, Exchange)>,
     detector: Option<Detector>,
-    /// What ranks have after a death before they are ended.
+    /// The time that ranks have after a death before they are ended.
     grace: Duration,
 }
 
-/// What a rank knows of all others when they have met.
+/// The information that a rank has about all other ranks after the exchange.
 struct Everybody {
     nodes: Nodes,
-    /// The name of the job.
+    /// A random number that names the job.
     token: u64,
     own: Head,
-    /// The first that goes by another network than this one, or by none.
+    /// The first rank that has another network than this rank, or none.
     unlike: Option<(Rank, Head)>,
 }
 
-/// Whether somebody started this process as a rank of a job: our launcher, or
-/// another one that is known.
+/// Whether a launcher has started this process as a rank of a job: the launcher of
+/// tsumugi, or another one that is supported.
 pub fn is_rank() -> bool {
     attach::is_rank() || is_told()
 }
 
 impl Job {
-    /// The job that the environment says.
+    /// Joins the job that the environment describes.
     pub(crate) fn join(config: &Config) -> Result<Self, Error> {
         if attach::is_watched() {
             return Self::attach(Way::Launcher, config);
         }
-        // Addresses, PMI and the like come before a name alone.
+        // A bootstrap by addresses, PMI and the like has precedence over a name
+        // alone.
         if let Some(boot) = boot::choose()? {
             let Boot { way, bootstrap, limit } = boot;
             return Self::join_by(way, Exchange::Open(Door::new(bootstrap)), limit, config);
@@ -90,7 +94,7 @@ impl Job {
         Ok(Self { member, way: Way::Alone, is_shared: false, network: None, ties: Ties::default() })
     }
 
-    /// The job whose ranks `bootstrap` brings together.
+    /// Joins the job of the ranks that `bootstrap` connects.
     pub(crate) fn join_with(bootstrap: Box<dyn Bootstrap>, config: &Config) -> Result<Self, Error> {
         Self::join_by(Way::Given, Exchange::Closed(bootstrap), LIMIT, config)
     }
@@ -103,7 +107,7 @@ impl Job {
     ) -> Result<Self, Error> {
         let joined = Self::join_all(way, &mut exchange, limit, config);
         if joined.is_err() {
-            // The others may still need what this rank serves.
+            // Other ranks may still need data that this rank serves.
             let _ = exchange.leave();
         }
         let (member, detector, network) = joined?;
@@ -120,7 +124,8 @@ impl Job {
         config: &Config,
     ) -> Result<(Member, Option<Detector>, Option<Network>), Error> {
         let (rank, size) = exchange.with(|boot| (boot.rank(), boot.size()));
-        // Before anybody knows whether it is needed: a card is told once.
+        // The device is opened before it is known whether it is needed, because a
+        // card is published only once.
         let said = |name: &str| std::env::var(name).ok();
         let is_one_node = said(NODE).is_none() && boot::env::is_one_node(size, &said);
         let device = match is_one_node {
@@ -143,7 +148,7 @@ impl Job {
         Ok((member, detector, network))
     }
 
-    /// This rank's place on its node.
+    /// Joins the other ranks of this node.
     fn place(
         way: Way,
         rank: Rank,
@@ -154,11 +159,12 @@ impl Job {
         config: &Config,
     ) -> Result<(Member, Option<Detector>), Error> {
         let place = nodes.place(rank).ok_or(NO_RANKS)?;
-        // All users of the node can read the name; packets bear the token.
+        // All users of the node can read the job's name, but the token is secret:
+        // packets carry it.
         let (job, node) = (format!("{:016x}", boot::shown_for(token)), NodeId(node));
         let meeting = Meeting { job: &job, node, rank: Rank(place.local), size: place.size, limit };
         let member = Member::meet(&meeting, &config.space)?.among(nodes.clone(), rank);
-        // The agents of several hosts end the others.
+        // With several hosts, each host's agent ends the other ranks.
         let rest =
             if way == Way::Server { Rest::Leave } else { Rest::End { grace: grace(config) } };
         let launcher = if way == Way::Server { Launcher::of_this_process() } else { None };
@@ -171,7 +177,7 @@ impl Job {
                     Some(seed) => format!("{count} nodes with faults of seed {seed}"),
                 },
             };
-            // One write, so that it does not mix with what ranks print.
+            // One write, so that the line does not mix with the output of ranks.
             let line = format!("tsumugi: ranks: {}, on {on}, by {way}\n", nodes.ranks());
             eprint!("{line}");
         }
@@ -189,12 +195,12 @@ impl Job {
 }
 
 impl Ties {
-    /// Waits for all ranks of the job, on whatever nodes.
+    /// Waits for all ranks of the job, on all nodes.
     pub(crate) fn meet(&mut self) -> Result<(), BootError> {
         self.boot.as_mut().map_or(Ok(()), |(_, exchange)| exchange.meet())
     }
 
-    /// This rank has ended well.
+    /// Called when this rank has ended successfully.
     pub(crate) fn finish(mut self) {
         self.is_done = true;
     }
@@ -202,8 +208,9 @@ impl Ties {
 
 impl Drop for Ties {
     fn drop(&mut self) {
-        // Whoever ends because another one did lets the launcher see that one
-        // first: its exit code is the job's.
+        // A rank that ends because another one has failed waits here, so that the
+        // launcher sees the failed rank end first: the exit code of that rank is
+        // the job's.
         if !self.is_done && self.peers.as_ref().is_some_and(has_failed) {
             let is_remote = matches!(self.boot, Some((Way::Server, _)));
             thread::sleep(if is_remote { self.grace + AFTER_YOU_THERE } else { AFTER_YOU });
@@ -211,18 +218,19 @@ impl Drop for Ties {
         self.detector = None;
         let Some((way, mut boot)) = self.boot.take() else { return };
         if self.is_done || way == Way::Pmi {
-            // hydra does not look at the exit code of a rank that leaves
-            // without a word. One that is gone by now changes nothing.
+            // hydra ignores the exit code of a rank that disconnects without a
+            // message. An error of `leave` is ignored, because the launcher may be
+            // gone by now.
             let _ = boot.leave();
         } else {
-            // The launcher is to see the connection close and the process end
-            // at the same time: else it ends the job before it has the code.
+            // The launcher must see the connection close and the process end at the
+            // same time; otherwise it ends the job before it has the exit code.
             std::mem::forget(boot);
         }
     }
 }
 
-/// Whether a peer has been declared lost, and it is not known to the launcher.
+/// Whether a peer has been declared lost, and the launcher does not know of it yet.
 fn has_failed(own: &Member) -> bool {
     if own.culprit().rank().is_some() {
         return false;
@@ -235,7 +243,8 @@ fn grace(config: &Config) -> Duration {
     Duration::from_millis(config.space.grace_ms.into())
 }
 
-/// Watches for the node's other ranks, and for what `launcher` says.
+/// Starts the failure detector for the node's other ranks, and for deaths that
+/// `launcher` reports.
 fn detect(
     member: &Member,
     rest: Rest,
@@ -251,7 +260,7 @@ fn detect(
     Ok(Some(Detector::start(member, rest, launcher).map_err(system)?))
 }
 
-/// Tells all where this rank is, and hears it of them.
+/// Publishes this rank's card, and collects the heads of all cards.
 fn meet(boot: &mut dyn Bootstrap, device: Option<&Device>) -> Result<Everybody, Error> {
     let refused = |error: std::io::Error| BootError::System {
         what: "random numbers",
@@ -285,7 +294,7 @@ fn meet(boot: &mut dyn Bootstrap, device: Option<&Device>) -> Result<Everybody, 
     }
 }
 
-/// The device, if all can be reached by it.
+/// Returns the device, if all ranks can be reached by it.
 fn connect(
     boot: &mut dyn Bootstrap,
     device: Result<Device, NoNetwork>,
@@ -301,7 +310,7 @@ fn connect(
             device.unlike(rank, host, &network)
         }
     };
-    // A name each of some of them.
+    // The names of some hosts, each once.
     let first = |node| nodes.ranks_of(node).next().expect("a node has ranks");
     let mut hosts: Vec<String> = (0..nodes.count().min(HOSTS_NAMED))
         .filter_map(|node| Some(card_of(boot, first(node)).ok()?.host))
@@ -313,13 +322,13 @@ fn connect(
 }
 
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
-/// A launcher needs less to notice a death.
+/// A launcher needs less time than this to notice a death.
 const AFTER_YOU: Duration = Duration::from_millis(200);
-/// An agent first ends its other ranks, when their grace is over.
+/// An agent first ends its other ranks, after their grace time.
 const AFTER_YOU_THERE: Duration = Duration::from_millis(400);
-/// In a message.
+/// The maximum number of host names in a message.
 const HOSTS_NAMED: u32 = 8;
-/// For a bootstrap that brings no limit of its own.
+/// The time limit for a bootstrap that has no limit of its own.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -329,7 +338,7 @@ mod tests {
 
     #[test]
     fn ranks_of_other_nodes_are_counted_and_named() {
-        // A peer that says that it is elsewhere.
+        // The peer's card states another node.
         let mut peers_turn = Vec::new();
         let head = Head { node: 1, ..Head::default() };
         let elsewhere = Card { head, host: "elsewhere".into(), network: vec![] };

@@ -1,4 +1,4 @@
-//! The variables of the environment one by one, for whoever asks what there is.
+//! A list of the environment variables, with their meanings and values.
 
 use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM,
@@ -15,26 +15,28 @@ use tsumugi_pvas::distance::CHUNK_BYTES;
 use tsumugi_pvas::partition::{Shape, ShapeError};
 use tsumugi_pvas::space::limits;
 
-/// One variable.
+/// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// What holds where nobody sets it; `None` for what a launcher tells its
-    /// ranks.
+    /// The value if the variable is not set; `None` for a variable that a launcher
+    /// sets for its ranks.
     pub default: Option<String>,
-    /// What a job would use here and now; `None` outside of a job.
+    /// The value that a job would use now on this node; `None` outside of a job.
     pub chosen: Option<String>,
 }
 
 impl Config {
-    /// Every variable, and what a job of `size` ranks on this node would use.
+    /// Returns every variable, with the value that a job of `size` ranks on this
+    /// node would use.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`]: no such job fits.
+    /// [`ShapeError`] if the partitions of such a job do not fit in the address
+    /// space.
     pub fn knobs(&self, size: u32) -> Result<Vec<Knob>, ShapeError> {
         let shape = Shape::fit(size, &self.space, limits())?;
         let chosen = self.choose(size);
@@ -301,7 +303,7 @@ impl Config {
     }
 }
 
-/// In the largest unit that divides it.
+/// A size in the largest unit that divides it.
 fn bytes(bytes: usize) -> String {
     match bytes.trailing_zeros() {
         _ if bytes == 0 => "0".to_owned(),
@@ -322,7 +324,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// The names of variables in a source file.
+    /// The names of all variables in a source file.
     fn names_in(path: &str) -> Vec<String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let text = fs::read_to_string(&path).unwrap();

@@ -1,6 +1,6 @@
-//! An operation on a word that outlasts its caller: if that is cut off, because its
-//! scheduler ends, another ULT waits for the end of the same operation, and learns
-//! what it has found.
+//! An operation on a word that may outlive its caller: if the caller is cut off,
+//! because its scheduler ends, another ULT waits for the end of the same operation,
+//! and gets its result.
 //!
 //! ```text
 //!   caller:   begin ─► begun ─► wait ─► ended
@@ -8,8 +8,8 @@
 //!   another:             └────► wait ─► ended
 //! ```
 //!
-//! What the device has not, and is done by a loop of what it has, goes on with the
-//! turn that was under way.
+//! An atomic that the device does not have is a loop of operations that it has; the
+//! other ULT goes on with the step that was under way.
 
 use crate::by_swap::{BySwap, Turn};
 use crate::{AddrError, Status};
@@ -22,52 +22,56 @@ use tsumugi_core::op::Op;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 
-/// See the module. On the stack of the ULT that carries it.
+/// The state of such an operation, on the stack of the ULT that carries it out. See
+/// the module.
 pub(crate) struct Lasting {
-    /// What is begun next, or is under way.
+    /// The operation that is begun next, or is under way.
     op: Cell<Op>,
-    /// The loop that it is a turn of.
+    /// The loop of which it is a step, if it is one.
     by_swap: Cell<Option<BySwap>>,
-    /// It is not this node's processors that carry it out.
+    /// This node's processors cannot carry it out.
     is_far: Cell<bool>,
-    /// That of the operation under way: a copy, of which one of the two is used.
+    /// A copy of the ticket of the operation under way; only one of the two copies
+    /// is used.
     ticket: Cell<Option<ManuallyDrop<Ticket<'static>>>>,
 }
 
 impl Lasting {
-    /// Not begun.
+    /// Makes the state of an operation that has not begun.
     pub(crate) fn new(op: Op) -> Self {
         let (by_swap, is_far) = (Cell::new(None), Cell::new(false));
         Self { op: Cell::new(op), by_swap, is_far, ticket: Cell::new(None) }
     }
 
-    /// The same for another ULT, which carries it to its end.
+    /// Copies the state for another ULT, which carries the operation to its end.
     ///
     /// # Safety
     ///
-    /// The ULT that carried it until now never goes on, and no other does.
+    /// The ULT that has carried the operation so far never goes on, and no other ULT
+    /// takes it over.
     pub(crate) unsafe fn take_over(&self) -> Self {
-        // SAFETY: of the two one is used, by the caller's promise, and neither drops
-        // anything.
+        // SAFETY: by the caller's promise only one of the two copies is used, and
+        // dropping either drops nothing.
         unsafe { ptr::read(self) }
     }
 
-    /// What is begun next, or is under way.
+    /// The operation that is begun next, or is under way.
     pub(crate) fn op(&self) -> Op {
         self.op.get()
     }
 
-    /// Whether it is not this node's processors that carry it out.
+    /// Whether this node's processors cannot carry it out.
     pub(crate) fn is_far(&self) -> bool {
         self.is_far.get()
     }
 
-    /// It is not.
+    /// Records that this node's processors cannot carry it out.
     pub(crate) fn goes_far(&self) {
         self.is_far.set(true);
     }
 
-    /// The end of what another ULT has begun, or else of what `begin` does.
+    /// Returns the ticket of the operation that another ULT has begun, or else
+    /// begins it by `begin`.
     pub(crate) fn begin<E>(
         &self,
         begin: impl FnOnce(&Op) -> Result<Status<'static, ()>, E>,
@@ -78,14 +82,15 @@ impl Lasting {
         }
     }
 
-    /// It is under way, from here to [`ended`](Self::ended).
+    /// Records that the operation is under way, until [`ended`](Self::ended).
     pub(crate) fn begun(&self, ticket: &Ticket<'static>) {
-        // SAFETY: two of one ticket, of which the caller uses its own, or, where it
-        // never goes on, whoever takes over uses this one.
+        // SAFETY: a second copy of the ticket. The caller uses its own copy; only if
+        // the caller never goes on, the ULT that takes over uses this one.
         self.ticket.set(Some(ManuallyDrop::new(unsafe { ptr::read(ticket) })));
     }
 
-    /// The operation has ended so; what it comes to, unless another turn is due.
+    /// Handles the end of the operation. Returns its result, or `None` if another
+    /// step is due.
     pub(crate) fn ended(&self, result: Result<u64, AddrError>) -> Option<Result<u64, AddrError>> {
         self.ticket.set(None);
         let op = self.op.get();
@@ -104,7 +109,7 @@ impl Lasting {
         }
     }
 
-    /// The next turn, or, without one, the end.
+    /// Sets the next step, or returns the result if there is none.
     fn turns(
         &self,
         next: Option<(BySwap, Op)>,
@@ -117,14 +122,14 @@ impl Lasting {
     }
 }
 
-/// Waits as `W` does, and keeps what it waits for if it is cut off: that is taken
-/// over.
+/// Waits as `W` does, but leaves the operation under way if the waiter is cut off:
+/// another ULT takes it over.
 pub(crate) struct Stays<W>(pub(crate) W);
 
-// SAFETY: as of `W`.
+// SAFETY: `W` keeps the contract of `Wait`, and each call is passed on to it.
 unsafe impl<W: Wait> Wait for Stays<W> {
     unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise, passed on.
         unsafe { self.0.sleep(reason, commit) };
     }
 
@@ -144,13 +149,13 @@ mod tests {
     use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
     use tsumugi_core::op::Kind;
 
-    /// Of a device.
+    /// An address in a device's words.
     fn at(offset: u64) -> RemoteAddr {
         RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1).of(Agent::Device) }
     }
 
-    /// A device of two words, which knows gets and compare-and-swaps of a whole one,
-    /// and on which somebody else is quicker at first.
+    /// A device of two words, with gets and compare-and-swaps of whole words only,
+    /// on which a rival changes the word first some times.
     fn device(words: &mut [u64; 2], mut rivals: u32, op: &Op) -> Result<u64, AddrError> {
         let mut run = |op: &Op| {
             let word = &mut words[op.remote.offset as usize / 8];
@@ -177,7 +182,7 @@ mod tests {
             if let Some(result) = lasting.ended(result) {
                 return result;
             }
-            // Each turn by another ULT. SAFETY: the one before is not used again.
+            // Each step by another ULT. SAFETY: the copy before is not used again.
             lasting = unsafe { lasting.take_over() };
         }
     }

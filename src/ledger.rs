@@ -1,8 +1,8 @@
-//! What the tables of one rank cost, and which of them grow with the job.
+//! The memory that the tables of one rank take, and how it grows with the job.
 //!
-//! Everything is taken from the types themselves. A job that is as large as to
-//! have several nodes has [`NODE_RANKS`] ranks on each. Virtual sizes, the heap
-//! and the stacks, are in [`Config`](crate::Config): a page of theirs costs
+//! All sizes come from the types themselves. A job that is large enough for several
+//! nodes is assumed to have [`NODE_RANKS`] ranks on each node. Virtual sizes, of
+//! the heap and the stacks, are in [`Config`](crate::Config): a page of these takes
 //! memory from its first touch on.
 
 mod paper;
@@ -27,19 +27,19 @@ use tsumugi_ult::footprint;
 /// The tables of one rank.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// Those that a rank has from the start, and those of the global memory,
-    /// which it has once that is open.
+    /// The tables that a rank has from the start, and those of the global memory,
+    /// which exist once it is open.
     pub tables: Vec<Table>,
-    /// What comes with each thread or array that a program makes.
+    /// Memory for each thread or array that a program makes.
     pub units: Vec<Unit>,
 }
 
-/// Bytes that a rank has from the start, or once the global memory is open.
+/// Memory that a rank has from the start, or once the global memory is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What it is part of.
+    /// The component to which the table belongs.
     pub part: &'static str,
-    /// What it is.
+    /// The name of the table.
     pub name: &'static str,
     fixed_bytes: u64,
     growth: Growth,
@@ -49,33 +49,33 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     None,
-    /// It has a number for each rank of the node, in text.
+    /// The table has a number for each rank of the node, in text.
     Numbers,
-    /// It is this part of the global memory.
+    /// The table is the part of the global memory with this index.
     Global(usize),
-    /// It has so many bytes for each node, but only the first rank of a node
-    /// has it.
+    /// The table has this many bytes for each node, but only at the first rank of a
+    /// node.
     First(u64),
-    /// It has so many bytes for each rank of the node.
+    /// The table has this many bytes for each rank of the node.
     NodeRanks(u64),
-    /// It is what messages keep of the ranks of the node.
+    /// The table is the messages' state for the ranks of the node.
     Messages,
 }
 
-/// Bytes that come with something that a program makes.
+/// Memory for one object that a program makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// What it comes with.
+    /// The object.
     pub name: &'static str,
     fixed_bytes: u64,
     rank_bytes: u64,
 }
 
 impl Ledger {
-    /// Ranks of a node of a large job.
+    /// The number of ranks on a node of a large job.
     pub const NODE_RANKS: u64 = NODE_RANKS;
 
-    /// The tables of a rank with that configuration and partition.
+    /// The tables of a rank with this configuration and partition.
     pub fn new(chosen: &Chosen, shape: &Shape) -> Self {
         let threads = footprint();
         let am::Footprint {
@@ -121,7 +121,7 @@ impl Ledger {
             table("messages", OWN_LANE, messages_lane_bytes),
             Table { part: "messages", name: MESSAGES, fixed_bytes: 0, growth: Growth::Messages },
             table(NETWORK, REGIONS, far::footprint()),
-            // The last one may have fewer ranks than the others.
+            // The last node may have fewer ranks than the others.
             table(NETWORK, NODES, size_of::<Nodes>() + 2 * Nodes::STRETCH_BYTES),
             Table {
                 part: NETWORK,
@@ -168,25 +168,26 @@ impl Ledger {
         Self { tables, units }
     }
 
-    /// All tables together in a job of `ranks`.
+    /// The size of all tables together, in a job of `ranks` ranks.
     pub fn bytes(&self, ranks: u64) -> u64 {
         self.tables.iter().map(|table| table.bytes(ranks)).sum()
     }
 
-    /// Bytes that each rank of the node has for each other one.
+    /// The bytes that each rank of a node has for each other rank of it.
     pub fn node_rank_bytes(&self) -> u64 {
         self.units.iter().find(|unit| unit.name == NODE_RANK).map_or(0, |unit| unit.fixed_bytes)
     }
 }
 
 impl Table {
-    /// Bytes in a job of `ranks`, of the rank that has most of it.
+    /// The size in a job of `ranks` ranks, at the rank where it is largest.
     pub fn bytes(&self, ranks: u64) -> u64 {
         let few = ranks.min(u64::from(u32::MAX)) as u32;
         match self.growth {
             Growth::None => self.fixed_bytes,
             Growth::Numbers => numbers_bytes(ranks.min(NODE_RANKS)),
-            // A host has a name of its own, up to a number of them.
+            // Each host has a name, which is kept for up to a maximum number of
+            // hosts.
             Growth::First(bytes) => {
                 let others = ranks.saturating_sub(NODE_RANKS);
                 let named = others.min(far::HOSTS_MAX as u64 * NODE_RANKS);
@@ -199,7 +200,8 @@ impl Table {
         }
     }
 
-    /// The same, shared out among the ranks of a node where one has it for all.
+    /// The size, divided among the ranks of a node if one rank has the table for
+    /// all.
     pub fn shared_bytes(&self, ranks: u64) -> u64 {
         match self.growth {
             Growth::First(_) => self.bytes(ranks) / ranks.clamp(1, NODE_RANKS),
@@ -207,30 +209,31 @@ impl Table {
         }
     }
 
-    /// Bytes that one rank more costs, in a job of about `ranks`.
+    /// The bytes that one more rank costs, in a job of about `ranks` ranks.
     pub fn slope(&self, ranks: u64) -> u64 {
         self.bytes(ranks + 1) - self.bytes(ranks)
     }
 }
 
 impl Unit {
-    /// Bytes in a job of `ranks`.
+    /// The size in a job of `ranks` ranks.
     pub fn bytes(&self, ranks: u64) -> u64 {
         self.fixed_bytes + self.slope() * ranks
     }
 
-    /// Bytes that one rank more costs.
+    /// The bytes that one more rank costs.
     pub fn slope(&self) -> u64 {
         self.rank_bytes
     }
 }
 
-/// Text of the numbers from the first free descriptor on, each with a comma.
+/// The length of the text with the numbers of `ranks` descriptors, from the first
+/// free one on, each with a comma.
 fn numbers_bytes(ranks: u64) -> u64 {
     let end = FIRST_FD + ranks;
     let mut bytes = ranks;
     let mut from = 1;
-    // Every number has a digit, those from 10 on one more, and so on.
+    // Every number has a digit, the numbers from 10 on have one more, and so on.
     while from < end {
         bytes += end - from.max(FIRST_FD);
         from *= 10;
@@ -240,31 +243,32 @@ fn numbers_bytes(ranks: u64) -> u64 {
 
 const NETWORK: &str = "network (several nodes)";
 const REGIONS: &str = "regions, operations, packets";
-/// Of nodes that are alike, as in a job of which only the ranks are known.
+/// For nodes with equal numbers of ranks, because only the number of ranks is
+/// known.
 const NODES: &str = "which rank is on which node";
 const FILES: &str = "numbers of the memory files";
 const SEATS: &str = "seats of the workers";
-/// Only of a node's first rank.
+/// Exists only at a node's first rank.
 const BEATS: &str = "beats, and whom they go to: a node's first rank";
 const CALL_TABLES: &str = "calls, staging cells, operations";
 const OWN_LANE: &str = "own lane, once it is used";
-/// Memory from the first such call on.
+/// Takes memory from the first such call on.
 const LANDINGS: &str = "own lane, landing buffers, once they are used";
 const CALLS: &str = "what is known of each rank of the node, who waits";
 const MESSAGE_TABLES: &str = "sends and receives";
 const MESSAGES: &str = "what is known of each rank of the node, messages that wait";
-/// What comes with the first contact with a rank of another node.
+/// The memory for the first contact with a rank of another node.
 const MET: &str = "a rank of another node that calls or is called";
 const WRITTEN: &str = "a rank of another node, from the first message on";
 const FULL: &str = "messages that wait between two nodes, at most for each pair";
 const ARRAY: &str = "an array of pages that move, besides its pages";
-/// The word by which its readers are counted, and a line of bits of frames.
+/// The word that counts the array's readers, and a cache line of bits for frames.
 const ARRAY_BYTES: usize = 128;
-/// Ranks of a node of a large job.
+/// The number of ranks on a node of a large job.
 const NODE_RANKS: u64 = 32;
-/// A rank has none of it before the ranks open the global memory.
+/// A rank has none of this before the ranks open the global memory.
 const GLOBAL: &str = "global memory (once opened)";
-/// What messages need for each other rank of the same node.
+/// The memory for messages and calls with each other rank of the same node.
 const NODE_RANK: &str = "a rank more on this node, for calls and messages";
 
 /// Descriptors 0 to 2 are the standard streams.
@@ -288,8 +292,8 @@ mod tests {
         let growing = ledger.tables.iter().filter(|table| table.slope(1_000_000) > 0);
         let growing: Vec<(&str, u64)> =
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
-        // The others of the global memory grow by a cache line each 512 ranks;
-        // that of nodes by half a byte for each rank.
+        // The other tables of the global memory grow by a cache line for each 512
+        // ranks; the table of nodes grows by half a byte for each rank.
         let bits = [("who is to answer", 8), ("whose table may be here", 8)];
         let beats = (BEATS, far::BEATS_BYTES as u64 / NODE_RANKS);
         assert_eq!(growing, [&[beats][..], &bits].concat());
@@ -303,8 +307,8 @@ mod tests {
         assert_eq!(growing, expected);
     }
 
-    /// Before any traffic, with room for the tables of 1,024 others, and with
-    /// as many in use.
+    /// Checks the memory before any traffic, with room for the tables of 1,024
+    /// other ranks, and with as many in use.
     #[test]
     fn a_million_ranks_fit() {
         let ledger = ledger(4);
@@ -325,7 +329,8 @@ mod tests {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");
             }
         }
-        // From a thousand ranks to a million: less than two bytes for each.
+        // From a thousand ranks to a million, each additional rank costs less than
+        // two bytes.
         let total = |ranks| ledger.beside_paper(ranks).last().unwrap().bytes;
         let slope = (total(1_000_000) - total(1_000)) * 1000 / 999_000;
         assert!(slope < 2000, "{slope} thousandths of a byte for each rank");

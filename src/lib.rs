@@ -1,11 +1,11 @@
 //! Kernel-bypass communication for programs with thousands of user-level
 //! threads (ULTs).
 //!
-//! A job is a number of *ranks*: processes that share an address space with
-//! those of their node (or threads of one process, [`run_ranks`]), and reach
-//! those of other nodes over a network. Each rank runs ULTs and gives memory;
-//! any ULT reads, writes and does atomics on any rank's memory, by the same
-//! calls, and the program of the other rank takes no part in it.
+//! A job is a number of *ranks*: processes that share an address space with the
+//! ranks of their node (or threads of one process, [`run_ranks`]), and reach the
+//! ranks of other nodes over a network. Each rank runs ULTs and provides memory; any
+//! ULT reads, writes and does atomics on any rank's memory, by the same calls, and
+//! the program of the target rank takes no part in them.
 //!
 //! ```
 //! use tsumugi::{Error, Rank};
@@ -25,22 +25,22 @@
 //! | [`run`], [`Runtime`] | being a rank |
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Adopted`] | memory from elsewhere, which the network's device may use |
-//! | [`Runtime::get`] and its neighbours | one-sided operations |
+//! | [`Runtime::get`] and similar | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
 //! | [`Runtime::window`], [`window`] | arrays with fences, epochs and locks |
-//! | [`Runtime::array`], [`array`](mod@array) | arrays of all ranks whose pages move |
-//! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
+//! | [`Runtime::array`], [`array`](mod@array) | arrays of all ranks, with pages that move |
+//! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank signals |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
-//! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
+//! | [`GlobalHeap`] | an allocator that puts all allocations of a program where peers can read them |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
 //! | [`boot`] | ranks that other launchers started |
-//! | [`ult::register`] | other schedulers, whose tasks block on all of this |
-//! | `capi` | threads, jobs and global memory for C programs, and ACP's calls (feature `capi`) |
+//! | [`ult::register`] | other schedulers: their tasks block on all of this |
+//! | `capi` | threads, jobs and global memory for C programs, and the calls of ACP (feature `capi`) |
 
 #[cfg(test)]
 mod ending;

@@ -1,5 +1,5 @@
-//! Locks that any ULT of any rank may ask for: one at a time, or many readers,
-//! with three preferences.
+//! Locks for the ULTs of all ranks: mutexes and reader-writer locks, with three
+//! preferences.
 //!
 //! ```
 //! use tsumugi::lock::Kind;
@@ -25,25 +25,26 @@
 //! # .unwrap();
 //! ```
 //!
-//! A lock is a few words in its home's memory; the home takes no part. Nobody
-//! in the way, a reader's lock and unlock are one fetch-and-add each, a
-//! writer's ([`Kind::Readers`]) one compare-and-swap each. Who has to wait
-//! sleeps, until the one in front of it writes a word of its own memory: no
-//! remote word is polled. What blocking calls did under a lock is done when it
-//! is given back; what was begun (`try_put`, `put_then`) must have ended.
+//! A lock is a few words in its home's memory; the home takes no part. Without
+//! contention a reader's lock and unlock are one fetch-and-add each, and a writer's
+//! ([`Kind::Readers`]) are one compare-and-swap each. A waiter sleeps until the
+//! holder in front of it writes a word of the waiter's own memory: no remote word is
+//! polled. Blocking operations under a lock are complete when the lock is given
+//! back; operations that were only begun (`try_put`, `put_then`) must have ended
+//! before.
 //!
-//! When a rank has died, which may have held the lock or stood in its queue,
-//! whoever waits and whoever would have to ends with
-//! [`AddrError::PeerLost`], which names it. Those who hold the lock keep it.
+//! A rank that has died may have held the lock or stood in its queue. So each caller
+//! that waits, or would have to wait, gets [`AddrError::PeerLost`], which names that
+//! rank. A lock that is held stays held.
 //!
-//! A ULT that its scheduler cuts off while it asks for the lock, or gives it back,
-//! blocks it for no other: one of the rank's own ends that in its place. What it holds
-//! stays held.
+//! A ULT that its scheduler cuts off while it takes or releases the lock does not
+//! block the lock for others: a ULT of the rank's own scheduler completes the call
+//! in its place. A lock that such a ULT holds stays held.
 //!
-//! Progress: asking is blocking; a try and giving back are lock-free.
+//! Progress: taking a lock is blocking; a try and a release are lock-free.
 //!
-//! Paper: M. Hatanaka, A. Hori and Y. Ishikawa, on locks over the atomics of
-//! FX100; see [`tsumugi_gas::lock`] for the algorithm and what differs.
+//! Paper: M. Hatanaka, A. Hori and Y. Ishikawa, on locks over the atomics of FX100;
+//! see [`tsumugi_gas::lock`] for the algorithm and the differences.
 
 mod nodes;
 mod words;
@@ -61,8 +62,8 @@ use tsumugi_core::mem::RemoteAddr;
 use tsumugi_gas::lock::drive::{self, Held, Refused};
 use tsumugi_gas::lock::{LOCK_BYTES, Lock};
 
-/// A lock of all ranks. A handle: cheap to clone, and to send to other threads
-/// of the rank.
+/// A lock of all ranks. A handle: cheap to clone, and to send to other threads of
+/// the rank.
 #[derive(Clone)]
 pub struct SharedLock {
     inner: Arc<Inner>,
@@ -80,26 +81,27 @@ pub struct LockGuard<'l> {
     grip: Option<Grip>,
 }
 
-/// By what: two words, for what is told apart where nobody is in the way.
+/// How the lock is held. It has two words, so that the usual case needs no memory.
 enum Grip {
-    /// By one operation.
+    /// By one atomic operation.
     Alone(Mode),
-    /// By a claim.
+    /// By a claim (a queue node).
     Claimed(Box<Held>),
 }
 
 impl Runtime {
-    /// Makes a lock whose words `home` has. Collective: every rank calls it
-    /// with the same `home` and `kind`, in the same order.
+    /// Makes a lock with its words at `home`. Collective: every rank calls it with
+    /// the same `home` and `kind`, in the same order.
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share); [`AddrError::NoSuchRank`].
+    /// Those of [`share`](Self::share); [`AddrError::NoSuchRank`]: `home` is not a
+    /// rank.
     pub fn share_lock(&self, home: Rank, kind: Kind) -> Result<SharedLock, Error> {
         self.share_lock_for(Agent::Cpu, home, kind)
     }
 
-    /// The same with words whose atomics are the agent's, as of
+    /// Makes a lock; `agent` carries out the atomics on its words, as for
     /// [`share_for`](Self::share_for).
     ///
     /// # Errors
@@ -112,7 +114,7 @@ impl Runtime {
         kind: Kind,
     ) -> Result<SharedLock, Error> {
         let words = Words::share(self, agent, LOCK_BYTES)?;
-        // The checks of an access: there must be such a rank.
+        // As the checks of an access: `home` must be a rank.
         if home.0 >= self.size() {
             return Err(AddrError::NoSuchRank { rank: home, size: self.size() }.into());
         }
@@ -123,31 +125,32 @@ impl Runtime {
 }
 
 impl SharedLock {
-    /// Waits for it, beside others that share it. Of a [`Kind::Mutex`]: alone.
+    /// Takes the lock, shared with other readers; a [`Kind::Mutex`] exclusively.
+    /// Waits for it.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names a rank that died.
+    /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[inline]
     pub fn read(&self) -> Result<LockGuard<'_>, AddrError> {
         self.lock(Mode::Shared)
     }
 
-    /// Waits for it, alone.
+    /// Takes the lock exclusively. Waits for it.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names a rank that died.
+    /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[inline]
     pub fn write(&self) -> Result<LockGuard<'_>, AddrError> {
         self.lock(Mode::Exclusive)
     }
 
-    /// Waits for it in `mode`.
+    /// Takes the lock in `mode`. Waits for it.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names a rank that died.
+    /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn lock(&self, mode: Mode) -> Result<LockGuard<'_>, AddrError> {
         let Inner { words, lock } = &*self.inner;
@@ -155,23 +158,23 @@ impl SharedLock {
             .map(|held| self.guard(held))
     }
 
-    /// Takes it if nobody is in the way; else `None`, at once.
+    /// Takes the lock if that needs no wait; else returns `None` at once.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names its home.
+    /// [`AddrError::PeerLost`]: the home of the lock has died.
     pub fn try_lock(&self, mode: Mode) -> Result<Option<LockGuard<'_>>, AddrError> {
         let Inner { words, lock } = &*self.inner;
         let asked = drive::try_lock(words, lock, mode, words.take_node());
         asked.map(|asked| self.settle(asked))
     }
 
-    /// Waits for it for `limit` at most; `None` if it has passed. Who gives up
-    /// leaves the queue, which closes behind it.
+    /// Takes the lock, and waits for it for `limit` at most; `None` if that has
+    /// passed. A caller that gives up leaves the queue, which closes behind it.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names a rank that died.
+    /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     pub fn lock_within(
         &self,
         mode: Mode,
@@ -182,7 +185,7 @@ impl SharedLock {
         asked.map(|asked| self.settle(asked))
     }
 
-    /// Who carries out the atomics on its words.
+    /// The agent that carries out the atomics on the lock's words.
     pub fn agent(&self) -> Agent {
         self.inner.words.agent()
     }
@@ -206,18 +209,18 @@ impl SharedLock {
 }
 
 impl LockGuard<'_> {
-    /// Gives it back.
+    /// Releases the lock.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`]: its home has died, or one that was to be woken.
+    /// [`AddrError::PeerLost`]: the home has died, or the rank that was to be woken.
     #[inline]
     pub fn release(self) -> Result<(), AddrError> {
-        // It has given back then.
+        // So the drop does not release a second time.
         ManuallyDrop::new(self).give_back()
     }
 
-    // As where it was taken: a dozen instructions, of which a call would be some.
+    // Inlined as the taking is: a dozen instructions, of which a call would be some.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn give_back(&mut self) -> Result<(), AddrError> {
         match self.grip.take() {
@@ -246,7 +249,8 @@ impl LockGuard<'_> {
 impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A lock out of reach cannot be given back, nor had by another.
+        // A lock that is out of reach can neither be released nor taken by another
+        // rank.
         let _ = self.give_back();
     }
 }

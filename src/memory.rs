@@ -1,26 +1,26 @@
-//! Registered memory as its owner holds it.
+//! Registered memory, as the rank that owns it holds it.
 //!
-//! | | made by | who reaches it |
+//! | | made by | reached by |
 //! |---|---|---|
 //! | [`Shared<T>`] | all ranks together | all ranks: one array on each |
-//! | [`Exposed<T>`] | one rank | whoever is told its address |
-//! | [`Buffer<T>`] | one rank | the rank itself, as a slice; its operations in flight |
+//! | [`Exposed<T>`] | one rank | all ranks that have its address |
+//! | [`Buffer<T>`] | one rank | the rank itself, as a slice; its operations in progress |
 //!
-//! ([`Adopted`](crate::Adopted) memory is not made here: it comes from elsewhere.)
+//! (Memory of other allocators can be used through [`Adopted`](crate::Adopted).)
 //!
-//! All of it lies in the rank's partition and is zero at first; a large array
-//! takes memory where it is used. An `Exposed` or a `Buffer` is gone when it is
-//! dropped, a `Shared` when its rank has passed its next
-//! [`barrier`](Runtime::barrier) after that: what peers do before they come to
-//! that barrier is safe. Later operations answer
-//! [`AddrError::StaleKey`](crate::AddrError::StaleKey).
+//! All of these lie in the rank's partition and are zero at first; pages of a large
+//! array take memory on first use. An `Exposed` or a `Buffer` is freed when it is
+//! dropped. A `Shared` is freed at the next [`barrier`](Runtime::barrier) of its
+//! rank after it is dropped, so operations of peers before that barrier are safe.
+//! Later operations return [`AddrError::StaleKey`](crate::AddrError::StaleKey).
 //!
-//! An operation that had looked its address up before the memory went, and is
-//! late, may still touch the bytes. By then they can belong to another `Shared`
-//! or `Exposed` array of this rank, which then has values that nobody meant
-//! for it; never to anything else: those arrays lie in an area of their own,
-//! whose allocator keeps its books outside of it ([`tsumugi_pvas::exposed`]).
-//! Buffers lie in the rank's heap, where no peer's operation leads.
+//! An operation that has looked up its address before the memory was freed, and is
+//! delayed, may still access the bytes. By then the bytes can belong to another
+//! `Shared` or `Exposed` array of this rank, which can then receive values that
+//! were not meant for it. They never belong to anything else: these arrays lie in
+//! an area of their own, with an allocator that keeps its metadata outside of the
+//! area ([`tsumugi_pvas::exposed`]). Buffers lie in the rank's heap, which no
+//! operation of a peer can reach.
 
 use crate::{Error, Plain, Rank, Remote, Runtime};
 use std::alloc::Layout;
@@ -41,12 +41,13 @@ pub struct Shared<T> {
     keys: Keys,
 }
 
-/// How the other ranks' arrays are named.
+/// The keys of the other ranks' arrays.
 #[derive(Clone)]
 enum Keys {
-    /// By the same key as ours, which is what ranks that do the same get.
+    /// All arrays have the same key, which ranks get that make the same
+    /// allocations.
     Same(RegionKey),
-    /// By one of their own each.
+    /// Each array has a key of its own.
     Each(Arc<[RegionKey]>),
 }
 
@@ -57,9 +58,9 @@ pub struct Exposed<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// Registered memory that is this rank's alone: the local end of operations.
+/// Registered memory that only this rank uses: the local end of operations.
 ///
-/// A handle of two words: an operation in flight owns it, see
+/// The handle has two words. An operation in progress owns it, see
 /// [`Runtime::try_get`].
 pub struct Buffer<T> {
     block: Box<Block>,
@@ -67,17 +68,17 @@ pub struct Buffer<T> {
     of: PhantomData<T>,
 }
 
-/// Whose a block's addresses are.
+/// The owner of the addresses of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The program's, which may be told of them, or make them up.
+    /// The program, which may have received the addresses or computed them.
     Program,
-    /// The runtime's alone.
+    /// Only the runtime.
     Runtime,
 }
 
-/// Memory of the partition under a registration: of its heap if it is
-/// [`Access::Local`], of its exposed area if it is not.
+/// Registered memory of the partition: of its heap with [`Access::Local`], else of
+/// its exposed area.
 pub(crate) struct Block {
     runtime: Runtime,
     region: Region,
@@ -96,18 +97,20 @@ impl Runtime {
         self.share_for(Agent::Cpu, len)
     }
 
-    /// The same with words whose atomics are the agent's.
+    /// Makes such arrays with atomics that `agent` carries out.
     ///
-    /// [`Agent::Device`]: every operation on the array goes by the device, of
-    /// ranks of the same node and of the array's own, too, so that atomics of
-    /// ranks of other nodes need none of its processors. What the device has
-    /// not (all but [`fetch_add`](Self::fetch_add) and
-    /// [`compare_swap`](Self::compare_swap) of 8 bytes) is done by its
-    /// compare-and-swap. A put is a write of the device: among atomics on the
-    /// same word it may be lost, a [`swap`](Self::swap) is not.
+    /// With [`Agent::Device`], every operation on the array is carried out by the
+    /// device, also for ranks of the same node and for the array's own rank. So
+    /// atomics by ranks of other nodes do not need a processor of the target.
+    /// Atomics that the device does not have (all but
+    /// [`fetch_add`](Self::fetch_add) and [`compare_swap`](Self::compare_swap) of 8
+    /// bytes) are emulated by its compare-and-swap. A put is a plain write by the
+    /// device: concurrent atomics on the same word may overwrite it; a
+    /// [`swap`](Self::swap) is not lost in this way.
     ///
-    /// Where no device can be it, in a job of one node, or over one without
-    /// atomics, processors are the agent: [`Shared::agent`] says so.
+    /// If no device can be the agent (in a job of one node, or with a device
+    /// without atomics), processors are the agent: [`Shared::agent`] returns which
+    /// of the two it is.
     ///
     /// # Errors
     ///
@@ -116,16 +119,16 @@ impl Runtime {
         self.share_own(self.expose_for::<T>(agent, len)?)
     }
 
-    /// The same for words that the runtime keeps for itself: no address that a
-    /// program makes up leads there, but where the words are the device's, whose
-    /// keys have no such class.
+    /// Makes such arrays of words that only the runtime uses. No address that a
+    /// program computes leads to them, except when the agent is the device, because
+    /// its keys have no such class.
     pub(crate) fn share_words(&self, agent: Agent, len: usize) -> Result<Shared<u64>, Error> {
         let owner = Owner::Runtime;
         let block = Block::new::<u64>(self, len, Access::ReadWrite, self.agent(agent), owner)?;
         self.share_own(Exposed { block, len: len as u64, of: PhantomData })
     }
 
-    /// An array of every rank, of which this is the own one.
+    /// Makes a shared array of which `own` is this rank's part.
     fn share_own<T: Plain>(&self, own: Exposed<T>) -> Result<Shared<T>, Error> {
         let len = own.len();
         let mine = own.block.region.key;
@@ -151,7 +154,7 @@ impl Runtime {
         Ok(shared)
     }
 
-    /// Maps a peer's pages before their first use, if the job is to.
+    /// Maps a peer's pages before their first use, if the job is configured so.
     fn map_in(&self, addr: RemoteAddr, bytes: u64) {
         let space = self.direct.space();
         if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read)
@@ -161,8 +164,8 @@ impl Runtime {
         }
     }
 
-    /// Makes an array of `len` zero values that peers can get, put and do
-    /// atomics on once they are told its address.
+    /// Makes an array of `len` zero values, on which peers that have its address
+    /// can use gets, puts and atomics.
     ///
     /// # Errors
     ///
@@ -171,7 +174,7 @@ impl Runtime {
         self.expose_for(Agent::Cpu, len)
     }
 
-    /// The same with words whose atomics are the agent's, as
+    /// Makes such an array with atomics that `agent` carries out, as
     /// [`share_for`](Self::share_for) does.
     ///
     /// # Errors
@@ -183,7 +186,7 @@ impl Runtime {
         Ok(Exposed { block, len: len as u64, of: PhantomData })
     }
 
-    /// The agent, if it can be it here.
+    /// The requested agent, or the processors if there is no such device.
     fn agent(&self, agent: Agent) -> Agent {
         let has_device = self.far.as_ref().is_some_and(|far| far.has_atomics());
         if has_device { agent } else { Agent::Cpu }
@@ -202,21 +205,21 @@ impl Runtime {
 }
 
 impl<T: Plain> Shared<T> {
-    /// The address of value `index` of `rank`'s array. Both are checked by
-    /// the operation that uses it: an index of any size is refused there if
-    /// there is no such value, with the index if it leads to 2^63 bytes or more, and
-    /// with the offset that it leads to otherwise.
+    /// The address of value `index` of `rank`'s array. The operation that uses the
+    /// address checks both. An index without a value is refused there, of any size:
+    /// the error has the index if its offset would be 2^63 bytes or more, else the
+    /// offset.
     #[inline(always)]
     pub fn at(&self, rank: Rank, index: usize) -> Remote<T> {
         Remote::new(RemoteAddr { rank, key: self.key(rank), offset: 0 }).add(index as u64)
     }
 
-    /// What the rank's array is called.
+    /// The key of the rank's array.
     #[inline(always)]
     pub(crate) fn key(&self, rank: Rank) -> RegionKey {
         match &self.keys {
             Keys::Same(key) => *key,
-            // An unknown rank is refused by the operation, whatever the key.
+            // With any key, the operation is refused if the rank does not exist.
             Keys::Each(keys) => match keys.get(rank.0 as usize) {
                 Some(key) => *key,
                 None => self.own.block.region.key,
@@ -224,7 +227,7 @@ impl<T: Plain> Shared<T> {
         }
     }
 
-    /// Values on each rank.
+    /// The number of values on each rank.
     pub fn len(&self) -> usize {
         self.own.len()
     }
@@ -234,7 +237,7 @@ impl<T: Plain> Shared<T> {
         self.own.is_empty()
     }
 
-    /// Who carries out the atomics on it.
+    /// The agent that carries out the atomics on the array.
     pub fn agent(&self) -> Agent {
         self.own.agent()
     }
@@ -246,54 +249,55 @@ impl<T: Plain> Shared<T> {
 }
 
 impl<T: Plain> Exposed<T> {
-    /// The address of value `index`, for this rank and for all others. Whether
-    /// there is one, the operation that uses it checks.
+    /// The address of value `index`, valid at this rank and at all others. The
+    /// operation that uses the address checks that the value exists.
     #[inline]
     pub fn at(&self, index: usize) -> Remote<T> {
         let (rank, key) = (self.block.runtime.rank(), self.block.region.key);
         Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
     }
 
-    /// Who carries out the atomics on it.
+    /// The agent that carries out the atomics on the array.
     pub fn agent(&self) -> Agent {
         self.block.region.key.agent()
     }
 
-    /// Values in the array.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there are none.
+    /// Whether the array has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
 impl<T> Exposed<T> {
-    /// What it is made of, and how many values it has.
+    /// The block of the array, and the number of its values.
     pub(crate) fn into_block(self) -> (Block, usize) {
         (self.block, self.len as usize)
     }
 }
 
 impl Exposed<u64> {
-    /// A word of its, for this rank's processors.
+    /// A word of the array, for this rank's processors.
     ///
     /// # Panics
     ///
-    /// If there are not as many, or if all of them are the device's.
+    /// If the array has no such word, or if the device is the agent.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.len() && self.agent() == Agent::Cpu, "word {index} of {self:?}");
-        // SAFETY: one of `len` words of a block that this owns, aligned as that
-        // is, and only ever accessed as atomics and plain bytes.
+        // SAFETY: the word is one of the `len` words of a block that this value
+        // owns; it is aligned as the block is, and only accessed as atomics and
+        // plain bytes.
         unsafe { self.block.region.base.cast::<AtomicU64>().add(index).as_ref() }
     }
 }
 
 impl<T: Plain> Buffer<T> {
-    /// Its address as the local end of an operation.
+    /// The address of the buffer as the local end of an operation.
     pub(crate) fn local(&self) -> LocalAddr {
         LocalAddr { key: self.block.region.key, offset: 0 }
     }
@@ -302,28 +306,29 @@ impl<T: Plain> Buffer<T> {
 impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` values of zeroed or copied bytes, registered as local: no
-        // operation's remote end leads there, and a local end only of those that
-        // own the buffer. (`Runtime::load_store`, by which any key leads there,
-        // demands the same.)
+        // SAFETY: the block holds `len` values of zeroed or copied bytes. It is
+        // registered as local, so no remote end of an operation leads there, and
+        // only operations that own the buffer have it as their local end.
+        // (`Runtime::load_store`, which accepts any key, requires the same of its
+        // caller.)
         unsafe { std::slice::from_raw_parts(self.block.region.base.as_ptr().cast(), self.len) }
     }
 }
 
 impl<T: Plain> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and borrowed exclusively.
+        // SAFETY: as above, and the buffer is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.block.region.base.as_ptr().cast(), self.len) }
     }
 }
 
 impl Block {
-    /// An array again, of as many values as it was one of.
+    /// The block as an array of `len` values, which is what it was made from.
     pub(crate) fn into_exposed<T>(self, len: usize) -> Exposed<T> {
         Exposed { block: self, len: len as u64, of: PhantomData }
     }
 
-    /// Where it is registered.
+    /// The registration of the block.
     pub(crate) fn region(&self) -> &Region {
         &self.region
     }
@@ -336,7 +341,7 @@ impl Block {
         owner: Owner,
     ) -> Result<Self, Error> {
         let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
-        // The device's words are of 8 bytes.
+        // The device's words have 8 bytes.
         let layout = match agent {
             Agent::Cpu => layout,
             Agent::Device => layout.map(|layout| layout.pad_to_align()),
@@ -348,10 +353,11 @@ impl Block {
             let variable = if access == Access::Local { HEAP } else { EXPOSED };
             return Err(Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()), variable });
         };
-        // SAFETY: memory of the partition stays mapped, and this block holds
-        // plain bytes until `drop`, which unregisters first. After that those
-        // of the exposed area hold the plain bytes of other such blocks, and
-        // on those of the heap no operation is under way: it would own them.
+        // SAFETY: memory of the partition stays mapped, and this block holds plain
+        // bytes until `drop`, which unregisters it first. After that, bytes of the
+        // exposed area hold the plain bytes of other such blocks, and no operation
+        // on bytes of the heap is in progress, because the operation would own the
+        // block.
         let registered = unsafe {
             let bytes = layout.size() as u64;
             match agent {
@@ -372,7 +378,7 @@ impl Block {
                 Ok(block)
             }
             Err(error) => {
-                // SAFETY: allocated above, with this layout.
+                // SAFETY: the memory was allocated above, with this layout.
                 unsafe { memory_for(runtime, access).release(base, layout) };
                 Err(error.into())
             }
@@ -380,7 +386,7 @@ impl Block {
     }
 }
 
-/// Where memory that others may use so comes from.
+/// The allocator for memory with this kind of access.
 fn memory_for(runtime: &Runtime, access: Access) -> &dyn Memory {
     match access {
         Access::Local => runtime.heap(),
@@ -392,7 +398,7 @@ fn allocate_zeroed(runtime: &Runtime, access: Access, layout: Layout) -> Option<
     match access {
         Access::Local => {
             let block = runtime.heap().allocate(layout)?;
-            // SAFETY: the block was just lent to us, whole.
+            // SAFETY: the whole block was just allocated.
             unsafe { block.as_ptr().write_bytes(0, layout.size()) };
             Some(block)
         }
@@ -416,7 +422,8 @@ impl Drop for Block {
             far.unregister(key);
         }
         self.runtime.direct.unregister(key);
-        // SAFETY: allocated in `new` with this layout, and unregistered.
+        // SAFETY: the memory was allocated in `new` with this layout, and is
+        // unregistered.
         unsafe { memory_for(&self.runtime, access).release(base, self.layout) };
     }
 }
@@ -439,7 +446,7 @@ impl<T> fmt::Debug for Buffer<T> {
     }
 }
 
-/// What a [`Shared`] whose keys differ keeps of each rank.
+/// The bytes that a [`Shared`] with different keys has for each rank.
 pub(crate) const PEER_KEY_BYTES: usize = size_of::<RegionKey>();
-/// Arrays of different use do not share a cache line.
+/// The alignment of blocks, so that different arrays do not share a cache line.
 const LINE: usize = 64;

@@ -1,10 +1,10 @@
-//! Messages between the ranks of a job: drives the machine of
-//! [`tsumugi_core::msg`] over the partitions of a node, and over parcels where
-//! a rank is on another one.
+//! Messages between the ranks of a job: drives the state machine of
+//! [`tsumugi_core::msg`] over the partitions of a node, and over parcels to ranks of
+//! other nodes.
 //!
-//! The machine knows [seats](crate::seats), not ranks: so its tables have
-//! entries for the ranks of the node and for those of other nodes to which or
-//! from which there was a message, or a receive was posted for one.
+//! The machine uses [seats](crate::seats) (table indices), not ranks. So its tables
+//! have entries for the ranks of the node, and for the ranks of other nodes with
+//! which a message was exchanged or for which a receive was posted.
 
 mod label;
 mod wire;

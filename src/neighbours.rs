@@ -1,8 +1,8 @@
-//! Which ranks are on this node, and which of its lanes is whose.
+//! The ranks of this node, and their places on it, which number the node's lanes.
 //!
-//! A launcher as a rule puts ranks onto a node whose numbers follow each
-//! other: of these the place is a subtraction away. Others of the node are
-//! searched for.
+//! As a rule a launcher puts ranks with consecutive numbers onto a node: the place
+//! of such a rank is found by a subtraction. Other ranks of the node are found by a
+//! search.
 
 use crate::Rank;
 use tsumugi_pvas::Member;
@@ -10,8 +10,8 @@ use tsumugi_pvas::Member;
 /// The ranks of this node, in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbours {
-    /// The run of numbers that has this rank's: its first, how long it is, and
-    /// how many ranks of the node come before.
+    /// The run of consecutive numbers that contains this rank's: its first number,
+    /// its length, and how many ranks of the node come before it.
     first: u32,
     len: u32,
     before: u32,
@@ -19,12 +19,12 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a rank.
+    /// The neighbours of a rank.
     pub(crate) fn of(member: &Member) -> Self {
         Self::new(member.rank(), member.neighbours())
     }
 
-    /// `ranks` are in their order, and `own` is one of them.
+    /// Makes the table; `ranks` are in their order, and `own` is one of them.
     pub(crate) fn new(own: Rank, ranks: impl IntoIterator<Item = Rank>) -> Self {
         let ranks: Box<[Rank]> = ranks.into_iter().collect();
         let at = ranks.binary_search(&own).expect("a rank is its own neighbour");
@@ -36,7 +36,7 @@ impl Neighbours {
         Self { first: ranks[before].0, len: (end - before) as u32, before: before as u32, ranks }
     }
 
-    /// How many there are.
+    /// How many ranks the node has.
     pub(crate) fn count(&self) -> u32 {
         self.ranks.len() as u32
     }
@@ -45,12 +45,12 @@ impl Neighbours {
         self.ranks.iter().copied()
     }
 
-    /// Which of them has that place.
+    /// The rank at that place.
     pub(crate) fn rank(&self, local: Rank) -> Rank {
         self.ranks[local.0 as usize]
     }
 
-    /// A rank's place among them. `None`: it is on another node.
+    /// The place of a rank on the node. `None`: it is on another node.
     #[inline(always)]
     pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
         let at = rank.0.wrapping_sub(self.first);

@@ -1,4 +1,4 @@
-//! A rank's place on its node, and what its idle workers do for it.
+//! A rank's place on its node, and the services that its idle workers run.
 
 use crate::Rank;
 use crate::affinity;
@@ -21,32 +21,32 @@ use tsumugi_pvas::partition::COLLECTIVE_KEY;
 use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
 use tsumugi_ult::{Progress, Spawner, UltInfo};
 
-/// What is a rank's own and not its scheduler's.
+/// The parts of a rank that do not belong to its scheduler.
 pub(crate) struct Node {
     member: Member,
     waiters: Waiters,
     team: Team,
-    /// This rank among those of its node, if there is no other.
+    /// This rank's barrier within its node, if the job has no other node.
     circle: Option<Circle>,
-    /// How often whoever waits looks and lets others run, before it sleeps.
+    /// How often a waiter looks and lets others run, before it sleeps.
     looks: u32,
     am: Am,
     messages: Arc<Messages>,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<Driver>>,
     duties: Duties,
-    /// While the scheduler runs: it is asked who waits for what.
+    /// Set while the scheduler runs: it lists the waiting ULTs.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
     dropped: Mutex<Vec<Buried>>,
     queue: Option<Arc<Queue>>,
-    /// The way to other nodes, if there are any.
+    /// The network layer, if there are other nodes.
     far: Option<Arc<Far>>,
-    /// The core of each worker; empty: wherever the system likes.
+    /// The core of each worker; empty: the system chooses.
     cores: Vec<usize>,
 }
 
-/// Memory that goes when it is dropped, whatever it is.
+/// Memory of any kind that is freed when it is dropped.
 pub(crate) type Buried = Box<dyn Send>;
 
 impl Node {
@@ -97,7 +97,7 @@ impl Node {
         self.queue.clone()
     }
 
-    /// The way to other nodes, if there are any.
+    /// The network layer, if there are other nodes.
     pub(crate) fn far(&self) -> Option<Arc<Far>> {
         self.far.clone()
     }
@@ -130,23 +130,23 @@ impl Node {
         &self.messages
     }
 
-    /// The global memory, once it was opened.
+    /// The global memory, if it was opened.
     #[inline]
     pub(crate) fn global(&self) -> Option<&Arc<Driver>> {
         self.global.get()
     }
 
-    /// What it does for others besides.
+    /// The further services that the rank runs for others.
     pub(crate) fn duties(&self) -> &Duties {
         &self.duties
     }
 
-    /// It is open from here on; the one that was so first.
+    /// Opens the global memory. Returns the driver that was there first.
     pub(crate) fn open_global(&self, driver: Driver) -> &Arc<Driver> {
         self.global.get_or_init(|| Arc::new(driver))
     }
 
-    /// Waits until what was sent has arrived, or cannot any more.
+    /// Waits until all that was sent has arrived, or cannot arrive any more.
     pub(crate) fn settle(&self) {
         if let Some(global) = self.global() {
             global.settle();
@@ -155,7 +155,7 @@ impl Node {
         self.am.settle();
     }
 
-    /// How long until something is to be done at the latest.
+    /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
         let global = self.global().and_then(|global| global.until_deadline());
         self.am.until_deadline().into_iter().chain(global).min()
@@ -178,26 +178,26 @@ impl Node {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
-    /// What was buried so far.
+    /// Takes the memory that was buried so far.
     pub(crate) fn exhume(&self) -> Vec<Buried> {
         std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The bells of this rank's workers, which peers ring.
+    /// The doorbells of this rank's workers, which peers ring.
     pub(crate) fn bells(&self) -> &'static Bells {
         let bells: *const Bells = self.member.control().bells();
-        // SAFETY: a space that has a heap is never unmapped, and all zeroes,
-        // which a retired one is reset to, is nobody asleep.
+        // SAFETY: a space that has a heap is never unmapped, and a retired one is
+        // reset to zeroes, which are bells without a sleeper.
         unsafe { &*bells }
     }
 
-    /// From here on the launcher may call the rank quiet.
+    /// Allows the launcher to check from here on whether the rank is quiet.
     pub(crate) fn watch(&self, spawner: &Spawner, workers: usize) {
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = Some(spawner.clone());
         self.member.control().workers().store(workers as u32, Ordering::SeqCst);
     }
 
-    /// And from here on no more.
+    /// Ends that, and closes the services of the rank.
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -209,7 +209,7 @@ impl Node {
         drop(self.exhume());
     }
 
-    /// Whether the helper would find something that no worker has taken.
+    /// Whether the helper would find work that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
         self.am.wants_pump()
             || self.lot().has_fired()
@@ -218,8 +218,8 @@ impl Node {
             || self.duties.has_work()
     }
 
-    /// Takes what no worker has taken: signals and messages. Whether there was
-    /// anything.
+    /// Does work that no worker has taken: signals and messages. Returns whether
+    /// there was any.
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
         let served = self.am.wants_pump() && self.am.pump();
@@ -227,7 +227,7 @@ impl Node {
         woken > 0 || self.messages.help() || served || moved
     }
 
-    /// Who waits for what, a line each.
+    /// A line for each ULT, with what it waits for.
     fn report(&self) -> String {
         let spawner = self.spawner.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(spawner) = spawner.as_ref() else { return String::new() };
@@ -246,7 +246,7 @@ impl Node {
     }
 }
 
-/// One sleeper.
+/// The line of one ULT.
 fn line_of(ult: &UltInfo, now: Instant) -> String {
     let mut line = format!("ULT {}", ult.id);
     if let Some(name) = &ult.name {
@@ -292,7 +292,7 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 
 impl Progress for Node {
     fn poll(&self) -> bool {
-        // First: what has come may be for all others.
+        // First, because parcels that have come may concern all others.
         let arrived = self.messages.poll_far();
         let helped = self.help() | self.messages.poll();
         let control = self.member.control();
@@ -320,7 +320,7 @@ impl Progress for Node {
 
     fn on_start(&self, worker: usize) {
         if let Some(core) = self.cores.get(worker) {
-            // Refused, the worker runs where it did: slower, not wrong.
+            // If that is refused, the worker runs where it did: slower, not wrong.
             let _ = affinity::pin(*core);
         }
     }
@@ -341,8 +341,8 @@ impl Progress for Node {
 
     fn on_busy(&self, _worker: usize) {
         self.bells().leave();
-        // What was not rung for because we attended must not wait for the ULT
-        // that comes now.
+        // Messages for which no bell was rung while this worker attended must not
+        // wait for the ULT that runs now.
         if self.am.has_work() {
             self.am.pump();
         }
@@ -371,5 +371,5 @@ impl Progress for Node {
     }
 }
 
-/// What a rank says of itself when the job has stalled: enough to see why.
+/// Bytes of a rank's report when the job has stalled: enough to see the cause.
 const REPORT_BYTES: usize = 12 << 10;

@@ -1,20 +1,20 @@
-//! One-sided operations that are over when they return.
+//! One-sided operations that are complete when they return.
 //!
-//! Each checks rank, liveness, key, range and alignment, and then touches the
-//! other rank's memory; that rank takes no part. Operations of one thread
-//! take effect in its order. Words of 1, 2, 4 and 8 bytes never tear.
+//! Each checks rank, liveness, key, range and alignment, and then accesses the
+//! target's memory; the target takes no part. Operations of one thread take effect
+//! in its order. Words of 1, 2, 4 and 8 bytes never tear.
 //!
-//! To a rank of another node they go over the network, and the caller sleeps
-//! meanwhile; there a thread of the runtime's does what needs a processor.
-//! Slices of 128 KiB and more that lie in this rank's heap or in
-//! [`Adopted`](crate::Adopted) memory are then moved by the device from and to
-//! where they are, over libibverbs: it is shown both in windows, of which it
-//! knows a bounded number. All others are copied once more here, through chunks
-//! that it knows: of memory that nobody has adopted, as a mapped file, nobody
-//! would tell it when it is unmapped. What is to be moved from and to its own
-//! place at any length is a [`Buffer`](crate::Buffer).
+//! Operations on a rank of another node go over the network, and the caller sleeps
+//! meanwhile; a thread of the target's runtime carries out operations that need a
+//! processor. Slices of 128 KiB and more that lie in this rank's heap or in
+//! [`Adopted`](crate::Adopted) memory are moved by the device without a copy, over
+//! libibverbs: both kinds of memory are registered in windows, of which the device
+//! has a bounded number. All other memory is copied once more here, through
+//! registered chunks: memory that is not adopted, such as a mapped file, may be
+//! unmapped without notice to the device. A [`Buffer`](crate::Buffer) is moved
+//! without a copy at any length.
 //!
-//! Progress: wait-free between ranks of a node, else blocking.
+//! Progress: wait-free between ranks of a node, otherwise blocking.
 
 use crate::lasting::Lasting;
 use crate::{AddrError, Plain, Remote, Runtime, Word};
@@ -27,13 +27,13 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// What happens to the signal word when the data of a
-/// [`put_signal`](Runtime::put_signal) have arrived.
+/// The change of the signal word after the data of a
+/// [`put_signal`](Runtime::put_signal) have landed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// It is set to this.
+    /// The word is set to this value.
     Set(u64),
-    /// This is added to it.
+    /// This value is added to the word.
     Add(u64),
 }
 
@@ -42,7 +42,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn get<T: Plain>(&self, from: Remote<T>) -> Result<T, AddrError> {
         match const { width_of::<T>() } {
@@ -70,7 +70,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn put<T: Plain>(&self, to: Remote<T>, value: T) -> Result<(), AddrError> {
         match const { width_of::<T>() } {
@@ -86,7 +86,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline]
     pub fn get_slice<T: Plain>(&self, from: Remote<T>, into: &mut [T]) -> Result<(), AddrError> {
         let (to, bytes) = (into.as_mut_ptr().cast(), size_of_val(into));
@@ -95,73 +95,73 @@ impl Runtime {
         unsafe { self.load(from.addr(), to, bytes) }
     }
 
-    /// Writes `values` from `to` on: one word once, whole; of more bytes each may
-    /// be written more than once, in any order.
+    /// Writes `values` from `to` on. One word is written once, whole; of more, each
+    /// byte may be written more than once, and bytes in any order.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline]
     pub fn put_slice<T: Plain>(&self, to: Remote<T>, values: &[T]) -> Result<(), AddrError> {
         self.store(to.addr(), bytes_of(values))
     }
 
-    /// Adds `value`, wrapping, and answers what was there.
+    /// Adds `value`, wrapping, and returns the old value.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn fetch_add<T: Word>(&self, at: Remote<T>, value: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchAdd, at, value)
     }
 
-    /// Keeps the bits of `mask` and answers what was there.
+    /// Keeps the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn fetch_and<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchAnd, at, mask)
     }
 
-    /// Sets the bits of `mask` and answers what was there.
+    /// Sets the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn fetch_or<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchOr, at, mask)
     }
 
-    /// Flips the bits of `mask` and answers what was there.
+    /// Flips the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn fetch_xor<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchXor, at, mask)
     }
 
-    /// Writes `value` and answers what was there.
+    /// Writes `value` and returns the old value.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn swap<T: Word>(&self, at: Remote<T>, value: T) -> Result<T, AddrError> {
         self.atomic(Kind::Swap, at, value)
     }
 
-    /// Writes `new` if `expected` is there, and answers what was there: the
+    /// Writes `new` if the old value is `expected`, and returns the old value: the
     /// swap took place if that is `expected`.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn compare_swap<T: Word>(
         &self,
@@ -172,61 +172,61 @@ impl Runtime {
         self.carry(&Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
     }
 
-    /// Adds `value`, wrapping. Nobody asks what was
-    /// there: between ranks of a node it is one instruction that fetches
-    /// nothing, elsewhere the answer has no value to bring.
-    /// When it returns, it has been done; what is not to be waited for is
-    /// [`Global::begin`](crate::Global::begin)'s.
+    /// Adds `value`, wrapping. The old value is not returned: between ranks of a
+    /// node this is one instruction that fetches nothing, and elsewhere the answer
+    /// carries no value. The addition is complete when this returns; to go on
+    /// without waiting, use [`Global::begin`](crate::Global::begin).
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn add<T: Word>(&self, at: Remote<T>, value: T) -> Result<(), AddrError> {
         self.fetch_add(at, value).map(drop)
     }
 
-    /// Keeps the bits of `mask`. Nobody asks what was there, as of
+    /// Keeps the bits of `mask`. The old value is not returned, as by
     /// [`add`](Self::add).
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn and<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
         self.fetch_and(at, mask).map(drop)
     }
 
-    /// Sets the bits of `mask`. Nobody asks what was there, as of
+    /// Sets the bits of `mask`. The old value is not returned, as by
     /// [`add`](Self::add).
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn or<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
         self.fetch_or(at, mask).map(drop)
     }
 
-    /// Flips the bits of `mask`. Nobody asks what was there, as of
+    /// Flips the bits of `mask`. The old value is not returned, as by
     /// [`add`](Self::add).
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline(always)]
     pub fn xor<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
         self.fetch_xor(at, mask).map(drop)
     }
 
-    /// Where the `T` at `at` lies in this process, for a rank of this node:
-    /// what a program does through the pointer is its own business, unchecked
-    /// and uncounted. It is valid as long as the memory is registered and its
-    /// rank runs; others may change it at any time.
+    /// Returns the address of the `T` at `at` in this process, for a rank of this
+    /// node. Accesses through the pointer are neither checked nor counted. The
+    /// pointer is valid as long as the memory is registered and its rank runs; other
+    /// ranks may change the value at any time.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, not aligned as `T`, or of another
+    /// node.
     pub fn pointer<T: Plain>(&self, at: Remote<T>) -> Result<NonNull<T>, AddrError> {
         let place = self.direct.resolve(at.addr(), size_of::<T>() as u64, Need::Write)?;
         match place.cast::<T>() {
@@ -235,14 +235,14 @@ impl Runtime {
         }
     }
 
-    /// Writes `values` from `to` on, then changes the word `at` of the same
-    /// or another rank and wakes whoever waits for it: who sees the signal
-    /// sees the data.
+    /// Writes `values` from `to` on, then changes the word `at` of the same or
+    /// another rank and wakes the threads that wait for it: a thread that sees the
+    /// signal sees the data.
     ///
     /// # Errors
     ///
-    /// [`AddrError`]. Of an error in `to`, nothing has happened; of one in
-    /// `at`, the data have arrived.
+    /// [`AddrError`]. If the error is about `to`, nothing has happened; if it is
+    /// about `at`, the data have landed.
     pub fn put_signal<T: Plain>(
         &self,
         to: Remote<T>,
@@ -252,7 +252,7 @@ impl Runtime {
     ) -> Result<(), AddrError> {
         self.put_slice(to, values)?;
         match signal {
-            // Nobody asks what was there: one put, which tells by itself.
+            // The old value is not needed: one put, which notifies by itself.
             Signal::Set(value) => {
                 let put = Op::put_word(at.addr(), Width::W8, value);
                 self.carry(&put.notifying()).map(|_| ())
@@ -261,12 +261,12 @@ impl Runtime {
         }
     }
 
-    /// Changes the word `at`, wakes whoever waits for it, and answers what
-    /// was there.
+    /// Changes the word `at`, wakes the threads that wait for it, and returns the
+    /// old value.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the address is not valid, or the rank is lost.
     #[inline]
     pub fn signal(&self, at: Remote<u64>, signal: Signal) -> Result<u64, AddrError> {
         let (kind, value) = match signal {
@@ -277,23 +277,23 @@ impl Runtime {
     }
 
     /// Waits until a word of this rank's own memory, changed by
-    /// [`signal`](Self::signal) or [`put_signal`](Self::put_signal) of any
-    /// rank, satisfies `until`, and answers the value that did. A ULT sleeps
-    /// meanwhile, and an OS thread too.
+    /// [`signal`](Self::signal) or [`put_signal`](Self::put_signal) of any rank,
+    /// satisfies `until`, and returns the value that did. The caller sleeps
+    /// meanwhile, whether it is a ULT or an OS thread.
     ///
-    /// Changes by plain puts and atomics are seen, but wake nobody.
+    /// Changes by plain puts and atomics are seen, but wake no thread.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`] when a rank has died; the errors of a put;
+    /// [`AddrError::PeerLost`] if a rank has died; the errors of a put;
     /// [`AddrError::NotOwn`] if the word is another rank's.
     pub fn wait_until(&self, word: Remote<u64>, until: Until) -> Result<u64, AddrError> {
         let word = self.own_word(word)?;
         self.lot_wait(word, until)
     }
 
-    /// As [`wait_until`](Self::wait_until), for `limit` at most: `Ok(None)` if
-    /// it has passed.
+    /// Waits as [`wait_until`](Self::wait_until) does, for `limit` at most:
+    /// `Ok(None)` if the limit has passed.
     ///
     /// # Errors
     ///
@@ -308,9 +308,9 @@ impl Runtime {
         self.lot_wait_for(word, until, limit)
     }
 
-    /// The word at `at`, if this rank's processors may change it at once: for
-    /// whoever would have its atomics cost no more than they do, and otherwise
-    /// [`carry`](Self::carry) them.
+    /// The word at `at`, if this rank's processors may change it directly, for
+    /// callers that need atomics without further cost; otherwise they use
+    /// [`carry`](Self::carry).
     #[inline(always)]
     pub(crate) fn word_at_hand(&self, at: RemoteAddr) -> Option<&AtomicU64> {
         if self.queue.is_some() {
@@ -319,8 +319,8 @@ impl Runtime {
         self.direct.word(at.rank, at.key, at.offset)
     }
 
-    /// Where these bytes are, if this rank's processors may read them at once.
-    /// Otherwise an operation says why not, or finds them after all.
+    /// The address of these bytes, if this rank's processors may read them directly.
+    /// Otherwise an operation returns the reason, or reads them by another way.
     #[inline(always)]
     pub(crate) fn bytes_at_hand(&self, at: RemoteAddr, bytes: u64) -> Option<NonNull<u8>> {
         if self.queue.is_some() {
@@ -329,7 +329,7 @@ impl Runtime {
         self.direct.resolve(at, bytes, Need::Read).ok()
     }
 
-    /// Every word operation.
+    /// Carries out an operation on a word.
     #[inline(always)]
     pub(crate) fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let result = match &self.queue {
@@ -342,7 +342,8 @@ impl Runtime {
         }
     }
 
-    /// What an operation comes to that this node's processors carry out here and now.
+    /// Carries out an operation if this node's processors can do so at once, and
+    /// returns its result.
     pub(crate) fn carry_at_hand(&self, op: &Op) -> Option<Result<u64, AddrError>> {
         if self.queue.is_some() {
             return None;
@@ -351,7 +352,8 @@ impl Runtime {
         (!matches!(result, Err(error) if is_elsewhere(error))).then_some(result)
     }
 
-    /// As [`carry`](Self::carry), of one that outlasts its caller.
+    /// Carries out an operation that may outlive its caller, as
+    /// [`carry`](Self::carry) does.
     #[cold]
     pub(crate) fn carry_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
         if !lasting.is_far() {
@@ -370,7 +372,7 @@ impl Runtime {
         }
     }
 
-    /// What is not in reach of this node's processors.
+    /// Carries out an operation that this node's processors cannot.
     #[cold]
     #[inline(never)]
     pub(crate) fn run_far(&self, op: &Op) -> Result<u64, AddrError> {
@@ -384,8 +386,9 @@ impl Runtime {
     fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
         let result = match &self.queue {
             None => store_bytes(&self.direct, to, from),
-            // SAFETY: a put only reads its local end, which is borrowed until the call
-            // returns, when it is over, or for good, if the ULT is cut off in it.
+            // SAFETY: a put only reads its local end. That is borrowed until the
+            // call returns, when the put is complete; if the ULT is cut off in the
+            // call, it is borrowed for ever.
             Some(queue) => unsafe {
                 self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
@@ -403,9 +406,10 @@ impl Runtime {
     ///
     /// # Safety
     ///
-    /// `to` is valid for writes of `bytes` bytes, and nobody else uses it, until this
-    /// returns; if it never does, because its ULT is cut off, for good. (What a
-    /// frame of that ULT owns or borrows stays: no scope of ULTs ends under one.)
+    /// `to` is valid for writes of `bytes` bytes, and is not otherwise used, until
+    /// this returns; and for ever if this does not return because its ULT is cut
+    /// off. (All that a frame of that ULT owns or borrows stays: no scope of ULTs
+    /// ends under such a ULT.)
     #[inline]
     pub(crate) unsafe fn load(
         &self,
@@ -414,10 +418,10 @@ impl Runtime {
         bytes: usize,
     ) -> Result<(), AddrError> {
         let result = match &self.queue {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             None => unsafe { load_bytes(&self.direct, from, to, bytes) },
-            // SAFETY: the caller's, also where the call does not return; the get is
-            // over when it does.
+            // SAFETY: the caller's promise, also if the call does not return; the
+            // get is complete when it does.
             Some(queue) => unsafe {
                 self.lend(to, bytes, |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
@@ -426,38 +430,39 @@ impl Runtime {
             },
         };
         match (result, &self.far) {
-            // SAFETY: the caller's, of this call as of any: nothing of the first
-            // attempt, which was refused, still writes.
+            // SAFETY: the caller's promise. The first attempt was refused, so none
+            // of it still writes.
             (Err(error), Some(far)) if is_elsewhere(error) => unsafe { far.load(from, to, bytes) },
             (result, _) => result,
         }
     }
 
-    /// Registers a borrow for the time of a call.
+    /// Registers borrowed memory for the time of a call.
     ///
     /// # Safety
     ///
-    /// Whatever `call` does to the memory, it has done when it returns, and
-    /// the caller may do. If it never returns, because its ULT is cut off, the
-    /// memory stays: no scope of ULTs ends under one of them.
+    /// All accesses of `call` to the memory are over when it returns, and are such
+    /// that the caller may make them. If `call` never returns because its ULT is cut
+    /// off, the memory stays: no scope of ULTs ends under such a ULT.
     unsafe fn lend(
         &self,
         at: *mut u8,
         bytes: usize,
         call: impl FnOnce(&Region) -> Result<u64, AddrError>,
     ) -> Result<(), AddrError> {
-        // Before an operation has what the caller would take back by a panic.
+        // Before an operation has the memory, which the caller would take back by a
+        // panic.
         tsumugi_ult::assert_may_block("completion");
         let base = NonNull::new(at).unwrap_or(NonNull::dangling());
         loop {
-            // SAFETY: the caller's, and unregistered below.
+            // SAFETY: the caller's promise, and it is unregistered below.
             match unsafe { self.direct.register(base, bytes as u64, Access::Local) } {
                 Ok(region) => {
                     let result = call(&region);
                     self.direct.unregister(region.key);
                     return result.map(|_| ());
                 }
-                // Others have the slots, for the time of their calls.
+                // Other threads have the slots, for the time of their calls.
                 Err(_) => tsumugi_ult::yield_now(),
             }
         }
@@ -469,7 +474,8 @@ impl Runtime {
     }
 }
 
-/// Whether the device may have what this node's processors may not touch.
+/// Whether the device may be able to access memory that this node's processors
+/// cannot.
 #[inline]
 fn is_elsewhere(error: AddrError) -> bool {
     match error {
@@ -483,19 +489,20 @@ fn is_elsewhere(error: AddrError) -> bool {
 ///
 /// # Safety
 ///
-/// There are as many resolved bytes, aligned as a `T` is.
+/// `at` is resolved for a `T`, and aligned as a `T` is.
 #[inline(always)]
 pub(crate) unsafe fn load_value<T: Plain>(at: NonNull<u8>) -> T {
     let at = at.as_ptr();
     // Acquire: as a get of a word.
-    // SAFETY: the caller's; as wide as `T`, whose alignment is its width.
+    // SAFETY: the caller's promise; each access has the width of `T`, which is also
+    // its alignment.
     let bits = unsafe {
         match const { width_of::<T>() } {
             Some(Width::W1) => AtomicU8::from_ptr(at).load(Ordering::Acquire).into(),
             Some(Width::W2) => AtomicU16::from_ptr(at.cast()).load(Ordering::Acquire).into(),
             Some(Width::W4) => AtomicU32::from_ptr(at.cast()).load(Ordering::Acquire).into(),
             Some(Width::W8) => AtomicU64::from_ptr(at.cast()).load(Ordering::Acquire),
-            // A copy: any bytes are a `T`, torn or not.
+            // A plain copy: any bytes are a `T`, torn or not.
             None => return at.cast::<T>().read(),
         }
     };
@@ -504,7 +511,7 @@ pub(crate) unsafe fn load_value<T: Plain>(at: NonNull<u8>) -> T {
     unsafe { std::mem::transmute_copy::<u64, T>(&bits) }
 }
 
-/// How a `T` travels in a descriptor, if it does.
+/// The width of a `T` that fits in a descriptor, or `None`.
 const fn width_of<T>() -> Option<Width> {
     if size_of::<T>() != align_of::<T>() {
         return None;
@@ -518,11 +525,12 @@ const fn width_of<T>() -> Option<Width> {
     }
 }
 
-/// The bytes of a value that [`width_of`] has a width for.
+/// The bytes of a value of a type that has a [`width_of`].
 #[inline(always)]
 fn bits_of<T: Plain>(value: T) -> u64 {
     let mut bits = 0u64;
-    // SAFETY: `T` is at most 8 bytes, all of them initialised: it is `Plain`.
+    // SAFETY: a `T` has at most 8 bytes, and all are initialised, because it is
+    // `Plain`.
     unsafe {
         let to = (&raw mut bits).cast::<u8>();
         std::ptr::copy_nonoverlapping((&raw const value).cast(), to, size_of::<T>());

@@ -1,12 +1,14 @@
-//! Panics of what a program has the runtime call: callbacks and handlers. Such
-//! a panic ends the call, and nothing of the thread that made it.
+//! Containment of panics in functions of the program that the runtime calls:
+//! callbacks and handlers. Such a panic ends the call, and has no effect on the
+//! thread that made the call.
 
 use std::any::Any;
 use std::fmt::Display;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls, and reports a panic as that of `what`: then there is no result.
+/// Runs `call`; if it panics, reports the panic as one of `what` and returns
+/// `None`.
 pub(crate) fn contain<R>(what: impl Display, call: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => Some(result),
@@ -19,17 +21,18 @@ pub(crate) fn contain<R>(what: impl Display, call: impl FnOnce() -> R) -> Option
 
 #[cold]
 fn report(what: impl Display, panic: Box<dyn Any + Send>) {
-    // One write, so that it does not mix with what others print; and a stream
-    // that nobody reads is no reason to panic again.
+    // One write, so that the line does not mix with other output. An error is
+    // ignored, so that a closed stream does not cause another panic.
     let line = format!("tsumugi: {what} panicked: {}\n", text_of(&*panic));
     let _ = std::io::stderr().write_all(line.as_bytes());
-    // What was thrown may panic when it is dropped, and so may what that throws.
+    // The panic's value may panic when it is dropped, and so may the value of that
+    // panic.
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }
 }
 
-/// What a panic says.
+/// The text of a panic.
 fn text_of(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

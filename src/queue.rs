@@ -1,8 +1,10 @@
-//! The same operations through an engine: a queue in front of the node's
-//! memory, worked by whoever comes or by a thread of its own.
+//! One-sided operations through an engine: a queue in front of the node's memory.
+//! The operations in it are posted by the calling threads (delegation) or by a
+//! communication thread (offload).
 //!
-//! What paper S0 measures, and what a device needs. For memory that every
-//! core can reach it is the longer way; [`Path`] chooses.
+//! The first paper of docs/papers.md measures these two designs, and a device needs
+//! them. For memory that every core can reach an engine is the longer way; [`Path`]
+//! chooses.
 
 use crate::config::{Idleness, Path};
 use crate::lasting::{Lasting, Stays};
@@ -22,10 +24,10 @@ use tsumugi_core::ring::Mpsc;
 use tsumugi_pvas::Direct;
 use tsumugi_ult::{Here, SystemFutex};
 
-/// An engine over the node's memory, with all that it stands on.
+/// An engine over the node's memory, with the memory that it borrows.
 pub(crate) struct Queue {
     engine: Engine<'static, Device>,
-    /// What the engine points into; freed when the engine is gone.
+    /// The memory that the engine points into; it is freed after the engine.
     parts: NonNull<Parts>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -40,13 +42,14 @@ struct Parts {
 }
 
 impl Queue {
-    /// The engine that `path` asks for; `None` if that is none.
+    /// Makes the engine that `path` names; `None` if it names none.
     pub(crate) fn new(path: Path, direct: Direct, idleness: Idleness) -> Option<Self> {
         (path != Path::Direct).then(|| Self::behind(path, direct, idleness))
     }
 
-    /// Not inlined: who needs none needs no stack for it either, of which main threads
-    /// may have little (`ulimit -s`), and a build with debug assertions takes much.
+    /// Makes an engine. Not inlined: a start without an engine must not take stack
+    /// for it, because main threads may have little (`ulimit -s`), and a build with
+    /// debug assertions takes much.
     #[inline(never)]
     fn behind(path: Path, direct: Direct, idleness: Idleness) -> Self {
         let parts = Box::leak(Box::new(Parts {
@@ -61,7 +64,7 @@ impl Queue {
         let ring = ring.view();
         let mut port = Some(port);
         executors.push(match port.take_if(|_| path == Path::Delegate) {
-            // SAFETY: the ring is the delegate's alone.
+            // SAFETY: only this delegate takes from the ring.
             Some(port) => Executor::Delegate(unsafe { Delegate::new(port, ring) }),
             None => Executor::Offload(Offload::new(ring), &SystemFutex),
         });
@@ -70,11 +73,11 @@ impl Queue {
             (Executor::Offload(offload, _), Some(port)) => {
                 let idle = Idle { spins: idleness.spins, yields: idleness.yields };
                 let serve = move || {
-                    // SAFETY: the ring is this thread's alone.
+                    // SAFETY: only this thread takes from the ring.
                     let mut owner = unsafe { offload.owner(port) };
                     let mut run = || owner.run(idle, &SystemFutex, &thread::yield_now);
-                    // What has panicked was called by the turn that it ended,
-                    // and has been taken: the next turn goes on behind it.
+                    // The callback that has panicked was taken from the engine
+                    // before the call, so the next turn goes on after it.
                     while panic::contain("the communication thread", &mut run).is_none() {}
                 };
                 let thread = thread::Builder::new().name("tsumugi-comm".into()).spawn(serve);
@@ -85,12 +88,12 @@ impl Queue {
         Self { engine: Engine::new(table.view(), executors), parts: whole, thread }
     }
 
-    /// Carries the operation out; the caller sleeps if it has to.
+    /// Carries the operation out; the caller sleeps if it must wait.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
         self.engine.run(hint(), *op, Retry::Room, &Here)
     }
 
-    /// The same of one that outlasts its caller.
+    /// Carries out an operation that may outlive its caller.
     pub(crate) fn run_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
         let begin = || lasting.begin(|op| self.engine.submit(hint(), *op, ()));
         let begun = |ticket: &_| lasting.begun(ticket);
@@ -119,7 +122,7 @@ impl Queue {
             match self.submit(op, buf) {
                 Ok(Status::Done(outcome)) => return outcome,
                 Ok(Status::Pending(ticket)) => {
-                    // Nobody else may be there to post it.
+                    // There may be no other thread that would post it.
                     self.engine.flush();
                     return ticket.await;
                 }
@@ -132,12 +135,13 @@ impl Queue {
         }
     }
 
-    /// Posts and polls for those who sleep. Whether there was anything.
+    /// Posts and polls for the threads that sleep. Returns whether there was
+    /// anything.
     pub(crate) fn poll(&self) -> bool {
         self.engine.poll() > 0
     }
 
-    /// Whether somebody should poll.
+    /// Whether a thread should poll.
     pub(crate) fn needs_poll(&self) -> bool {
         self.engine.needs_poll()
     }
@@ -156,18 +160,19 @@ impl Drop for Queue {
             }
         }
         if let Some(thread) = self.thread.take() {
-            // It has contained all panics.
+            // The thread has contained all panics.
             let _ = thread.join();
         }
         while self.engine.poll() > 0 || self.engine.needs_poll() {}
         debug_assert!(self.in_flight().in_flight() == 0 || thread::panicking());
-        // SAFETY: leaked in `new`; the thread has ended, and the engine, whose
-        // references are the last, is not used any more.
+        // SAFETY: leaked in `behind`; the thread has ended, and the engine, which
+        // holds the last references, is not used any more.
         drop(unsafe { Box::from_raw(self.parts.as_ptr()) });
     }
 }
 
-// SAFETY: the parts are what the engine points to, which may be shared.
+// SAFETY: the only field that is not `Send` is the pointer to the parts, which this
+// value owns; the engine points into them and may be shared.
 unsafe impl Send for Queue {}
 // SAFETY: the same.
 unsafe impl Sync for Queue {}
@@ -178,15 +183,15 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// Which tags and which executor to prefer: the same for calls of one thread,
-/// mostly others for those of another. A ULT that has moved meanwhile gets
-/// those of a thread that it was on, which costs a cache line and no more.
+/// A hint which tags and which executor to prefer: the same for calls of one thread,
+/// and mostly others for another thread. A ULT that has moved meanwhile may get the
+/// hint of a thread on which it was before, which costs no more than a cache line.
 pub(crate) fn hint() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| (&raw const *place).addr() >> 12)
 }
 
-/// Lets others run once.
+/// Lets other tasks run once.
 pub(crate) async fn come_again() {
     let mut first = true;
     poll_fn(|context| {

@@ -1,4 +1,5 @@
-//! What a rank holds: its place in the job, its threads, its way to the others.
+//! The handle of a rank: its place in the job, its threads, and its access to other
+//! ranks.
 
 use crate::am::Am;
 use crate::far::{Far, NetworkCounts};
@@ -20,10 +21,10 @@ use tsumugi_core::wait::Wait;
 use tsumugi_pvas::{Direct, ExposedArea, Heap, Space};
 use tsumugi_ult::{Here, Spawner};
 
-/// One rank of a job. A handle: cheap to clone and to send to other threads
-/// of the rank.
+/// One rank of a job. A handle: cheap to clone and to send to other threads of the
+/// rank.
 ///
-/// Every call works from ULTs and from OS threads; what blocks puts the
+/// Every call works from ULTs and from OS threads; a call that blocks puts the
 /// caller to sleep and leaves the core to other ULTs.
 #[derive(Clone)]
 pub struct Runtime {
@@ -49,12 +50,12 @@ impl Runtime {
         }
     }
 
-    /// Which rank this is.
+    /// The number of this rank.
     pub fn rank(&self) -> Rank {
         self.node.rank()
     }
 
-    /// Ranks of the job.
+    /// The number of ranks of the job.
     pub fn size(&self) -> u32 {
         self.direct.size()
     }
@@ -69,42 +70,45 @@ impl Runtime {
         self.way
     }
 
-    /// The ranks of this one's node, this one too, whose memory is reached by
-    /// loads and stores.
+    /// The ranks of this rank's node, itself included; loads and stores reach their
+    /// memory.
     pub fn neighbours(&self) -> impl Iterator<Item = Rank> + '_ {
         self.node.member().neighbours()
     }
 
-    /// Worker threads of this rank.
+    /// The number of worker threads of this rank.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// Starts a ULT of this rank. It may outlive its parent; a handle that is
-    /// dropped lets it go on.
+    /// Starts a ULT of this rank. It may outlive its parent; it goes on if its
+    /// handle is dropped.
     ///
     /// # Suspension
     ///
-    /// A ULT may go on on another OS thread after any call that suspends it, which
-    /// is any that may wait: join, lock, park, yield, sleep, receive, put, get. What
-    /// belongs to an OS thread must not live across one, and the compiler does not
-    /// check that: a reference into a `thread_local!` (`with`, `with_borrow`), a
-    /// value that lives in one and is not `Send` (an `Rc` that was cloned from it),
-    /// a guard of `std`'s locks, `StdoutLock`. That would be a data race. A
-    /// destructor that suspends while it unwinds makes `std::thread::panicking`
-    /// true for others on that OS thread, until it goes on; their guards of `std`
-    /// poison locks meanwhile.
+    /// A ULT may continue on another OS thread after any call that suspends it,
+    /// which is any call that may wait: join, lock, park, yield, sleep, receive,
+    /// put, get. Values that belong to an OS thread must not live across such a
+    /// call, and the compiler does not check that: a reference into a
+    /// `thread_local!` (`with`, `with_borrow`), a value that lives in one and is not
+    /// `Send` (an `Rc` that was cloned from it), a guard of `std`'s locks,
+    /// `StdoutLock`. Such a value would be used by two OS threads at once, which is
+    /// a data race. A destructor that suspends while it unwinds makes
+    /// `std::thread::panicking` true for other ULTs on that OS thread, until it
+    /// continues; their guards of `std` poison locks meanwhile.
     ///
-    /// [`callback`](tsumugi_ult::callback) checks it: code that holds such a thing
-    /// and runs inside one panics where it would sleep, in every build. What must
-    /// live across a suspension is `Send`, or lies in an [`ult_local!`](tsumugi_ult::ult_local).
+    /// [`callback`](tsumugi_ult::callback) checks it: code inside a callback panics
+    /// where it would sleep, in every build, so code that holds such a value can run
+    /// inside one. A value that must live across a suspension must be `Send`, or lie
+    /// in an [`ult_local!`](tsumugi_ult::ult_local).
     ///
     /// Builds with debug assertions, and others with `TSUMUGI_SUSPENSION=report`,
-    /// report a ULT that suspends while it unwinds, the first of the process, and
-    /// each suspension under a [`NoSuspend`](tsumugi_ult::NoSuspend), which is put
-    /// beside a guard of `std`'s; [`with_thread_local`](tsumugi_ult::with_thread_local)
-    /// puts it round a reference into a `thread_local!`. What has no `NoSuspend`
-    /// beside it they do not see: `std` tells of no guard and of no reference.
+    /// report the first ULT of the process that suspends while it unwinds, and each
+    /// suspension under a [`NoSuspend`](tsumugi_ult::NoSuspend). A program puts a
+    /// `NoSuspend` beside a guard of `std`;
+    /// [`with_thread_local`](tsumugi_ult::with_thread_local) puts it round a
+    /// reference into a `thread_local!`. Guards and references without a `NoSuspend`
+    /// are not found, because `std` does not report them.
     pub fn spawn<T: Send + 'static>(
         &self,
         body: impl FnOnce(&Runtime) -> T + Send + 'static,
@@ -113,17 +117,29 @@ impl Runtime {
         self.spawner.spawn(move || body(&runtime))
     }
 
-    /// The ULTs of this rank: who they are and what they have done.
+    /// The ULTs of this rank: their identities and counters.
+    ///
+    /// # ULTs of another scheduler
+    ///
+    /// ULTs of another scheduler may make the same calls as a ULT of this rank. If
+    /// the end of its scheduler cuts such a ULT off in the middle of a single
+    /// operation, a message, or a claim of a lock, nothing is left behind. An access
+    /// that takes several operations stays half done: a hold of a window by
+    /// [`lock_all`](crate::Window::lock_all) or by another
+    /// [`Design`](crate::window::Design) than `Each`, a page that an array is moving
+    /// here, a claim of a container. Join such ULTs, or let ULTs of this rank make
+    /// those calls.
     pub fn ults(&self) -> &Spawner {
         &self.spawner
     }
 
-    /// Waits until every rank has called it. One collective of a rank at a
+    /// Waits until every rank has called it. A rank may run one collective at a
     /// time.
     ///
     /// # Errors
     ///
-    /// [`Error::Coll`].
+    /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
+    /// collective.
     pub fn barrier(&self) -> Result<(), Error> {
         tsumugi_ult::assert_may_block("barrier");
         let dropped = self.node.exhume();
@@ -132,17 +148,18 @@ impl Runtime {
             Some(circle) => team.meet(circle, &*self.node)?,
             None => team.barrier(&self.part(&|op| self.run_far(op)))?,
         }
-        // Nobody can want them any more.
+        // No rank can access this memory any more.
         drop(dropped);
         Ok(())
     }
 
-    /// The sum of every rank's `value`; the same for all, also for floats.
+    /// The sum of every rank's `value`; the same for all ranks, also for floats.
     /// Collective, as [`barrier`](Self::barrier).
     ///
     /// # Errors
     ///
-    /// [`Error::Coll`].
+    /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
+    /// collective.
     pub fn sum<T: Addend>(&self, value: T) -> Result<T, Error> {
         tsumugi_ult::assert_may_block("sum");
         let plus = |a, b| T::from_word(a).plus(T::from_word(b)).to_word();
@@ -151,7 +168,8 @@ impl Runtime {
         Ok(T::from_word(self.node.team().reduce(&part, value.to_word(), plus)?))
     }
 
-    /// The word that every rank brings, if it is the same for all. Collective.
+    /// Returns the word that every rank brings, if it is the same for all ranks.
+    /// Collective.
     pub(crate) fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
         tsumugi_ult::assert_may_block("agreement");
         let dropped = self.node.exhume();
@@ -160,7 +178,7 @@ impl Runtime {
         let team = self.node.team();
         let least = team.reduce(&part, word, u64::min)?;
         let most = team.reduce(&part, word, u64::max)?;
-        // Everybody has come this far: as after a barrier.
+        // All ranks have come this far, as after a barrier.
         drop(dropped);
         Ok((least == most).then_some(least))
     }
@@ -170,21 +188,22 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::Coll`].
+    /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
+    /// collective.
     pub fn gather(&self, word: u64) -> Result<Vec<u64>, Error> {
         let team = self.node.team();
-        // SAFETY: the team's words, in which each rank publishes its own.
+        // SAFETY: the team's words, of which each rank writes only its own.
         let published = |rank| unsafe { Remote::of_runtime(team.published(rank)) };
         self.put(published(self.rank()), word)?;
         self.barrier()?;
         let words = self.ranks().map(|rank| self.get(published(rank)));
         let words = words.collect::<Result<_, _>>()?;
-        // Nobody publishes again before everybody has read.
+        // No rank publishes again before all ranks have read.
         self.barrier()?;
         Ok(words)
     }
 
-    /// Memory of `rank` that every rank can reach from the start, as words;
+    /// Memory of `rank` that every rank can access from the start, as words;
     /// [`starter_bytes`](Self::starter_bytes) long, zero at first.
     pub fn starter(&self, rank: Rank) -> Remote<u64> {
         let key = tsumugi_pvas::partition::STARTER_KEY;
@@ -196,36 +215,36 @@ impl Runtime {
         self.node.starter_bytes()
     }
 
-    /// Whose partition these bytes lie in and where in it, if they lie in one of
-    /// this node: what a rank of another node has called its memory there is
-    /// somebody else's memory here, or none. So the address of a peer is good for
-    /// loads if this answers that peer. Wait-free.
+    /// The rank of this node that has these bytes in its partition, and their offset
+    /// there, if there is one. The same address in a rank of another node names
+    /// other memory here, or none: so loads through a peer's address are good only
+    /// if this returns that peer. Wait-free.
     pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(Rank, u64)> {
         let (local, offset) = self.direct.space().place_of(at, bytes)?;
         Some((self.neighbours().nth(local.0 as usize)?, offset))
     }
 
-    /// The partitions of this node, whose ranks are places on the node there: for
-    /// tests. Programs ask [`place_of`](Self::place_of).
+    /// The partitions of this node, in which ranks are places on the node: for
+    /// tests. Programs use [`place_of`](Self::place_of).
     #[doc(hidden)]
     pub fn space(&self) -> &Arc<Space> {
         self.direct.space()
     }
 
-    /// This rank's way to the memory of all ranks of its node: for an engine
-    /// of the program's own.
+    /// This rank's access to the memory of all ranks of its node, for an engine of
+    /// the program's own.
     ///
     /// # Safety
     ///
-    /// It resolves the local end of a put or a get by its key alone, and under
-    /// some key it finds the memory of each [`Buffer`](crate::Buffer), and what
-    /// an operation of another thread has borrowed. Puts and gets that are
-    /// carried out by it have local ends that were registered for them.
+    /// The returned value resolves the local end of a put or a get by its key alone,
+    /// and under some keys it finds the memory of each [`Buffer`](crate::Buffer),
+    /// and memory that an operation of another thread has borrowed. The caller must
+    /// only carry out puts and gets with local ends that were registered for them.
     pub unsafe fn load_store(&self) -> &Direct {
         &self.direct
     }
 
-    /// What this rank has done by its network so far; `None` in a job of one
+    /// How much this rank has done over its network so far; `None` in a job of one
     /// node.
     pub fn network_counts(&self) -> Option<NetworkCounts> {
         self.far.as_ref().map(|far| far.counts())
@@ -248,12 +267,12 @@ impl Runtime {
         self.node.messages()
     }
 
-    /// For what is this rank's own.
+    /// The heap, for memory of this rank alone.
     pub(crate) fn heap(&self) -> &'static Heap {
         self.node.heap()
     }
 
-    /// For what peers may reach.
+    /// The exposed area, for memory that peers may access.
     pub(crate) fn exposed(&self) -> &ExposedArea {
         self.node.exposed()
     }
@@ -263,9 +282,9 @@ impl Runtime {
         let addr = word.addr();
         let is_own = addr.rank == self.rank();
         let need = match addr.key.agent() {
-            // The checks of a get, so that a wrong address is named as there.
+            // As the checks of a get, so that a wrong address gives the same error.
             _ if !is_own => Need::Read,
-            // What others may write: never a slice that the program has.
+            // Memory that other ranks may write: never a slice that the program has.
             Agent::Cpu => Need::Write,
             // The device's words are exposed memory, and local to processors.
             Agent::Device => Need::Local,
@@ -277,13 +296,13 @@ impl Runtime {
         if !at.cast::<u64>().is_aligned() {
             return Err(AddrError::Unaligned { addr, align: 8 });
         }
-        // SAFETY: resolved for 8 bytes, aligned; memory that others may write is
-        // only ever accessed as atomics and plain bytes, and stays mapped, also
+        // SAFETY: resolved for 8 bytes, aligned; memory that other ranks may write
+        // is only ever accessed as atomics and plain bytes, and stays mapped, also
         // when its registration has ended.
         Ok(unsafe { at.cast::<AtomicU64>().as_ref() })
     }
 
-    /// A rank that has died, if any has.
+    /// A rank that has died, if there is one.
     pub(crate) fn lost(&self) -> Option<Rank> {
         self.node.lot().lost()
     }

@@ -1,36 +1,37 @@
-//! Small numbers for the ranks that a rank has to do with: a table has an entry
-//! for each of these, and none for the other ranks of the job.
+//! Seats: small numbers for the ranks with which a rank communicates. A table has an
+//! entry for each seat, and none for the other ranks of the job.
 //!
-//! The ranks of the node have the first numbers, in their order; in a job of
-//! one node a seat is the rank. A rank of another node takes the next one when
-//! it is first spoken to, or speaks, and keeps it. What a seat is called at one
-//! rank, and at another, has nothing to do with each other.
+//! The ranks of the node have the first seats, in their order; in a job of one node
+//! a seat is the rank. A rank of another node gets the next seat at the first
+//! communication in either direction, and keeps it. Seats are local: two ranks may
+//! have different seats for the same rank.
 
 use crate::Rank;
 use crate::neighbours::Neighbours;
 use std::collections::HashMap;
 
-/// Which rank has which seat.
+/// The mapping between ranks and seats.
 #[derive(Debug)]
 pub(crate) struct Seats {
     neighbours: Neighbours,
-    /// Those of other nodes, and by their seats, from the first such seat on.
+    /// The seats of ranks of other nodes; and those ranks, from the first such seat
+    /// on.
     far: HashMap<u32, u32>,
     ranks: Vec<Rank>,
 }
 
 impl Seats {
-    /// The neighbours alone.
+    /// Makes seats for the neighbours alone.
     pub(crate) fn new(neighbours: Neighbours) -> Self {
         Self { neighbours, far: HashMap::new(), ranks: Vec::new() }
     }
 
-    /// How many are taken.
+    /// How many seats are taken.
     pub(crate) fn count(&self) -> u32 {
         self.neighbours.count() + self.ranks.len() as u32
     }
 
-    /// Whether a seat is a neighbour's.
+    /// Whether the rank of a seat is a neighbour.
     #[inline(always)]
     pub(crate) fn is_near(&self, seat: Rank) -> bool {
         seat.0 < self.neighbours.count()
@@ -42,7 +43,7 @@ impl Seats {
         near.or_else(|| self.far.get(&rank.0).copied().map(Rank))
     }
 
-    /// The seat of a rank, which may get it now.
+    /// The seat of a rank, which may get one now.
     pub(crate) fn take(&mut self, rank: Rank) -> Rank {
         if let Some(near) = self.neighbours.local(rank) {
             return near;
@@ -55,7 +56,7 @@ impl Seats {
         Rank(seat)
     }
 
-    /// Whose seat it is: of one that is taken.
+    /// The rank of a seat that is taken.
     pub(crate) fn rank(&self, seat: Rank) -> Rank {
         let near = self.neighbours.count();
         match seat.0.checked_sub(near) {
@@ -65,8 +66,8 @@ impl Seats {
     }
 }
 
-/// Bytes for each rank of another node that has a seat, with what a hash table
-/// leaves empty.
+/// Bytes for each rank of another node that has a seat, with the empty part of a
+/// hash table.
 pub(crate) const SEAT_BYTES: usize = size_of::<Rank>() + 2 * (2 * size_of::<u32>() + 1);
 
 #[cfg(test)]

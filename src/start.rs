@@ -1,14 +1,14 @@
-//! Becoming a rank, and ending as one.
+//! The start and the end of a rank.
 //!
 //! | [`run`] | finds | and is |
 //! |---|---|---|
-//! | under `tsumugi run -n N` | its partition in the environment | one of N |
-//! | under `mpiexec`, `mpirun`, `srun` | who it is; the others by [`boot`](crate::boot) | one of N |
+//! | under `tsumugi run -n N` | its partition in the environment | one of N ranks |
+//! | under `mpiexec`, `mpirun`, `srun` | its rank there; the others by [`boot`](crate::boot) | one of N ranks |
 //! | alone | nothing | rank 0 of 1 |
 //!
 //! [`run_ranks`] makes N ranks that are threads of this process: each has its
-//! partition, its scheduler and its region table, and everything works between
-//! them as between processes, but that they die together.
+//! partition, its scheduler and its region table, and all calls work between them as
+//! between processes, except that they die together.
 
 use crate::affinity;
 use crate::am::Am;
@@ -33,11 +33,11 @@ use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Scheduler, StackArea, StartError};
 
-/// Runs `main` as this process's rank, on a ULT, and returns what it returns.
-/// The calling thread is a worker meanwhile.
+/// Runs `main` as this process's rank, on a ULT, and returns its result. The calling
+/// thread is a worker meanwhile.
 ///
-/// If `main` ends well, `run` waits for all other ranks to come as far, so
-/// that nobody's memory goes away under them.
+/// If `main` ends well, `run` waits for all other ranks to end their `main`, so that
+/// no rank's memory is freed while others use it.
 ///
 /// # Errors
 ///
@@ -63,18 +63,18 @@ pub fn run<T: Send, E: From<Error> + Send>(
     Config::from_env()?.run(main)
 }
 
-/// Runs `main` on `size` ranks that are threads of this process, and returns
-/// what each returned, in their order.
+/// Runs `main` on `size` ranks that are threads of this process, and returns the
+/// values that `main` returned, in the order of the ranks.
 ///
-/// The addresses of their partitions are those of the next job, once nothing
-/// leads there: while a handle of the job is kept (a [`Runtime`], an array, what a
-/// ULT has on its stack that was cut off), so are they. A process has addresses
-/// for some 700 partitions of the default size.
+/// The addresses of their partitions are used again by the next job, once no handle
+/// of this one is left: while a handle is kept (a [`Runtime`], an array, a value on
+/// the stack of a ULT that was cut off), the addresses are in use. A process has
+/// addresses for some 700 partitions of the default size.
 ///
 /// # Errors
 ///
-/// That of the rank that failed first. A rank that fails or panics is lost to
-/// the others, whose operations then end with
+/// The error of the rank that failed first. A rank that fails or panics is lost to
+/// the other ranks; their operations then end with
 /// [`AddrError::PeerLost`](crate::AddrError::PeerLost).
 ///
 /// # Panics
@@ -101,9 +101,9 @@ impl Config {
         self.run_job(job, main)
     }
 
-    /// [`run`] with this configuration, as a rank of the job that `bootstrap`
-    /// brings together: for a program that runs inside another one, such as an
-    /// MPI program whose allgather is [`Given`](crate::boot::Given).
+    /// [`run`] with this configuration, as a rank of the job that `bootstrap` brings
+    /// together: for a program that runs inside another one, such as an MPI program
+    /// with [`Given`](crate::boot::Given) for its allgather.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Config {
         let span = network.map(|network| Span { network, meet: &mut meet });
         let result = be(member, chosen, place, span, Apart::default(), main);
         if is_shared {
-            // The calling thread was a worker.
+            // The calling thread was a worker and was pinned.
             let _ = affinity::keep_to(&everywhere);
         }
         if result.is_ok() {
@@ -177,8 +177,8 @@ impl Config {
         self.run_ranks_apart(size, |_| Apart::default(), main)
     }
 
-    /// The same, of which some see each other as ranks of other nodes, as
-    /// `apart` says of each.
+    /// Runs ranks of which some see each other as ranks of other nodes; `apart`
+    /// returns the view of each.
     pub(crate) fn run_ranks_apart<T: Send, E: From<Error> + Send>(
         self,
         size: u32,
@@ -208,7 +208,8 @@ impl Config {
             let ranks: Vec<_> = members.map(|member| scope.spawn(move || be_one(member))).collect();
             ranks.into_iter().map(|rank| rank.join().unwrap_or_else(Err)).collect()
         });
-        // Whoever failed first says why; the others only lost it.
+        // The error of the rank that failed first has the cause; the others only
+        // lost it.
         if let Some(first) = first_failure.get() {
             results.rotate_left(*first);
         }
@@ -219,11 +220,12 @@ impl Config {
     }
 }
 
-/// Who is on this node, if not all are, and what carries messages to others.
+/// The ranks on this node, if not all are, and the carrier of messages to the
+/// others.
 type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
-/// The cores of this rank's workers, if they are to keep to some: the ranks of
-/// the node deal them out in their order, over and over where there are too few.
+/// The cores of this rank's workers, if they are to be pinned: the ranks of the node
+/// take cores in their order, again from the first one when there are too few.
 fn cores_of(local: Rank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
     let first = (local.0 as usize).saturating_mul(chosen.workers);
     let all = allowed.iter().copied().cycle();
@@ -233,35 +235,35 @@ fn cores_of(local: Rank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
     }
 }
 
-/// The first core of each rank, if the node is to measure how far they are
-/// from each other.
+/// The first core of each rank, if the node is to measure the distances between
+/// cores.
 fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
     let firsts = allowed.iter().step_by(chosen.workers).take(member.space().size() as usize);
     if chosen.calibrate { firsts.copied().collect() } else { Vec::new() }
 }
 
-/// How a rank came to be, and on which cores.
+/// How a rank was started, and on which cores.
 struct Place<'a> {
     way: Way,
-    /// Those of its workers; empty: wherever the system likes.
+    /// The cores of its workers; empty: the system chooses.
     cores: Vec<usize>,
-    /// Those that the node is to be measured by.
+    /// The cores between which the node measures distances.
     measured: &'a [usize],
 }
 
 impl Place<'_> {
-    /// Of a thread of some process.
+    /// The place of a rank that is a thread of some process.
     const ANYWHERE: Self = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
 }
 
-/// What a rank of a job on several nodes has besides.
+/// Further parts of a rank of a job on several nodes.
 struct Span<'a> {
     network: Network,
     /// Waits for all ranks.
     meet: &'a mut dyn FnMut() -> Result<(), BootError>,
 }
 
-/// Is `member` from its first to its last breath.
+/// Runs the rank `member` from its start to its end.
 fn be<T: Send, E: From<Error> + Send>(
     member: Member,
     chosen: Chosen,
@@ -275,7 +277,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let watch = node.far().map(|far| Watch::start(&far)).transpose()?;
     let survivor = Survivor(&node);
     if let Some(meet) = &mut meet {
-        // And over the network from here on.
+        // From here on ranks may reach each other over the network.
         meet().map_err(Error::from)?;
     }
     let scheduler = schedule(&node, &chosen)?;
@@ -285,7 +287,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let showing = chosen.inside.show(node.member().rank(), runtime.ults())?;
     let result = scheduler.run(|| {
         let value = main(&runtime)?;
-        // Theirs may wait for other ranks, which go after the barrier.
+        // The ULTs of scopes may wait for other ranks, which end after the barrier.
         runtime.ults().wait_for_scopes();
         node.settle();
         runtime.barrier()?;
@@ -296,8 +298,8 @@ fn be<T: Send, E: From<Error> + Send>(
     node.unwatch();
     if result.is_ok() {
         if let Some(meet) = meet {
-            // Until then others may need an answer, which the watch gives. Who
-            // is not there any more needs none.
+            // Until all ranks are here, other ranks may need an answer, which the
+            // watch gives. A rank that is gone needs none.
             let _ = meet();
         }
         node.member().finish();
@@ -307,8 +309,9 @@ fn be<T: Send, E: From<Error> + Send>(
     result
 }
 
-/// A rank that ends when another one has died: its connections stay until all
-/// nodes have heard who that is, for they would take them for its own death.
+/// A rank that ends after another one has died. Its connections stay open until all
+/// nodes have the report of that death, because they would take closed connections
+/// for a death of this rank.
 struct Survivor<'n>(&'n Node);
 
 impl Drop for Survivor<'_> {
@@ -319,7 +322,8 @@ impl Drop for Survivor<'_> {
     }
 }
 
-/// The parts of a rank, when everybody of its node has told where theirs are.
+/// Makes the parts of a rank, after all ranks of its node have exchanged the places
+/// of theirs.
 fn make(
     mut member: Member,
     chosen: &Chosen,
@@ -334,8 +338,8 @@ fn make(
     let packed = network.as_ref().and_then(Network::packed);
     let common = packed.map_or(Common::default(), |packed| lay_out(&member, &packed));
     card.publish(&mut member, common)?;
-    // Everybody's starter memory and collective words are registered now, and
-    // their lanes for messages.
+    // All ranks' starter memory, collective words and lanes for messages are
+    // registered now.
     member.barrier()?;
     let cards = Card::all(&mut member)?;
     if let (Some(network), Some(common)) = (&network, Card::common(&mut member)?) {
@@ -343,7 +347,7 @@ fn make(
     }
     am.connect(&cards);
     if member.local() == Rank(0) {
-        // The others are asleep in the barrier meanwhile.
+        // The other ranks sleep in the barrier meanwhile.
         member.calibrate(place.measured, &chosen.thresholds);
     }
     member.barrier()?;
@@ -367,26 +371,28 @@ fn make(
         let weak = Arc::downgrade(&node);
         far.on_arrival(Box::new(move || {
             let Some(node) = weak.upgrade() else { return };
-            // Copies of others, and the ends of own ones.
+            // Copies for other ranks, and the ends of own ones.
             node.global().map(|global| global.pump());
         }));
     }
     Ok(node)
 }
 
-/// What the first rank of a node has for all of them, in its exposed memory.
-/// Where that has no room, each has its own.
+/// Copies the cards of all ranks into exposed memory of the node's first rank, for
+/// all ranks of the node. If there is no room for them, each rank keeps a copy of
+/// its own.
 fn lay_out(member: &Member, packed: &[u8]) -> Common {
     let is_first = member.local() == Rank(0) && !packed.is_empty();
     let Some(at) = is_first.then(|| zeroes(member, packed.len()).ok()).flatten() else {
         return Common::default();
     };
-    // SAFETY: a block of so many bytes, which nobody else knows yet.
+    // SAFETY: a new block of as many bytes, which no other thread uses yet.
     unsafe { at.copy_from_nonoverlapping(NonNull::from(packed).cast(), packed.len()) };
     Common { at: at.as_ptr().expose_provenance(), bytes: packed.len() }
 }
 
-/// What is done when a rank of another node has changed a word of ours.
+/// Makes the handler that is called when a rank of another node has changed a word
+/// of this rank.
 fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
@@ -405,8 +411,8 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
 
 fn schedule(node: &Arc<Node>, chosen: &Chosen) -> Result<Scheduler, Error> {
     let (base, bytes) = node.member().stacks();
-    // SAFETY: the stacks' part of this rank's partition, which nobody else
-    // uses; a space that has a heap is never unmapped.
+    // SAFETY: the part of this rank's partition for stacks, which has no other use;
+    // a space that has a heap is never unmapped.
     let stacks = unsafe { StackArea::from_raw(base, bytes) }.map_err(StartError::Stacks)?;
     Ok(Scheduler::new(tsumugi_ult::Config {
         workers: chosen.workers,

@@ -1,5 +1,6 @@
-//! Windows: one array on every rank, and the ways in which ranks agree on who
-//! may touch it when: fences, epochs, and locks of one target or of all.
+//! Windows: one array on every rank, and the means by which ranks agree which of
+//! them may access it at which time: fences, epochs, and locks of one target or of
+//! all.
 //!
 //! ```
 //! use tsumugi::{Error, Rank};
@@ -25,30 +26,30 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Window::fence`] | everybody's puts have landed |
+//! | [`Window::fence`] | all ranks' puts have landed |
 //! | [`Window::post`], [`Window::start`] | epochs between some ranks |
-//! | [`Window::shared`], [`Window::exclusive`], [`Window::lock_all`] | targets, held by this rank alone or beside others |
+//! | [`Window::shared`], [`Window::exclusive`], [`Window::lock_all`] | targets, locked by this rank alone or shared with others |
 //! | [`Window::flush`], [`Window::flush_all`] | own puts have landed |
 //!
-//! A [`put`](Window::put) may land later: flushes, fences and the end of an
-//! epoch or of a hold wait for it. Gets and atomics are over when they return.
-//! Memory is unified: what has landed is what its rank reads, without a call.
+//! A [`put`](Window::put) may land later: flushes, fences and the end of an epoch or
+//! of a hold wait for it. Gets and atomics are complete when they return. Memory is
+//! unified: a rank reads the values that have landed without a call.
 //! [`Window::private`] is a rank's own array in the separate model.
 //!
 //! # The locks
 //!
 //! | [`Design`] | all | one target, shared | exclusively | contended |
 //! |---|---|---|---|---|
-//! | `Each` | a lock per rank | 1 + 1 atomics | 1 + 1 | who waits, sleeps |
-//! | `Tree` | 1 + 1, on the own node | 1 + 1 | 2 + 2 | who waits, sleeps; holders of all meet at their leaf only |
+//! | `Each` | a lock per rank | 1 + 1 atomics | 1 + 1 | waiters sleep |
+//! | `Tree` | 1 + 1, on the own node | 1 + 1 | 2 + 2 | waiters sleep; holders of all meet at their leaf only |
 //! | `Global` | 1 + 1 | 1 + 1 | 1 + 1 | all in one queue |
-//! | `TwoLevel` | 1 + 1 | 1 + 1 | 2 + 2 | polls, more and more seldom |
+//! | `TwoLevel` | 1 + 1 | 1 + 1 | 2 + 2 | polls with growing pauses |
 //!
-//! `Each` up to [`EACH_MAX`] ranks, `Tree` beyond, if nothing is said.
+//! By default `Each` up to [`EACH_MAX`] ranks, and `Tree` beyond.
 //!
-//! When a rank has died, whoever waits is told so by
-//! [`AddrError::PeerLost`], which names it; so is whoever would have to wait
-//! later. Those who hold something keep it.
+//! After a rank has died, each caller that waits for a lock, or would have to wait
+//! later, gets [`AddrError::PeerLost`], which names the rank. Locks that are held
+//! stay held.
 
 mod active;
 mod gate;
@@ -76,41 +77,42 @@ use tsumugi_core::mem::{RegionKey, RemoteAddr};
 use tsumugi_gas::lock::{Design as Plans, FAN_MAX, Kind, Lock, Plan, Tree, Want};
 use ways::Ways;
 
-/// One array on every rank, and its locks. A handle: cheap to clone, and to
-/// send to other threads of the rank. Its memory goes as that of a [`Shared`].
+/// One array on every rank, and its locks. A handle: cheap to clone, and to send to
+/// other threads of the rank. Its memory is freed as that of a [`Shared`].
 pub struct Window<T: Plain> {
     inner: Arc<Inner>,
     data: Arc<Shared<T>>,
 }
 
-/// How the locks of a window are made.
+/// The design of a window's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Design {
-    /// A lock for each target, and all of them for all.
+    /// A lock for each target; a hold of all targets takes all of them.
     Each,
-    /// A lock for each target, and a tree over the nodes for all.
+    /// A lock for each target, and a tree over the nodes for holds of all targets.
     Tree,
-    /// One lock for the window, as the paper has it.
+    /// One lock for the window, as in the paper that [`lock`](crate::lock) names.
     Global,
-    /// A word for all and one for each target, as foMPI has it.
+    /// A word for holds of all targets, and one for each target, as in foMPI.
     TwoLevel,
 }
 
-/// Why a target is not held, an epoch not begun, or two copies not made one.
+/// Why a target was not locked, an epoch not begun, or a private copy not
+/// synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowError {
     /// An operation on the locks failed.
     Addr(AddrError),
-    /// What is held already keeps it out.
+    /// A lock that the guard holds excludes the new one.
     Refused(Refused),
-    /// It is held already.
+    /// The guard holds the target already.
     Held {
-        /// Which.
+        /// That target.
         target: Rank,
     },
     /// A value was changed in the private copy and in the public one.
     Conflict {
-        /// Which, of this rank's array.
+        /// The index in this rank's array.
         index: usize,
     },
 }
@@ -119,7 +121,7 @@ struct Inner {
     runtime: Runtime,
     ranks: u32,
     design: Design,
-    /// Of rank 0; each has one at the same place.
+    /// The lock of rank 0; each rank has one at the same offset.
     lock: Lock,
     gate: Arc<Gate>,
     ways: Arc<Ways>,
@@ -140,8 +142,8 @@ impl Runtime {
         self.window_by(design, len)
     }
 
-    /// The same, with locks of the given design: that of rank 0, if they
-    /// differ.
+    /// Makes a window with locks of the given design: that of rank 0, if the ranks'
+    /// designs differ.
     ///
     /// # Errors
     ///
@@ -150,9 +152,9 @@ impl Runtime {
         self.window_for(Agent::Cpu, design, len)
     }
 
-    /// The same with locks whose atomics are the agent's, as of
-    /// [`share_for`](Self::share_for). The vertices of [`Design::Tree`] are run
-    /// by processors, and so are all atomics on its words.
+    /// Makes a window with locks; `agent` carries out the atomics on their words, as
+    /// for [`share_for`](Self::share_for). Processors run the vertices of
+    /// [`Design::Tree`] and carry out all atomics on their words.
     ///
     /// # Errors
     ///
@@ -168,7 +170,7 @@ impl Runtime {
         let design = Design::ALL[designs[0] as usize];
         let agent = if design == Design::Tree { Agent::Cpu } else { agent };
         let inner = Arc::new(Inner::share(self, agent, design)?);
-        // Nobody asks for a vertex before it is run.
+        // No rank uses a vertex before its steward runs.
         self.barrier()?;
         Ok(Window { inner, data })
     }
@@ -186,7 +188,7 @@ impl<T: Plain> Window<T> {
         self.data.own()
     }
 
-    /// Values on each rank.
+    /// The number of values on each rank.
     pub fn len(&self) -> usize {
         self.data.len()
     }
@@ -196,12 +198,12 @@ impl<T: Plain> Window<T> {
         self.data.is_empty()
     }
 
-    /// How its locks are made.
+    /// The design of the locks.
     pub fn design(&self) -> Design {
         self.inner.design
     }
 
-    /// Who carries out the atomics of its locks.
+    /// The agent that carries out the atomics of the locks.
     pub fn agent(&self) -> Agent {
         self.inner.ways.agent()
     }
@@ -210,7 +212,7 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: `target` or `index` does not exist, or the rank is lost.
     #[inline]
     pub fn get(&self, target: Rank, index: usize) -> Result<T, AddrError> {
         self.inner.runtime.get(self.at(target, index))
@@ -220,18 +222,19 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: `target` or a value does not exist, or the rank is lost.
     pub fn get_slice(&self, target: Rank, index: usize, into: &mut [T]) -> Result<(), AddrError> {
         self.inner.runtime.get_slice(self.at(target, index), into)
     }
 
-    /// Writes values from `index` on. They have landed after the next flush,
-    /// fence, or end of the epoch or hold; on this node, when this returns.
-    /// `values` may change then.
+    /// Writes values from `index` on. They have landed after the next flush, fence,
+    /// or end of the epoch or hold; on this node, when this returns. `values` may
+    /// change when this returns.
     ///
     /// # Errors
     ///
-    /// [`AddrError`]; that of a put which fails later is the flush's.
+    /// [`AddrError`]; the error of a put that fails later is returned by the next
+    /// flush.
     pub fn put(&self, target: Rank, index: usize, values: &[T]) -> Result<(), AddrError> {
         self.inner.puts.put(&self.inner.runtime, self.at(target, index), values)
     }
@@ -240,12 +243,12 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// That of the first that failed since the last flush.
+    /// The error of the first put that has failed since the last flush.
     pub fn flush(&self, target: Rank) -> Result<(), AddrError> {
         self.inner.puts.flush(target)
     }
 
-    /// The same for all targets.
+    /// Waits until all of this rank's puts to all targets have landed.
     ///
     /// # Errors
     ///
@@ -254,17 +257,17 @@ impl<T: Plain> Window<T> {
         self.inner.puts.flush_all()
     }
 
-    /// Waits for `target`, beside others that share it.
+    /// Locks `target`, shared with other holders. Waits for it.
     ///
     /// # Errors
     ///
-    /// [`WindowError::Addr`]: there is no such rank, or one has died.
+    /// [`WindowError::Addr`]: there is no such rank, or a rank has died.
     #[inline]
     pub fn shared(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
         self.hold(Want::Shared(target))
     }
 
-    /// Waits for `target`, alone.
+    /// Locks `target`, exclusively. Waits for it.
     ///
     /// # Errors
     ///
@@ -274,7 +277,7 @@ impl<T: Plain> Window<T> {
         self.hold(Want::Exclusive(target))
     }
 
-    /// Waits for all targets, beside others that share them.
+    /// Locks all targets, shared with other holders. Waits for them.
     ///
     /// # Errors
     ///
@@ -284,8 +287,8 @@ impl<T: Plain> Window<T> {
         self.hold(Want::All)
     }
 
-    /// What a hold of all is, where the program knows that nobody is in the
-    /// way (MPI's NOCHECK): no operation, and puts are flushed at its end.
+    /// A hold of all targets without a lock (MPI's NOCHECK), for a program that has
+    /// no conflicting accesses: it takes no operation, and its end flushes puts.
     pub fn unchecked(&self) -> Hold<'_, T> {
         Hold::new(self, Want::All, Grip::Unchecked)
     }
@@ -299,7 +302,7 @@ impl<T: Plain> Window<T> {
 impl Design {
     const ALL: [Self; 4] = [Self::Each, Self::Tree, Self::Global, Self::TwoLevel];
 
-    /// As an access goes by it, where it goes in by the gate.
+    /// The plan of accesses of this design, where they go through the gate.
     const fn plan(self) -> Plans {
         match self {
             Self::Each | Self::Tree => Plans::Tree,
@@ -351,7 +354,7 @@ impl Inner {
     }
 }
 
-/// A steward goes when all ranks have dropped the window, as its words do.
+/// A steward ends when all ranks have dropped the window, as its words do.
 struct Retired {
     runtime: Runtime,
     steward: Arc<dyn Duty>,
@@ -414,12 +417,13 @@ impl<T: Plain> fmt::Debug for Window<T> {
     }
 }
 
-/// With readers' preference, an exclusive hold is one atomic, too.
+/// With readers' preference an exclusive hold is one atomic, too.
 const KIND: Kind = Kind::Readers;
 
-/// Ranks that each take the locks of all, if nothing else is asked for.
+/// The largest number of ranks at which [`Design::Each`] is the default.
 ///
-/// Of 16 ranks on two cores a hold of all takes 1.3 us so, and 0.5 by the tree,
-/// an exclusive one 22 ns, and 580 by the tree; with 8, once each is alike. Open
-/// MPI takes 14 us and some 30 to 270 ns: only so both are ahead of it.
+/// With 16 ranks on two cores a hold of all takes 1.3 us by `Each` and 0.5 us by the
+/// tree, an exclusive hold 22 ns and 580 ns; with 8 ranks, one hold of each kind takes
+/// as long by both. Open MPI takes 14 us, and some 30 to 270 ns: only with `Each` both
+/// are faster than that.
 pub const EACH_MAX: u32 = 16;

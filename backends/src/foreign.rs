@@ -1,9 +1,10 @@
-//! What every `sys` has in common: structures whose offsets a test compares
-//! with the headers, constants, strings.
+//! The parts that every `sys` module shares: structures with offsets that a test
+//! compares with the headers, constants, strings.
 
 use core::ffi::{CStr, c_char};
 
-/// Structures of C. `LAYOUT` has their sizes and the offsets of their fields.
+/// Declares structures of C. `LAYOUT` has their sizes and the offsets of their
+/// fields.
 macro_rules! structures {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
         $(
@@ -11,8 +12,9 @@ macro_rules! structures {
             pub struct $name { $(pub $field: $type),* }
         )*
 
-        /// Every structure, its size, and its fields with their offsets. A
-        /// trailing underscore is Rust's; a leading one is a gap.
+        /// Every structure, its size, and its fields with their offsets. A trailing
+        /// underscore in a name is added for Rust; a leading underscore marks a
+        /// gap.
         #[cfg(test)]
         pub const LAYOUT: &[(&str, usize, &[(&str, usize)])] = &[
             $((
@@ -24,7 +26,7 @@ macro_rules! structures {
     };
 }
 
-/// Constants of C, of one type.
+/// Declares constants of C, of one type.
 macro_rules! constants {
     ($type:ty: $($name:ident = $value:expr),* $(,)?) => {
         $(pub const $name: $type = $value;)*
@@ -33,21 +35,21 @@ macro_rules! constants {
 
 pub(crate) use {constants, structures};
 
-/// A string of the library's, or nothing for null.
+/// A copy of a string of the library; empty if the pointer is null.
 ///
 /// # Safety
 ///
-/// Null or a C string.
+/// `text` must be null or a C string.
 pub(crate) unsafe fn owned(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's.
+    // SAFETY: not null, so the caller guarantees a C string.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// What a C program of `ci/` says: `structure.field offset`, `structure size`.
-/// Nothing without the header; `who` installs it.
+/// The output of a C program of `ci/`: lines `structure.field offset` and
+/// `structure size`. `None` without the header; `who` is what installs it.
 #[cfg(test)]
 pub(crate) fn of_the_headers(
     source: &str,

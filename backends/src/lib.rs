@@ -1,10 +1,10 @@
-//! How bytes leave the node, and how ranks on many nodes find each other.
+//! The networks between nodes, and the bootstrap of ranks on many nodes.
 //!
-//! `net` is what all networks have in common: operations down (`endpoint`),
-//! completions up (`poll`), what peers reach (`memory`), packets, cards. Each
-//! backend is a folder, which says how its library is asked for that: `config`,
-//! `sys` (the foreign functions), `wire`, `probe`. The library is loaded when
-//! a job asks for it: the build needs none.
+//! `net` is common to all networks: operations down (`endpoint`), completions up
+//! (`poll`), registered memory (`memory`), packets, cards. Each backend is a folder
+//! that maps this to the calls of its library: `config`, `sys` (the foreign
+//! functions), `wire`, `probe`. The library is loaded when a job requests it: the
+//! build needs none.
 //!
 //! | backend | what it drives |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`verbs`] | libibverbs: InfiniBand, RoCE |
 //! | [`hub`] | threads of this very process, for tests |
 //!
-//! [`boot`] is how ranks that some launcher started find each other.
+//! [`boot`] is the bootstrap of ranks that any launcher has started.
 
 pub mod boot;
 mod foreign;

@@ -1,8 +1,8 @@
-//! What the command line may say.
+//! The grammar of the command line.
 //!
-//! Only the grammar is here, and the checks that need nothing but the word
-//! itself. Whether a package exists or a file is sound is found out later, by
-//! whoever reads the data.
+//! This module contains only the grammar, and checks that need no more than the word
+//! itself. Whether a package exists or a file is valid is checked later, by the code
+//! that reads the data. (The doc comments of the fields are the help text.)
 
 use crate::state::State;
 use clap::{Args, Parser, Subcommand};
@@ -234,7 +234,7 @@ fn ranks(word: &str) -> Result<u32, String> {
     within(word, "ranks", RANKS_MAX.into()).map(|n| n as u32)
 }
 
-/// As many as a global address can tell apart.
+/// The number of ranks that a global address can distinguish.
 fn ranks_of_nodes(word: &str) -> Result<u32, String> {
     within(word, "ranks", 1 << 21).map(|n| n as u32)
 }
@@ -251,7 +251,7 @@ fn operations(word: &str) -> Result<u64, String> {
     within(word, "operations", OPERATIONS_MAX)
 }
 
-/// What begins with a dash would be an option of ssh.
+/// A word that begins with a dash would be an option of ssh.
 fn host(word: &str) -> Result<String, String> {
     let may = |c: char| c.is_ascii_alphanumeric() || "-._@:".contains(c);
     match word {

@@ -1,4 +1,4 @@
-//! How a command ends when it does not succeed.
+//! The ways in which a command can fail.
 
 use std::fmt;
 use std::io;
@@ -7,22 +7,22 @@ use tsumugi::global::AccessError;
 use tsumugi::{AddrError, CollError, Error, MessageError};
 use tsumugi_core::boot::BootError;
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The command line asks for something that does not exist: exit code 2.
+    /// The command line names something that does not exist: exit code 2.
     Usage(String),
-    /// The command was right and could not be done: exit code 1.
+    /// The command was valid but could not be carried out: exit code 1.
     Failed(String),
-    /// The program to run is not there, or is no program: exit code 127 or
-    /// 126, as shells have it.
+    /// The program to run does not exist, or is no program: exit code 127 or 126, as
+    /// in shells.
     Program(u8, String),
-    /// Somebody has said why already; this is the exit code.
+    /// The failure was already reported; this is the exit code.
     Said(u8),
 }
 
 impl Failure {
-    /// What the process returns.
+    /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
@@ -31,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// What is still to be said.
+    /// The message that is still to be printed.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Usage(what) | Self::Failed(what) | Self::Program(_, what) => Some(what),
@@ -45,8 +45,8 @@ impl Failure {
     }
 }
 
-/// A rank that hears of another one's end says nothing: the launcher has named
-/// that one.
+/// A rank that fails because of another rank's end prints no message: the launcher
+/// has named the other rank.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {

@@ -1,6 +1,6 @@
 //! `tsumugi info`: what this machine offers to a job, and what a job would use.
 //!
-//! What is not known of the machine is said to be unknown.
+//! Facts that cannot be found out are shown as unknown.
 
 use crate::failure::Failure;
 use crate::{args, bench, memory, space, text};
@@ -16,9 +16,10 @@ use tsumugi::pvas::space::limits;
 use tsumugi::pvas::{HugePages, attach, cma};
 use tsumugi::{Config, Knob, Ledger};
 
-/// The parts of the description that are asked for; the machine if none is.
+/// The parts of the description that the arguments select; the machine if they
+/// select none.
 pub fn info(args: &args::Info) -> Result<String, Failure> {
-    // The ranks that describe the space tell nothing else.
+    // The ranks that describe the space print nothing else.
     let mut text = if args.space { space::describe()? } else { String::new() };
     if args.space && attach::is_rank() {
         return Ok(text);
@@ -32,7 +33,7 @@ pub fn info(args: &args::Info) -> Result<String, Failure> {
     Ok(if text.is_empty() && !args.space { machine() } else { text })
 }
 
-/// Every variable, with what a job of `ranks` would use.
+/// All variables, with the values that a job of `ranks` ranks would use.
 fn configuration(ranks: u32) -> Result<String, Failure> {
     let knobs = Config::from_env()?.knobs(ranks).map_err(no_job)?;
     let (set, told): (Vec<Knob>, Vec<Knob>) =
@@ -49,8 +50,8 @@ fn configuration(ranks: u32) -> Result<String, Failure> {
     ))
 }
 
-/// The bytes of each table of a rank. A job of more ranks than a node takes has
-/// several.
+/// The bytes of each table of a rank. A job with more ranks than a node can have
+/// runs on several nodes.
 fn tables(ranks: u32) -> Result<String, Failure> {
     let config = Config::from_env()?;
     let of_node = if ranks > RANKS_MAX { Ledger::NODE_RANKS as u32 } else { ranks };
@@ -96,7 +97,7 @@ fn tables(ranks: u32) -> Result<String, Failure> {
     ))
 }
 
-/// What the last table counts, and what it does not.
+/// An explanation of what the last table counts and what it leaves out.
 fn what_counts(ledger: &Ledger) -> String {
     format!(
         "The totals count everything that a rank has, from the start and in use, but for what the\n\
@@ -107,9 +108,9 @@ fn what_counts(ledger: &Ledger) -> String {
     )
 }
 
-/// The ranks of the paper's table 3.
+/// The number of ranks in the paper's table 3.
 const MANY: u64 = 1_000_000;
-/// Peers that are in use.
+/// The number of peers with which a rank communicates.
 const PEERS: u64 = 1024;
 
 fn no_job(error: ShapeError) -> Failure {
@@ -139,7 +140,7 @@ fn machine() -> String {
     format!("machine\n{}{}{}", text::facts(&rows), network(), messages(&cpus))
 }
 
-/// What connects this node to others, tried now.
+/// The network that connects this node to others, tried now.
 fn network() -> String {
     let found = Config::from_env().map(|config| config.probe_network());
     let rows = match found {
@@ -160,8 +161,8 @@ fn or_nothing(text: String) -> String {
     if text.is_empty() { "nothing".to_owned() } else { text }
 }
 
-/// What messages between the first two CPUs would do, and why: measured now,
-/// as a job does at its start.
+/// The thresholds of messages between the first two CPUs, and the measurement behind
+/// them, taken now as a job does at its start.
 fn messages(cpus: &[usize]) -> String {
     let &[first, second, ..] = cpus else { return String::new() };
     let Some(Calibration { measured, thresholds }) = calibrate::between(first, second, LIMIT)
@@ -179,7 +180,7 @@ fn messages(cpus: &[usize]) -> String {
     format!("\nmessages\n{}\n{}", text::facts(&known), ways(&measured))
 }
 
-/// The least time of each way by size.
+/// The least time of each way, by size.
 fn ways(measured: &Measured) -> String {
     const WAYS: [(Way, &str); 9] = [
         (Way::Inline, "in packet"),
@@ -210,7 +211,7 @@ fn limit_bytes(bytes: u64) -> String {
     if bytes == Thresholds::NEVER { "never".to_owned() } else { text::bytes(bytes) }
 }
 
-/// How a job that started here would come together.
+/// The bootstrap that a job started here would use.
 fn way() -> String {
     if attach::is_watched() {
         return boot::Way::Launcher.to_string();
@@ -223,7 +224,7 @@ fn way() -> String {
     }
 }
 
-/// `0-3,8` of CPUs 0 to 3 and 8.
+/// CPU numbers as ranges: `0-3,8` for CPUs 0 to 3 and 8.
 fn ranges(cpus: &[usize]) -> String {
     let joined = cpus.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [only] => only.to_string(),
@@ -235,7 +236,8 @@ fn ranges(cpus: &[usize]) -> String {
 
 fn limit(resource: libc::__rlimit_resource_t) -> String {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one `rlimit` at the pointer, which is ours.
+    // SAFETY: the kernel writes one `rlimit` to the pointer, which refers to a local
+    // variable.
     match unsafe { libc::getrlimit(resource, &mut limit) } {
         0 if limit.rlim_cur == libc::RLIM_INFINITY => none(),
         0 => text::bytes(limit.rlim_cur),
@@ -244,7 +246,7 @@ fn limit(resource: libc::__rlimit_resource_t) -> String {
 }
 
 fn page_bytes() -> u64 {
-    // SAFETY: the call takes a number and touches no memory of ours.
+    // SAFETY: the call takes a number and accesses no memory of this process.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
@@ -264,7 +266,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// A job has less time for it.
+/// More time than a job takes for the measurement.
 const LIMIT: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

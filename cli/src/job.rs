@@ -1,4 +1,4 @@
-//! Starting jobs: a program as their ranks, or this very command.
+//! Starting jobs: with a given program as the ranks, or with this command itself.
 //!
 //! ```text
 //!  tsumugi demo         tsumugi run -n 4 tsumugi demo
@@ -8,7 +8,8 @@
 //!   └─► ...               └─► ...
 //! ```
 //!
-//! A process that finds a launcher's variables is a rank, whoever launched it.
+//! A process that finds a launcher's variables is a rank, whichever launcher started
+//! it.
 
 use crate::args;
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ pub fn run_self(ranks: u32) -> Result<String, Failure> {
     watch(launch, own.as_os_str())
 }
 
-/// How a rank of a command of ours is set up.
+/// The configuration of a rank of one of our commands.
 pub fn config(workers: Option<u32>) -> Result<Config, Failure> {
     let config = Config::from_env()?;
     Ok(match workers {
@@ -51,31 +52,32 @@ pub fn config(workers: Option<u32>) -> Result<Config, Failure> {
     })
 }
 
-/// Has the system send `signal` to what this command starts when this thread, or
+/// Makes the system send `signal` to the process of `command` when this thread, or
 /// its process, ends.
 pub fn end_with_us(command: &mut Command, signal: i32) {
     let us = std::process::id();
     let ask = move || {
-        // SAFETY: plain calls.
+        // SAFETY: both system calls take numbers and access no memory of this
+        // process.
         let (set, parent) =
             unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, signal), libc::getppid()) };
         match set {
             0 if parent.cast_unsigned() == us => Ok(()),
-            // It has died before.
+            // The parent had died before the call.
             0 => Err(std::io::Error::from_raw_os_error(libc::ESRCH)),
             _ => Err(std::io::Error::last_os_error()),
         }
     };
-    // SAFETY: what runs between fork and exec is system calls alone.
+    // SAFETY: the closure runs only system calls between fork and exec.
     unsafe { command.pre_exec(ask) };
 }
 
-/// Starts `program` as `launch` says, and waits for its ranks.
+/// Starts `program` as `launch` describes, and waits for its ranks.
 pub fn watch(launch: Launch, program: &OsStr) -> Result<String, Failure> {
     watch_under(launch, program, None)
 }
 
-/// The same, as a part of a job that `superior` has started.
+/// Like [`watch`], for a part of a job that `superior` has started.
 pub fn watch_under(
     launch: Launch,
     program: &OsStr,
@@ -89,7 +91,7 @@ pub fn watch_under(
     };
     match job.wait().map_err(refused)?.code() {
         0 => Ok(String::new()),
-        // What exit codes can hold, and never success.
+        // A code that fits into an exit code, and never success.
         code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
     }
 }

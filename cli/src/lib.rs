@@ -1,14 +1,14 @@
-//! The command `tsumugi`: start ranks, look at the machine, see it work,
-//! measure it.
+//! The command `tsumugi`: it starts ranks, describes the machine, runs a demo and
+//! benchmarks.
 //!
-//! Results go to standard output, everything else to standard error. Exit
-//! code 2 means that the command line asks for something that does not exist,
-//! 1 that it could not be done; a job ends with that of its first rank that
-//! failed. `demo`, `bench` and `info --space` start this executable again, as
+//! Results go to standard output, everything else to standard error. Exit code 2
+//! means that the command line names something that does not exist, and 1 that the
+//! command could not be carried out; a job ends with the exit code of its first rank
+//! that failed. `demo`, `bench` and `info --space` start this executable again, as
 //! their ranks.
 //!
-//! It is a library so that `benches/compare` measures and reports by the same
-//! code, with more systems.
+//! The command is a library so that `benches/compare` can measure and report by the
+//! same code, with more systems.
 
 mod failure;
 mod text;
@@ -34,7 +34,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tsumugi_bench_ult::System;
 
-/// The command.
+/// Runs the command.
 pub fn command() -> ExitCode {
     ended(match Cli::parse().command {
         Command::Bench(args) => bench::bench(&args),
@@ -46,7 +46,7 @@ pub fn command() -> ExitCode {
     })
 }
 
-/// The command that measures these systems beside ours.
+/// Runs the command that measures these systems beside tsumugi.
 pub fn compare(peers: &[System]) -> ExitCode {
     ended(bench::compare(&Compare::parse(), peers))
 }
@@ -56,7 +56,7 @@ fn ended(outcome: Result<String, Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                // One write, so that it does not mix with what ranks print.
+                // One write, so that the line does not mix with the output of ranks.
                 let line = format!("tsumugi: {message}\n");
                 eprint!("{line}");
             }

@@ -1,8 +1,8 @@
-//! How much memory is left: of the machine, and of the control group we are in.
+//! How much memory is left: of the machine, and of the process's control group.
 
 use std::fs;
 
-/// The less of the two; `None` where neither is known.
+/// The smaller of the two; `None` if neither is known.
 pub fn left_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
     let group =
@@ -10,7 +10,7 @@ pub fn left_bytes() -> Option<u64> {
     [machine, group].into_iter().flatten().min()
 }
 
-/// What the control group may have; `None` where nobody limits it.
+/// The memory limit of the control group; `None` if there is no limit.
 pub fn limit_bytes() -> Option<u64> {
     of_group("memory.max")
         .or_else(|| of_group("memory/memory.limit_in_bytes"))
@@ -21,7 +21,7 @@ fn of_group(name: &str) -> Option<u64> {
     fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse().ok()
 }
 
-/// Bytes of the line `MemAvailable:  1234 kB`.
+/// The bytes in the line `MemAvailable:  1234 kB`.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;

@@ -1,8 +1,8 @@
-//! What is said on standard error while a command works.
+//! Messages on standard error while a command works.
 //!
-//! On a terminal a bar that is gone when the work is done; in a pipe or a log
-//! one plain line a stage; nothing on standard output, which belongs to the
-//! result.
+//! On a terminal there is a progress bar, which disappears when the work is done; in
+//! a pipe or a log there is one plain line for each stage. Standard output is
+//! reserved for the result.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -14,23 +14,23 @@ pub struct Progress(Shown);
 #[derive(Debug)]
 enum Shown {
     Bar(ProgressBar),
-    /// Where standard error is no terminal.
+    /// Lines of text: standard error is no terminal.
     Lines,
     Nothing,
 }
 
 impl Progress {
-    /// On standard error, as a bar if that is a terminal.
+    /// Progress on standard error, as a bar if it is a terminal.
     pub fn new() -> Self {
         Self(if std::io::stderr().is_terminal() { Shown::Bar(bar()) } else { Shown::Lines })
     }
 
-    /// Nowhere: one of the ranks shows it for all.
+    /// No output: one of the ranks shows the progress for all.
     pub fn silent() -> Self {
         Self(Shown::Nothing)
     }
 
-    /// From here on the work is `what`, in `steps` steps.
+    /// Begins a stage of the work, with the name `what` and `steps` steps.
     pub fn stage(&self, what: &str, steps: u64) {
         match &self.0 {
             Shown::Bar(bar) => {
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// So many steps of the stage are done.
+    /// Reports that `steps` steps of the stage are done.
     pub fn at(&self, steps: u64) {
         if let Shown::Bar(bar) = &self.0 {
             bar.set_position(steps);

@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same everywhere for the same seed.
+//! Pseudorandom numbers, the same on every machine for the same seed.
 //!
 //! # References
 //!
 //! G. Steele, D. Lea, C. Flood, *Fast Splittable Pseudorandom Number
 //! Generators*, OOPSLA 2014 (the finaliser and the increment).
 
-/// A stream of numbers.
+/// A stream of pseudorandom numbers.
 #[derive(Clone, Debug)]
 pub struct Shuffle(u64);
 

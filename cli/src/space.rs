@@ -1,8 +1,9 @@
-//! `tsumugi info --space`: what a job of two ranks gets of the system here.
+//! `tsumugi info --space`: the resources that a job of two ranks gets from this
+//! system.
 //!
-//! Two ranks are started, attach, touch a block of their heaps and look at
-//! each other's. Rank 0 tells what was asked for, what came of it, and how long
-//! it took.
+//! This command starts two ranks, which attach, write a block of their heaps and
+//! read each other's block. Rank 0 reports the settings, their effect, and the
+//! times.
 
 use crate::failure::Failure;
 use crate::{job, text};
@@ -18,8 +19,8 @@ use tsumugi::pvas::{HugePages, Member, Populate, Space, attach};
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Memory;
 
-/// The description by rank 0; nothing by the process that starts the ranks,
-/// and by rank 1.
+/// Returns the description at rank 0; an empty text at rank 1 and in the process
+/// that starts the ranks.
 pub fn describe() -> Result<String, Failure> {
     if !attach::is_rank() {
         return job::run_self(2);
@@ -40,7 +41,7 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     let block = member.heap().allocate(layout).ok_or(out)?;
     let start = Instant::now();
     for page in (0..BLOCK_BYTES).step_by(PAGE_BYTES) {
-        // SAFETY: the block is ours.
+        // SAFETY: the block is this rank's own, and `page` lies in it.
         unsafe { block.add(page).write_volatile(1) };
     }
     let touch_ns = start.elapsed().as_nanos() as f64;
@@ -53,7 +54,8 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     space.reach(peer, at, BLOCK_BYTES as u64);
     let start = Instant::now();
     for page in (0..BLOCK_BYTES).step_by(PAGE_BYTES) {
-        // SAFETY: mapped as long as the space is; the peer writes no more.
+        // SAFETY: the block is mapped as long as the space is, and the peer writes
+        // no more.
         black_box(unsafe { at.add(page).read_volatile() });
     }
     let read_ns = start.elapsed().as_nanos() as f64;
@@ -99,7 +101,7 @@ fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64))
     format!("what a job of {} gets here\n{}", space.size(), text::facts(&rows))
 }
 
-/// What the administrator says to huge pages for memory files.
+/// The administrator's setting of huge pages for memory files.
 pub fn allowed(asked: HugePages) -> String {
     if asked == HugePages::Reserved {
         let free = tsumugi::pvas::space::limits().huge_page_bytes;

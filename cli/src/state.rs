@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use tsumugi::pvas::Distance;
 
-/// How far the cores were from each other.
+/// The distance between the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Near,
@@ -14,7 +14,8 @@ pub enum State {
 impl State {
     pub const ALL: [Self; 2] = [Self::Near, Self::Far];
 
-    /// By the trip of a line; none where it changed, or there is none.
+    /// The state by the one-way trip of a cache line before and after a measurement;
+    /// `None` if the trip changed, or was not measured.
     pub fn of(before: Option<f64>, after: Option<f64>) -> Option<Self> {
         let (before, after) = (before?, after.or(before)?);
         if before.max(after) > before.min(after) * DRIFT_MAX {
@@ -47,5 +48,5 @@ impl fmt::Display for State {
     }
 }
 
-/// As rows have it.
+/// The same limit as for rows.
 const DRIFT_MAX: f64 = 1.5;

@@ -1,30 +1,31 @@
-//! What is kept of many samples: how many, the least, the middle, the tail.
+//! The summary of many samples: their number, minimum, median and tail.
 //!
-//! No mean: on a machine that is shared, one sample in a thousand is a
-//! hundred times the others, and a mean is made of those.
+//! There is no mean: on a shared machine one sample in a thousand is a hundred times
+//! as long as the others, and such samples dominate a mean.
 
 use serde::{Deserialize, Serialize};
 
-/// Least, median with its interval, and 99th percentile of some samples.
+/// Minimum, median with its confidence interval, and 99th percentile of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Samples.
+    /// The number of samples.
     pub n: u64,
-    /// The least of them.
+    /// The minimum.
     pub min: f64,
-    /// Half of them are at most this.
+    /// The median.
     pub median: f64,
-    /// The median of all samples there could be lies from here to `high`, with
-    /// a confidence of 95 %.
+    /// The lower end of the interval in which the true median lies with a confidence
+    /// of 95 %.
     pub low: f64,
-    /// See `low`.
+    /// The upper end of this interval.
     pub high: f64,
-    /// All but a hundredth of them are at most this.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
 impl Summary {
-    /// Of `samples`, which are sorted on the way; `None` if there are none.
+    /// The summary of `samples`, which this function sorts; `None` if there are
+    /// none.
     pub fn of(samples: &mut [f64]) -> Option<Self> {
         samples.sort_unstable_by(f64::total_cmp);
         let min = *samples.first()?;
@@ -40,13 +41,15 @@ impl Summary {
     }
 }
 
-/// The smallest sample that at least `percent` of the `sorted` do not exceed.
+/// The smallest sample that at least `percent` percent of the `sorted` samples do
+/// not exceed.
 pub fn quantile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
 }
 
-/// The 95 % confidence interval of the median of what the `sorted` are samples
-/// of, by their order alone: nothing is assumed of how they are distributed.
+/// The 95 % confidence interval of the median of the population from which the
+/// `sorted` samples come. It uses only the order of the samples, so it assumes
+/// nothing about their distribution.
 fn interval(sorted: &[f64]) -> (f64, f64) {
     let (n, half) = (sorted.len() as f64, 0.98 * (sorted.len() as f64).sqrt());
     let low = (n / 2.0 - half).floor().max(1.0) as usize;

@@ -1,4 +1,4 @@
-//! Numbers and tables as people read them.
+//! Numbers and tables for people.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
 
@@ -20,7 +20,7 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Lines of a name and what it is, the latter flush right.
+/// Lines of a name and a fact each, the facts flush right.
 pub fn facts(rows: &[(&str, String)]) -> String {
     let name_chars = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let fact_chars = rows.iter().map(|(_, fact)| fact.chars().count()).max().unwrap_or(0);

@@ -1,31 +1,34 @@
-//! Finding each other: the seam to whoever started the ranks.
+//! Bootstrap: how the ranks of a job find each other, behind an interface to the
+//! launcher.
 
 use crate::mem::Rank;
 use core::fmt;
 use core::time::Duration;
 
-/// Bytes that one rank may tell the others.
+/// Bytes of the largest card: the endpoint information that one rank publishes.
 pub const CARD_BYTES_MAX: usize = 1024;
 
-/// Bytes of the start of a card: what everybody is told of everybody.
+/// Bytes of the head of a card: the part that every rank receives of every other
+/// rank.
 pub const HEAD_BYTES: usize = 24;
 
-/// The start of a card; zeros stand for what a shorter one has not.
+/// The head of a card; zeros fill the rest if the card is shorter.
 pub type Head = [u8; HEAD_BYTES];
 
-/// How ranks that do not know each other yet exchange one card each. A
-/// launcher of ours, a site's, a key-value server, or the embedding program.
+/// How ranks that have no connection yet exchange one card each: through tsumugi's
+/// launcher, a site's launcher, a key-value server, or the embedding program.
 ///
-/// A card has two parts. Its head, the first [`HEAD_BYTES`], is what everybody
-/// has to know at start; the rest is for those who speak to that rank.
+/// A card has two parts. The head, its first [`HEAD_BYTES`], is the part that every
+/// rank needs at start; the rest is needed only by the ranks that communicate with
+/// the card's owner.
 ///
-/// Calls block an OS thread; none is on a data path. All but `card` and `heads`
-/// are collective.
+/// Calls block the OS thread, and none is on a data path. All calls are collective
+/// except `card` and `heads`.
 pub trait Bootstrap {
-    /// Which rank this is.
+    /// This rank.
     fn rank(&self) -> Rank;
 
-    /// How many there are.
+    /// The number of ranks.
     fn size(&self) -> u32;
 
     /// Publishes this rank's card: at most [`CARD_BYTES_MAX`] bytes.
@@ -35,17 +38,17 @@ pub trait Bootstrap {
     /// [`BootError`].
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError>;
 
-    /// Copies `rank`'s card into `card` and returns its length. Valid after
-    /// the [`barrier`](Self::barrier) that followed everybody's `publish`.
+    /// Copies `rank`'s card into `card` and returns its length. Valid after all
+    /// ranks have called `publish` and then passed the [`barrier`](Self::barrier).
     ///
     /// # Errors
     ///
     /// [`BootError`].
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError>;
 
-    /// Hands over the head of everybody's card, in the order of the ranks.
-    /// Valid like [`card`](Self::card), which each is asked for unless the way
-    /// has a shorter one.
+    /// Calls `each` with the head of each rank's card, in the order of the ranks.
+    /// Valid when [`card`](Self::card) is. This default fetches each whole card; an
+    /// implementation that can transfer the heads alone overrides it.
     ///
     /// # Errors
     ///
@@ -59,18 +62,19 @@ pub trait Bootstrap {
         Ok(())
     }
 
-    /// Nobody will ask for a card any more: what is kept of them may go.
+    /// Tells the implementation that `card` will not be called any more, so that it
+    /// may free the cards that it keeps.
     fn forget(&mut self) {}
 
-    /// Waits for all ranks.
+    /// Waits until all ranks have called `barrier`.
     ///
     /// # Errors
     ///
     /// [`BootError`].
     fn barrier(&mut self) -> Result<(), BootError>;
 
-    /// Says that this rank ends by itself. One that is gone without a word has
-    /// failed, and whoever started it may end the others.
+    /// Announces that this rank ends on its own. A rank that disappears without this
+    /// call has failed, and the launcher may then end the others.
     ///
     /// # Errors
     ///
@@ -80,20 +84,21 @@ pub trait Bootstrap {
     }
 }
 
-/// One that is there until [`leave`](Bootstrap::leave): its
-/// [`card`](Bootstrap::card) may be called at any time after the first barrier,
-/// by whatever thread, also while this rank waits for the others. Cards need
-/// then not be kept.
+/// A bootstrap that stays usable until [`leave`](Bootstrap::leave): any thread may
+/// call its [`card`](Bootstrap::card) at any time after the first barrier, also
+/// while this rank waits for the others. So the caller does not have to keep the
+/// cards.
 pub trait OpenBootstrap: Bootstrap + Send {
-    /// Says that this rank has come to a [`barrier`](Bootstrap::barrier).
+    /// Announces that this rank has reached a [`barrier`](Bootstrap::barrier),
+    /// without waiting.
     ///
     /// # Errors
     ///
     /// [`BootError`].
     fn arrive(&mut self) -> Result<(), BootError>;
 
-    /// Waits for the others to come, but not for longer than that. False: they
-    /// have not; the caller asks again.
+    /// Waits until the other ranks have reached the barrier, but at most for
+    /// `within`. Returns false if some have not; the caller then calls again.
     ///
     /// # Errors
     ///
@@ -109,7 +114,7 @@ pub fn head_of(card: &[u8]) -> Head {
     head
 }
 
-/// Why ranks did not find each other.
+/// Why the bootstrap failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootError {
     /// The card is longer than [`CARD_BYTES_MAX`].
@@ -117,48 +122,48 @@ pub enum BootError {
         /// Its length.
         bytes: usize,
     },
-    /// No such rank.
+    /// The job has no such rank.
     NoSuchRank {
-        /// What was asked for.
+        /// The rank that the caller named.
         rank: Rank,
         /// Ranks of the job.
         size: u32,
     },
     /// The rank has not published its card.
     NoCard {
-        /// Whose.
+        /// The rank without a card.
         rank: Rank,
     },
-    /// A rank died before it was found.
+    /// A rank died before the bootstrap reached it.
     PeerLost {
-        /// Which.
+        /// The dead rank.
         rank: Rank,
     },
-    /// A rank did not come within the time limit.
+    /// A rank did not arrive within the time limit.
     Missing {
-        /// Which, the first of them.
+        /// The first of the missing ranks.
         rank: Rank,
     },
-    /// The exchange itself broke off.
+    /// The connection of the exchange broke.
     Disconnected,
-    /// The exchange does not take this rank.
+    /// The exchange refuses this rank.
     Refused {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// Something came that is not of this exchange.
+    /// A message arrived that does not belong to this exchange.
     Garbled {
-        /// What it should have been.
+        /// The message that was expected.
         what: &'static str,
     },
-    /// Nobody answered within the time limit.
+    /// No answer arrived within the time limit.
     TimedOut {
-        /// What was asked for.
+        /// The request that got no answer.
         what: &'static str,
     },
-    /// The system, or the launcher's library, refused something.
+    /// The system, or the launcher's library, returned an error.
     System {
-        /// What.
+        /// The call that failed.
         what: &'static str,
         /// Its error number.
         errno: i32,
@@ -166,7 +171,7 @@ pub enum BootError {
 }
 
 impl BootError {
-    /// Refuses a card that is too long: what every exchange looks at first.
+    /// Refuses a card that is too long: the first check of every exchange.
     ///
     /// # Errors
     ///

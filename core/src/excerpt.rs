@@ -1,9 +1,9 @@
-//! What a text begins or ends with, for errors that name a bad value and stay
+//! The beginning or end of a text, for errors that name a bad value and must stay
 //! small and [`Copy`].
 
 use core::fmt;
 
-/// The first bytes of a text, or its last ones.
+/// The first bytes of a text, or the last bytes.
 ///
 /// ```
 /// use tsumugi_core::excerpt::Excerpt;
@@ -19,7 +19,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The start of `text`.
+    /// The beginning of `text`.
     pub fn new(text: &str) -> Self {
         let end = text.floor_char_boundary(BYTES_MAX);
         let mut bytes = [0; BYTES_MAX];
@@ -27,14 +27,14 @@ impl Excerpt {
         Self { bytes, len: end as u8 }
     }
 
-    /// The end of `text`, which says more of a path.
+    /// The end of `text`: of a path, the more telling part.
     pub fn of_end(text: &str) -> Self {
         Self::new(&text[text.ceil_char_boundary(text.len().saturating_sub(BYTES_MAX))..])
     }
 
-    /// As text.
+    /// The excerpt as text.
     pub fn as_str(&self) -> &str {
-        // Cut between characters, so it is text.
+        // The text was cut between characters, so the bytes are valid UTF-8.
         core::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or_default()
     }
 }

@@ -1,33 +1,33 @@
-//! What a communication is: the part of tsumugi that a task scheduler or a
-//! PGAS runtime embeds. `no_std`, no allocation.
+//! Communication: the part of tsumugi that a task scheduler or a PGAS
+//! runtime embeds. `no_std`, no allocation.
 //!
-//! Bottom-up; a module uses only modules above it in this list:
+//! The modules, bottom-up; a module uses only modules above it in this list:
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`sync`] | the one door to atomics and cells |
-//! | [`time`] | time as an argument |
-//! | [`excerpt`] | what of a text fits into an error |
-//! | [`stats`] | what is counted and how long it took |
-//! | [`tag`] | who a completion is for |
+//! | [`sync`] | the only source of atomics and cells |
+//! | [`time`] | points in time, and the clock |
+//! | [`excerpt`] | the part of a text that fits into an error |
+//! | [`stats`] | counters and latency histograms |
+//! | [`tag`] | names of operations in flight |
 //! | [`ring`] | bounded queues between threads |
 //! | [`wait`] | sleeping and waking |
 //! | [`mem`] | regions, keys and addresses |
-//! | [`op`] | what is asked of a backend |
-//! | [`completion`] | one operation, four waits |
+//! | [`op`] | the operations that a backend carries out |
+//! | [`completion`] | the end of one operation, and four ways to wait for it |
 //! | [`backend`] | how bytes move |
-//! | [`boot`] | finding each other |
-//! | [`engine`] | who posts, who polls, who waits |
+//! | [`boot`] | bootstrap: how ranks find each other |
+//! | [`engine`] | which threads post, poll and wait |
 //! | [`signal`] | waiting for a word |
 //! | [`am`] | active messages |
 //! | [`msg`] | messages: send and receive by source and tag |
 //! | [`coll`] | barrier and sum over all ranks |
 //! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
 //!
-//! Nothing here allocates but the simulator. Features: `alloc` adds it, `std`
-//! its printing of seeds that fail, `mutants` the defects that a test can
-//! plant. `unwind`, which needs the standard library, contains panics of the
-//! wakers of futures.
+//! Nothing here allocates except the simulator. Features: `alloc` adds the
+//! simulator, `std` makes it print the seeds that fail, and `mutants` adds the
+//! defects that a test can plant. `unwind`, which needs the standard library,
+//! contains panics of the wakers of futures.
 #![no_std]
 
 #[cfg(feature = "alloc")]

@@ -1,7 +1,7 @@
-//! One operation: what is asked of a backend.
+//! One operation: the descriptor that a backend carries out.
 //!
-//! A descriptor is [`Copy`] and at most 56 bytes, so that it and the sequence
-//! number of the ring slot that holds it are one cache line.
+//! A descriptor is [`Copy`] and has at most 56 bytes, so that a descriptor and the
+//! sequence number of the ring slot that holds it fit in one cache line.
 //!
 //! ```text
 //!  Put, Get          memory ↔ memory       local, bytes
@@ -17,71 +17,75 @@ use crate::tag::Tag;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Copies local memory there. 2, 4 or 8 bytes that lie there as a word of as
-    /// many are written once, whole: a put may give back a lock that an atomic
-    /// took. Of others each may be written more than once, in any order.
+    /// Copies local memory to the remote address. If the remote bytes are one
+    /// naturally aligned word of 2, 4 or 8 bytes, the word is written once, as a
+    /// whole: so a put may release a lock that an atomic took. Of other lengths or
+    /// places, each byte may be written more than once, in any order.
     Put,
-    /// Copies it to local memory. Such a word is read whole.
+    /// Copies from the remote address to local memory. A naturally aligned word of
+    /// 2, 4 or 8 bytes is read as a whole.
     Get,
     /// Stores a word that the descriptor carries.
     PutWord,
     /// Loads a word into the completion.
     GetWord,
-    /// Adds the operand, wrapping.
+    /// Adds the operand to the word, wrapping.
     FetchAdd,
-    /// Stores the operand.
+    /// Replaces the word by the operand.
     Swap,
-    /// Stores the operand if the word is `compare`.
+    /// Replaces the word by the operand if the word equals `compare`.
     CompareSwap,
-    /// Keeps the bits of the operand.
+    /// Clears the bits that the operand does not have.
     FetchAnd,
-    /// Sets the bits of the operand.
+    /// Sets the bits that the operand has.
     FetchOr,
-    /// Flips the bits of the operand.
+    /// Flips the bits that the operand has.
     FetchXor,
 }
 
-/// A descriptor. Made by the constructors, which fill what a kind needs.
+/// The descriptor of an operation. The constructors fill the fields that a kind
+/// needs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Op {
-    /// Where.
+    /// The remote address.
     pub remote: RemoteAddr,
-    /// Put, get: the local offset. Otherwise the operand.
+    /// For a put or get the local offset, otherwise the operand.
     word: u64,
-    /// Put, get: how many bytes. Compare-swap: what is compared.
+    /// For a put or get the number of bytes, for a compare-swap the expected value.
     more: u64,
-    /// Whom the completion is for.
+    /// The tag that the completion will carry.
     pub tag: Tag,
     local_key: RegionKey,
-    /// What to do.
+    /// What the operation does.
     pub kind: Kind,
     width: Width,
-    /// Whether ULTs that wait for the remote word are to be woken.
+    /// Whether ULTs that wait for the remote word must be woken.
     pub notify: bool,
-    /// What a driver and its endpoint have agreed on for what goes along; 0:
-    /// nothing does. Endpoints that know of none do without it.
+    /// A number for data that goes along with the operation; its meaning is agreed
+    /// between a driver and its endpoint, and 0 means that no data goes along. An
+    /// endpoint that does not use such data ignores the number.
     pub along: u8,
 }
 
 impl Op {
-    /// `bytes` bytes from `local` to `remote`.
+    /// Copies `bytes` bytes from `local` to `remote`.
     pub const fn put(local: LocalAddr, remote: RemoteAddr, bytes: u64) -> Self {
         Self::transfer(Kind::Put, local, remote, bytes)
     }
 
-    /// `bytes` bytes from `remote` to `local`.
+    /// Copies `bytes` bytes from `remote` to `local`.
     pub const fn get(remote: RemoteAddr, local: LocalAddr, bytes: u64) -> Self {
         Self::transfer(Kind::Get, local, remote, bytes)
     }
 
-    /// A word to `remote`.
+    /// Stores a word at `remote`.
     #[inline(always)]
     pub const fn put_word(remote: RemoteAddr, width: Width, value: u64) -> Self {
         Self::on_word(Kind::PutWord, remote, width, value, 0)
     }
 
-    /// A word from `remote`.
+    /// Loads a word from `remote`.
     #[inline(always)]
     pub const fn get_word(remote: RemoteAddr, width: Width) -> Self {
         Self::on_word(Kind::GetWord, remote, width, 0, 0)
@@ -93,39 +97,40 @@ impl Op {
         Self::on_word(kind, remote, T::WIDTH, operand.to_bits(), 0)
     }
 
-    /// Stores `new` in the `T` at `remote` if it is `expected`.
+    /// Stores `new` in the `T` at `remote` if the `T` equals `expected`.
     #[inline(always)]
     pub fn compare_swap<T: Word>(remote: RemoteAddr, expected: T, new: T) -> Self {
         Self::on_word(Kind::CompareSwap, remote, T::WIDTH, new.to_bits(), expected.to_bits())
     }
 
-    /// The same, and whoever waits for the remote word is woken.
+    /// The same operation, which also wakes the threads that wait for the remote
+    /// word.
     #[must_use]
     #[inline(always)]
     pub const fn notifying(self) -> Self {
         Self { notify: true, ..self }
     }
 
-    /// The same, for another completion.
+    /// The same operation with the tag of another completion.
     #[must_use]
     #[inline(always)]
     pub const fn tagged(self, tag: Tag) -> Self {
         Self { tag, ..self }
     }
 
-    /// Put, get: the local end.
+    /// The local end of a put or get.
     #[inline(always)]
     pub const fn local(&self) -> LocalAddr {
         LocalAddr { offset: self.word, key: self.local_key }
     }
 
-    /// Word operations: the operand's bits.
+    /// The operand's bits, for word operations.
     #[inline(always)]
     pub const fn operand(&self) -> u64 {
         self.word
     }
 
-    /// Compare-swap: what is compared.
+    /// The expected value of a compare-swap.
     #[inline(always)]
     pub const fn compare(&self) -> u64 {
         self.more
@@ -140,13 +145,14 @@ impl Op {
         }
     }
 
-    /// Whether remote memory changes.
+    /// Whether the operation changes remote memory.
     #[inline(always)]
     pub const fn writes(&self) -> bool {
         !matches!(self.kind, Kind::Get | Kind::GetWord)
     }
 
-    /// Word operations, which are on one naturally aligned word: its width.
+    /// The width of a word operation, which works on one naturally aligned word;
+    /// `None` for a put or get.
     #[inline(always)]
     pub const fn width(&self) -> Option<Width> {
         match self.kind {
@@ -155,7 +161,8 @@ impl Op {
         }
     }
 
-    /// Put, get: whether what it touches there is one word.
+    /// Whether a put or get touches exactly one naturally aligned word of remote
+    /// memory.
     #[inline]
     pub const fn is_on_one_word(&self) -> bool {
         let bytes = self.bytes();

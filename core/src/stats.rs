@@ -1,9 +1,9 @@
-//! What a worker counts, and how long things took.
+//! Counters of a worker, and histograms of latencies.
 //!
-//! [`Counters`] belong to one worker, which alone writes them: a plain load
-//! and a plain store, no locked instruction, on cache lines of their own.
-//! Anybody may read them at any time. A reader sees each counter at some
-//! recent value, not all of them at one moment.
+//! [`Counters`] belong to one worker, and only this worker writes them: by a plain
+//! load and a plain store, without a locked instruction, on cache lines of their
+//! own. Any thread may read them at any time. A reader gets a recent value of each
+//! counter, but not the values of all counters at one moment.
 //!
 //! A [`Histogram`] has one bucket for each power of two:
 //!
@@ -19,35 +19,35 @@ use core::fmt;
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Index, Sub};
 
-/// What is counted.
+/// The events and times that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Counter {
-    /// ULTs started here.
+    /// ULTs that this worker started.
     Spawned,
-    /// Times a ULT let others run.
+    /// Times that a ULT yielded.
     Yields,
-    /// Times a ULT went to sleep.
+    /// Times that a ULT went to sleep.
     Parks,
     /// ULTs woken by this worker.
     Wakes,
-    /// ULTs woken for this worker by another one, or by a thread that is none.
+    /// ULTs of this worker that another worker woke, or a thread that is no worker.
     WokenAfar,
-    /// ULTs taken from another worker.
+    /// ULTs stolen from another worker.
     Steals,
-    /// Calls that answered `Busy`.
+    /// Calls that returned `Busy`.
     Busy,
-    /// Looks at a device or a lot that found something or nothing.
+    /// Polls of a device or a parking lot, with or without a result.
     Polls,
     /// Times the worker itself went to sleep.
     Sleeps,
-    /// Nanoseconds in which the worker had nothing to run, asleep or not; a few
-    /// microseconds less each time.
+    /// Nanoseconds in which the worker had nothing to run, whether it slept or not;
+    /// the count is too low by a few microseconds for each such time.
     IdleNs,
 }
 
 impl Counter {
-    /// All of them, in the order of [`Counts::iter`].
+    /// All counters, in the order of [`Counts::iter`].
     pub const ALL: [Self; COUNTERS] = [
         Self::Spawned,
         Self::Yields,
@@ -61,7 +61,7 @@ impl Counter {
         Self::IdleNs,
     ];
 
-    /// Its name, as `--stats` prints it.
+    /// The counter's name, as `--stats` prints it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Spawned => "spawned",
@@ -84,37 +84,37 @@ impl fmt::Display for Counter {
     }
 }
 
-/// The counters of one worker. One writer, any number of readers.
+/// The counters of one worker: one writer, any number of readers.
 pub struct Counters(CachePadded<[AtomicU64; COUNTERS]>);
 
 impl Counters {
-    /// All zero.
+    /// All counters at zero.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self(CachePadded::new([const { AtomicU64::new(0) }; COUNTERS]))
     }
 
-    /// All zero.
+    /// All counters at zero.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self(CachePadded::new(core::array::from_fn(|_| AtomicU64::new(0))))
     }
 
-    /// Counts one more. Only the worker that the counters belong to may call
-    /// it; the count of a second writer may get lost.
+    /// Adds one. Only the worker that owns the counters may call this; the count of
+    /// a second writer can get lost.
     #[inline(always)]
     pub fn bump(&self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    /// Counts `by` more, as [`bump`](Self::bump).
+    /// Adds `by`, under the rule of [`bump`](Self::bump).
     #[inline(always)]
     pub fn add(&self, counter: Counter, by: u64) {
         let cell = &self.0[counter as usize];
         cell.store(cell.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The counts up to now.
     pub fn snapshot(&self) -> Counts {
         Counts(core::array::from_fn(|index| self.0[index].load(Ordering::Relaxed)))
     }
@@ -137,17 +137,17 @@ impl fmt::Debug for Counters {
 pub struct Counts([u64; COUNTERS]);
 
 impl Counts {
-    /// Each counter and its value.
+    /// Each counter with its value.
     pub fn iter(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
         Counter::ALL.into_iter().map(|counter| (counter, self[counter]))
     }
 
-    /// The values in the order of [`Counter::ALL`], to be told to other ranks.
+    /// The values in the order of [`Counter::ALL`], for a transfer to other ranks.
     pub const fn to_array(self) -> [u64; COUNTERS] {
         self.0
     }
 
-    /// From such values.
+    /// The counts of an array that [`to_array`](Self::to_array) returned.
     pub const fn from_array(values: [u64; COUNTERS]) -> Self {
         Self(values)
     }
@@ -176,7 +176,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// What was counted from the snapshot `earlier` to this one.
+/// The counts between the snapshot `earlier` and this snapshot.
 impl Sub for Counts {
     type Output = Self;
     fn sub(mut self, earlier: Self) -> Self {
@@ -199,7 +199,7 @@ impl fmt::Debug for Counts {
     }
 }
 
-/// How long things took, in powers of two of nanoseconds. One writer.
+/// A histogram of times, in powers of two of nanoseconds. One writer.
 ///
 /// ```
 /// use tsumugi_core::stats::Histogram;
@@ -221,12 +221,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Nothing recorded.
+    /// An empty histogram.
     pub const fn new() -> Self {
         Self { buckets: [0; BUCKETS], count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// One more thing took `ns`.
+    /// Records one time of `ns` nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.buckets[bucket_of(ns)] += 1;
@@ -236,7 +236,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Takes in what another one recorded.
+    /// Adds the records of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (mine, its) in self.buckets.iter_mut().zip(other.buckets) {
             *mine += its;
@@ -247,9 +247,10 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// A time that `percent` of what was recorded did not exceed: the upper
-    /// edge of a bucket, so at most twice too long, and never beyond the
-    /// longest recorded. 0 if nothing was recorded; above 100 is 100.
+    /// The time that `percent` of the records did not exceed. The result is the
+    /// upper edge of a bucket, so it is at most twice too long, and never beyond the
+    /// longest record. It is 0 if the histogram is empty; a `percent` above 100 is
+    /// taken as 100.
     pub fn percentile(&self, percent: u32) -> u64 {
         if self.count == 0 {
             return 0;
@@ -265,27 +266,28 @@ impl Histogram {
         self.max_ns
     }
 
-    /// How many were recorded.
+    /// The number of records.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum.
+    /// The sum of all records.
     pub const fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The shortest; `None` if nothing was recorded.
+    /// The shortest record; `None` if the histogram is empty.
     pub const fn min_ns(&self) -> Option<u64> {
         if self.count == 0 { None } else { Some(self.min_ns) }
     }
 
-    /// The longest; 0 if nothing was recorded.
+    /// The longest record; 0 if the histogram is empty.
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The buckets that hold something: upper edge in nanoseconds, how many.
+    /// The buckets that are not empty, each with its upper edge in nanoseconds and
+    /// its number of records.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let full = self.buckets.iter().enumerate().filter(|(_, n)| **n != 0);
         full.map(|(index, &n)| (upper_edge(index), n))

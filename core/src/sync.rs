@@ -1,7 +1,7 @@
-//! The one door to atomics, cells and locks of a few instructions.
+//! The only source of atomics, cells and locks of a few instructions.
 //!
-//! Everything in this workspace that two threads may touch takes its atomics
-//! from here, so that one `cfg` puts the whole of it under a model checker:
+//! All data in this workspace that two threads may touch takes its atomics from this
+//! module, so that one `cfg` puts all of it under a model checker:
 //!
 //! ```text
 //!              cfg(tsumugi_loom)      otherwise
@@ -13,68 +13,70 @@
 //!              the planted mutant
 //! ```
 //!
-//! With `cfg(tsumugi_shuttle)` beside it, the checker is shuttle: random
-//! schedules of larger mixes, sequentially consistent, instead of all
-//! executions of small ones. Cells are then as in ordinary builds.
+//! With `cfg(tsumugi_shuttle)` as well, the checker is shuttle: random schedules of
+//! larger programs, sequentially consistent, instead of all executions of small
+//! programs. Cells are then as in ordinary builds.
 //!
-//! With `cfg(tsumugi_delays)` the atomics are the processor's, and each may take
-//! long (`sync/delayed.rs`): the tests of processes and networks meet orders of steps
-//! that else come once in a thousand runs.
+//! With `cfg(tsumugi_delays)` the atomics are the processor's, and each access may
+//! take long (`sync/delayed.rs`). The tests of processes and networks then meet
+//! orders of steps that otherwise occur once in a thousand runs.
 //!
-//! With `cfg(tsumugi_tsan)` the fences are such that the thread sanitizer sees
-//! (`sync/seen.rs`).
+//! With `cfg(tsumugi_tsan)` the fences have a form that the thread sanitizer
+//! understands (`sync/seen.rs`).
 //!
-//! `tests/layers.rs` refuses any other path to an atomic or a cell.
+//! `tests/layers/tests/layers.rs` refuses any other path to an atomic or a cell.
 //!
 //! # Mutants
 //!
-//! A checker that passes everything is worth nothing. Next to the orderings
-//! and the order of steps that matter, the code asks [`mutant`] whether a test
-//! wants them broken; each such test must fail. Otherwise the question is a
+//! A checker that passes everything is worth nothing. Next to the orderings and the
+//! order of steps that matter, the code calls [`mutant`], by which a test can break
+//! them; each such test must fail. In builds without the switch the call is a
 //! constant and leaves no code behind.
 //!
-//! The simulator has no model checker under it, so the feature `mutants` gives
-//! the switch to ordinary builds too, if they have debug assertions. Without
-//! that second condition the examples of a release build, which share their
-//! features with the tests, would carry the questions along.
+//! The simulator does not run under a model checker, so the feature `mutants` gives
+//! the switch to ordinary builds too, if they have debug assertions. The second
+//! condition is needed because the examples of a release build share their features
+//! with the tests, and would otherwise contain the checks of the switch.
 //!
 //! # Sequential consistency under the checker
 //!
-//! loom takes a `SeqCst` load or store for no more than acquire and release;
-//! only its `fence(SeqCst)` orders a store before a later load of another
-//! word. Where two sides each write and then read what the other wrote, with
-//! `SeqCst` accesses on both, the code therefore says [`edge`] in between:
-//! the fence that loom needs and no processor does. Without it loom would
-//! report executions that the language forbids; and since it can be left
-//! out by name, a test shows that the order matters at that place.
+//! loom treats a `SeqCst` load or store as acquire or release only; its
+//! `fence(SeqCst)` alone orders a store before a later load of another word. Where
+//! two sides each write a word and then read the other side's word (the Dekker
+//! pattern), with `SeqCst` accesses on both sides, the code therefore calls [`edge`]
+//! between the two accesses. It is the fence that loom needs and a processor does
+//! not. Without it loom would report executions that the language forbids; and since
+//! a test can leave the fence out by its name, the test shows that the order matters
+//! at that place.
 
 pub use self::door::*;
 pub use crossbeam_utils::CachePadded;
 #[cfg(any(tsumugi_loom, all(feature = "mutants", debug_assertions)))]
 pub use planted::{mutant, with_mutant};
 
-/// Whether a test asked for this defect: never, in this build.
+/// Whether a test planted this defect: never, in this build.
 #[cfg(not(any(tsumugi_loom, all(feature = "mutants", debug_assertions))))]
 #[inline(always)]
 pub const fn mutant(_name: &'static str) -> bool {
     false
 }
 
-/// The processor's own atomics, for words of registered memory: they were
-/// there before any model, and have the layout that a peer expects.
+/// The processor's own atomics, for words of registered memory. This memory exists
+/// outside of any model, and has the layout that a peer expects.
 pub mod mapped {
     pub use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 }
 
-/// The processor's own atomics, for what one thread alone goes by, and others
-/// are only shown: no model need try each place where they may look.
+/// The processor's own atomics, for words on which only one thread's decisions
+/// depend and which other threads read for display only: a model does not have to
+/// explore the moments of these reads.
 pub mod shown {
     pub use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 }
 
 #[cfg(any(not(tsumugi_loom), tsumugi_shuttle))]
 mod cell {
-    /// `core::cell::UnsafeCell` with the access shape of loom's.
+    /// `core::cell::UnsafeCell` with the access methods of loom's.
     #[derive(Debug, Default)]
     #[repr(transparent)]
     pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
@@ -92,14 +94,15 @@ mod cell {
     }
 
     impl<T: ?Sized> UnsafeCell<T> {
-        /// Lends the content for reading. What `f` does with the pointer must
-        /// be free of races: that is the caller's proof.
+        /// Calls `f` with the content for reading. The caller must prove that the
+        /// accesses of `f` are free of races.
         #[inline(always)]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Lends the content for writing. The same proof, with nobody else.
+        /// Calls `f` with the content for writing. The caller must prove that no
+        /// other access takes place meanwhile.
         #[inline(always)]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
@@ -131,13 +134,13 @@ mod door {
         AtomicUsize, Ordering, compiler_fence,
     };
 
-    /// Between a `SeqCst` write and a `SeqCst` read that must follow it:
-    /// nothing, outside loom.
+    /// Stands between a `SeqCst` write and a `SeqCst` read that must follow it; does
+    /// nothing outside loom.
     #[inline(always)]
     pub const fn edge(_name: &'static str) {}
 }
 
-/// The model's threads, locks and thread-locals, for those who start some.
+/// The model's threads, locks and thread-locals, for code that starts threads.
 #[cfg(tsumugi_loom)]
 pub mod model {
     #[cfg(not(tsumugi_shuttle))]
@@ -165,12 +168,13 @@ mod door {
     };
     pub use std::sync::atomic::compiler_fence;
 
-    /// A spin that does not yield explores a single execution: here it yields.
+    /// Yields. Under a model checker a spin that does not yield explores a single
+    /// execution only.
     pub fn spin_loop() {
         super::model::thread::yield_now();
     }
 
-    /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
+    /// A fence between a `SeqCst` write and a `SeqCst` read that must follow it.
     pub fn edge(name: &'static str) {
         if !super::mutant(name) {
             fence(Ordering::SeqCst);
@@ -183,12 +187,12 @@ mod planted {
     extern crate std;
 
     std::thread_local! {
-        // One thread is enough: loom runs every model thread on the OS thread
-        // of the test, and the simulator has no other.
+        // A thread-local is enough: loom runs every model thread on the OS thread of
+        // the test, and the simulator has only one thread.
         static PLANTED: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
     }
 
-    /// Whether a test asked for this defect.
+    /// Whether a test planted this defect.
     pub fn mutant(name: &'static str) -> bool {
         PLANTED.with(|planted| planted.get() == Some(name))
     }

@@ -1,15 +1,14 @@
-//! Tags: who a completion is for, and which life of it.
+//! Tags: names of operations in flight, each with a generation.
 //!
-//! A [`Tag`] names one of a fixed number of operations in flight. Tags are
-//! taken and given back in any order, by any thread; each time, the tag gets
-//! a new *generation*, so that a completion that comes late or twice is known
-//! for what it is.
+//! A [`Tag`] names one of a fixed number of operations in flight. Any thread may
+//! take and release tags in any order. Each time, the tag gets a new *generation*,
+//! by which a completion that comes late or twice is recognized.
 //!
 //! ```text
 //!  Tag:    generation (40) | index (24)
 //!
-//!  shard:  free            one bit for each of 64 tags    ─┐ lines of its own
-//!          generations     one word for each of them      ─┘
+//!  shard:  free            one bit for each of 64 tags    ─┐ cache lines
+//!          generations     one word for each of them      ─┘ of their own
 //!
 //!   free, even generation ──try_take──► taken, odd generation
 //!            ▲                                    │
@@ -17,14 +16,14 @@
 //!              (of an older generation: refused)
 //! ```
 //!
-//! A worker looks first in the shard that its hint names, so that workers stay
-//! off each other's cache lines, and then in all others, so that a thread that
-//! has wandered to another worker never starves while tags are free: a tag
-//! always goes back to the shard that it came from, whoever returns it. A set
-//! bit has no history, so there is nothing that the ABA problem could confuse.
+//! A worker looks first in the shard that its hint names, so that workers do not
+//! share cache lines, and then in all other shards, so that a thread that has moved
+//! to another worker gets a tag as long as one is free. A tag always goes back to
+//! its own shard, whichever thread releases it. A set bit has no history, so the ABA
+//! problem cannot occur.
 //!
-//! Progress: `try_take` is lock-free; `release` and `is_current` are
-//! wait-free where the processor has an atomic or, otherwise lock-free.
+//! Progress: `try_take` is lock-free; `release` and `is_current` are wait-free where
+//! the processor has an atomic or, otherwise lock-free.
 //!
 //! # Example
 //!
@@ -43,36 +42,37 @@ use crate::sync::{AtomicU64, CachePadded, Ordering, mutant};
 use core::fmt;
 use core::ptr::NonNull;
 
-/// One of a fixed number of operations in flight, and which life of it.
+/// The name of an operation in flight: one of a fixed number, and its generation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Tag(u64);
 
 impl Tag {
-    /// No operation.
+    /// The tag of no operation.
     pub const NONE: Self = Self(u64::MAX);
-    /// Tags that a pool can hold.
+    /// The greatest number of tags in a pool.
     pub const INDEX_MAX: usize = (1 << INDEX_BITS) - 1;
 
-    /// Which of the pool's tags.
+    /// The tag's index in its pool.
     #[inline(always)]
     pub const fn index(self) -> usize {
         (self.0 & INDEX_MASK) as usize
     }
 
-    /// Which life of it.
+    /// The tag's generation.
     #[inline(always)]
     pub const fn generation(self) -> u64 {
         self.0 >> INDEX_BITS
     }
 
-    /// As a word that a device carries.
+    /// The tag as a word that a device carries.
     #[inline(always)]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// From such a word. A word that is no tag is refused at its first use.
+    /// The tag that [`to_bits`](Self::to_bits) made the word from. A word that is no
+    /// tag is refused at its first use.
     #[inline(always)]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -92,8 +92,8 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// A fixed number of tags, in memory that somebody else holds: a view, cheap
-/// to copy and to send.
+/// A fixed number of tags, in memory that the pool does not own: a view, cheap to
+/// copy and to send.
 #[derive(Clone, Copy)]
 pub struct TagPool<'a> {
     shards: &'a [Shard],
@@ -105,17 +105,17 @@ pub struct TagTable<const SHARDS: usize> {
     shards: [Shard; SHARDS],
 }
 
-/// Why no pool was made.
+/// Why a pool could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagPoolError {
     /// A pool has 1 to [`Tag::INDEX_MAX`] tags.
     Count {
-        /// What was asked for.
+        /// The number that the caller asked for.
         tags: usize,
     },
     /// The memory is not aligned to [`TagPool::ALIGN`].
     Unaligned {
-        /// Where it is.
+        /// The address of the memory.
         address: usize,
     },
 }
@@ -128,7 +128,7 @@ struct Shard {
 }
 
 impl<'a> TagPool<'a> {
-    /// What the memory of a pool is aligned to.
+    /// The alignment that the memory of a pool needs.
     pub const ALIGN: usize = align_of::<Shard>();
     /// Tags that share one shard.
     pub const PER_SHARD: usize = PER_SHARD;
@@ -142,12 +142,14 @@ impl<'a> TagPool<'a> {
     ///
     /// # Errors
     ///
-    /// [`TagPoolError`], which names the value.
+    /// [`TagPoolError::Count`] if `tags` is 0 or above [`Tag::INDEX_MAX`];
+    /// [`TagPoolError::Unaligned`] if `memory` is not aligned to
+    /// [`ALIGN`](Self::ALIGN).
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size(tags)`](Self::memory_size) bytes that
-    /// are nobody else's for `'a`.
+    /// `memory` points to [`memory_size(tags)`](Self::memory_size) bytes, and for
+    /// `'a` no other code uses them.
     pub unsafe fn init(memory: NonNull<u8>, tags: usize) -> Result<Self, TagPoolError> {
         if tags == 0 || tags > Tag::INDEX_MAX {
             return Err(TagPoolError::Count { tags });
@@ -160,28 +162,30 @@ impl<'a> TagPool<'a> {
         let shards = tags.div_ceil(PER_SHARD);
         for index in 0..shards {
             let here = (tags - index * PER_SHARD).min(PER_SHARD);
-            // SAFETY: inside the caller's memory, which is large and aligned
-            // enough and nobody else's.
+            // SAFETY: inside the caller's memory, which is large and aligned enough
+            // and which no other code uses.
             unsafe { first.add(index).write(Shard::new(here)) };
         }
-        // SAFETY: just written, and valid for `'a` by the caller's word.
+        // SAFETY: the shards were just written, and the caller promises that the
+        // memory is valid for `'a`.
         let shards = unsafe { core::slice::from_raw_parts(first.as_ptr(), shards) };
         Ok(Self { shards, tags })
     }
 
-    /// How many tags there are, free or not.
+    /// The number of tags, free or not.
     #[inline(always)]
     pub const fn len(&self) -> usize {
         self.tags
     }
 
-    /// False: a pool has tags.
+    /// Always false: a pool has tags.
     pub const fn is_empty(&self) -> bool {
         self.tags == 0
     }
 
-    /// A free tag, from the shard that `hint` names (a worker's number) if it
-    /// has one. `None`: each shard had none when it was looked at. Lock-free.
+    /// Takes a free tag, from the shard that `hint` names (a worker's number) if
+    /// that shard has one. `None`: each shard had no free tag when this function
+    /// looked at it. Lock-free.
     #[inline]
     pub fn try_take(&self, hint: usize) -> Option<Tag> {
         let shards = self.shards.len();
@@ -189,9 +193,9 @@ impl<'a> TagPool<'a> {
         for _ in 0..shards {
             if let Some(bit) = self.shards[at].try_take() {
                 let word = &self.shards[at].generations[bit];
-                // Relaxed: the last holder's store came before its release of
-                // the bit, which `try_take` acquired. Whoever learns of the
-                // tag learns of it from us.
+                // Relaxed: the last holder's store came before its release of the
+                // bit, which `try_take` acquired. Another thread learns of the tag
+                // only through the caller.
                 let generation = word.load(Ordering::Relaxed) + 1;
                 word.store(generation & GENERATION_MASK, Ordering::Relaxed);
                 return Some(Tag::new(at * PER_SHARD + bit, generation & GENERATION_MASK));
@@ -204,16 +208,16 @@ impl<'a> TagPool<'a> {
         None
     }
 
-    /// Ends this life of a tag and frees it. False, and nothing happens, if
-    /// it had ended before or never was.
+    /// Ends this life of a tag and frees it. Returns false, and changes nothing, if
+    /// that life had ended before or never began.
     #[inline]
     pub fn release(&self, tag: Tag) -> bool {
         let Some((shard, bit)) = self.place(tag) else { return false };
         let word = &shard.generations[bit];
         let next = (tag.generation() + 1) & GENERATION_MASK;
         let mut ended = tag.generation() & TAKEN != 0
-            // Relaxed: the bit below carries the order. On failure nothing
-            // was learnt but that the tag is stale.
+            // Relaxed: the bit below carries the order. On failure the only
+            // information is that the tag is stale.
             && word
                 .compare_exchange(tag.generation(), next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
@@ -227,8 +231,8 @@ impl<'a> TagPool<'a> {
         ended
     }
 
-    /// Whether the tag is taken, in this life. False for good once it was
-    /// released; true only tells a holder something, who knows it anyway.
+    /// Whether the tag is taken, in this life. False is final: the tag was released.
+    /// True is reliable only for a holder of the tag, which knows it anyway.
     #[inline]
     pub fn is_current(&self, tag: Tag) -> bool {
         self.place(tag).is_some_and(|(shard, bit)| {
@@ -237,20 +241,22 @@ impl<'a> TagPool<'a> {
         })
     }
 
-    /// How many tags are free; a hint, as others take and release meanwhile.
+    /// The number of free tags; a hint, because other threads take and release
+    /// meanwhile.
     pub fn available(&self) -> usize {
-        // SeqCst: pairs with `put_back`, for whoever is about to wait for one.
+        // SeqCst: pairs with `put_back`, for a thread that is about to wait for a
+        // tag.
         let free = |shard: &Shard| shard.free.load(Ordering::SeqCst).count_ones() as usize;
         self.shards.iter().map(free).sum()
     }
 
-    /// Releases a tag whose only holder is the caller: no check, no second
-    /// read-modify-write.
+    /// Releases a tag that only the caller holds: without a check and without a
+    /// second read-modify-write.
     #[inline]
     pub(crate) fn put_back(&self, tag: Tag) {
         let (shard, bit) = self.place(tag).expect("a tag of this pool");
         let next = (tag.generation() + 1) & GENERATION_MASK;
-        // Relaxed: the bit carries the order.
+        // Relaxed: the bit carries the order, see `Shard::put_back`.
         shard.generations[bit].store(next, Ordering::Relaxed);
         shard.put_back(bit);
     }
@@ -285,7 +291,7 @@ impl<const SHARDS: usize> TagTable<SHARDS> {
         Self { shards: core::array::from_fn(|_| Shard::new(PER_SHARD)) }
     }
 
-    /// The pool.
+    /// The table's pool.
     #[inline(always)]
     pub const fn pool(&self) -> TagPool<'_> {
         TagPool { shards: &self.shards, tags: SHARDS * PER_SHARD }
@@ -345,8 +351,8 @@ impl Shard {
                 self.free.store(rest, Ordering::Relaxed);
                 return Some(seen.trailing_zeros() as usize);
             }
-            // Acquire: pairs with the Release in `put_back`: what the last
-            // holder did is done.
+            // Acquire: pairs with the Release in `put_back`, so that all accesses of
+            // the last holder are over.
             match self.free.compare_exchange_weak(seen, rest, Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return Some(seen.trailing_zeros() as usize),
@@ -358,8 +364,9 @@ impl Shard {
 
     #[inline(always)]
     fn put_back(&self, bit: usize) {
-        // Release: pairs with the Acquire in `try_take`. SeqCst: whoever made
-        // room looks for those who wait for it without another fence.
+        // Release: pairs with the Acquire in `try_take`. SeqCst: a thread that has
+        // freed a tag then looks for threads that wait for one, without another
+        // fence.
         let order =
             if mutant("tag_release_relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
         self.free.fetch_or(1 << bit, order);

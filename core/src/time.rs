@@ -1,13 +1,14 @@
-//! Time is an argument: protocols are told what time it is and never ask.
+//! Time is an argument: the caller passes the time to a protocol, which never reads
+//! a clock.
 //!
-//! [`Clock`] is the seam to whoever knows: the machine's monotonic clock on
+//! [`Clock`] is the interface to the time source: the machine's monotonic clock in
 //! real processes, a counter in the simulator.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// A point on one rank's monotonic clock, in nanoseconds since that clock's
-/// own zero. Points of different ranks are not comparable.
+/// A point on one rank's monotonic clock, in nanoseconds since the clock's own zero.
+/// Points of different ranks cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -25,7 +26,7 @@ impl Instant {
         self.0
     }
 
-    /// The time from `earlier` to here; zero if `earlier` is later.
+    /// The time from `earlier` to this point; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -45,9 +46,9 @@ impl Sub for Instant {
     }
 }
 
-/// Whoever knows what time it is.
+/// A source of time.
 pub trait Clock: Sync {
-    /// Now; never less than an earlier answer to the same thread.
+    /// The current time; never less than an earlier result on the same thread.
     fn now(&self) -> Instant;
 }
 

@@ -1,9 +1,10 @@
-//! How long an operation takes, one after another and many at once.
+//! Measures how long an operation takes, one after another and many at once.
 
 use std::time::Instant;
 use tsumugi::{AddrError, Runtime};
 
-/// Microseconds of one operation after another: the least, a tenth, a half.
+/// The time of one operation after another in microseconds: minimum, 10th
+/// percentile, median.
 pub fn one_after_another(
     rt: &Runtime,
     operations: usize,
@@ -22,8 +23,8 @@ pub fn one_after_another(
     Ok([0, 10, 50].map(|part| times[operations * part / 100] as f64 / 1e3))
 }
 
-/// Microseconds for each of at least so many operations, of which as many are
-/// under way as there are ULTs; and how many they were.
+/// The time in microseconds for each of at least `operations` operations, with
+/// `ults` of them in progress at a time; and the number of operations.
 pub fn at_once(
     rt: &Runtime,
     ults: usize,

@@ -1,6 +1,6 @@
-//! Another scheduler's tasks block on operations: here, jobs of a pool of OS
-//! threads that has a single core. Each waits for the one before it, so the
-//! pool must hear of every wait to get on.
+//! Tasks of another scheduler block on operations: jobs of a pool of OS threads
+//! that has a single core. Each job waits for the one before it, so the jobs can
+//! only complete if the pool is informed of every wait.
 //!
 //! `cargo run --release -- run -n 2 target/release/examples/pool`
 
@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
     let _known = ult::register(pool).map_err(Error::program)?;
     tsumugi::run(move |rt| {
         let words = rt.share::<u64>(JOBS as usize + 1)?;
-        // Started in the wrong order on purpose.
+        // Started in the reverse order on purpose.
         let jobs: Vec<_> = (0..JOBS)
             .rev()
             .map(|n| {
@@ -22,12 +22,12 @@ fn main() -> Result<(), Error> {
                 let (word, next) = (own.at(n as usize), own.at(n as usize + 1));
                 pool.spawn(move || {
                     let sum = rt.wait_until(word, Until::AtLeast(1))?;
-                    // The next one's word, with what this one adds.
+                    // Signals the next job's word, with the sum so far.
                     rt.signal(next, Signal::Set(sum + n))
                 })
             })
             .collect();
-        // Each rank starts the chain of the next.
+        // Each rank starts the chain of the next rank.
         let next = Rank((rt.rank().0 + 1) % rt.size());
         rt.signal(words.at(next, 0), Signal::Set(1))?;
         let sum = rt.wait_until(words.own().at(JOBS as usize), Until::AtLeast(1))?;

@@ -1,8 +1,8 @@
-//! A pool of OS threads, of which so many run at a time as there are cores for
-//! it. A job that blocks lends its core to another.
+//! A pool of OS threads, of which only as many run at a time as the pool has cores.
+//! A job that blocks gives its core to another job.
 //!
-//! It knows nothing of ranks or ULTs: `Foreign` is all that it needs to be
-//! blocked on.
+//! The pool does not depend on ranks or ULTs: it implements only `Foreign`, so that
+//! its jobs can block in operations of the runtime.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -24,7 +24,7 @@ struct Cores {
     lent: usize,
 }
 
-/// A job under way, on its thread's stack.
+/// A running job, on its thread's stack.
 struct Job {
     pool: *const Pool,
     token: Mutex<bool>,
@@ -36,7 +36,7 @@ thread_local! {
 }
 
 impl Pool {
-    /// A pool of so many cores.
+    /// Makes a pool of `cores` cores.
     pub fn new(cores: usize) -> Self {
         Self { cores: Mutex::new(Cores { free: cores, lent: 0 }), is_free: Condvar::new() }
     }
@@ -57,7 +57,7 @@ impl Pool {
         })
     }
 
-    /// How often a job that blocked gave its core to others.
+    /// How often a job that blocked has given its core to another job.
     pub fn lent(&self) -> usize {
         self.cores.lock().unwrap().lent
     }
@@ -74,18 +74,18 @@ impl Pool {
     }
 }
 
-// SAFETY: a job's name is its address, which is its own until it has ended; a
-// condition variable may be notified on any thread.
+// SAFETY: a job's name is its address, which no other job has until this job has
+// ended; a condition variable may be notified on any thread.
 unsafe impl Foreign for Pool {
     fn current(&self) -> Option<Task> {
         let job = JOB.get();
-        // SAFETY: a thread's job, while it runs.
+        // SAFETY: `JOB` points to the thread's job while that runs.
         let is_ours = unsafe { job.as_ref() }.is_some_and(|job| ptr::eq(job.pool, self));
         NonNull::new(job.cast_mut().cast()).filter(|_| is_ours).map(Task::new)
     }
 
     unsafe fn park(&self, task: Task, limit: Option<Duration>) {
-        // SAFETY: the caller is this job.
+        // SAFETY: the caller is this job, so the job lives.
         let job = unsafe { task.name().cast::<Job>().as_ref() };
         self.cores.lock().unwrap().lent += 1;
         self.give_core();
@@ -103,7 +103,8 @@ unsafe impl Foreign for Pool {
         let job = unsafe { task.name().cast::<Job>().as_ref() };
         let mut token = job.token.lock().unwrap();
         *token = true;
-        // Under the lock: the job may end as soon as it is free.
+        // Notified under the lock, because the job may end as soon as the lock is
+        // free.
         job.unparked.notify_one();
     }
 

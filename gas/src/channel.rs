@@ -1,7 +1,7 @@
-//! Channels: messages of any length from one rank to one other, in order.
+//! Channels: messages of any length from one rank to another one, in order.
 //!
-//! The receiver has a ring in global memory, the sender a word in which the
-//! receiver counts what it has taken:
+//! The receiver has a ring in global memory, the sender has a word in which the
+//! receiver counts the bytes that it has taken:
 //!
 //! ```text
 //!   sender                                 receiver
@@ -11,16 +11,17 @@
 //!   ▲ woken
 //! ```
 //!
-//! Pieces of a message are on their way side by side; what the tail says is
-//! raised for each when it has landed and the tail says all before it. So the
-//! receiver never sees a hole, and a message may be longer than the ring.
-//! Nobody waits: [`Sender::advance`] issues what there is room for, and
-//! [`Receiver::try_receive`] takes what is there. Both counts are added to, so
-//! that no order of two reports matters. Room is reported when half a ring was
-//! taken, so that a sender that waits need not say so. When the receiver dies,
-//! the operations under way end with an error of the machine's.
+//! Pieces of a message are on their way in parallel; the tail is raised for each
+//! piece when the piece has landed and the tail covers all pieces before it. So the
+//! receiver never sees a hole, and a message may be longer than the ring. No call
+//! waits: [`Sender::advance`] issues operations for which there is room, and
+//! [`Receiver::try_receive`] takes the bytes that are there. Both counts are changed
+//! by additions, so that the order of two reports does not matter. The receiver
+//! reports room whenever it has taken half a ring, so that a sender that waits need
+//! not ask for it. If the receiver dies, the operations under way end with an error
+//! of the machine.
 //!
-//! Progress: wait-free; a receive takes as long as its bytes do.
+//! Progress: wait-free; the time of a receive is in proportion to its bytes.
 
 use crate::address::{GlobalAddr, Split};
 use crate::machine::Machine;
@@ -31,15 +32,15 @@ use tsumugi_core::op::Kind;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::sync::mutant;
 
-/// Where the two ends of a channel are: the same at both.
+/// The places of a channel's two ends: the same value at both.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
     split: Split,
-    /// At the receiver: the tail, and a line further on the bytes.
+    /// At the receiver: the tail, and one cache line after it the bytes.
     ring: GlobalAddr,
-    /// At the sender.
+    /// At the sender: the count of bytes that the receiver has taken.
     head: GlobalAddr,
-    /// Of the ring; a power of two.
+    /// The size of the ring; a power of two.
     bytes: u64,
 }
 
@@ -47,12 +48,13 @@ pub struct Channel {
 #[derive(Debug)]
 pub struct Sender {
     channel: Channel,
-    /// Bytes of the ring that were ever used.
+    /// The number of bytes of the ring that were ever used.
     sent: u64,
     message: Option<Message>,
-    /// What the tail is yet to be raised by, when this has landed.
+    /// The amount by which the tail is still to be raised, when this operation has
+    /// landed.
     owed: Option<(Handle, u64)>,
-    /// When the tail says all that it will.
+    /// The last operation that raises the tail.
     raised: Handle,
 }
 
@@ -71,57 +73,58 @@ pub struct Receiver<'m> {
     words: &'m [AtomicU64],
     taken: u64,
     reported: u64,
-    /// Of the message that is being taken: its length, and how much was.
+    /// The message that is being taken: its length, and how much of it was taken.
     message: Option<(u64, u64)>,
 }
 
-/// Whoever issues operations for a [`Sender`].
+/// An issuer of operations for a [`Sender`].
 pub trait Issue {
     /// Issues a request.
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was issued.
+    /// [`Full`] if there is no room; nothing was issued then.
     fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full>;
 }
 
-/// Something was received.
+/// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// This much of a message that goes on.
+    /// This number of bytes of a message that goes on.
     Part(usize),
-    /// This much, which is the end of it.
+    /// This number of bytes, which are the last of the message.
     End(usize),
 }
 
 impl Channel {
-    /// Bytes of global memory at the receiver, zero at the start, for a ring of
-    /// so many.
+    /// The number of bytes of global memory at the receiver, zero at the start, for
+    /// a ring of `bytes` bytes.
     pub const fn ring_size(bytes: u64) -> u64 {
         bytes + TAIL_BYTES
     }
 
-    /// A channel to the ring at `ring` from whom has 8 zero bytes at `head`.
+    /// A channel to the ring at `ring`, from the rank that has 8 zero bytes at
+    /// `head`.
     ///
     /// # Panics
     ///
-    /// If `bytes` is no power of two of at least 64.
+    /// If `bytes` is not a power of two of at least 64.
     pub fn new(split: Split, ring: GlobalAddr, head: GlobalAddr, bytes: u64) -> Self {
         assert!(bytes.is_power_of_two() && bytes >= 64, "a ring of {bytes} bytes");
         Self { split, ring, head, bytes }
     }
 
-    /// Its sending end. There is one.
+    /// The sending end of the channel. There must be only one.
     pub const fn sender(self) -> Sender {
         Sender { channel: self, sent: 0, message: None, owed: None, raised: Handle::NULL }
     }
 
-    /// Its receiving end. There is one. `words` is the ring's memory, of
-    /// [`ring_size`](Self::ring_size).
+    /// The receiving end of the channel. There must be only one. `words` is the
+    /// ring's memory, of [`ring_size`](Self::ring_size).
     ///
     /// # Panics
     ///
-    /// If it is not.
+    /// If `words` has another size.
     pub fn receiver(self, words: &[AtomicU64]) -> Receiver<'_> {
         assert_eq!(words.len() as u64 * 8, Self::ring_size(self.bytes));
         Receiver { channel: self, words, taken: 0, reported: 0, message: None }
@@ -135,9 +138,9 @@ impl Issue for Machine<'_> {
 }
 
 impl Sender {
-    /// Begins to send the `bytes` bytes at `src`, memory of this rank, which
-    /// must not change until [`has_sent`](Self::has_sent). False: the message
-    /// before has not been issued.
+    /// Begins to send the `bytes` bytes at `src`, memory of this rank, which must
+    /// not change until [`has_sent`](Self::has_sent). False: the message before has
+    /// not been issued completely.
     pub fn try_send(&mut self, src: GlobalAddr, bytes: u64) -> bool {
         if self.message.is_some() {
             return false;
@@ -146,12 +149,13 @@ impl Sender {
         true
     }
 
-    /// Issues what there is room for, when the receiver has counted `head`
-    /// bytes. True: all of the message.
+    /// Issues operations for which there is room, when the receiver has counted
+    /// `head` bytes. True: all of the message was issued.
     ///
     /// # Errors
     ///
-    /// [`Full`]: there is no room for operations. Go on when an operation has ended.
+    /// [`Full`] if there is no room for operations. The caller must try again when
+    /// an operation has ended.
     pub fn advance<I: Issue + ?Sized>(&mut self, issue: &mut I, head: u64) -> Result<bool, Full> {
         loop {
             if let Some((landed, bytes)) = self.owed {
@@ -190,18 +194,19 @@ impl Sender {
         }
     }
 
-    /// The last of what was issued: when it has ended, so has all before.
+    /// The last operation that was issued: when it has ended, all before it have
+    /// ended.
     pub const fn last(&self) -> Handle {
         self.raised
     }
 
-    /// Whether all that was to be sent lies in the ring.
+    /// Whether all bytes to send lie in the ring.
     pub fn has_sent(&self, machine: &Machine<'_>) -> bool {
         self.message.is_none() && self.owed.is_none() && machine.has_ended(self.raised)
     }
 
-    /// The address `bytes` after `addr`; an access to null says so where there
-    /// is none.
+    /// The address `bytes` after `addr`. If there is none, it is null, and an access
+    /// to it fails.
     fn place(&self, addr: GlobalAddr, bytes: u64) -> GlobalAddr {
         let split = self.channel.split;
         split.add(addr, bytes as i64).unwrap_or(GlobalAddr::NULL)
@@ -209,10 +214,10 @@ impl Sender {
 }
 
 impl Receiver<'_> {
-    /// Takes what is there of a message, as far as `into` has room. `None`:
-    /// nothing is.
+    /// Takes the bytes of a message that are there, as far as `into` has room.
+    /// `None`: no bytes are there.
     pub fn try_receive(&mut self, into: &mut [u8]) -> Option<Received> {
-        // Acquire: after the bytes that the tail tells of.
+        // Acquire: orders the stores of the bytes that the tail covers before this.
         let mut there = self.words[0].load(Ordering::Acquire).wrapping_sub(self.taken);
         if self.message.is_none() {
             if there == 0 {
@@ -227,8 +232,8 @@ impl Receiver<'_> {
         if count == 0 && done < bytes {
             return None;
         }
-        // A message starts at a word; so does every part but for what `into`
-        // has cut.
+        // A message starts at a word, and so does every part, unless `into` has
+        // ended a part within a word.
         let start = self.taken;
         for (index, byte) in into[..count as usize].iter_mut().enumerate() {
             let at = start.wrapping_add(index as u64);
@@ -244,9 +249,10 @@ impl Receiver<'_> {
         Some(Received::End(count as usize))
     }
 
-    /// What tells the sender of its room, to be issued now, if it is time.
+    /// The operation that reports room to the sender, if a report is due; the caller
+    /// must issue it now.
     pub fn poll_report(&mut self) -> Option<Word> {
-        // Only whole words are free.
+        // Only whole words may be reported as free.
         let free = (self.taken & !7).wrapping_sub(self.reported);
         if free < self.channel.bytes / 2 {
             return None;
@@ -255,7 +261,7 @@ impl Receiver<'_> {
         Some(Word::atomic(Kind::FetchAdd, self.channel.head, free).notifying())
     }
 
-    /// The word of the ring at `at` of all bytes ever.
+    /// The word of the ring at position `at` of all bytes ever sent.
     fn word(&self, at: u64) -> u64 {
         let at = TAIL_BYTES + (at & (self.channel.bytes - 1));
         self.words[at as usize / 8].load(Ordering::Relaxed)
@@ -271,5 +277,5 @@ impl fmt::Display for Received {
     }
 }
 
-/// The tail has a line of its own.
+/// The tail has a cache line of its own.
 const TAIL_BYTES: u64 = 64;

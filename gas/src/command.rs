@@ -1,7 +1,9 @@
-//! A copy that another rank is asked to do, in 64 bytes, and how it is told.
+//! Commands: descriptors of third-party copies. A rank asks another one to do a
+//! copy, in 64 bytes, and receives a report of its end.
 //!
-//! The source of a copy does it. One that is neither source nor destination
-//! leaves a command in its own memory and a note with the source:
+//! The source of a copy carries it out. A caller that is neither source nor
+//! destination writes a command in its own memory and leaves a note (a notification)
+//! at the source:
 //!
 //! ```text
 //!   caller C                     source S                  destination D
@@ -15,11 +17,12 @@
 //!
 //! So a copy takes one trip to the source, one put, and one trip back.
 //!
-//! Where devices keep the order of what they are given, or the put is short
-//! enough that what comes behind it is in the same parcel, the source does not
-//! wait for the put. So the command comes with its note, too. Right behind it goes a note to the destination, which finds
-//! it when the bytes are there, and tells the caller: one trip less, as many as
-//! a put and a message.
+//! Where devices keep the order of the operations that they are given, or the put is
+//! short enough that the note behind it is in the same packet, the source does not
+//! wait for the put. For the same reason the command goes with its note. Right
+//! behind the put, the source leaves a relay note at the destination, which finds
+//! the note when the bytes are there, and reports the end to the caller: one trip
+//! less, as many as a put and a message.
 //!
 //! ```text
 //!   caller C                     source S                  destination D
@@ -28,26 +31,28 @@
 //!   end word ◄─────────────────────────────── half a stamp, relayed ──
 //! ```
 //!
-//! If there is no word for it at the destination, or the put is not taken, the
-//! source says it as above. Of two ends the caller takes the first, and the
-//! other is of an earlier life. A destination that dies has perhaps not told:
-//! then the caller ends it. A destination that was lost to the caller before, and
-//! lives, would tell it in vain: a caller that knows of a loss asks the source to
-//! tell the end itself.
+//! If the destination has no free word for the note, or the device does not take
+//! the put at once, the source reports the end as above. Of two ends the
+//! caller takes the first; the second one then has the stamp of an earlier life. A
+//! destination that dies may not have reported: the caller then ends the copy
+//! itself. A destination that was lost to the caller before, and lives, would report
+//! in vain: a caller that knows of a loss asks the source to report the end itself.
 //!
-//! The cell is a hint: what lies there may be old, half there, or of another caller
-//! who has the same cell, and then the command is fetched from where it is.
+//! The cell is a hint. Its content may be old, may be written in part, or may be of
+//! another caller that has the same cell; then the source fetches the command from
+//! the caller's memory.
 //!
-//! - What waits for room waits in the caller's memory, with nothing of the
-//!   source's in hand: a caller that dies or stalls blocks nobody (A7). The
-//!   source takes a note when it has a place to do the copy, and needs nothing
-//!   of anybody but memory from then on: no two wait for each other.
-//! - The command does not change between the note and the end, so that no get
-//!   finds half of one (A6); one that was given up, and written over, has
-//!   another stamp, and the check fails where it is half of each. The check is
-//!   of the caller, too, so that no cell's content passes for another's.
-//! - An end that comes late, for an earlier command of the same place, has
-//!   another stamp.
+//! - Commands that wait for room wait in the caller's memory, and take none of the
+//!   source's resources: a caller that dies or stalls blocks no other caller (A7).
+//!   The source takes a note when it has a place to do the copy, and from then on it
+//!   needs only memory of other ranks: no two ranks wait for each other.
+//! - The command does not change between the note and the end, so that no get finds
+//!   half of a command (A6). A command that was given up, and overwritten, has
+//!   another stamp, and the check fails for a mixture of both. The check includes
+//!   the caller's rank, so that the content of a cell does not pass for another
+//!   caller's command.
+//! - An end that comes late, for an earlier command in the same place, has another
+//!   stamp.
 //!
 //! ```text
 //!  word 0  check
@@ -60,8 +65,8 @@
 //!       7  stride of the source, or what is added to it
 //! ```
 //!
-//! A note is the caller's rank plus one (32), the command's index (16) and half
-//! of its stamp (16); of a relay the highest bit is set.
+//! A note contains the caller's rank plus one (32), the command's index (16) and
+//! half of its stamp (16); the highest bit is set in a relay note.
 
 use crate::address::GlobalAddr;
 use crate::control::COMMAND_BYTES;
@@ -73,31 +78,33 @@ use tsumugi_core::sync::mutant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) request: Request,
-    /// Its place at the caller, and which life of it.
+    /// The command's place at the caller, and the life of that place.
     pub(crate) index: u16,
     pub(crate) stamp: u32,
-    /// Who is asked.
+    /// The rank that is to carry it out.
     pub(crate) to: Rank,
-    /// The source tells the end itself, and has no relay tell it.
+    /// The source must report the end itself, and must not have the destination
+    /// report it.
     pub(crate) no_relay: bool,
 }
 
-/// Where a command lies.
+/// A notification: the rank and the place of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) from: Rank,
     pub(crate) index: u16,
     pub(crate) stamp: u16,
-    /// The command was carried out: whoever finds this is to say so.
+    /// The command was carried out: the receiver must report this to the caller.
     pub(crate) is_relay: bool,
 }
 
-/// How a command has ended, in the word that its caller has for that.
+/// The end of a command, in the word that its caller has for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// As the source says: which life, and an error's code or 0.
+    /// A report by the source: the life of the place, and an error's code or 0.
     Told { stamp: u32, code: u32 },
-    /// Well, as the destination says, which knows half of the stamp.
+    /// A report by the destination, without error; the destination has only half of
+    /// the stamp.
     Relayed { stamp: u16 },
 }
 
@@ -127,8 +134,8 @@ impl End {
 }
 
 impl Command {
-    /// As words; `None` for what cannot be asked of others. The flag of blocks
-    /// at a stride is the caller's to change, when they have landed.
+    /// The command as words; `None` for requests that other ranks cannot be asked to
+    /// do. With strided blocks, the caller changes the flag when they have landed.
     pub(crate) fn encode(&self, from: Rank) -> Option<[u64; WORDS]> {
         let (kind, count, rest) = match self.request {
             Request::Copy(copy) if copy.is_one_block() => {
@@ -154,7 +161,8 @@ impl Command {
         Some(words)
     }
 
-    /// From words that `from` wrote; `None` where they are no command of its.
+    /// The command in words that `from` wrote; `None` if they are no command of
+    /// `from`.
     pub(crate) fn decode(words: &[u64; WORDS], from: Rank) -> Option<Self> {
         if words[0] != check(words, from) && !mutant("gas_command_unchecked") {
             return None;
@@ -193,12 +201,12 @@ impl Note {
     }
 }
 
-/// Multiply, add and rotate over the words; not against an adversary.
+/// Multiplies, adds and rotates over the words; no protection against an adversary.
 fn check(words: &[u64; WORDS], from: Rank) -> u64 {
     let seed = (u64::from(from.0) + 1).wrapping_mul(ODD);
     let mix = |sum: u64, word: &u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);
     let mixed = words[1..].iter().fold(seed, mix);
-    // Never what fresh memory holds.
+    // Never 0, which is the content of fresh memory.
     (mixed ^ mixed >> 32) | 1 << 63
 }
 
@@ -206,7 +214,7 @@ pub(crate) const WORDS: usize = COMMAND_BYTES / 8;
 const BLOCK: u64 = 1;
 const STRIDED: u64 = 2;
 const LIST: u64 = 3;
-/// No error's code.
+/// A code that no error has.
 const RELAYED: u32 = u32::MAX;
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -237,7 +245,7 @@ mod tests {
         assert_eq!(fence.encode(Rank(0)), None);
     }
 
-    /// Any mixture of two commands, word by word, is none.
+    /// A mixture of two commands, word by word, is not decoded as a command.
     #[test]
     fn a_torn_command_is_none() {
         let command = |stamp| {

@@ -1,4 +1,5 @@
-//! What lies where in the memory that a rank gives for everybody's protocols.
+//! The layout of the control region: the memory that each rank provides for the
+//! protocols of all ranks.
 //!
 //! ```text
 //!  tables    4 KiB a colour: what this rank has registered      peers read
@@ -9,53 +10,54 @@
 //!  notes     words: a command lies at that rank, for this one   peers set
 //!  ends      a word a command: how it ended                     peers set
 //!  commands  64 bytes each, of this rank's                      peers read
-//!  cells     64 bytes each, for commands that come along        peers write
+//!  cells     64 bytes each, for commands with their note        peers write
 //!  landings  256 bytes a copy under way                         own
 //!  copies    4 KiB each: tables of other ranks                  own
 //! ```
 //!
-//! It is one region, registered first on every rank, so that it has the same
-//! key everywhere and nobody stores P keys. Its words belong to
-//! [`Agent::Cpu`](crate::table::Agent): the owner's processor changes them, too.
+//! The control region is registered first on every rank, so that it has the same key
+//! everywhere and no rank stores P keys. Its words belong to
+//! [`Agent::Cpu`](crate::table::Agent), because the owner's processor changes them,
+//! too.
 //!
 //! The only parts that grow with the job are the three bitmaps: 3 bits a rank.
-//! Large ones are not looked through: who sets a bit there sets a second one
-//! afterwards, which says in which word.
+//! The words of a large bitmap are not all read: a rank that sets a bit there then
+//! sets a bit in the hints, which says in which word it set the first.
 
 use tsumugi_core::mem::{LocalAddr, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 
-/// How large the parts are: the same on every rank.
+/// The sizes of the parts: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Ranks of the job.
     pub ranks: u32,
     /// Colours of a rank.
     pub colors: u32,
-    /// Tables of others that are kept: a power of two, at least [`WAYS`].
+    /// Tables of other ranks that are kept: a power of two, at least [`WAYS`].
     pub copies: u32,
-    /// Words of a bitmap that are looked through one by one: a larger one has
-    /// hints.
+    /// The largest number of words of a bitmap that are read one by one: a larger
+    /// bitmap has hints.
     pub flat_words: u32,
     /// Words for notes: a power of two.
     pub notes: u32,
     /// Places for commands that come with their notes: a power of two, or 0.
     pub cells: u32,
-    /// Copies that this rank can have asked others to do at a time.
+    /// Copies that other ranks can be doing for this rank at a time.
     pub commands: u32,
-    /// Operations of this rank that can be under way or wait for others.
+    /// Operations of this rank that can be under way or wait for others at a time.
     pub own_jobs: u32,
-    /// Copies that it does for others at a time.
+    /// Copies that this rank does for others at a time.
     pub guest_jobs: u32,
     /// Conditions of order that can wait at a time.
     pub conditions: u32,
-    /// Operations of all of these that can be in flight.
+    /// Operations of all these jobs that can be in flight.
     pub flights: u32,
-    /// Tables of others that can be on their way here.
+    /// Tables of other ranks that can be on their way here.
     pub fetches: u32,
 }
 
-/// Where the parts are, from the start of the region.
+/// The places of the parts, from the start of the region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Control {
     pub(crate) key: RegionKey,
@@ -66,11 +68,11 @@ pub(crate) struct Control {
 /// One part of a rank's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
+    /// The name of the part.
     pub name: &'static str,
-    /// Bytes of it.
+    /// The size of the part.
     pub bytes: u64,
-    /// Whether it lies in the region that others reach.
+    /// Whether the part lies in the region that other ranks reach.
     pub is_registered: bool,
 }
 
@@ -84,18 +86,19 @@ pub const COMMAND_BYTES: usize = 64;
 pub(crate) const LANDING_BYTES: usize = 256;
 
 impl Shape {
-    /// What a job of `ranks` ranks gets where nothing else is said: at most
-    /// 1,024 tables of others, which are 4 MiB.
+    /// The default for a job of `ranks` ranks: at most 1,024 tables of other ranks,
+    /// which are 4 MiB.
     pub const fn of(ranks: u32, colors: u32) -> Self {
         Self { colors, ..Self::within(ranks, 1024, 4 << 20) }
     }
 
-    /// The same, with at most `copies` tables of others, in `bytes` bytes.
+    /// The default, with at most `copies` tables of other ranks, in at most `bytes`
+    /// bytes.
     pub const fn within(ranks: u32, copies: u32, bytes: u64) -> Self {
         let by_bytes = bytes / TABLE_BYTES as u64;
         let copies = if (copies as u64) < by_bytes { copies as u64 } else { by_bytes };
-        // No more than there are others, but room for as many, whatever sets
-        // they fall into, and for those that are being dropped.
+        // Not more than there are other ranks, but room for all of them, whatever
+        // sets they fall into, and for tables that are being dropped.
         let wanted = (ranks as u64 * 2).next_power_of_two();
         let copies = if copies < wanted { copies } else { wanted };
         let copies = if copies < WAYS as u64 { WAYS } else { 1 << copies.ilog2() };
@@ -115,7 +118,7 @@ impl Shape {
         }
     }
 
-    /// Words of the region.
+    /// The number of words of the region.
     pub const fn words(self) -> usize {
         self.copies_at() as usize / 8 + self.copies as usize * TABLE_BYTES / 8
     }
@@ -139,18 +142,18 @@ impl Shape {
         ]
     }
 
-    /// Words of a bitmap of all ranks.
+    /// The number of words of a bitmap of all ranks.
     pub const fn bitmap_words(self) -> usize {
         self.ranks.div_ceil(64) as usize
     }
 
-    /// Words of the hints of a bitmap; 0: it has none.
+    /// The number of words of the hints of a bitmap; 0: it has none.
     pub(crate) const fn hint_words(self) -> usize {
         let words = self.bitmap_words();
         if words > self.flat_words as usize { words.div_ceil(64) } else { 0 }
     }
 
-    /// All jobs.
+    /// The number of jobs, own ones and those for others.
     pub const fn jobs(self) -> usize {
         (self.own_jobs + self.guest_jobs) as usize
     }
@@ -203,7 +206,7 @@ impl Shape {
         self.landings_at() + self.jobs() as u64 * LANDING_BYTES as u64
     }
 
-    /// What is wrong with it, in the words of a panic.
+    /// The fault of an impossible shape, in the words of a panic.
     pub(crate) const fn fault(self) -> Option<&'static str> {
         if self.ranks == 0 || self.colors == 0 || self.own_jobs == 0 || self.guest_jobs == 0 {
             Some("a job without ranks, colours or operations")
@@ -224,13 +227,15 @@ impl Shape {
 }
 
 /// Whether a notified word of the control region has changed since the machine
-/// was told, for a look that takes no lock: `words` is the region. Wait-free.
+/// handled it. It needs no lock: `words` is the region. Wait-free.
 #[inline]
 pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
     let drops = if shape.hint_words() > 0 { shape.drop_hints_at() } else { shape.drops_at() };
-    // Up to the commands: acks or their hints, notes, ends.
+    // The words from the drops, or their hints, up to the commands: acks or their
+    // hints, notes, ends.
     let rung = &words[drops as usize / 8..shape.commands_at() as usize / 8];
-    // SeqCst: a sleeper looks here after it said that it would sleep.
+    // SeqCst: a thread that is about to sleep reads these words after it has
+    // announced that.
     rung.iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
@@ -239,7 +244,7 @@ impl Control {
         Self { key, rank, shape }
     }
 
-    /// The table of that colour, at that rank.
+    /// The address of the table of that colour at that rank.
     pub(crate) const fn table(self, rank: Rank, color: u8) -> RemoteAddr {
         self.at(rank, color as u64 * TABLE_BYTES as u64)
     }
@@ -250,22 +255,24 @@ impl Control {
         self.bit(rank, self.shape.holders_at())
     }
 
-    /// The same where `rank` is asked to drop its copy of this rank's tables.
+    /// The word and the bit of the request to `rank` to drop its copy of this rank's
+    /// tables.
     pub(crate) const fn drop(self, rank: Rank) -> (RemoteAddr, u64) {
         self.bit(rank, self.shape.drops_at())
     }
 
-    /// The same where `rank` is told that its tables were dropped here.
+    /// The word and the bit of the answer to `rank` that its tables were dropped
+    /// here.
     pub(crate) const fn ack(self, rank: Rank) -> (RemoteAddr, u64) {
         self.bit(rank, self.shape.acks_at())
     }
 
-    /// The hint for `drop`, where there are hints.
+    /// The word and the bit of the hint for `drop`, if there are hints.
     pub(crate) const fn drop_hint(self, rank: Rank) -> Option<(RemoteAddr, u64)> {
         self.hint(rank, self.shape.drop_hints_at())
     }
 
-    /// The same for `ack`.
+    /// The word and the bit of the hint for `ack`, if there are hints.
     pub(crate) const fn ack_hint(self, rank: Rank) -> Option<(RemoteAddr, u64)> {
         self.hint(rank, self.shape.ack_hints_at())
     }
@@ -282,39 +289,38 @@ impl Control {
         self.at(rank, self.shape.commands_at() + index as u64 * COMMAND_BYTES as u64)
     }
 
-    /// Where commands of `from` come to at `rank`: a place that others use,
-    /// too.
+    /// The cell for commands of `from` at `rank`, which other ranks use, too.
     pub(crate) const fn cell(self, rank: Rank, from: Rank) -> RemoteAddr {
         let offset = self.shape.cells_at() + self.cell_of(from) as u64 * COMMAND_BYTES as u64;
         self.at(rank, offset)
     }
 
-    /// The same here, in words.
+    /// The index of the cell of `from` in the own region, in words.
     pub(crate) const fn cell_words(self, from: Rank) -> usize {
         (self.shape.cells_at() as usize + self.cell_of(from) as usize * COMMAND_BYTES) / 8
     }
 
     const fn cell_of(self, from: Rank) -> u32 {
-        // Ranks next to each other have places of their own.
+        // Neighbouring ranks have cells of their own.
         from.0 & (self.shape.cells - 1)
     }
 
-    /// A command of this rank, here.
+    /// The own command with that index.
     pub(crate) const fn own_command(self, index: u32) -> LocalAddr {
         self.here(self.shape.commands_at() + index as u64 * COMMAND_BYTES as u64)
     }
 
-    /// The landing of a job, here.
+    /// The landing of a job of this rank.
     pub(crate) const fn landing(self, job: usize) -> LocalAddr {
         self.here(self.shape.landings_at() + (job * LANDING_BYTES) as u64)
     }
 
-    /// The place of a table of somebody's, here.
+    /// The place for a table of another rank.
     pub(crate) const fn copy(self, slot: usize) -> LocalAddr {
         self.here(self.shape.copies_at() + (slot * TABLE_BYTES) as u64)
     }
 
-    // Where the own parts start, in words.
+    // The indices of the own parts, in words.
 
     pub(crate) const fn holder_words(self) -> usize {
         self.shape.holders_at() as usize / 8
@@ -328,7 +334,7 @@ impl Control {
         self.shape.acks_at() as usize / 8
     }
 
-    /// Where the hints of the drops start, and how many words they are.
+    /// The index of the hints of the drops, and how many words they are.
     pub(crate) const fn drop_hint_words(self) -> (usize, usize) {
         (self.shape.drop_hints_at() as usize / 8, self.shape.hint_words())
     }
@@ -379,7 +385,7 @@ impl Control {
     }
 }
 
-/// Up to the next cache line.
+/// Rounds up to a cache line.
 const fn line(bytes: u64) -> u64 {
     bytes.next_multiple_of(64)
 }

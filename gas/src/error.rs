@@ -1,4 +1,5 @@
-//! Why an access to global memory was refused: always with the address.
+//! Why an access to global memory was refused. Each error has the address or the
+//! rank.
 
 use crate::address::GlobalAddr;
 use core::fmt;
@@ -9,52 +10,52 @@ use tsumugi_core::mem::{AddrError, Rank};
 pub enum AccessError {
     /// The null address, or a word that names no rank of the job.
     Nowhere {
-        /// What was asked for.
+        /// The address.
         addr: GlobalAddr,
     },
-    /// Its rank has registered no region under that name, or has unregistered
-    /// the one that the address is of.
+    /// The address's rank has registered no region under that name, or has
+    /// unregistered the region that the address is of.
     Stale {
-        /// What was asked for.
+        /// The address.
         addr: GlobalAddr,
     },
     /// Some of the bytes lie outside the region.
     OutOfRange {
-        /// What was asked for.
+        /// The address of the first byte.
         addr: GlobalAddr,
-        /// How much of it.
+        /// The number of bytes.
         bytes: u64,
     },
     /// An atomic off its natural alignment.
     Unaligned {
-        /// What was asked for.
+        /// The address.
         addr: GlobalAddr,
     },
     /// A write to a region that is registered for reading only.
     ReadOnly {
-        /// What was asked for.
+        /// The address.
         addr: GlobalAddr,
     },
     /// The rank has died.
     PeerLost {
-        /// Which.
+        /// The rank.
         rank: Rank,
     },
-    /// An entry of a list that is not between the two ranks of the list, or a
-    /// word to wait for that is another rank's.
+    /// An entry of a list is not between the two ranks of the list, or a word to
+    /// wait for is another rank's.
     Elsewhere {
-        /// Its address.
+        /// The address of the entry's block, or of the word.
         addr: GlobalAddr,
     },
-    /// The device that leads there has no such operation.
+    /// The device for that memory has no such operation.
     Unsupported {
-        /// What was asked for.
+        /// The address.
         addr: GlobalAddr,
     },
 }
 
 impl AccessError {
-    /// What a backend's refusal of an operation on `addr` means.
+    /// The error for a backend's refusal of an operation on `addr`.
     pub const fn of(error: AddrError, addr: GlobalAddr) -> Self {
         match error {
             AddrError::PeerLost { rank } => Self::PeerLost { rank },
@@ -69,8 +70,8 @@ impl AccessError {
         }
     }
 
-    /// As a word of 32 bits that another rank may be told: what happened, and
-    /// for a death to whom. The address it knows itself.
+    /// The error as a word of 32 bits that can be sent to another rank: the kind,
+    /// and for a death the rank. The other rank knows the address.
     pub(crate) const fn to_code(self) -> u32 {
         match self {
             Self::Nowhere { .. } => 1,
@@ -84,7 +85,7 @@ impl AccessError {
         }
     }
 
-    /// From such a word; `None` where nothing went wrong.
+    /// The error in such a word; `None` if the word means success.
     pub(crate) const fn from_code(code: u32, addr: GlobalAddr, bytes: u64) -> Option<Self> {
         Some(match code {
             0 => return None,

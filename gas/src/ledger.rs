@@ -1,12 +1,12 @@
-//! What the global memory of one rank takes, and which of it grows with the
-//! job: taken from the types themselves, at any number of ranks.
+//! The memory that the global memory of one rank takes, and which parts of it grow
+//! with the job: computed from the types themselves, at any number of ranks.
 //!
-//! What grows is five bits for each rank of the job, and a 32nd part of one:
-//! who holds this rank's
-//! tables, who asks, who has answered (in registered memory), who is to answer
-//! and whose table may be here (private). All else is the same for two ranks
-//! and for a million. The starter memory comes on top, as large as the program
-//! wants it.
+//! The parts that grow take five bits for each rank of the job, and a 32nd part of a
+//! bit: the holders of this rank's tables, the ranks that ask, the ranks that have
+//! answered (in registered memory), the ranks that are to answer, and the ranks that
+//! count this rank as a holder of their tables (private). All else is the same for
+//! two ranks and for a million. The starter memory is not included; the program
+//! chooses its size.
 
 use crate::address::REGIONS;
 use crate::cache::{Fetch, Slot};
@@ -23,7 +23,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// With tables of that shape.
+    /// The ledger for tables of that shape.
     pub const fn new(shape: Shape) -> Self {
         let Shape { colors, copies, commands, own_jobs, conditions, flights, fetches, .. } = shape;
         let bitmap = shape.bitmap_words();
@@ -48,7 +48,7 @@ impl Ledger {
         self.registered.into_iter().chain(self.private)
     }
 
-    /// All of them together.
+    /// The size of all parts together.
     pub fn bytes(&self) -> u64 {
         self.parts().map(|part| part.bytes).sum()
     }
@@ -67,7 +67,7 @@ mod tests {
     const COUNTS: [u32; 3] = [2, 1000, 1_000_000];
 
     fn ledger(ranks: u32) -> Ledger {
-        // As many tables of others whatever the job, to see what grows.
+        // The number of tables of others is fixed here, so that only other parts grow.
         Ledger::new(Shape { copies: 1024, ..Shape::of(ranks, 2) })
     }
 
@@ -88,7 +88,7 @@ mod tests {
         }
     }
 
-    /// Before any traffic and with 1,024 tables of others, which is more.
+    /// Before any traffic and with 1,024 tables of other ranks, which is more.
     #[test]
     fn a_million_ranks_fit_in_their_share() {
         for ranks in COUNTS {

@@ -5,22 +5,22 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`address`] | 64 bits that name a byte of any rank |
+//! | [`address`] | global addresses: 64 bits that name a byte of any rank |
 //! | [`error`] | why an access was refused |
-//! | [`control`] | the memory that a rank gives for everybody's protocols |
-//! | [`table`] | what a rank has registered |
+//! | [`control`] | the memory that each rank provides for the protocols of all ranks |
+//! | [`table`] | the table of the regions that a rank has registered |
 //! | [`cache`] | copies of other ranks' tables |
-//! | [`order`] | what comes after what |
+//! | [`order`] | the order of operations |
 //! | [`request`] | copies, atomics, fences |
 //! | [`heap`] | remote malloc and free |
-//! | `command` | a copy that another rank is asked to do |
+//! | `command` | third-party copies: a rank asks another one to do a copy |
 //! | [`machine`] | one rank's part in the global memory |
 //! | [`channel`] | messages of any length, in order |
 //! | [`lock`] | locks over remote atomics |
 //! | [`container`] | vectors, deques, lists, sets, maps in the memory of many ranks |
 //! | [`steal`] | work that other ranks may take |
-//! | [`page`] | pages that move between ranks, and who knows where they are |
-//! | [`ledger`] | what all of it takes, at any number of ranks |
+//! | [`page`] | pages that move between ranks, and their directory |
+//! | [`ledger`] | the memory that all of it takes, at any number of ranks |
 #![no_std]
 
 pub mod address;

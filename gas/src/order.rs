@@ -1,32 +1,32 @@
-//! What comes after what: operations that begin when others have ended.
+//! The order of operations: an operation can begin when others have ended.
 //!
-//! An operation is issued with a condition ([`After`]): at once, after one
-//! other, after a set of others, after another *and all before it*, after all
-//! so far. What is not ordered is not held up: an operation waits for those
-//! that its condition names and for no other.
+//! An operation is issued with a condition ([`After`]): at once, after one other
+//! operation, after a set of others, after another one *and all before it*, or after
+//! all so far. An operation waits for the operations that its condition names and
+//! for no others.
 //!
 //! ```text
-//!   issued order:  3 ─ 5 ─ 6 ─ 9        (those that have ended are taken out)
+//!   issued order:  3 ─ 5 ─ 6 ─ 9        (ended operations are taken out)
 //!                      │   └ upto: [9]      9 waits for 3, 5 and 6
 //!                      └ exact: [6]         6 waits for 5 alone
 //!
-//!   6 ends first:  3 ─ 5 ─ 9            what waited for "6 and all before it"
+//!   6 ends first:  3 ─ 5 ─ 9            9 waited for "6 and all before it"
 //!                      └ upto: [9]      now waits for "5 and all before it"
 //!   5 ends:        3 ─ 9
 //!                  └ upto: [9]
 //!   3 ends:        9 begins
 //! ```
 //!
-//! "Has ended" is remote completion: who begins afterwards finds the effects,
-//! on whatever rank they are. The machine above ends an operation only then.
+//! "Has ended" means remote completion: an operation that begins afterwards finds
+//! the effects, on whatever rank they are. The machine ends an operation only then.
 //!
 //! Handles are numbers in the order of issue, from 1 on, and never 0; the two
-//! largest are ACP's ALL and CONT. They are compared as unsigned numbers
+//! largest numbers are ACP's ALL and CONT. They are compared as unsigned numbers
 //! (hazard A9).
 //!
-//! Progress: wait-free, on one thread. Issuing after a handle and all before
-//! it looks at the operations that were issued after it and have not ended;
-//! issuing after a set looks at all that have not.
+//! Progress: wait-free, on one thread. Issuing after a handle and all before it
+//! visits the operations that were issued after that handle and have not ended;
+//! issuing after a set visits all operations that have not ended.
 
 use core::fmt;
 use tsumugi_core::sync::mutant;
@@ -36,59 +36,61 @@ use tsumugi_core::sync::mutant;
 #[repr(transparent)]
 pub struct Handle(u64);
 
-/// When an operation begins.
+/// The condition under which an operation begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum After<'h> {
     /// At once.
     #[default]
     Nothing,
-    /// When this one has ended.
+    /// When this operation has ended.
     One(Handle),
-    /// When each of these has.
+    /// When each of these operations has ended.
     Each(&'h [Handle]),
-    /// When this one and all that were issued before it have. What ACP calls
-    /// the order of a handle.
+    /// When this operation and all that were issued before it have ended. The order
+    /// of a handle in ACP.
     UpTo(Handle),
-    /// When all that were issued so far have. ACP's `ALL`.
+    /// When all operations that were issued so far have ended. ACP's `ALL`.
     All,
-    /// When the one issued just before has, if it was between the same two
-    /// ranks; otherwise as [`All`](Self::All). ACP's `CONT`.
+    /// When the operation that was issued just before has ended, if it was between
+    /// the same two ranks; otherwise as [`All`](Self::All). ACP's `CONT`.
     Cont,
 }
 
-/// Nothing was issued.
+/// Why an operation was not issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// As many operations as there is room for are under way or wait.
+    /// All places for operations are taken, by operations that are under way or
+    /// wait.
     Operations,
-    /// As many conditions wait as there is room for.
+    /// All places for conditions are taken.
     Conditions,
 }
 
 /// Memory for one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Issued {
-    /// 0: none.
+    /// The handle of the operation; 0: none.
     handle: u64,
     /// Conditions that do not hold yet.
     pending: u32,
-    /// What waits for this one.
+    /// The conditions that wait for this operation.
     exact: u32,
-    /// What waits for this one and all before it: first and last.
+    /// The conditions that wait for this operation and all before it: first and
+    /// last.
     upto: (u32, u32),
     previous: u32,
     next: u32,
     link: u32,
 }
 
-/// Memory for one condition: who waits.
+/// Memory for one condition of a waiter.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
     waiter: u32,
     next: u32,
 }
 
-/// Operations under way and what waits for them.
+/// Operations under way, and the conditions that wait for them.
 pub struct Order<'m> {
     issued: &'m mut [Issued],
     edges: &'m mut [Edge],
@@ -97,33 +99,33 @@ pub struct Order<'m> {
     edges_left: usize,
     oldest: u32,
     youngest: u32,
-    /// Those that may begin, first and last.
+    /// Operations that may begin, first and last.
     ready: (u32, u32),
     sequence: u64,
-    /// The one issued last.
+    /// The operation that was issued last.
     last: Handle,
     live: usize,
 }
 
 impl Handle {
-    /// No operation; it has always ended.
+    /// No operation. It counts as ended.
     pub const NULL: Self = Self(0);
-    /// All so far, where a handle says what to wait for.
+    /// All operations so far, in the place of a handle to wait for.
     pub const ALL: Self = Self(u64::MAX);
-    /// The one before, where a handle says what to wait for.
+    /// The operation before, in the place of a handle to wait for.
     pub const CONT: Self = Self(u64::MAX - 1);
 
-    /// As a word.
+    /// The handle as a word.
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// From such a word. One that was never issued has ended.
+    /// The handle in such a word. A handle that was never issued counts as ended.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// What ACP means by this handle as an order.
+    /// The meaning of this handle as an order in ACP.
     pub const fn as_order(self) -> After<'static> {
         match self {
             Self::NULL => After::Nothing,
@@ -140,7 +142,7 @@ impl Handle {
 }
 
 impl Issued {
-    /// Nothing issued.
+    /// An operation that is not in use.
     pub const FREE: Self = Self {
         handle: 0,
         pending: 0,
@@ -153,12 +155,12 @@ impl Issued {
 }
 
 impl Edge {
-    /// No condition.
+    /// A condition that is not in use.
     pub const FREE: Self = Self { waiter: NONE, next: NONE };
 }
 
 impl<'m> Order<'m> {
-    /// Nothing issued.
+    /// An order without operations.
     ///
     /// # Panics
     ///
@@ -192,30 +194,31 @@ impl<'m> Order<'m> {
         }
     }
 
-    /// Issues an operation. `is_same` says whether the one issued just before
-    /// is between the same ranks: for [`After::Cont`].
+    /// Issues an operation. `is_same` must be true if the operation that was issued
+    /// just before is between the same ranks: for [`After::Cont`].
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was issued.
+    /// [`Full`] if there is no room; nothing was issued then.
     pub fn try_issue(&mut self, after: After<'_>, is_same: bool) -> Result<Handle, Full> {
         match after {
             After::Nothing => self.issue(|_, _| {}, 0),
             After::One(handle) => self.issue_after(self.find(handle)),
             After::Each(handles) => self.try_issue_each(|live| handles.contains(&live)),
             After::UpTo(handle) => self.issue_upto(self.youngest_until(handle)),
-            // If the one before has ended, what it waited for has, too.
+            // If the operation before has ended, the operations that it waited for
+            // have ended, too.
             After::Cont if is_same => self.issue_after(self.find(self.last)),
             After::All | After::Cont => self.issue_upto(self.youngest),
         }
     }
 
-    /// Issues one that begins when all those have ended of which `is_awaited`
-    /// is true.
+    /// Issues an operation that begins when all operations have ended for which
+    /// `is_awaited` returns true.
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was issued.
+    /// [`Full`] if there is no room; nothing was issued then.
     pub fn try_issue_each(&mut self, is_awaited: impl Fn(Handle) -> bool) -> Result<Handle, Full> {
         let awaited = self.live().filter(|&handle| is_awaited(handle)).count();
         let attach = |this: &mut Self, waiter: u32| {
@@ -231,7 +234,7 @@ impl<'m> Order<'m> {
         self.issue(attach, awaited)
     }
 
-    /// The next operation that may begin: its slot.
+    /// The slot of the next operation that may begin.
     pub fn poll_ready(&mut self) -> Option<usize> {
         let (first, last) = self.ready;
         if first == NONE {
@@ -242,7 +245,7 @@ impl<'m> Order<'m> {
         Some(first as usize)
     }
 
-    /// An operation has ended, at all ranks: what waited for it may begin.
+    /// Ends an operation, which must have ended at all ranks: its waiters may begin.
     pub fn end(&mut self, slot: usize) {
         let Issued { exact, upto, previous, next, .. } = self.issued[slot];
         debug_assert!(self.issued[slot].handle != 0, "slot {slot} has ended before");
@@ -261,7 +264,7 @@ impl<'m> Order<'m> {
         if previous == NONE || mutant("gas_order_one_for_all") {
             self.release(upto.0);
         } else if upto.0 != NONE {
-            // Others that were issued before it have not ended.
+            // Operations that were issued before it have not ended.
             let at = previous as usize;
             let (head, tail) = self.issued[at].upto;
             self.edges[upto.1 as usize].next = head;
@@ -270,7 +273,7 @@ impl<'m> Order<'m> {
         }
     }
 
-    /// Whether this one has ended: ACP's `inquire`, of that operation alone.
+    /// Whether this operation has ended: ACP's `inquire`, of that operation alone.
     pub fn has_ended(&self, handle: Handle) -> bool {
         match handle {
             Handle::ALL | Handle::CONT => self.live == 0,
@@ -278,8 +281,8 @@ impl<'m> Order<'m> {
         }
     }
 
-    /// Whether this one and all before it have: what ACP's `complete` waits
-    /// for.
+    /// Whether this operation and all before it have ended: the condition for which
+    /// ACP's `complete` waits.
     pub fn has_ended_up_to(&self, handle: Handle) -> bool {
         self.oldest == NONE || self.issued[self.oldest as usize].handle > handle.0
     }
@@ -289,12 +292,12 @@ impl<'m> Order<'m> {
         Handle(self.issued[slot].handle)
     }
 
-    /// Operations that have not ended.
+    /// The number of operations that have not ended.
     pub const fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether all have ended.
+    /// Whether all operations have ended.
     pub const fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -321,7 +324,7 @@ impl<'m> Order<'m> {
         }
     }
 
-    /// One condition more: the end of that one alone.
+    /// Adds a condition to `waiter`: the end of that operation alone.
     fn attach(&mut self, waiter: u32, awaited: usize) {
         self.issued[awaited].exact = self.take_edge(waiter, self.issued[awaited].exact);
         self.issued[waiter as usize].pending += 1;
@@ -341,7 +344,8 @@ impl<'m> Order<'m> {
         self.issue(attach, 1)
     }
 
-    /// The youngest that was issued no later than `handle` and has not ended.
+    /// The youngest operation that was issued no later than `handle` and has not
+    /// ended.
     fn youngest_until(&self, handle: Handle) -> u32 {
         let mut at = self.youngest;
         while at != NONE && self.issued[at as usize].handle > handle.0 {
@@ -387,7 +391,7 @@ impl<'m> Order<'m> {
         edge
     }
 
-    /// One condition less for each of these.
+    /// Removes a condition from the waiter of each of these edges.
     fn release(&mut self, mut edge: u32) {
         while edge != NONE {
             let Edge { waiter, next } = self.edges[edge as usize];

@@ -1,4 +1,5 @@
-//! Defects that the sanitizers report of this crate (`ci/asan.sh`, `ci/tsan.sh`).
+//! Planted defects that the sanitizers must report in this crate (`ci/asan.sh`,
+//! `ci/tsan.sh`).
 
 extern crate std;
 

@@ -1,20 +1,20 @@
-//! What is asked of the global memory: copies, atomics, fences.
+//! The requests to the global memory: copies, atomics, fences.
 //!
 //! ```text
 //!  Copy    dst ◄── src    one block, or `count` blocks at two strides
 //!  List    dst ◄── src    as many blocks as a list in global memory has
 //!  Word    4 or 8 bytes   an atomic; its old value is the result
-//!  Fence   nothing        ends when what it was issued after has ended
+//!  Fence   nothing        ends when its condition holds
 //! ```
 //!
-//! A copy can say what becomes of a word when it has landed: that is a put
-//! with notification, whose waiters the word's rank wakes.
+//! A copy can change a word when it has landed: that is a put with notification,
+//! which wakes the threads that wait for the word at the word's rank.
 
 use crate::address::GlobalAddr;
 use tsumugi_core::mem::{Rank, RemoteAddr, Width, Word as Integer};
 use tsumugi_core::op::{Kind, Op};
 
-/// Something to be done.
+/// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Copies blocks.
@@ -23,11 +23,11 @@ pub enum Request {
     List(List),
     /// Changes or reads a word.
     Word(Word),
-    /// Only ends.
+    /// Does nothing, and ends when its condition holds.
     Fence,
 }
 
-/// Blocks between any two ranks.
+/// A copy of blocks between any two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     pub(crate) dst: GlobalAddr,
@@ -40,21 +40,21 @@ pub struct Copy {
     pub(crate) add: u64,
 }
 
-/// Blocks of a list, all of them from one rank to one other.
+/// A copy of the blocks of a list, all of them from one rank to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    /// Where the entries lie: [`ENTRY_BYTES`] bytes each, destination, source
+    /// The address of the entries: [`ENTRY_BYTES`] bytes each, destination, source
     /// and length as words.
     pub entries: GlobalAddr,
-    /// How many.
+    /// The number of entries.
     pub count: u32,
-    /// Whose memory all sources are in.
+    /// The rank that has all sources in its memory.
     pub from: Rank,
-    /// Whose memory all destinations are in.
+    /// The rank that has all destinations in its memory.
     pub to: Rank,
 }
 
-/// One word of any rank.
+/// An operation on one word of any rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     pub(crate) target: GlobalAddr,
@@ -69,20 +69,21 @@ pub struct Word {
 pub const ENTRY_BYTES: u64 = 24;
 
 impl Copy {
-    /// `bytes` bytes from `src` to `dst`.
+    /// A copy of `bytes` bytes from `src` to `dst`.
     pub const fn new(dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Self {
         let (flag, add) = (GlobalAddr::NULL, 0);
         Self { dst, src, bytes, count: 1, dst_stride: 0, src_stride: 0, flag, add }
     }
 
-    /// `count` such blocks, each so many bytes after the one before.
+    /// A copy of `count` such blocks; each begins that many bytes after the one
+    /// before.
     #[must_use]
     pub const fn strided(self, count: u32, dst_stride: i64, src_stride: i64) -> Self {
         Self { count, dst_stride, src_stride, ..self }
     }
 
-    /// And then, when all of it has landed, adds to the word of 8 bytes at
-    /// `flag` and wakes who waits for it.
+    /// When all of the copy has landed, adds to the word of 8 bytes at `flag` and
+    /// wakes the threads that wait for the word.
     #[must_use]
     pub const fn then_add(self, flag: GlobalAddr, add: u64) -> Self {
         Self { flag, add, ..self }
@@ -112,23 +113,23 @@ impl Word {
         Self { compare: expected.to_bits(), ..word }
     }
 
-    /// The same, and whoever waits for the word is woken.
+    /// The same operation, which also wakes the threads that wait for the word.
     #[must_use]
     pub const fn notifying(self) -> Self {
         Self { notify: true, ..self }
     }
 
-    /// Where it is.
+    /// The address of the word.
     pub const fn target(&self) -> GlobalAddr {
         self.target
     }
 
-    /// Whether it may change.
+    /// Whether the operation may change the word.
     pub const fn writes(&self) -> bool {
         !matches!(self.kind, Kind::GetWord)
     }
 
-    /// As an operation on the place that its address stands for.
+    /// The operation on the place that the address stands for.
     pub fn at(&self, remote: RemoteAddr) -> Op {
         let op = match self.kind {
             Kind::CompareSwap if self.is_wide => {
@@ -143,14 +144,14 @@ impl Word {
         if self.notify { op.notifying() } else { op }
     }
 
-    /// The same of an operation on a word. `None`: it moves bytes.
+    /// The request for an operation on a word. `None`: the operation moves bytes.
     pub(crate) fn of(op: &Op, target: GlobalAddr) -> Option<Self> {
         let is_wide = op.width()? == Width::W8;
         let (operand, compare) = (op.operand(), op.compare());
         Some(Self { target, kind: op.kind, is_wide, operand, compare, notify: op.notify })
     }
 
-    /// How wide it is.
+    /// The width of the word.
     pub const fn width(&self) -> Width {
         if self.is_wide { Width::W8 } else { Width::W4 }
     }

@@ -1,5 +1,5 @@
-//! Work that lies ready in the memory of a rank, newest first for the rank
-//! itself, and oldest first for all others, who take it without its help.
+//! A work-stealing deque in the memory of a rank. The rank itself takes the newest
+//! items; other ranks steal the oldest ones without the rank's help.
 //!
 //! ```text
 //!  items   [ · · │ oldest ...... newest │ · · ]   item n lies at n % capacity
@@ -10,25 +10,25 @@
 //!             by a thief's compare-swap    by the rank
 //! ```
 //!
-//! All that decides is that one word, so who gets an item is as plain as a
-//! compare-swap: the one whose swap took place. A thief copies the oldest item
-//! before it asks for it. That copy is good if its swap succeeds, for item
-//! `first` is not written again while `first` stays: the rank takes the last
-//! item that is left from the oldest end, too, so that its number is never
-//! used twice; otherwise it could take that, add another in its place, and the
-//! word would look as if nothing had happened.
+//! All decisions are made by that one word, so the owner of an item is determined by
+//! a compare-and-swap: the thread that succeeds has the item. A thief copies the
+//! oldest item before its compare-and-swap. The copy is good if the swap succeeds,
+//! because item `first` is not written again while `first` stays: the rank takes the
+//! last item that is left from the oldest end, too, so that its number is never used
+//! twice. Otherwise the rank could take that item and add another one in its place,
+//! and the word would have its old value again (ABA).
 //!
-//! A theft costs a read of a word, one of an item and a compare-swap; a look at
-//! a rank that has nothing, the first of these.
+//! A theft costs a read of a word, a read of an item and a compare-and-swap; an
+//! attempt at a rank without items costs the first of these.
 //!
-//! Progress: adding and taking are lock-free, and so is stealing as long as
-//! its operations end. One thread of the rank at a time adds and takes.
+//! Progress: adding and taking are lock-free, and so is stealing as long as its
+//! operations end. Only one thread of the rank at a time may add and take.
 //!
 //! # References
 //!
-//! - Chase and Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005. There,
-//!   two words and a fence between them; here, one word, since a remote
-//!   compare-swap reaches no more.
+//! - Chase and Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005. Their deque
+//!   has two words and a fence between them; this one has one word, because a remote
+//!   compare-and-swap covers no more.
 //! - Dinan et al.: Scalable Work Stealing. SC 2009: deques in the memory of
 //!   ranks, and thieves that use one-sided operations alone.
 
@@ -37,23 +37,23 @@ use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
 
-/// What the word of a deque says.
+/// The contents of the word of a deque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ends {
     /// The number of the oldest item.
     first: u64,
-    /// How many there are.
+    /// The number of items.
     count: u64,
 }
 
-/// A deque, as its own rank reaches it. Zeroes are an empty one.
+/// A deque, as its own rank accesses it. All zeroes is an empty deque.
 #[derive(Clone, Copy)]
 pub struct Deque<'a, const WORDS: usize> {
     ends: &'a AtomicU64,
     items: &'a [[AtomicU64; WORDS]],
 }
 
-/// A theft from another rank, without IO: operations out, answers in.
+/// A theft from another rank, without IO: it returns operations and takes answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Theft {
     ends: RemoteAddr,
@@ -62,18 +62,18 @@ pub struct Theft {
     tries: u32,
 }
 
-/// What a theft wants next.
+/// The next step of a theft.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// This operation, and its answer.
+    /// Carry out this operation; its result is the answer.
     Do(Op),
-    /// A copy of the item in this place. It may be torn; then it is not kept.
+    /// Copy the item in this place. The copy may be torn; then it is not used.
     Copy(usize),
-    /// Nothing: the copy is the thief's item.
+    /// The theft has ended: the copy is the thief's item.
     Taken,
-    /// Nothing: there is none to be had now.
+    /// The theft has ended: there is no item to steal now.
     Nothing,
-    /// Nothing: the other rank is not there any more.
+    /// The theft has ended: the other rank does not exist any more.
     Failed(AddrError),
 }
 
@@ -88,36 +88,36 @@ enum At {
 }
 
 impl Ends {
-    /// As the word has it.
+    /// The contents in such a word.
     pub const fn from_bits(bits: u64) -> Self {
         Self { first: bits >> COUNT_BITS, count: bits & COUNT_MASK }
     }
 
-    /// As the word has it.
+    /// The contents as a word.
     pub const fn to_bits(self) -> u64 {
         self.first << COUNT_BITS | self.count
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub const fn count(self) -> u64 {
         self.count
     }
 
-    /// The number of the newest item, and what is left without it.
+    /// The number of the newest item, and the contents without it.
     const fn newest(self) -> Option<(u64, Self)> {
         match self.count {
             0 => None,
-            // The last is the oldest, too.
+            // The last item is the oldest one, too.
             1 => self.oldest(),
             count => Some((self.first + count - 1, Self { count: count - 1, ..self })),
         }
     }
 
-    /// The number of the oldest item, and what is left without it.
+    /// The number of the oldest item, and the contents without it.
     const fn oldest(self) -> Option<(u64, Self)> {
         match self.count {
             0 => None,
-            // What does not fit any more begins anew.
+            // Numbers that do not fit in the field begin again at 0.
             count => {
                 let first = (self.first + 1) & FIRST_MASK;
                 Some((self.first, Self { first, count: count - 1 }))
@@ -127,11 +127,11 @@ impl Ends {
 }
 
 impl<'a, const WORDS: usize> Deque<'a, WORDS> {
-    /// Of these words.
+    /// A deque in these words.
     ///
     /// # Panics
     ///
-    /// Unless there is room for a power of two of items, at most
+    /// If the number of items is not a power of two, or larger than
     /// [`CAPACITY_MAX`].
     pub fn new(ends: &'a AtomicU64, items: &'a [[AtomicU64; WORDS]]) -> Self {
         let capacity = items.len();
@@ -139,23 +139,22 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
         Self { ends, items }
     }
 
-    /// How many items there are; by the time that it is known there may be
-    /// fewer.
+    /// The number of items. When it is returned, there may be fewer.
     pub fn count(&self) -> u64 {
         Ends::from_bits(self.ends.load(Ordering::Relaxed)).count
     }
 
     /// Adds an item. False: there is no room.
     pub fn push(&self, item: &[u64; WORDS]) -> bool {
-        // Acquire: pairs with the thief's swap, which is done with its copy of
-        // what lay here before.
+        // Acquire: pairs with the swap of a thief, which has copied the item that
+        // lay here before.
         let ends = Ends::from_bits(self.ends.load(Ordering::Acquire));
         if ends.count == self.items.len() as u64 {
             return false;
         }
         let publish = || {
-            // Release: pairs with the load of a thief that looks, and sees the
-            // item. Others only take, from the other end.
+            // Release: pairs with the load of a thief, which then sees the item.
+            // Other ranks only take items, from the other end.
             self.ends.fetch_add(1, order(Ordering::Release, "steal_push_relaxed"));
         };
         if mutant("steal_published_early") {
@@ -171,7 +170,7 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
         true
     }
 
-    /// Takes the newest item, if there is one and `is_wanted`.
+    /// Takes the newest item, if there is one and `is_wanted` returns true for it.
     pub fn pop_if(&self, is_wanted: impl Fn(&[u64; WORDS]) -> bool) -> Option<[u64; WORDS]> {
         // Relaxed: the items are this rank's own stores.
         let mut bits = self.ends.load(Ordering::Relaxed);
@@ -185,8 +184,8 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
             if !is_wanted(&item) {
                 return None;
             }
-            // Relaxed: nothing of what was written before is anybody else's to
-            // see by this, and a thief's swap before it is of another item.
+            // Relaxed: this swap publishes no stores to other ranks, and a thief's
+            // swap before it takes another item.
             let swap = (Ordering::Relaxed, Ordering::Relaxed);
             match self.ends.compare_exchange_weak(bits, rest.to_bits(), swap.0, swap.1) {
                 Ok(_) => return Some(item),
@@ -201,17 +200,17 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
 }
 
 impl Theft {
-    /// From the deque whose word is at `ends`.
+    /// A theft from the deque that has its word at `ends`.
     ///
     /// # Panics
     ///
-    /// As [`Deque::new`].
+    /// Those of [`Deque::new`].
     pub fn new(ends: RemoteAddr, capacity: usize) -> Self {
         assert!(is_capacity(capacity), "a deque of {capacity} items");
         Self { ends, capacity, at: At::Looking, tries: 0 }
     }
 
-    /// What it wants next.
+    /// The next step.
     pub fn act(&self) -> Act {
         match self.at {
             At::Looking => Act::Do(Op::get_word(self.ends, Width::W8)),
@@ -226,7 +225,7 @@ impl Theft {
         }
     }
 
-    /// What it wanted has been done, and found this; of a copy, anything.
+    /// Goes on by the answer to the last step; after a copy, any value will do.
     pub fn answer(&mut self, answer: Result<u64, AddrError>) {
         let seen = match answer {
             Ok(bits) => Ends::from_bits(bits),
@@ -244,7 +243,7 @@ impl Theft {
                 match seen.count {
                     _ if self.tries == TRIES => At::Nothing,
                     0 => At::Nothing,
-                    // The rank added or took newer ones: the copy is good.
+                    // The rank has added or taken newer items: the copy is good.
                     _ if seen.first == ends.first || mutant("steal_copy_kept") => At::Asking(seen),
                     _ => look(seen),
                 }
@@ -272,17 +271,17 @@ const fn place(number: u64, capacity: usize) -> usize {
     number as usize & (capacity - 1)
 }
 
-/// `order`, or none where a test wants to see that it is needed.
+/// `order`, or `Relaxed` if a test wants to see that `order` is needed.
 fn order(order: Ordering, name: &'static str) -> Ordering {
     if mutant(name) { Ordering::Relaxed } else { order }
 }
 
-/// Items that a deque may have room for.
+/// The largest number of items for which a deque may have room.
 pub const CAPACITY_MAX: usize = 1 << (COUNT_BITS - 1);
 const COUNT_BITS: u32 = 24;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 const FIRST_MASK: u64 = u64::MAX >> COUNT_BITS;
-/// How often a thief asks for an item before it goes elsewhere.
+/// How often a thief tries its swap before it gives up.
 const TRIES: u32 = 4;
 
 #[cfg(all(test, not(tsumugi_loom)))]
@@ -304,7 +303,7 @@ mod tests {
         Theft::new(RemoteAddr { rank: Rank(1), key, offset: 0 }, capacity)
     }
 
-    /// One operation of a theft, on these words; what it has copied.
+    /// Carries out one step of a theft, on these words.
     fn step<const N: usize>(theft: &mut Theft, ends: &AtomicU64, items: &[[AtomicU64; 1]; N]) {
         let answer = match theft.act() {
             Act::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Relaxed),
@@ -332,7 +331,7 @@ mod tests {
         assert!(matches!(theft.act(), Act::Do(_)));
         step(&mut theft, &ends, &items);
         assert!(matches!(theft.act(), Act::Copy(0)));
-        // What the rank does at the other end is none of the thief's business.
+        // Changes by the rank at the other end do not affect the thief.
         assert_eq!(deque.pop_if(any), Some([4]));
         for _ in 0..3 {
             step(&mut theft, &ends, &items);
@@ -354,7 +353,7 @@ mod tests {
         assert_eq!(deque.pop_if(any), Some([1]));
         deque.push(&[2]);
         step(&mut theft, &ends, &items);
-        // It copies again.
+        // The thief copies again.
         assert!(matches!(theft.act(), Act::Copy(1)));
         step(&mut theft, &ends, &items);
         step(&mut theft, &ends, &items);

@@ -1,11 +1,12 @@
-//! Being a rank.
+//! How a process becomes a rank.
 //!
-//! A process that the launcher started finds descriptors of the memory files
-//! and the shape of the space in its environment; [`attach`] maps them and
-//! takes the rank. One that a site's launcher started meets the others of its
-//! node first ([`Member::meet`]); rank, size and the job's name in the
-//! environment are enough for that on one node. Without them the program is
-//! alone, or its ranks are threads: [`Member::threads`].
+//! A process that tsumugi's launcher started finds in its environment the
+//! descriptors of the memory files and the shape of the space; [`attach`] maps the
+//! files and takes the rank. A process that a site's launcher started first meets
+//! the other ranks of its node ([`Member::meet`]); on one node, the rank, the size
+//! and the job's name in the environment are enough for that. Without these
+//! variables the program is a job of one rank, or its ranks are threads:
+//! [`Member::threads`].
 
 use crate::config::{self, Config, ConfigError, HugePages};
 use crate::culprit::Culprit;
@@ -41,18 +42,18 @@ pub struct Member {
 /// Why a process that was started as a rank cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// The launcher sets all of its variables, and this one is missing.
+    /// The launcher sets all of its variables, and this variable is missing.
     Missing {
-        /// Which.
+        /// The name of the variable.
         name: &'static str,
     },
     /// A variable does not hold a number.
     Number(ConfigError),
     /// A variable does not hold what the launcher puts there.
     Malformed {
-        /// Which.
+        /// The name of the variable.
         name: &'static str,
-        /// What it holds, as far as it fits.
+        /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
     /// The rank is not below the size, or there is not one file a rank.
@@ -64,19 +65,19 @@ pub enum AttachError {
         /// Descriptors that were handed over.
         files: usize,
     },
-    /// The process has not inherited a descriptor: something between the
-    /// launcher and the program closes them.
+    /// The process has not inherited a descriptor: a program between the launcher
+    /// and this program closes descriptors.
     Descriptor {
-        /// Whose file it is.
+        /// The rank that the memory file belongs to.
         rank: Rank,
-        /// Its number.
+        /// The number of the descriptor.
         fd: RawFd,
     },
-    /// The partitions could not be mapped, or are not this program's.
+    /// The partitions could not be mapped, or belong to another program.
     Space(SpaceError),
     /// The ranks of the node did not meet.
     Meet(MeetError),
-    /// Some process is this rank already.
+    /// Another process has taken this rank already.
     Taken {
         /// The rank.
         rank: Rank,
@@ -90,8 +91,8 @@ pub fn is_watched() -> bool {
     std::env::var_os(config::FDS).is_some()
 }
 
-/// The rank that this process was started as; `None` if nobody started it as
-/// one. A process can be a rank once.
+/// The rank that this process was started as; `None` if it was not started as a
+/// rank. A process can be a rank only once.
 pub fn attach() -> Option<Result<Member, AttachError>> {
     match std::env::var(config::FDS) {
         Ok(fds) => Some(Member::from_env(&fds)),
@@ -100,20 +101,20 @@ pub fn attach() -> Option<Result<Member, AttachError>> {
     }
 }
 
-/// Whether this process was started as a rank of a job, by the launcher or by
-/// somebody else who says so in the environment.
+/// Whether this process was started as a rank of a job: by tsumugi's launcher, or
+/// by another launcher that sets the rank, the size and the job in the environment.
 pub fn is_rank() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some();
     is_set(&config::FDS) || [config::RANK, config::SIZE, config::JOB].iter().all(is_set)
 }
 
 impl Member {
-    /// `size` ranks that are threads of this process; a job of one is a
-    /// program alone.
+    /// Makes a job of `size` ranks that are threads of this process; with one rank,
+    /// the job is a single program.
     ///
     /// # Errors
     ///
-    /// [`SpaceError`].
+    /// [`SpaceError`], if the space cannot be created.
     pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
         let nodes = Arc::new(Nodes::one(size));
@@ -157,18 +158,20 @@ impl Member {
         Self::meet(&meeting, &Config::from_env().map_err(AttachError::Number)?)
     }
 
-    /// A rank that somebody else's launcher started: waits for the others of
-    /// its node, which all call this. The leader's `config` counts.
+    /// Makes this process a rank when the launcher is not tsumugi's: waits for the
+    /// other ranks of its node, which must all call this function. The `config` of
+    /// the leader is used.
     ///
     /// # Errors
     ///
-    /// [`AttachError`].
+    /// [`AttachError`]: if the ranks do not meet, if the partitions cannot be
+    /// mapped, or if the rank is taken.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
         let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
         Self::adopt(&files, meeting.rank)
     }
 
-    /// The rank in a space whose files were handed over.
+    /// Takes the rank in a space of which this process has received the files.
     fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
         let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
         let nodes = Arc::new(Nodes::one(space.size()));
@@ -181,12 +184,12 @@ impl Member {
         Self { space, rank, local: rank, nodes, culprit: Arc::default() }
     }
 
-    /// The same rank as one of a job of several nodes, whose numbers it speaks
-    /// from here on.
+    /// This rank as a member of a job of several nodes; from here on its numbers
+    /// are those of that job.
     ///
     /// # Panics
     ///
-    /// If it is not the one of its node that `nodes` say, or the node has
+    /// If `nodes` gives this rank another place on its node, or gives the node
     /// another number of ranks.
     #[must_use]
     pub fn among(self, nodes: Arc<Nodes>, rank: Rank) -> Self {
@@ -195,7 +198,7 @@ impl Member {
         Self { rank, nodes, ..self }
     }
 
-    /// Takes the rank and registers what is reachable from the start.
+    /// Takes the rank and registers the regions that peers reach from the start.
     fn take(&self) -> Result<(), AttachError> {
         let rank = self.rank;
         let taken = |pid| AttachError::Taken { rank, pid };
@@ -203,8 +206,8 @@ impl Member {
         self.control().attach(std::process::id()).map_err(taken)?;
         let Region { base, bytes, access, .. } = self.starter();
         let words = self.collective();
-        // SAFETY: both lie in the partition, hold plain bytes and atomics, and
-        // stay as long as the space does.
+        // SAFETY: both regions lie in the partition, hold plain bytes and atomics,
+        // and stay mapped as long as the space does.
         let (starter, words) = unsafe {
             let table = self.control().regions();
             (
@@ -217,7 +220,7 @@ impl Member {
         Ok(())
     }
 
-    /// Which rank this is.
+    /// The number of this rank in the job.
     pub fn rank(&self) -> Rank {
         self.rank
     }
@@ -227,33 +230,33 @@ impl Member {
         self.nodes.ranks()
     }
 
-    /// Where they are.
+    /// The nodes of the job, with the places of the ranks on them.
     pub fn nodes(&self) -> &Arc<Nodes> {
         &self.nodes
     }
 
-    /// This rank's place among those of its node: what it is called there.
+    /// This rank's place among the ranks of its node, which is its number there.
     pub fn local(&self) -> Rank {
         self.local
     }
 
-    /// The ranks of this node, this one too, in the order of their places.
+    /// The ranks of this node, this rank included, in the order of their places.
     pub fn neighbours(&self) -> impl Iterator<Item = Rank> + '_ {
         self.nodes.ranks_of(self.node())
     }
 
-    /// Whether the rank is of this node: its memory can be loaded and stored.
+    /// Whether `rank` is on this node, so that its memory can be loaded and stored.
     pub fn is_near(&self, rank: Rank) -> bool {
         self.local_of(rank).is_some()
     }
 
-    /// The place of a rank on this node, if it is of this node.
+    /// The place of a rank on this node; `None` if the rank is on another node.
     pub fn local_of(&self, rank: Rank) -> Option<Rank> {
         let place = self.nodes.place(rank)?;
         (place.node == self.node()).then_some(Rank(place.local))
     }
 
-    /// Which node of the job this is.
+    /// The number of this node in the job.
     pub fn node(&self) -> u32 {
         self.nodes.place(self.rank).expect("one of the job's").node
     }
@@ -287,12 +290,14 @@ impl Member {
         !self.gone().any(|gone| gone == Gone::Rank(rank) || gone == Gone::Node(place.node))
     }
 
-    /// Declares a rank dead to all ranks of this node. Whether that was news.
+    /// Declares a rank dead to all ranks of this node. Returns whether the rank had
+    /// not been declared dead before.
     pub fn declare_lost(&self, rank: Rank) -> bool {
         let Some(local) = self.local_of(rank) else {
             return self.declare_gone(Gone::Rank(rank), rank);
         };
-        // Told again, it would hide from `Lot::latest_lost` who died since.
+        // A second declaration would hide a rank that died later from
+        // `Lot::latest_lost`.
         let is_news = self.space.control(local).is_alive();
         if is_news {
             self.culprit.declares(rank);
@@ -301,8 +306,8 @@ impl Member {
         is_news
     }
 
-    /// Declares all ranks of another node dead to all ranks of this one.
-    /// Whether that was news.
+    /// Declares all ranks of another node dead to all ranks of this node. Returns
+    /// whether one of them had not been declared dead before.
     pub fn declare_node_lost(&self, node: u32) -> bool {
         let alive = self.nodes.ranks_of(node).find(|rank| self.is_alive(*rank));
         node != self.node() && alive.is_some_and(|rank| self.declare_gone(Gone::Node(node), rank))
@@ -320,17 +325,17 @@ impl Member {
         is_news
     }
 
-    /// Whose death ended the job, as its launcher says.
+    /// The record of the rank that failed first, as the launcher reports it.
     pub fn culprit(&self) -> &Culprit {
         &self.culprit
     }
 
-    /// Who of other nodes has died.
+    /// The ranks and nodes, other than this node, that have been declared dead.
     pub fn gone(&self) -> impl Iterator<Item = Gone> + '_ {
         self.graves().iter()
     }
 
-    /// How many entries that list has: one load.
+    /// The length of the list that [`gone`](Self::gone) walks: one load.
     #[inline]
     pub fn gone_count(&self) -> u32 {
         self.graves().count()
@@ -340,24 +345,24 @@ impl Member {
         self.space.control(Rank(0)).graves()
     }
 
-    /// Where memory for this rank's regions comes from: what peers may reach.
+    /// The allocator for this rank's regions: memory that peers may reach.
     pub fn exposed(&self) -> &ExposedArea {
         self.space.exposed(self.local).expect("a member's memory is made with its space")
     }
 
-    /// Where memory for rings and mailboxes comes from: what peers write to
-    /// also in a job whose [`Peers`](crate::Peers) else only read.
+    /// The allocator for rings and mailboxes: memory that peers also write in a job
+    /// in which [`Peers`](crate::Peers) otherwise may only read.
     pub fn rings(&self) -> &ExposedArea {
         self.space.rings(self.local).expect("a member's memory is made with its space")
     }
 
-    /// This rank's heap: for what is its own.
+    /// This rank's heap, for memory that only this rank uses.
     pub fn heap(&self) -> &'static Heap {
         self.space.heap(self.local).expect("a member's heap is made with its space")
     }
 
-    /// Memory that every rank reaches under [`STARTER_KEY`] as soon as its
-    /// owner has attached: all zeroes at first.
+    /// The starter memory, which every rank reaches under [`STARTER_KEY`] as soon
+    /// as its owner has attached. It is all zeroes at first.
     pub fn starter(&self) -> Region {
         let shape = self.space.shape();
         let base = self.place(shape.starter_offset());
@@ -373,19 +378,19 @@ impl Member {
         Region { key: COLLECTIVE_KEY, base, bytes, access: Access::ReadWrite }
     }
 
-    /// The area for stacks, where it starts and how long it is. It is not
-    /// there in forked children.
+    /// The start and the length of the area for stacks. Forked children do not have
+    /// this area.
     pub fn stacks(&self) -> (NonNull<u8>, usize) {
         let shape = self.space.shape();
         (self.place(shape.stacks_offset()), shape.stack_bytes)
     }
 
-    /// This rank's way to the memory of all ranks of its node.
+    /// This rank's load/store access to the memory of all ranks of its node.
     pub fn direct(&self) -> Direct {
         Direct::new(self.space.clone(), self.nodes.clone(), self.rank, self.local)
     }
 
-    /// Says that this rank is done: its end is no failure from here on.
+    /// Declares that this rank is done: from here on its end is no failure.
     pub fn finish(&self) {
         self.control().set_state(State::Finished);
     }
@@ -432,7 +437,8 @@ impl fmt::Display for AttachError {
 
 impl std::error::Error for AttachError {}
 
-/// Some launchers start hundreds of processes one after the other.
+/// The limit is long because some launchers start hundreds of processes one after
+/// the other.
 const MEET_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Finding each other through the partitions of a node: cards in the heads, and
-//! a barrier on two words in the first one. Ranks are called by their places on
-//! the node.
+//! Bootstrap within a node, through the partitions: the cards lie in the heads of
+//! the partitions, and the barrier uses two words in the first head. Ranks are
+//! numbered by their places on the node.
 
 use crate::attach::Member;
 use crate::futex::SharedFutex;
@@ -39,17 +39,17 @@ impl Bootstrap for Member {
         if entered & BOOT_GONE != 0 {
             return Err(self.missing());
         }
-        // AcqRel: what each rank wrote before is visible to the last one.
+        // AcqRel: the last rank that arrives sees what each rank wrote before.
         if arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.space().size() {
             arrived.store(0, Ordering::Relaxed);
-            // Release: pairs with the Acquire below, and hands on what all
+            // Release: pairs with the Acquire below, and publishes what all ranks
             // wrote.
             phase.fetch_add(BOOT_STEP, Ordering::AcqRel);
             SharedFutex.wake(phase, u32::MAX);
             return Ok(());
         }
         loop {
-            // Acquire: pairs with the Release of the last one.
+            // Acquire: pairs with the Release of the rank that arrived last.
             let now = phase.load(Ordering::Acquire);
             if now / BOOT_STEP != entered / BOOT_STEP {
                 return Ok(());
@@ -63,7 +63,8 @@ impl Bootstrap for Member {
 }
 
 impl Member {
-    /// Somebody is gone: who.
+    /// The error of a barrier from which a rank is gone; it names that rank if one
+    /// is found.
     #[cold]
     fn missing(&self) -> BootError {
         let ended = |state| matches!(state, State::Finished | State::Failed);
@@ -75,7 +76,8 @@ impl Member {
 
 /// One phase of the barrier; the bit below says that a rank is gone.
 const BOOT_STEP: u32 = 2 * BOOT_GONE;
-/// A wake-up that somebody who died owed us is missed for no longer.
+/// A waiter looks again after this time, because a rank that died cannot send its
+/// wake-up.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Measuring, at the start of a job, how far cores are from each other and
-//! which way of moving bytes wins there.
+//! Measures, at the start of a job, how far cores are from each other, and which
+//! way of moving bytes is fastest between them.
 //!
 //! ```text
 //!  leader: two threads, a core each     line trip ─► near or far
@@ -7,16 +7,16 @@
 //!  others: asleep in the barrier
 //! ```
 //!
-//! Pairs of cores are measured, not pairs of ranks, and only where every rank
-//! has a core of its own; copies are measured for one pair that is near and
-//! one that is far, as far as there are such. It ends after
-//! [`TIME_MAX`] whatever happens: what has not been measured by then is as in
-//! [`Thresholds::unmeasured`].
+//! The measured pairs are pairs of cores, not of ranks, and only where every rank
+//! has a core of its own; copies are measured for one pair that is near and one
+//! pair that is far, if the node has such pairs. The measurement ends after
+//! [`TIME_MAX`] in any case: for a distance that has not been measured by then,
+//! [`Thresholds::unmeasured`] holds.
 //!
-//! A virtual machine's memory may lie on several memory nodes of its host, which
-//! it is not told: a line travels between the same two cores in one time in most
-//! frames of 2 MiB, and in nearly twice that in some. Two jobs differ by which
-//! frames their lanes and buffers got, and so does what is measured here.
+//! A virtual machine's memory may lie on several memory nodes of its host, and the
+//! guest cannot see on which: a line travels between the same two cores in one time
+//! in most frames of 2 MiB, and in nearly twice that time in some. Two jobs differ
+//! in the frames that their lanes and buffers get, and so do their measurements.
 
 mod court;
 mod yard;
@@ -35,14 +35,14 @@ use tsumugi_core::mem::Rank;
 /// One pair of cores, measured.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// What took how long.
+    /// The times that were measured.
     pub measured: Measured,
-    /// What follows.
+    /// The thresholds that follow from them.
     pub thresholds: Thresholds,
 }
 
-/// Measures two CPUs of this process; `None` if threads cannot run there or
-/// do not come to run within `limit`.
+/// Measures two CPUs of this process; `None` if threads cannot run on them or do
+/// not start to run within `limit`.
 pub fn between(first: usize, second: usize, limit: Duration) -> Option<Calibration> {
     let end = Instant::now() + limit;
     let trip_ns = pair::trip(first, second, end)?;
@@ -56,9 +56,10 @@ fn measure(first: usize, second: usize, trip_ns: f64, end: Instant) -> Option<Ca
 }
 
 impl Member {
-    /// Publishes how messages between the ranks of the node go; called by the
-    /// first of them while the others wait. `cores` are those of the ranks, in order;
-    /// empty: they share some, and nothing is measured.
+    /// Measures and publishes how messages go between the ranks of the node. The
+    /// first rank calls this while the other ranks wait. `cores` has the core of
+    /// each rank, in order; it is empty if ranks share cores, and then nothing is
+    /// measured.
     pub fn calibrate(&self, cores: &[usize], hand: &ByHand) {
         let begin = Instant::now();
         let end = begin + TIME_MAX;
@@ -86,7 +87,8 @@ impl Member {
         });
     }
 
-    /// How far this rank is from `rank`, and how messages between them go.
+    /// How far this rank is from `rank`, and the thresholds for messages between
+    /// them.
     pub fn way_to(&self, rank: Rank) -> (Distance, Thresholds) {
         let distance = match self.local_of(rank) {
             Some(local) => self.control().place().distance(self.space().control(local).place()),
@@ -95,26 +97,26 @@ impl Member {
         (distance, self.thresholds(distance))
     }
 
-    /// What notices that this rank and `rank` come nearer to each other, or
-    /// part.
+    /// The gauge that notices when this rank and `rank` come nearer to each other
+    /// or move apart.
     pub fn gauge_of(&self, rank: Rank) -> Gauge {
         let place = self.space().control(Rank(0)).place();
         let [near, far] = [Distance::Near, Distance::Far].map(|of| place.sample_ns(of));
         Gauge::new(self.way_to(rank).0, Bounds::of(near, far))
     }
 
-    /// How messages go between ranks that are so far apart.
+    /// The thresholds for messages between ranks at this distance.
     pub fn thresholds(&self, distance: Distance) -> Thresholds {
         self.space().control(Rank(0)).place().thresholds(distance).0
     }
 }
 
-/// Which cores are near each other.
+/// Which cores are near to each other, and a sample pair for each distance.
 #[derive(Default)]
 struct Pairs {
-    /// From 1; of each core.
+    /// The group of each core; numbers start at 1.
     groups: Vec<u32>,
-    /// A pair of cores and its trip.
+    /// A pair of near cores and the time of a line's trip between them.
     near: Option<(usize, usize, f64)>,
     far: Option<(usize, usize, f64)>,
 }
@@ -129,11 +131,11 @@ impl Pairs {
     }
 }
 
-/// Puts each core into the group of the first one that it is near to. What
-/// cannot be measured in time is a group of its own: far from everybody.
+/// Puts each core into the group of the first core that it is near to. A core that
+/// cannot be measured in time is a group of its own: far from all others.
 fn groups(cores: &[usize], end: Instant) -> Pairs {
     let mut pairs = Pairs::default();
-    // Copies need some of the time, too.
+    // The copies need some of the time, too.
     let end_of_trips = end - TIME_MAX / 2;
     let mut heads: Vec<usize> = Vec::new();
     for core in cores {
@@ -156,7 +158,7 @@ fn groups(cores: &[usize], end: Instant) -> Pairs {
     pairs
 }
 
-/// All of the measuring of a job; on a quiet machine it takes 7 to 15 ms.
+/// The limit of all measurements of a job; on a quiet machine they take 7 to 15 ms.
 pub const TIME_MAX: Duration = Duration::from_millis(30);
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Copies from and to memory outside of any partition, by the kernel.
 //!
-//! `process_vm_readv` and `process_vm_writev` ("cross-memory attach") copy
-//! between two processes once and need nothing mapped; a call costs a
-//! microsecond or two. Whether they are allowed is a matter of user, of
-//! `prctl(PR_SET_DUMPABLE)`, of Yama's `ptrace_scope` and of the container, so
-//! it is tried, with a word of a peer that is known: [`Space::cma`]. A job goes
-//! on without.
+//! `process_vm_readv` and `process_vm_writev` ("cross-memory attach") copy between
+//! two processes once and need no mapping; a call costs a microsecond or two.
+//! Whether they are allowed depends on the user, on `prctl(PR_SET_DUMPABLE)`, on
+//! Yama's `ptrace_scope` and on the container. Therefore [`Space::cma`] tries a
+//! copy of a word of a peer that has a known value. A job goes on without
+//! cross-memory attach if the copy fails.
 //!
 //! Progress: blocking, in the kernel, for the time of the copy.
 
@@ -19,32 +19,32 @@ use tsumugi_core::mem::Rank;
 /// Why bytes of another process were not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmaError {
-    /// This process may not look into that one.
+    /// This process may not access the memory of the other process.
     Refused {
-        /// That one.
+        /// The number of the other process.
         pid: u32,
     },
-    /// There is no such process, or no more.
+    /// There is no such process, or it has ended.
     Gone {
         /// Its number.
         pid: u32,
     },
-    /// It has nothing mapped there, or nothing that it could use so.
+    /// The other process has nothing mapped there, or not for this kind of access.
     Unmapped {
         /// The first byte that was not copied, in that process.
         at: usize,
-        /// How many were copied before it.
+        /// How many bytes were copied before it.
         copied: usize,
     },
-    /// The number is that of another process: the peer lives in a namespace of
+    /// The number belongs to another process: the peer lives in a PID namespace of
     /// its own.
     Stranger {
         /// The number.
         pid: u32,
     },
-    /// The kernel cannot do it, or has no memory to.
+    /// The kernel does not support the copy, or has no memory for it.
     System {
-        /// Its error number.
+        /// The error number of the kernel.
         errno: i32,
     },
 }
@@ -57,8 +57,9 @@ pub enum CmaError {
 ///
 /// # Safety
 ///
-/// `at` is no memory of this process that a reference of Rust's holds: another
-/// process's bytes may change while they are read, ours must not.
+/// `at` must not be memory of this process to which a Rust reference exists: the
+/// bytes of another process may change while they are read, those of this process
+/// must not.
 pub unsafe fn read_from(pid: u32, at: usize, to: &mut [u8]) -> Result<(), CmaError> {
     let bytes = to.len();
     copy(pid, at, bytes, |done| {
@@ -71,23 +72,24 @@ pub unsafe fn read_from(pid: u32, at: usize, to: &mut [u8]) -> Result<(), CmaErr
 ///
 /// # Errors
 ///
-/// [`CmaError`]; as many bytes are stored as it says.
+/// [`CmaError`]; as many bytes are stored as the error says.
 ///
 /// # Safety
 ///
-/// That process lends these bytes to be written to.
+/// The other process must have granted writes to these bytes.
 pub unsafe fn write_to(pid: u32, at: usize, from: &[u8]) -> Result<(), CmaError> {
     let bytes = from.len();
     copy(pid, at, bytes, |done| {
-        // SAFETY: `done` is below `bytes`; the rest is the caller's.
+        // SAFETY: `done` is below `bytes`; that the target may be written, the
+        // caller guarantees.
         unsafe { sys::write_process(pid, at + done, from.as_ptr().add(done), bytes - done) }
     })
 }
 
 impl Space {
-    /// Whether this process may copy from `rank`'s, as a real copy says: of
-    /// the word that holds the number of that process. A rank of this process
-    /// needs no such copy.
+    /// Tests with a real copy whether this process may copy from `rank`'s: the
+    /// copied word holds the number of that process. For a rank of this process no
+    /// copy is needed, and none is made.
     ///
     /// # Errors
     ///
@@ -106,7 +108,8 @@ impl Space {
             return Ok(());
         }
         let mut found = [0; 4];
-        // SAFETY: an atomic of a partition that is mapped alike everywhere.
+        // SAFETY: the word is an atomic in a partition that is mapped at the same
+        // address in all processes; no plain reference to it exists.
         unsafe { read_from(pid, word, &mut found) }?;
         match u32::from_ne_bytes(found) == pid {
             true => Ok(()),
@@ -115,9 +118,9 @@ impl Space {
     }
 }
 
-/// Whether one child of this process may copy from another, as the ranks of a
-/// job would: for those who ask before there is a job. Not for ULTs, whose
-/// stacks children do not have.
+/// Tests whether one child of this process may copy from another, as the ranks of a
+/// job would: for callers that need the answer before there is a job. ULTs must not
+/// call this, because forked children do not have their stacks.
 ///
 /// # Errors
 ///
@@ -125,7 +128,7 @@ impl Space {
 pub fn probe() -> Result<(), CmaError> {
     let system = |error: io::Error| CmaError::System { errno: error.raw_os_error().unwrap_or(0) };
     let (own, at) = (std::process::id(), &raw const WORD as usize);
-    // SAFETY: system calls alone.
+    // SAFETY: the child makes system calls alone.
     let target = unsafe {
         sys::fork_to(|| match sys::die_with_parent(own) {
             Ok(true) => sys::sleep_for_good(),
@@ -133,7 +136,7 @@ pub fn probe() -> Result<(), CmaError> {
         })
     };
     let target = target.map_err(system)?;
-    // SAFETY: the same; the word lies at the same place in all three.
+    // SAFETY: as above; the word lies at the same address in all three processes.
     let reader = unsafe {
         sys::fork_to(|| {
             let mut found = [0; 8];
@@ -154,8 +157,8 @@ pub fn probe() -> Result<(), CmaError> {
     }
 }
 
-/// Calls `part`, which copies some of the bytes from the given one on, until
-/// all are copied.
+/// Calls `part`, which copies some of the bytes from the given offset on, until all
+/// bytes are copied.
 fn copy(
     pid: u32,
     at: usize,
@@ -165,8 +168,8 @@ fn copy(
     let mut done = 0;
     while done < bytes {
         match part(done) {
-            // The kernel ends a copy at what it cannot use, and says why only
-            // when it is asked to begin there.
+            // The kernel ends a copy at the first byte that it cannot use, and
+            // returns the reason only for a copy that begins at this byte.
             Ok(0) => return Err(CmaError::Unmapped { at: at + done, copied: done }),
             Ok(more) => done += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -213,7 +216,7 @@ impl fmt::Display for CmaError {
 
 impl std::error::Error for CmaError {}
 
-/// Lies at one place in a process and in its forked children.
+/// This word lies at the same address in a process and in its forked children.
 static WORD: u64 = 0x7473_756d_7567_6921;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Every number of this crate that somebody may want to change, and every
-//! environment variable that it reads or sets.
+//! Every number of this crate that a user may change, and every environment
+//! variable that the crate reads or sets.
 //!
-//! What the user sets:
+//! Variables that the user sets:
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
@@ -16,13 +16,12 @@
 //! | `TSUMUGI_GRACE_MS` | milliseconds from a rank's death until the launcher asks the other ranks to end; 1200 at least between hosts of `tsumugi run --hosts` | 300 |
 //! | `TSUMUGI_NODE` | which node this is, where sockets cannot tell | boot and network namespace |
 //!
-//! What the launcher tells its ranks: `TSUMUGI_RANK`, `TSUMUGI_SIZE`,
-//! `TSUMUGI_PVAS_FDS` (`5,6,7`: one memory file a rank), `TSUMUGI_PVAS_SHAPE`
-//! (`base,starter,exposed,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by
-//! which the launcher or its guardian finds what is left at the end).
-//! Where a site's launcher starts the ranks, [`meet`](crate::meet) hands the
-//! memory files over: `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_JOB` are
-//! enough.
+//! Variables that the launcher sets for its ranks: `TSUMUGI_RANK`, `TSUMUGI_SIZE`,
+//! `TSUMUGI_PVAS_FDS` (`5,6,7`: one memory file per rank), `TSUMUGI_PVAS_SHAPE`
+//! (`base,starter,exposed,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by which
+//! the launcher or its guardian finds processes that are left at the end). Where a
+//! site's launcher starts the ranks, [`meet`](crate::meet) hands the memory files
+//! over, and `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_JOB` are enough.
 
 mod policy;
 
@@ -31,26 +30,26 @@ pub use policy::{HugePages, Peers, Policy, Populate};
 use std::fmt;
 use tsumugi_core::excerpt::Excerpt;
 
-/// What a rank's partition shall be. Sizes are virtual: a page costs memory
-/// from its first touch on.
+/// The options of a rank's partition. Sizes are virtual: a page costs memory only
+/// after its first touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where rank 0's partition starts; a multiple of 2 MiB. `None`: the
-    /// default place, or where there is room if no peer has to agree.
+    /// Where rank 0's partition starts; a multiple of 2 MiB. `None`: the default
+    /// place, or any free place if no peer has to use the same one.
     pub base: Option<usize>,
     /// Memory that every rank can reach as soon as all have started.
     pub starter_bytes: usize,
-    /// For arrays that peers reach.
+    /// Memory for arrays that peers reach.
     pub exposed_bytes: usize,
-    /// For buffers of the rank's own operations, and tables.
+    /// Heap for buffers of the rank's own operations, and for tables.
     pub heap_bytes: usize,
-    /// For the stacks of ULTs.
+    /// Memory for the stacks of ULTs.
     pub stack_bytes: usize,
-    /// How pages come, and who may write to them.
+    /// When pages are allocated, and which ranks may write to them.
     pub policy: Policy,
-    /// Milliseconds from a rank's death until the other ranks get SIGTERM;
-    /// SIGKILL follows 700 ms later. What they do about the death in that time
-    /// (save their work, say) is done.
+    /// Milliseconds from a rank's death until the other ranks get SIGTERM; SIGKILL
+    /// follows 700 ms later. In this time the other ranks can react to the death,
+    /// for instance save their work.
     pub grace_ms: u32,
 }
 
@@ -61,53 +60,54 @@ pub enum ConfigError {
     NotANumber {
         /// The variable.
         name: &'static str,
-        /// What it holds, as far as it fits.
+        /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// A number, but not one that will do.
+    /// A number outside of the allowed range.
     OutOfBounds {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// The value of the variable.
         value: usize,
-        /// The least that will do.
+        /// The smallest value that is allowed.
         min: usize,
-        /// The most that will do.
+        /// The largest value that is allowed.
         max: usize,
     },
-    /// None of what it can be.
+    /// The value is none of the words that the variable accepts.
     NoSuchChoice {
         /// The variable.
         name: &'static str,
-        /// What it holds, as far as it fits.
+        /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// Not a multiple of what it must be a multiple of.
+    /// The value is not a multiple of the required alignment.
     Unaligned {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// The value of the variable.
         value: usize,
-        /// What it must be a multiple of.
+        /// The required alignment.
         align: usize,
     },
 }
 
 impl Config {
-    /// As the environment says, the defaults where it says nothing.
+    /// The options from the environment; a variable that is not set has its
+    /// default.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`].
+    /// [`ConfigError`], if a variable has a value that is not allowed.
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::from_lookup(|name| std::env::var(name).ok())
     }
 
-    /// As `lookup` says, which answers for the environment.
+    /// The options from `lookup`, which takes the place of the environment.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`].
+    /// [`ConfigError`], if a variable has a value that is not allowed.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let number = |name: &'static str, default: usize, min: usize, max: usize| match lookup(name)
         {
@@ -137,11 +137,12 @@ impl Config {
         })
     }
 
-    /// Whether all is small enough to be reckoned with.
+    /// Checks that all sizes are small enough that sums of them do not overflow.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfBounds`], with the variable that stands for what is not.
+    /// [`ConfigError::OutOfBounds`] or [`ConfigError::Unaligned`], with the
+    /// variable for the value that is refused.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         aligned(BASE, bounded(BASE, self.base.unwrap_or(BASE_DEFAULT), 0, BASE_MAX)?, BASE_ALIGN)?;
         bounded(STARTER, self.starter_bytes, 0, STARTER_BYTES_MAX)?;
@@ -200,7 +201,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A number as the user writes it: decimal, or hexadecimal after `0x`.
+/// Parses a number as the user writes it: decimal, or hexadecimal after `0x`.
 ///
 /// # Errors
 ///
@@ -248,7 +249,7 @@ pub const HUGE_PAGES: &str = "TSUMUGI_HUGE_PAGES";
 pub const PEERS: &str = "TSUMUGI_PEERS";
 /// The user's variable for [`Config::grace_ms`].
 pub const GRACE: &str = "TSUMUGI_GRACE_MS";
-/// The user's variable for which node this is.
+/// The user's variable for the identity of this node.
 pub const NODE: &str = "TSUMUGI_NODE";
 /// This rank's number.
 pub const RANK: &str = "TSUMUGI_RANK";
@@ -258,9 +259,10 @@ pub const SIZE: &str = "TSUMUGI_SIZE";
 pub const FDS: &str = "TSUMUGI_PVAS_FDS";
 /// Where and how large the partitions are.
 pub const SHAPE: &str = "TSUMUGI_PVAS_SHAPE";
-/// The descriptor from which a rank of several nodes reads who has died.
+/// The descriptor from which a rank of several nodes reads the ranks that have
+/// died.
 pub const DEATHS: &str = "TSUMUGI_DEATHS_FD";
-/// The descriptor to which such a rank writes whom it declares lost.
+/// The descriptor to which such a rank writes the ranks that it declares lost.
 pub const LOSSES: &str = "TSUMUGI_LOSSES_FD";
 /// The mark of a job's processes.
 pub const JOB: &str = "TSUMUGI_JOB";
@@ -272,9 +274,9 @@ pub const BASE_DEFAULT: usize = 0x2000_0000_0000;
 pub const BASE_TSAN: usize = 0x10_0000_0000;
 /// 256 GiB.
 pub const BASE_TSAN_BYTES: usize = 256 << 30;
-/// Position-independent executables live above.
+/// The largest base: position-independent executables lie above.
 pub const BASE_MAX: usize = 0x5000_0000_0000;
-/// Also what the start of a heap is aligned to: a huge page.
+/// The alignment of the base, and of the start of a heap: a huge page.
 pub const BASE_ALIGN: usize = 2 << 20;
 /// Default of [`Config::starter_bytes`].
 pub const STARTER_BYTES: usize = 64 << 10;
@@ -287,23 +289,23 @@ pub const HEAP_BYTES: usize = 15 << 30;
 pub const STACK_BYTES: usize = 32 << 30;
 /// Default of [`Config::grace_ms`].
 pub const GRACE_MS: u32 = 300;
-/// One hour.
+/// The largest value of [`Config::grace_ms`]: one hour.
 pub const GRACE_MS_MAX: u32 = 3_600_000;
-/// Room for some arrays.
+/// The smallest value of [`Config::exposed_bytes`]: room for some arrays.
 pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
-/// The allocator's arenas come in multiples of 32 MiB and lose a little to
-/// their own tables.
+/// The smallest value of [`Config::heap_bytes`]: the allocator's arenas are
+/// multiples of 32 MiB and lose a little to their own tables.
 pub const HEAP_BYTES_MIN: usize = 64 << 20;
-/// Room for a few hundred stacks.
+/// The smallest value of [`Config::stack_bytes`]: room for a few hundred stacks.
 pub const STACK_BYTES_MIN: usize = 16 << 20;
-/// More than any machine has of the one and of the other, and no sum of them
+/// Limits that exceed the memory of any machine; no sum of sizes below them
 /// overflows.
 const STARTER_BYTES_MAX: usize = 1 << 36;
 const PART_BYTES_MAX: usize = 1 << 42;
-/// What an address space limit must leave for the program itself: this, or a
-/// quarter of the limit if that is more.
+/// The address space that a limit (`RLIMIT_AS`) must leave for the program itself:
+/// this, or a quarter of the limit if that is more.
 pub const PROGRAM_BYTES: usize = 256 << 20;
-/// Ranks of one node.
+/// The largest number of ranks of one node.
 pub const RANKS_MAX: u32 = 4096;
 
 #[cfg(test)]

@@ -6,13 +6,12 @@
 //! | `Pieces` | the processor's instruction for strings, 256 bytes at a time | short pushes into lines that another core holds |
 //! | `Streaming` | stores that go past the caches | large pushes into the same |
 //!
-//! A plain store first fetches the line that it writes: from the cache of
-//! the core that read it last, if that is where it is. A streaming store
-//! fetches nothing, so that the farther that core, the more it saves; it
-//! costs a fixed time for the fence at its end. The instruction for strings
-//! writes whole lines and need not fetch them either, and is quickest where it
-//! is given little at a time. At which sizes they win is measured
-//! ([`calibrate`](crate::calibrate)).
+//! A plain store first fetches the line that it writes, from the cache of the core
+//! that read the line last if it is still there. A streaming store fetches nothing,
+//! so it saves more the farther away that core is; it costs a fixed time for the
+//! fence at its end. The instruction for strings writes whole lines and need not
+//! fetch them either, and is fastest when each use of it copies little.
+//! [`calibrate`](crate::calibrate) measures at which sizes each mode is fastest.
 
 #[cfg(any(tsumugi_asan, tsumugi_tsan))]
 mod announced;
@@ -24,7 +23,7 @@ use std::ptr::NonNull;
 /// How bytes are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// As the C library does.
+    /// With the C library's copy.
     #[default]
     Plain,
     /// By the processor's instruction for strings, in short pieces; plain where
@@ -35,13 +34,13 @@ pub enum Mode {
     Streaming,
 }
 
-/// Copies `bytes` bytes. A release store after it publishes them, whatever
-/// the mode. Wait-free.
+/// Copies `bytes` bytes. A release store after the copy publishes them, in every
+/// mode. Wait-free.
 ///
 /// # Safety
 ///
-/// `from` can be read and `to` written for `bytes` bytes, the two do not
-/// overlap, and nobody else touches `to`, or writes `from`, meanwhile.
+/// `from` can be read and `to` written for `bytes` bytes, the two do not overlap,
+/// and during the copy no other thread accesses `to` or writes `from`.
 #[inline]
 pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
     #[cfg(any(tsumugi_asan, tsumugi_tsan))]
@@ -56,7 +55,7 @@ pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize)
     }
 }
 
-/// Bytes of one streaming store; 0 where `Streaming` is `Plain`.
+/// The bytes of one streaming store; 0 where `Streaming` is the same as `Plain`.
 pub fn streaming_bytes() -> usize {
     stream::Width::best().map_or(0, stream::Width::bytes)
 }

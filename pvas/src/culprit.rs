@@ -1,4 +1,5 @@
-//! Whose death ended a job on several nodes, as its launcher says.
+//! The rank that failed first and so ended a job on several nodes (the *culprit*),
+//! as the launcher reports it.
 //!
 //! ```text
 //!           suspects()                     tell(rank)
@@ -6,65 +7,72 @@
 //!                        └── 1 s without one: as if no launcher were there
 //! ```
 //!
-//! The launcher alone sees all ends, so it knows which came first. A rank of
-//! another node whose connection closes may end because of a third one: whoever
-//! sees that asks here before it names a rank.
+//! Only the launcher sees all ends, so it knows which end came first. When a
+//! connection to a rank of another node closes, that rank may have ended because a
+//! third rank died: a thread that sees the closed connection asks here before it
+//! names a culprit.
 //!
-//! The launcher in turn is told through a pipe whom this node declares lost, before
-//! any rank of the node hears of it: a rank that ends because of it then ends later
-//! than the launcher can know it.
+//! In the other direction, a node reports each rank that it declares lost to the
+//! launcher through a pipe, before any rank of the node learns of the loss: so the
+//! launcher has the report before it sees the end of a rank that ends because of
+//! the loss.
 //!
-//! Progress: a short lock; [`wait`](Culprit::wait) blocks for 1 s at most in all.
+//! Progress: a short lock; [`wait`](Culprit::wait) blocks for at most 1 s in all.
 
 use std::io::{PipeWriter, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
-/// See the module.
+/// The launcher's report of the rank that failed first, for the threads of one
+/// rank. See the module.
 #[derive(Debug, Default)]
 pub struct Culprit {
     state: Mutex<State>,
     told: Condvar,
-    /// To the launcher.
+    /// The pipe to the launcher, for losses.
     losses: OnceLock<PipeWriter>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// A launcher will say it, so soon after the first suspicion.
+    /// The launcher names a rank within this time after the first suspicion; zero:
+    /// there is no launcher that does.
     within: Duration,
     known: Option<(Rank, Instant)>,
-    /// Since when the word is waited for.
+    /// When the wait for the launcher's report began.
     since: Option<Instant>,
 }
 
 impl Culprit {
-    /// A launcher is there that will say who has died.
+    /// Notes that a launcher is there and will report which rank has died.
     pub fn expect(&self) {
         self.expect_within(WORD_WITHIN);
     }
 
-    /// The same of one that takes no longer than that.
+    /// As [`expect`](Self::expect), for a launcher that takes at most `limit`.
     pub fn expect_within(&self, limit: Duration) {
         self.lock().within = limit;
     }
 
-    /// The launcher is to be told of losses through `losses`, which does not block.
+    /// Sets the pipe for reports of losses to the launcher; a write to it must not
+    /// block.
     pub(crate) fn tell_of(&self, losses: PipeWriter) {
-        // The first one is the launcher's.
+        // The first pipe that is set is the launcher's; later ones are dropped.
         let _ = self.losses.set(losses);
     }
 
-    /// This rank is about to declare `rank` lost.
+    /// Reports to the launcher that this rank is about to declare `rank` lost.
     pub(crate) fn declares(&self, rank: Rank) {
         if let Some(mut losses) = self.losses.get() {
-            // Full, or without a launcher: whose end came first is not known then.
+            // The write fails if the pipe is full or the launcher is gone; then the
+            // launcher does not learn which rank ended first.
             let _ = losses.write(&rank.0.to_le_bytes());
         }
     }
 
-    /// The launcher's word; the first one counts. Whether it is that.
+    /// Sets the rank that the launcher reports; only the first report counts.
+    /// Returns whether this is the first one.
     pub fn tell(&self, rank: Rank) -> bool {
         let mut state = self.lock();
         let is_first = state.known.is_none();
@@ -78,13 +86,14 @@ impl Culprit {
         self.lock().known.map(|(rank, _)| rank)
     }
 
-    /// A rank seems to be lost: whether the launcher may still say which one it
-    /// is that has died.
+    /// A rank seems to be lost: returns whether the launcher may still report which
+    /// rank has died.
     pub fn is_awaited(&self) -> bool {
         !self.lock().left().is_zero()
     }
 
-    /// The rank that the launcher names, now or soon. Blocking.
+    /// Waits for the rank that the launcher names; `None` if it names none in time.
+    /// Blocking.
     pub fn wait(&self) -> Option<Rank> {
         let mut state = self.lock();
         while state.known.is_none() {
@@ -98,7 +107,7 @@ impl Culprit {
         state.known.map(|(rank, _)| rank)
     }
 
-    /// Sleeps until the launcher's word, if one is due, is so old that all nodes
+    /// Sleeps until the launcher's report, if one is due, is so old that all nodes
     /// have had time to act on it. Blocking.
     pub fn outlive(&self) {
         if self.wait().is_some()
@@ -114,7 +123,7 @@ impl Culprit {
 }
 
 impl State {
-    /// How long the word may still take.
+    /// How long the launcher's report may still take.
     fn left(&mut self) -> Duration {
         if self.within.is_zero() || self.known.is_some() {
             return Duration::ZERO;
@@ -125,10 +134,11 @@ impl State {
     }
 }
 
-/// From the first suspicion on: the launcher waits for a better answer for a
-/// part of it.
+/// The limit from the first suspicion on. For a part of this time the launcher
+/// itself waits for a better answer.
 const WORD_WITHIN: Duration = Duration::from_secs(1);
-/// Programs of all nodes hear of a death while the ranks that it ends are there.
+/// In this time the programs of all nodes learn of a death while the ranks that end
+/// because of it are still there.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

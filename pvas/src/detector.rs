@@ -1,21 +1,22 @@
-//! Noticing deaths where no launcher of ours watches.
+//! The failure detector of a node where tsumugi's launcher does not watch.
 //!
-//! Each rank watches the next one of its node that is still there, in a ring:
+//! Each rank watches the next rank of its node that is still alive, in a ring:
 //!
 //! ```text
 //!  0 ──► 1 ──► 2 ──► 3 ──► 0        2 dies:   0 ──► 1 ─────────► 3 ──► 0
 //!                                             1 has declared it lost
 //! ```
 //!
-//! so that each is watched by one other, whoever dies and however many. A
-//! thread sleeps on the process's descriptor: it costs nothing while all live.
-//! After a death whoever is left gets the time that our launcher gives it
-//! (`TSUMUGI_GRACE_MS`), then SIGTERM, then SIGKILL; where a site's launcher ends the job first, so be it.
-//! A process of another PID namespace cannot be watched and is passed over.
+//! so that each rank is watched by one other rank, whichever ranks die and however
+//! many. The thread of a detector sleeps on the pidfd of the watched process: it
+//! costs nothing while all ranks live. After a death the ranks that are left get
+//! the same time as from tsumugi's launcher (`TSUMUGI_GRACE_MS`), then SIGTERM,
+//! then SIGKILL; a site's launcher may end the job earlier. A process of another
+//! PID namespace cannot be watched and is passed over.
 //!
-//! Where our launcher has started ranks on several nodes, it says through a pipe
-//! who has died, and each rank's thread hears of it; through another one it is told
-//! who is declared lost here.
+//! Where tsumugi's launcher has started ranks on several nodes, it writes to a pipe
+//! which ranks have died, and the thread of each rank reads that pipe; through
+//! another pipe the launcher receives the ranks that are declared lost here.
 
 use crate::attach::Member;
 use crate::config;
@@ -27,45 +28,48 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
-/// The thread of one rank; it ends when this is dropped.
+/// The failure detector of one rank: a thread, which ends when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct Detector {
-    /// Closed, it wakes the thread.
+    /// When this end of the pipe is closed, the thread wakes.
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What happens to the ranks that are left after a death.
+/// How the ranks that are left after a death end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// They hear of it, and whoever is still there after this time is ended.
+    /// The ranks learn of it, and the processes that are still there after this
+    /// time are ended.
     End {
-        /// Until SIGTERM; SIGKILL comes 700 ms later.
+        /// The time until SIGTERM; SIGKILL comes 700 ms later.
         grace: Duration,
     },
-    /// They hear of it; somebody else ends them.
+    /// The ranks learn of it; a launcher that is not tsumugi's ends them.
     Leave,
 }
 
-/// What became of a watch.
+/// The outcome of a wait for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
     /// The process has ended.
     Ended,
-    /// It is no business of ours, or not any more.
+    /// The process is not watched, or not any more.
     Passed,
-    /// The detector is to end.
+    /// The detector must end.
     Stopped,
 }
 
 impl Detector {
-    /// Watches for `member`'s node from here on. One that is found dead is
-    /// declared lost to all, and named on standard error; and so is, unnamed, a
-    /// rank of any node of which `launcher` says that it has died: it has named it.
+    /// Starts to watch for `member`'s node. A rank that is found dead is declared
+    /// lost to all and named on standard error. A rank of any node that `launcher`
+    /// reports dead is declared lost as well, but not named: the launcher has named
+    /// it.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The error of the system, if the pipe or the thread cannot be made.
     pub fn start(member: &Member, rest: Rest, launcher: Option<Launcher>) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let member = member.clone();
@@ -82,18 +86,18 @@ impl Detector {
     }
 }
 
-/// The launcher of ranks on several nodes.
+/// The pipes to and from the launcher of ranks on several nodes.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Where it says who has died.
+    /// From this pipe the ranks that have died are read.
     deaths: PipeReader,
-    /// Where it is told who is declared lost.
+    /// To this pipe the ranks that are declared lost are written.
     losses: Option<PipeWriter>,
 }
 
 impl Launcher {
-    /// Ours, if it has started this process as a rank of several nodes. Once: its
-    /// descriptors are taken.
+    /// tsumugi's launcher, if it has started this process as a rank of several
+    /// nodes. Must be called once: it takes the descriptors.
     pub fn of_this_process() -> Option<Self> {
         let fd = |name| std::env::var(name).ok()?.parse().ok();
         let deaths = sys::inherited_reader(fd(config::DEATHS)?).ok()?;
@@ -111,17 +115,17 @@ impl Drop for Detector {
     }
 }
 
-/// One detector's round.
+/// The work of a detector's thread.
 struct Round<'a> {
     member: &'a Member,
     stopped: &'a PipeReader,
     rest: Rest,
-    /// Where the launcher says who has died.
+    /// From this pipe the ranks that have died are read.
     deaths: Option<PipeReader>,
     sentence: Option<Sentence>,
 }
 
-/// What is still to be done to the ranks that are left.
+/// The signals that the ranks that are left have still to get.
 #[derive(Clone, Copy)]
 struct Sentence {
     terminate_at: Option<Instant>,
@@ -139,7 +143,7 @@ impl Round<'_> {
                 Watched::Passed => {}
             }
         }
-        // Nobody is left but this rank, which may be what is to end.
+        // Only this rank is left; it may still have to be ended.
         while self.sentence.is_some() || self.deaths.is_some() {
             if self.wait(&[], Duration::MAX) == Watched::Stopped {
                 return;
@@ -177,7 +181,7 @@ impl Round<'_> {
         }
     }
 
-    /// Sleeps until a process of `fds` has ended, and carries out what comes
+    /// Sleeps until a process of `fds` has ended, and sends the signals that become
     /// due meanwhile.
     fn wait(&mut self, fds: &[BorrowedFd<'_>], limit: Duration) -> Watched {
         let due = self.sentence.and_then(|sentence| sentence.terminate_at.or(sentence.kill_at));
@@ -198,14 +202,15 @@ impl Round<'_> {
         }
     }
 
-    /// The launcher says who has died: each word is a rank of the job.
+    /// Reads one rank that has died from the launcher's pipe: each word is the
+    /// number of a rank of the job.
     fn hear(&mut self) {
         let Some(deaths) = &mut self.deaths else { return };
         let mut word = [0; size_of::<u32>()];
         let rank = match deaths.read(&mut word) {
             Ok(count) if count == word.len() => Rank(u32::from_le_bytes(word)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            // The launcher is gone, or this is none of its pipes.
+            // The launcher is gone, or this is not its pipe.
             _ => return self.deaths = None,
         };
         if rank.0 < self.member.size() && self.member.culprit().tell(rank) {
@@ -213,7 +218,8 @@ impl Round<'_> {
         }
     }
 
-    /// A process is gone: whether it may be, and what that means.
+    /// Handles the end of a process: if the rank had not finished, this is a
+    /// failure.
     fn bury(&mut self, dead: Rank) {
         let controls = || self.member.space().controls();
         let control = self.member.space().control(dead);
@@ -221,7 +227,8 @@ impl Round<'_> {
             State::Finished => return declare_gone(controls()),
             State::Failed => {}
             State::Starting | State::Running => {
-                // Whoever ends because another one did is not named.
+                // Only the first failure is named: later ranks may end because of
+                // it.
                 let is_first = controls().all(|control| control.state() != State::Failed)
                     && self.member.gone_count() == 0;
                 let called = self.member.neighbours().nth(dead.0 as usize);
@@ -239,7 +246,7 @@ impl Round<'_> {
         }
     }
 
-    /// Carries out what has come due.
+    /// Sends the signals that have become due.
     fn execute(&mut self) {
         let now = Instant::now();
         let Some(sentence) = &mut self.sentence else { return };
@@ -253,12 +260,12 @@ impl Round<'_> {
             return;
         };
         let (own, size) = (self.member.local().0, self.member.space().size());
-        // This one last.
+        // This rank is the last one.
         for rank in (1..=size).map(|step| Rank((own + step) % size)) {
             let control = self.member.space().control(rank);
             let is_here = control.pid_space() == self.member.control().pid_space();
             if control.pid() != 0 && control.state() == State::Running && is_here {
-                // One that is gone by now needs none.
+                // A process that has ended by now needs no signal.
                 let _ = sys::pidfd(control.pid())
                     .and_then(|process| sys::send_signal(process.as_fd(), signal));
             }
@@ -268,16 +275,16 @@ impl Round<'_> {
 
 fn say(dead: Rank, pid: u32) {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    // One write, so that it does not mix with what ranks print.
+    // One write, so that the line does not mix with the output of ranks.
     let line = format!("tsumugi: {dead} (pid {pid} on {}) ended before it was done\n", host.trim());
     eprint!("{line}");
 }
 
-/// A rank that was handed its memory has so long to attach to it.
+/// A rank that has received its memory files must attach within this time.
 const ATTACH_WITHIN: Duration = Duration::from_secs(60);
-/// From SIGTERM on, as of the launcher.
+/// The time from SIGTERM to SIGKILL, the same as the launcher's.
 const KILL_AFTER: Duration = Duration::from_millis(700);
-/// While a rank has not attached.
+/// The time between looks at a rank that has not attached yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -297,7 +304,7 @@ mod tests {
         Member::threads(size, &config).unwrap()
     }
 
-    /// Ranks that are processes which only wait.
+    /// Ranks that are processes; the processes only wait.
     fn with_processes(size: u32) -> (Vec<Member>, Vec<Child>) {
         let members = members(size);
         let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
@@ -327,14 +334,16 @@ mod tests {
     fn deaths_are_declared_and_the_others_are_ended() {
         let (members, mut children) = with_processes(4);
         let _detector = Detector::start(&members[0], AT_ONCE, None).unwrap();
-        // The second neighbour first: it is found when the first one is gone.
+        // The second neighbour first: the detector finds its death when the first
+        // one is gone.
         kill(&mut children[2]);
         kill(&mut children[1]);
         until_lost(&members[1]);
         until_lost(&members[2]);
-        // SIGTERM, also to the one that has noticed.
+        // SIGTERM goes also to the process that has noticed the death.
         for child in [3, 0] {
-            // `wait` would close its input, and it would end well.
+            // `wait` would close the input, and then the child would exit with code
+            // 0.
             let _input = children[child].stdin.take();
             assert!(!children[child].wait().unwrap().success());
         }
@@ -348,7 +357,7 @@ mod tests {
         let _detector = Detector::start(&members[0], Rest::Leave, None).unwrap();
         kill(&mut children[1]);
         until_lost(&members[1]);
-        // Of a promise that nothing happens, no more can be seen.
+        // The test can only wait for a while and see that nothing happens.
         thread::sleep(2 * LOOK_AGAIN);
         assert!(children[2].try_wait().unwrap().is_none());
         kill(&mut children[2]);
@@ -388,7 +397,8 @@ mod tests {
         let (mut told, losses) = io::pipe().unwrap();
         let from = Launcher { deaths, losses: Some(losses) };
         let detector = Detector::start(&members[0], Rest::Leave, Some(from)).unwrap();
-        // No rank has the first number, and the second one counts.
+        // The first number is no rank, and the second word is the first that
+        // counts.
         for rank in [7_u32, 1, 0] {
             io::Write::write_all(&mut launcher, &rank.to_le_bytes()).unwrap();
         }
@@ -397,7 +407,7 @@ mod tests {
         let mut word = [0; 4];
         told.read_exact(&mut word).unwrap();
         assert_eq!(word, 1_u32.to_le_bytes(), "before it was declared lost");
-        // It ends when all waits are broken off.
+        // The drop returns only if all waits are broken off.
         drop(detector);
         assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));
         children.iter_mut().for_each(kill);

@@ -1,13 +1,13 @@
-//! The load/store backend: a peer's registered memory is memory.
+//! The load/store backend: a peer's registered memory is ordinary memory.
 //!
-//! `resolve` is the rank check, a shift and an addition to the head of the
-//! target's partition, and the check of its region table: no pointer table,
-//! no thread-local state, no call. That a rank is alive costs nothing more,
-//! since the keys of a dead rank have been struck out of its table.
+//! `resolve` is the rank check, a shift and an addition that give the head of the
+//! target's partition, and the check of the target's region table: no pointer
+//! table, no thread-local state, no call. The check that the rank is alive costs
+//! nothing more, because the keys of a dead rank have been removed from its table.
 //!
-//! Ranks are the job's. Those that stand next to this one without a gap, and
-//! are on its node, are the ones that go so; of all others it is looked up
-//! where they are, out of line.
+//! Ranks are numbered as in the job. The fast path covers the *neighbours*: the
+//! ranks of this node with numbers that adjoin this rank's without a gap. The place of
+//! any other rank is looked up, out of line.
 
 use crate::config::Peers;
 use crate::futex::SharedFutex;
@@ -23,14 +23,14 @@ use tsumugi_core::mem::{
 };
 use tsumugi_core::sync::mapped::AtomicU64;
 
-/// One rank's way to the memory of all ranks of its node. A rank of another
-/// node is [`AddrError::OtherNode`].
+/// One rank's load/store access to the memory of all ranks of its node. For a rank
+/// of another node it returns [`AddrError::OtherNode`].
 #[derive(Clone)]
 pub struct Direct {
-    /// Where the partition of rank 0 were, if it were one of the neighbours.
+    /// Where the partition of rank 0 would start if rank 0 were a neighbour.
     base: usize,
     shift: u32,
-    /// The neighbours, and this rank: from the first on, so many.
+    /// The neighbours, this rank included: `count` ranks from `first` on.
     first: u32,
     count: u32,
     /// Whether these are all ranks of the node.
@@ -41,7 +41,8 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// The way of `rank`, which is of this process and is `local` on its node.
+    /// Makes the access of `rank`, which is a rank of this process with the place
+    /// `local` on its node.
     pub(crate) fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank, local: Rank) -> Self {
         let (start, shift) = (space.shape().start(local), space.shape().shift);
         let neighbours = nodes.neighbours(rank);
@@ -61,27 +62,28 @@ impl Direct {
         &self.space
     }
 
-    /// Lets peers reach `bytes` bytes at `base` as far as `access` says.
-    /// Lock-free. What peers may write lies in this rank's exposed memory (from
-    /// [`Member::exposed`](crate::Member::exposed), or starter memory); what
-    /// they may only read, there or in its heap, where a late look does no
-    /// harm; what is [`Access::Local`] may lie anywhere.
+    /// Registers `bytes` bytes at `base`, so that peers reach them as `access`
+    /// says. Lock-free. Memory that peers may write must lie in this rank's exposed
+    /// memory (from [`Member::exposed`](crate::Member::exposed), or starter
+    /// memory); memory that they may only read may also lie in its heap, where a
+    /// late read does no harm; memory that is [`Access::Local`] may lie anywhere.
     ///
-    /// In a job whose [`Peers`] only read, peers can get and
-    /// nothing else, whatever `access` says, but for starter memory and what
-    /// comes from [`Member::rings`](crate::Member::rings). The rank's own
-    /// operations change what is exposed memory all the same.
+    /// In a job in which [`Peers`] only read, peers can only get, whatever `access`
+    /// is; the exceptions are starter memory and memory from
+    /// [`Member::rings`](crate::Member::rings). The rank's own operations can still
+    /// change its exposed memory.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// [`RegisterError`], if the memory lies where peers may not reach it, or if
+    /// the table refuses the region.
     ///
     /// # Safety
     ///
     /// The contract of [`RegionTable::register`](tsumugi_core::mem::RegionTable::register).
-    /// A block of exposed memory keeps its second half, on late operations,
-    /// for good: the area never holds anything but plain bytes of regions, so
-    /// that the block may be released as soon as it is unregistered.
+    /// The second half of that contract, on late operations, always holds for a
+    /// block of exposed memory: the area never contains anything but plain bytes of
+    /// regions. Therefore the block may be released as soon as it is unregistered.
     pub unsafe fn register(
         &self,
         base: NonNull<u8>,
@@ -89,17 +91,17 @@ impl Direct {
         access: Access,
     ) -> Result<Region, RegisterError> {
         let access = self.in_reach(base, bytes, access)?;
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         unsafe { self.control(self.rank).regions().register(base, bytes, access) }
     }
 
-    /// The same for what the runtime keeps for itself, as
-    /// [`RegionTable::register_runtime`](tsumugi_core::mem::RegionTable::register_runtime)
-    /// says.
+    /// As [`register`](Self::register), for memory that the runtime itself uses;
+    /// see
+    /// [`RegionTable::register_runtime`](tsumugi_core::mem::RegionTable::register_runtime).
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// As for [`register`](Self::register).
     ///
     /// # Safety
     ///
@@ -111,11 +113,11 @@ impl Direct {
         access: Access,
     ) -> Result<Region, RegisterError> {
         let access = self.in_reach(base, bytes, access)?;
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         unsafe { self.control(self.rank).regions().register_runtime(base, bytes, access) }
     }
 
-    /// What peers may do with memory that is to be registered for `access`.
+    /// The access that peers get to memory that is to be registered with `access`.
     fn in_reach(
         &self,
         base: NonNull<u8>,
@@ -139,13 +141,15 @@ impl Direct {
         })
     }
 
-    /// Names exposed memory of this rank whose words are the device's: here
-    /// nobody reaches it but this rank, as the local end of an operation; all
-    /// else is [`AddrError::StaleKey`], and has to go by the device. Lock-free.
+    /// Registers exposed memory of this rank of which the words are accessed by the
+    /// network device. By load and store only this rank reaches it, as the local
+    /// end of an operation; every other access returns [`AddrError::StaleKey`] and
+    /// must go through the device. Lock-free.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// [`RegisterError`], if the memory is not exposed memory of this rank, or if
+    /// the table refuses the region.
     ///
     /// # Safety
     ///
@@ -160,18 +164,19 @@ impl Direct {
             return Err(RegisterError::OutOfReach { base, bytes });
         }
         let table = self.control(self.rank).regions();
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         unsafe { table.register_for(Agent::Device, base, bytes, Access::Local) }
     }
 
-    /// Ends a registration; false if it had ended before. Lock-free.
+    /// Ends a registration; returns false if it had ended before. Lock-free.
     pub fn unregister(&self, key: RegionKey) -> bool {
         self.control(self.rank).regions().unregister(key)
     }
 
-    /// What peers may only read in this job is its owner's to change: exposed
-    /// memory, where nothing but plain bytes lies. What is read where the program
-    /// has it, in its heap, is nobody's to change.
+    /// Lets the owner write to its exposed memory in a job in which peers may only
+    /// read: only plain bytes lie there. A read-only region in the heap stays
+    /// read-only for the owner's operations too, because the program has references
+    /// to it.
     #[cold]
     #[inline(never)]
     fn look_again(
@@ -191,7 +196,7 @@ impl Direct {
         }
     }
 
-    /// A rank that is no neighbour: it may be of this node all the same.
+    /// Finds the head of a rank that is no neighbour, but may be on this node.
     #[cold]
     #[inline(never)]
     fn look_up(&self, rank: Rank) -> Result<&Control, AddrError> {
@@ -208,8 +213,9 @@ impl Direct {
         Ok(self.space.control(Rank(place.local)))
     }
 
-    /// The word of a neighbour at `offset`, if everybody may change it.
-    /// Otherwise an operation on it says why, or finds it after all.
+    /// The word of a neighbour at `offset`, if all ranks may write it. If this
+    /// returns `None`, an operation on the word gives the error, or succeeds on its
+    /// slow path.
     #[inline(always)]
     pub fn word(&self, rank: Rank, key: RegionKey, offset: u64) -> Option<&AtomicU64> {
         if !self.is_neighbour(rank) {
@@ -221,9 +227,9 @@ impl Direct {
         if !at.is_aligned() {
             return None;
         }
-        // SAFETY: `resolve` answered for as many bytes, which are only ever
-        // accessed as plain bytes and atomics, and stay mapped as long as
-        // `space` does; aligned.
+        // SAFETY: `resolve` has checked these 8 bytes, which are only ever accessed
+        // as plain bytes and atomics and stay mapped as long as `space` does; the
+        // alignment was checked above.
         Some(unsafe { at.as_ref() })
     }
 
@@ -232,12 +238,14 @@ impl Direct {
         rank.0.wrapping_sub(self.first) < self.count
     }
 
-    /// The caller has checked that it is a neighbour.
+    /// The head of a neighbour's partition. The caller has checked that `rank` is a
+    /// neighbour.
     #[inline(always)]
     fn control(&self, rank: Rank) -> &Control {
         debug_assert!(self.is_neighbour(rank));
         let at = self.base.wrapping_add((rank.0 as usize) << self.shift);
-        // SAFETY: the head of a partition that `space` keeps mapped.
+        // SAFETY: `at` is the head of a neighbour's partition, which `space` keeps
+        // mapped.
         unsafe { &*(at as *const Control) }
     }
 
@@ -248,8 +256,8 @@ impl Direct {
     }
 }
 
-// SAFETY: a region table holds ranges of what its own rank exposes: `register`
-// accepts no others for peers, and `space` keeps all partitions mapped. Local
+// SAFETY: a region table holds ranges that its own rank exposes: `register` accepts
+// no other ranges for peers, and `space` keeps all partitions mapped. Local
 // registrations are only resolved by their own rank.
 unsafe impl LoadStore for Direct {
     #[inline(always)]
@@ -263,7 +271,7 @@ unsafe impl LoadStore for Direct {
             true => self.control(addr.rank),
             false => self.look_up(addr.rank)?,
         };
-        // What a peer registered for itself alone may lie where only it can go.
+        // Memory that a peer registered as local may lie where only that peer reaches it.
         let need = match need {
             Need::Local if addr.rank != self.rank => Need::Read,
             need => need,

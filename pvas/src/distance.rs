@@ -1,5 +1,5 @@
-//! How far two ranks of a node are from each other, and from which size on
-//! which way of moving a message wins there.
+//! How far two ranks of a node are from each other, and at which message sizes each
+//! way of moving a message is fastest at that distance.
 //!
 //! ```text
 //!  a receive is known to the sender              none is known
@@ -10,23 +10,23 @@
 //!  from both_from on: both copy
 //! ```
 //!
-//! The node's leader measures ([`calibrate`](crate::calibrate)) and publishes
-//! in the heads of the partitions, so that both ends of a message decide
-//! alike.
+//! The node's leader measures ([`calibrate`](crate::calibrate)) and publishes the
+//! result in the heads of the partitions, so that both ends of a message make the
+//! same decision.
 
 use std::fmt;
 use tsumugi_core::msg;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// How far two ranks are apart.
+/// How far two ranks are from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Distance {
-    /// They share a core, or may.
+    /// The two ranks share a core, or may share one.
     SameCore = 0,
     /// Their cores share a cache: a line travels in tens of nanoseconds.
     Near = 1,
-    /// They share none.
+    /// Their cores share no cache.
     Far = 2,
 }
 
@@ -34,46 +34,48 @@ pub enum Distance {
 /// never reached is [`Thresholds::NEVER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Up to here a message travels inside its packet.
+    /// Up to this size a message travels inside its packet.
     pub inline_max: u64,
-    /// Up to here a message for which no receive is known travels through
-    /// slots of the receiver's, and above it waits for the receiver.
+    /// Up to this size a message for which no receive is known travels through
+    /// slots of the receiver (eager); a longer one waits for the receiver.
     pub eager_max: u64,
-    /// From here on a message goes straight into a receive that is known.
+    /// From this size on a message goes straight into the buffer of a known
+    /// receive.
     pub direct_from: u64,
-    /// From here on a receive is told of in a packet of its own where there is
-    /// none to ride on.
+    /// From this size on a posted receive is announced to the sender in a packet of
+    /// its own if there is no packet that can carry it.
     pub alone_from: u64,
-    /// Up to here the sender does that with plain stores.
+    /// Up to this size the sender copies into a known receive with plain stores.
     pub direct_max: u64,
-    /// From here on a message that the sender copies inside of a call is told in
-    /// two halves: the receiver fetches one while the other is on its way.
+    /// From this size on a message that the sender copies inside of a call is
+    /// announced in two halves: the receiver fetches one half while the other is on
+    /// its way.
     pub halves_from: u64,
-    /// From here on the receiver pulls instead,
+    /// From this size on the receiver copies (pulls) instead.
     pub pull_from: u64,
-    /// and from here on the sender does it with streaming stores.
+    /// From this size on the sender copies with streaming stores.
     pub nt_from: u64,
-    /// From here on the receiver of a message for which no receive was known
+    /// From this size on the receiver of a message for which no receive was known
     /// does not pull: it asks the sender to push.
     pub ask_from: u64,
-    /// From here on both sides copy, whatever else is said, where each
-    /// reaches the other's buffer.
+    /// From this size on both sides copy, whatever the other thresholds are, if
+    /// each side reaches the other's buffer.
     pub both_from: u64,
-    /// Up to here a copy is made [in pieces](crate::copy::Mode::Pieces).
+    /// Up to this size a copy is made [in pieces](crate::copy::Mode::Pieces).
     pub pieces_max: u64,
-    /// From here on what goes from one buffer outside of the partitions to
-    /// another is copied by the kernel ([`cma`](crate::cma)), where it may be;
-    /// below it goes through slots. Not measured at the start: on two cores of a
-    /// Zen 4 server, far from each other, 64 KiB took 21.5 us by the kernel and
-    /// 19.3 through slots, 128 KiB 23 and 38 (`tsumugi bench message --only
-    /// outside`).
+    /// From this size on a message between two buffers that both lie outside of the
+    /// partitions is copied by the kernel ([`cma`](crate::cma)), where that is
+    /// allowed; a shorter one goes through slots. This is not measured at the
+    /// start: on two cores of a Zen 4 server, far from each other, 64 KiB took 21.5
+    /// us by the kernel and 19.3 us through slots, 128 KiB 23 us and 38 us
+    /// (`tsumugi bench message --only outside`).
     pub kernel_from: u64,
-    /// Least bytes of a push of which the receiver is told at once: it fetches
-    /// them while the sender copies the next ones.
+    /// The least number of pushed bytes that the sender announces at once: the
+    /// receiver fetches them while the sender copies the next ones.
     pub chunk: u64,
 }
 
-/// What somebody set by hand: it holds at every distance.
+/// The thresholds that the user set by hand: they hold at every distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByHand {
     /// [`Thresholds::inline_max`].
@@ -105,20 +107,20 @@ pub struct ByHand {
 }
 
 impl Distance {
-    /// All, from near to far.
+    /// All distances, from near to far.
     pub const ALL: [Self; 3] = [Self::SameCore, Self::Near, Self::Far];
 
-    /// Of two cores between which a line travels so long.
+    /// The distance of two cores between which a line travels for `ns` nanoseconds.
     pub fn of_trip(ns: f64) -> Self {
         if ns < FAR_TRIP_NS { Self::Near } else { Self::Far }
     }
 }
 
 impl Thresholds {
-    /// More than any message has.
+    /// A size that no message reaches.
     pub const NEVER: u64 = u64::MAX;
 
-    /// What holds where nothing was measured.
+    /// The thresholds where nothing was measured.
     pub const fn unmeasured(distance: Distance) -> Self {
         let common = Self {
             inline_max: 200,
@@ -136,8 +138,8 @@ impl Thresholds {
             chunk: CHUNK_BYTES,
         };
         match distance {
-            // One cache: what was pushed is where it is read.
-            // Whatever goes through slots goes by turns.
+            // One cache: pushed bytes are already in the cache of the reader. A
+            // copy through slots needs the two ranks to take turns on the core.
             Distance::SameCore => Self { kernel_from: 16 << 10, ..common },
             Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
             Distance::Far => {
@@ -149,7 +151,7 @@ impl Thresholds {
         }
     }
 
-    /// The same with what was set by hand.
+    /// These thresholds, with those replaced that were set by hand.
     #[must_use]
     pub fn with(self, hand: &ByHand) -> Self {
         Self {
@@ -169,7 +171,7 @@ impl Thresholds {
         }
     }
 
-    /// Name and value of each.
+    /// The name and value of each threshold.
     pub fn named(&self) -> [(&'static str, u64); VALUES] {
         [
             ("inline_max", self.inline_max),
@@ -232,7 +234,7 @@ impl fmt::Display for Distance {
     }
 }
 
-/// What was found of a distance.
+/// The result of the measurement at one distance.
 pub(crate) struct Found {
     pub(crate) thresholds: Thresholds,
     pub(crate) is_measured: bool,
@@ -240,30 +242,31 @@ pub(crate) struct Found {
     pub(crate) sample_ns: Option<u64>,
 }
 
-/// The part of a partition's head that says how far its rank is from others.
-/// The thresholds are used in rank 0's only; all zeroes: nothing is published
-/// yet. Written by the leader before the others are let go on.
+/// The part of a partition's head from which the distance of its rank to others
+/// follows. The thresholds are used in rank 0's head only; all zeroes: nothing is
+/// published yet. The leader writes it before the other ranks may go on.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Place {
-    /// Ranks of one group are near each other; 0: shares a core, or may.
+    /// Ranks of one group are near each other; 0: the rank shares a core, or may
+    /// share one.
     group: AtomicU32,
-    /// The distances that were measured, a bit each, and whether there is
-    /// anything here.
+    /// A bit for each distance that was measured, and a bit that says that the
+    /// thresholds are published.
     state: AtomicU32,
     took_ns: AtomicU64,
-    /// What the gauge reads at each distance; 0: not measured.
+    /// The gauge's reading at each distance; 0: not measured.
     samples: [AtomicU64; Distance::ALL.len()],
     thresholds: [[AtomicU64; VALUES]; Distance::ALL.len()],
 }
 
 impl Place {
-    /// Says in which group the rank is.
+    /// Sets the group of the rank.
     pub(crate) fn set_group(&self, group: u32) {
         self.group.store(group, Ordering::Relaxed);
     }
 
-    /// How far the ranks of two places are apart.
+    /// How far the ranks of two places are from each other.
     pub fn distance(&self, other: &Self) -> Distance {
         let groups = [self, other].map(|place| place.group.load(Ordering::Relaxed));
         match groups {
@@ -273,7 +276,7 @@ impl Place {
         }
     }
 
-    /// Publishes what both ends are to use.
+    /// Publishes the thresholds that both ends must use.
     pub(crate) fn publish(&self, took_ns: u64, of: impl Fn(Distance) -> Found) {
         let mut state = PUBLISHED;
         for distance in Distance::ALL {
@@ -290,7 +293,8 @@ impl Place {
         self.state.store(state, Ordering::Release);
     }
 
-    /// What both ends use at that distance, and whether it was measured.
+    /// The thresholds that both ends use at that distance, and whether they were
+    /// measured.
     pub fn thresholds(&self, distance: Distance) -> (Thresholds, bool) {
         // Acquire: pairs with the Release in `publish`.
         let state = self.state.load(Ordering::Acquire);
@@ -302,7 +306,7 @@ impl Place {
         (Thresholds::from_values(values), state >> distance as u32 & 1 != 0)
     }
 
-    /// What the gauge reads at that distance, if it was measured.
+    /// The gauge's reading at that distance, if it was measured.
     pub fn sample_ns(&self, distance: Distance) -> Option<u64> {
         if !self.thresholds(distance).1 {
             return None;
@@ -311,7 +315,7 @@ impl Place {
         (sample > 0).then_some(sample)
     }
 
-    /// How long the measuring took.
+    /// How long the measurement took.
     pub fn took_ns(&self) -> u64 {
         self.took_ns.load(Ordering::Relaxed)
     }
@@ -329,7 +333,7 @@ mod tests {
     use super::*;
 
     fn place(group: u32) -> Place {
-        // SAFETY: atomics, of which all zeroes are valid.
+        // SAFETY: `Place` consists of atomics, for which all zeroes are valid.
         let place: Place = unsafe { std::mem::zeroed() };
         place.set_group(group);
         place

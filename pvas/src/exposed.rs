@@ -1,12 +1,13 @@
-//! The allocator of the memory that peers reach: its books lie outside of it.
+//! The allocator of the memory that peers reach; its bookkeeping lies outside of
+//! that memory.
 //!
-//! An operation of a peer looks its address up and then touches the bytes. If
-//! the peer is held up in between, it may touch them after the owner has
-//! unregistered and released them. Waiting for that would cost something with
-//! every operation; instead the late operation finds nothing that it could
-//! break. An area holds blocks of plain bytes and nothing else, ever: no link
-//! of a free list, no object, no stack. Which parts are free is written in
-//! ordinary memory of the owner:
+//! An operation of a peer resolves its address and then accesses the bytes. If the
+//! peer is held up in between, the access may come after the owner has unregistered
+//! and released the bytes. A wait for such operations would cost something with
+//! every operation; instead, a late operation finds nothing that it could break. An
+//! area holds blocks of plain bytes and nothing else, ever: no link of a free list,
+//! no object, no stack. The list of free ranges lies in ordinary memory of the
+//! owner:
 //!
 //! ```text
 //!  start                           fresh                      start + bytes
@@ -14,15 +15,15 @@
 //!              was lent before           │ still all zeroes
 //! ```
 //!
-//! Blocks are cut from the free range that fits best, to multiples of a cache
-//! line, and free neighbours are always one range: when all is released, there
-//! is one. [`allocate_zeroed`](ExposedArea::allocate_zeroed) clears what was
-//! lent before and leaves the rest as it is, so that a large array costs no
-//! memory before it is used. A large block gives its pages back when it is
-//! released.
+//! Blocks are cut from the free range that fits best, in multiples of a cache line,
+//! and adjacent free ranges are always merged: when all blocks are released, there
+//! is one range. [`allocate_zeroed`](ExposedArea::allocate_zeroed) clears the
+//! memory that was in use before and leaves the rest as it is, so that a large
+//! array costs no memory before it is used. A large block returns its pages to the
+//! kernel when it is released.
 //!
-//! Progress: blocking, under a lock that is held for a walk over the free
-//! ranges. There are no more of them than live blocks and one, and a rank has
+//! Progress: blocking, under a lock that is held for a walk over the free ranges.
+//! There are at most as many of them as live blocks and one more, and a rank has
 //! no more blocks under registration than
 //! [`REGIONS_MAX`](crate::partition::REGIONS_MAX).
 
@@ -35,7 +36,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsumugi_core::mem::Memory;
 
-/// Memory of one rank for blocks that peers may be told of.
+/// Memory of one rank for blocks that peers may reach.
 pub struct ExposedArea {
     start: NonNull<u8>,
     bytes: usize,
@@ -43,22 +44,22 @@ pub struct ExposedArea {
     tally: Option<&'static Tally>,
 }
 
-/// What is known about an area; addresses as numbers.
+/// The bookkeeping of an area; addresses are numbers.
 struct Books {
     free: RangeAllocator<usize>,
     free_bytes: usize,
-    /// From here on nothing was lent yet.
+    /// From this address on nothing has been allocated yet.
     fresh: usize,
 }
 
 impl ExposedArea {
-    /// An area of `bytes` bytes at `start`. With a `tally`, the pages of what
-    /// is lent come before it is used.
+    /// Makes an area of `bytes` bytes at `start`. With a `tally`, the pages of a
+    /// block are populated when it is allocated.
     ///
     /// # Safety
     ///
-    /// The memory is mapped, shared, all zeroes and nobody else's, and stays
-    /// so as long as the area or a block of it is used.
+    /// The memory must be mapped, shared, all zeroes and not used otherwise, and
+    /// must stay so as long as the area or a block of it is used.
     pub unsafe fn new(start: NonNull<u8>, bytes: usize, tally: Option<&'static Tally>) -> Self {
         let at = start.as_ptr() as usize;
         let free = RangeAllocator::new(at..at + bytes);
@@ -66,17 +67,17 @@ impl ExposedArea {
         Self { start, bytes, books, tally }
     }
 
-    /// Where it starts.
+    /// The start of the area.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How long it is.
+    /// The length of the area.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How much of it is not lent, in however many pieces.
+    /// How many bytes are free, in any number of ranges.
     pub fn free_bytes(&self) -> usize {
         self.books().free_bytes
     }
@@ -86,32 +87,34 @@ impl ExposedArea {
         (memory.as_ptr() as usize).wrapping_sub(self.start.as_ptr() as usize) < self.bytes
     }
 
-    /// As [`allocate`](Memory::allocate), and every byte is zero. Only what
-    /// was lent before is written to.
+    /// As [`allocate`](Memory::allocate), and every byte is zero. Only bytes that
+    /// were in use before are written.
     pub fn allocate_zeroed(&self, layout: Layout) -> Option<NonNull<u8>> {
         let (block, fresh) = self.lend(layout)?;
         let start = block.as_ptr() as usize;
         let used = fresh.saturating_sub(start).min(block_bytes(layout));
-        // SAFETY: the block was just lent to us; a late operation of a peer
-        // does no more harm here than it does to any other bytes of the area.
+        // SAFETY: the block was just allocated for this call; a late operation of a
+        // peer does no more harm here than to any other bytes of the area.
         unsafe { clear(start, used) };
         self.populate(block, fresh, layout);
         Some(block)
     }
 
-    /// Brings the pages of a block that may not be there: what was never lent,
-    /// and all of a large one, whose pages were given back.
+    /// Populates the pages of a block that may be missing: pages that were never in
+    /// use, and all pages of a large block, because those were returned to the
+    /// kernel.
     fn populate(&self, block: NonNull<u8>, fresh: usize, layout: Layout) {
         let Some(tally) = self.tally else { return };
         let (start, bytes) = (block.as_ptr() as usize, block_bytes(layout));
         let first = if bytes >= DISCARD_BYTES_MIN { start } else { start.max(fresh) };
         if first < start + bytes {
-            // SAFETY: pages of this area.
+            // SAFETY: the range lies in this area, which is mapped and the owner's.
             unsafe { tally.populate(first..start + bytes, Need::Write) };
         }
     }
 
-    /// A block, and up to where memory had been lent before.
+    /// Allocates a block; returns it with the address up to which memory had been
+    /// in use.
     fn lend(&self, layout: Layout) -> Option<(NonNull<u8>, usize)> {
         let bytes = block_bytes(layout);
         if bytes > self.bytes || layout.align() > ALIGN_MAX {
@@ -123,7 +126,7 @@ impl ExposedArea {
         books.fresh = fresh.max(block.end);
         books.free_bytes -= bytes;
         let offset = block.start - self.start.as_ptr() as usize;
-        // SAFETY: the books hold no address outside of the area.
+        // SAFETY: the bookkeeping holds no address outside of the area.
         Some((unsafe { self.start.add(offset) }, fresh))
     }
 
@@ -132,8 +135,9 @@ impl ExposedArea {
     }
 }
 
-// SAFETY: a range is lent to one until it is given back, inside of the area
-// and aligned; what lies in the blocks has no part in it.
+// SAFETY: the bookkeeping gives a range to one owner until it is released; a range
+// lies inside of the area and is aligned; the contents of the blocks have no part
+// in it.
 unsafe impl Memory for ExposedArea {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         let (block, fresh) = self.lend(layout)?;
@@ -145,8 +149,8 @@ unsafe impl Memory for ExposedArea {
         debug_assert!(self.contains(memory), "{memory:p} is not of this area");
         let (start, bytes) = (memory.as_ptr() as usize, block_bytes(layout));
         if bytes >= DISCARD_BYTES_MIN {
-            // SAFETY: the caller's: nobody uses the block. That its pages
-            // could not be given back would be no loss but theirs.
+            // SAFETY: the caller guarantees that the block is not used any more. If
+            // the pages cannot be returned, they merely stay in memory.
             let _ = unsafe { discard_within(start, bytes) };
         }
         let mut books = self.books();
@@ -155,9 +159,10 @@ unsafe impl Memory for ExposedArea {
     }
 }
 
-// SAFETY: memory of the process; what it is used for, `Memory` says.
+// SAFETY: `start` names memory of the process that is not bound to a thread; the
+// contract of `Memory` covers its use.
 unsafe impl Send for ExposedArea {}
-// SAFETY: the same, and the books are behind a lock.
+// SAFETY: as above, and the bookkeeping is behind a lock.
 unsafe impl Sync for ExposedArea {}
 
 impl fmt::Debug for ExposedArea {
@@ -167,31 +172,32 @@ impl fmt::Debug for ExposedArea {
     }
 }
 
-/// What a block of this layout takes; more than there can be if it is absurd.
+/// The bytes that a block of this layout takes; for an absurd layout, more than any
+/// area has.
 fn block_bytes(layout: Layout) -> usize {
     layout.size().max(1).next_multiple_of(LINE)
 }
 
-/// Makes `bytes` bytes at `start` zero: many of them by giving their pages
-/// back, so that none is touched that nobody uses.
+/// Makes `bytes` bytes at `start` zero: for a large range by returning its pages to
+/// the kernel, so that no page is touched that is not used.
 ///
 /// # Safety
 ///
-/// They lie in one block of an area, which nobody uses.
+/// The bytes must lie in one block of an area, which no thread uses.
 unsafe fn clear(start: usize, bytes: usize) {
     let mut discarded = start..start;
     if bytes >= DISCARD_BYTES_MIN {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's contract is the same.
         discarded = unsafe { discard_within(start, bytes) }.unwrap_or(discarded);
     }
     for part in [start..discarded.start, discarded.end..start + bytes] {
-        // SAFETY: the caller's.
+        // SAFETY: both parts lie in the caller's range.
         unsafe { (part.start as *mut u8).write_bytes(0, part.len()) };
     }
 }
 
-/// Gives the whole pages among these bytes back and says which they were;
-/// `None` if the system refuses.
+/// Returns the whole pages among these bytes to the kernel, and returns their
+/// range; `None` if the system refuses.
 ///
 /// # Safety
 ///
@@ -199,7 +205,8 @@ unsafe fn clear(start: usize, bytes: usize) {
 unsafe fn discard_within(start: usize, bytes: usize) -> Option<std::ops::Range<usize>> {
     let end = (start + bytes) / PAGE_BYTES_MAX * PAGE_BYTES_MAX;
     let start = start.next_multiple_of(PAGE_BYTES_MAX);
-    // SAFETY: the caller's, and at least a page lies in between.
+    // SAFETY: the caller's contract is the same, and at least a page lies in
+    // between.
     unsafe { sys::discard(start, end - start) }.then_some(start..end)
 }
 
@@ -207,10 +214,11 @@ unsafe fn discard_within(start: usize, bytes: usize) -> Option<std::ops::Range<u
 const LINE: usize = 64;
 /// The largest alignment of a block: a huge page.
 const ALIGN_MAX: usize = 2 << 20;
-/// No system has larger pages: a huge one.
+/// The largest page of any system: a huge page.
 const PAGE_BYTES_MAX: usize = 2 << 20;
-/// From here on pages are given back. Each costs a fault when it is used again,
-/// many times what clearing it costs: so smaller blocks keep theirs.
+/// From this size on pages are returned to the kernel. Each page costs a fault when
+/// it is used again, many times the cost of clearing it; therefore smaller blocks
+/// keep their pages.
 const DISCARD_BYTES_MIN: usize = 64 << 20;
 
 const _: () = assert!(DISCARD_BYTES_MIN > 2 * PAGE_BYTES_MAX);

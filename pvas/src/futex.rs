@@ -1,7 +1,7 @@
-//! Sleeping on a word that other processes see.
+//! A futex on a word that other processes see.
 //!
-//! The shared form of the futex: the kernel finds sleepers by file and
-//! offset, so that two mappings of one partition meet.
+//! This is the shared form of the futex: the kernel finds sleepers by file and
+//! offset, so that two mappings of one partition reach the same sleepers.
 
 use crate::sys;
 use std::time::Duration;

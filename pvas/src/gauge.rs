@@ -1,18 +1,19 @@
-//! Noticing, from the copies of messages themselves, that two ranks are no
-//! longer as far from each other as they were at the start: a hypervisor moves
-//! the cores of a job about.
+//! Notices, from the copies of messages themselves, that two ranks are no longer as
+//! far from each other as they were at the start, because a hypervisor moves the
+//! cores of a job.
 //!
 //! ```text
 //!  every 16th copy:  ├─ 128 bytes of 16 lines, fence ─┤├─ all, as asked ─── ...
 //!                    └─ how long? ─► line cost ─► near or far, if it is so twice
 //! ```
 //!
-//! The first kilobyte says what a line of the other's costs: tens of
-//! nanoseconds in all where the caches are shared, hundreds where they are
-//! not; how many is measured at the start of a job ([`Bounds`]). It is written by single stores, more than a processor has under way at
-//! once: the C library copies by string instructions that fetch no line, and
-//! few stores have all their lines fetched together. Two readings of the clock
-//! in sixteen copies of 4 KiB or more are lost in them.
+//! The first kilobyte shows what a line from the other core's cache costs: tens of
+//! nanoseconds in all where the caches are shared, hundreds where they are not; the
+//! start of a job measures how many ([`Bounds`]). The kilobyte is written by single
+//! stores, more than a processor has under way at once: the C library copies by
+//! string instructions that fetch no line, and a few stores would fetch all their
+//! lines together. Two readings of the clock in sixteen copies of 4 KiB or more do
+//! not matter beside the copies.
 
 use crate::copy::{Mode, copy};
 use crate::distance::Distance;
@@ -20,18 +21,18 @@ use std::ptr::NonNull;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering, fence};
 
-/// What readings say of a distance, in nanoseconds.
+/// The limits by which a reading is a near or a far one, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Less than this is near.
+    /// A reading below this is near.
     pub near_below: u64,
-    /// This and more is far; what is between says nothing.
+    /// A reading from here on is far; a reading in between shows nothing.
     pub far_from: u64,
 }
 
 impl Bounds {
-    /// What follows from a reading of two near cores, and of two far ones, as
-    /// far as there are such.
+    /// The bounds that follow from a reading of two near cores and one of two far
+    /// cores, if there are such.
     pub fn of(near_ns: Option<u64>, far_ns: Option<u64>) -> Self {
         let Self { near_below, far_from } = Self::UNMEASURED;
         match (near_ns, far_ns) {
@@ -51,24 +52,25 @@ impl Bounds {
         }
     }
 
-    /// Between the 100 ns of shared caches and the 400 of others; memory is in
-    /// the middle.
+    /// Between the 100 ns of shared caches and the 400 ns of others; a copy from
+    /// memory lies in the middle.
     const UNMEASURED: Self = Self { near_below: 150, far_from: 250 };
 }
 
-/// How far one other rank seems to be. One for each pair of ranks and side.
+/// How far one other rank seems to be. Each rank has one for each other rank.
 #[derive(Debug)]
 pub struct Gauge {
-    /// Copies so far; the low bits choose those that are timed.
+    /// The number of copies so far; its low bits choose the copies that are timed.
     copies: AtomicU32,
-    /// A [`Distance`], the number of readings in a row that differ, and
-    /// whether nobody has asked since it changed.
+    /// A [`Distance`], the number of readings in a row that differ, and a bit that
+    /// is set when the distance changes and cleared by [`changed`](Self::changed).
     state: AtomicU32,
     bounds: Bounds,
 }
 
 impl Gauge {
-    /// Begins with what was found at the start.
+    /// Makes a gauge that starts with the distance that was measured at the start
+    /// of the job.
     pub fn new(distance: Distance, bounds: Bounds) -> Self {
         Self { copies: AtomicU32::new(0), state: AtomicU32::new(distance as u32), bounds }
     }
@@ -79,7 +81,7 @@ impl Gauge {
         Distance::ALL[(self.state.load(Ordering::Relaxed) & 3) as usize]
     }
 
-    /// How far it is now, if that has changed since this was last asked.
+    /// The distance now, if it has changed since the last call of this function.
     /// Wait-free.
     #[inline]
     pub fn changed(&self) -> Option<Distance> {
@@ -116,22 +118,23 @@ impl Gauge {
         unsafe { copy(mode, from, to, bytes) };
     }
 
-    /// Whether this copy is one of those that are timed.
+    /// Whether this copy must be timed.
     #[inline]
     fn is_due(&self) -> bool {
         let copies = self.copies.load(Ordering::Relaxed);
-        // A copy that two threads count as one is counted often enough.
+        // If two threads count their copies as one, copies are still timed often
+        // enough.
         self.copies.store(copies.wrapping_add(1), Ordering::Relaxed);
         copies.is_multiple_of(EVERY)
     }
 
-    /// Takes a reading: how long the sample took. Ranks that share a core
-    /// stay so: what they measure is that core.
+    /// Takes a reading, the time of a sample. Ranks that share a core stay at
+    /// [`Distance::SameCore`]: their readings show only that core.
     fn observe(&self, sample_ns: u64) {
         let seen = match sample_ns {
             ns if ns < self.bounds.near_below => Distance::Near,
             ns if ns >= self.bounds.far_from => Distance::Far,
-            // Lines that have left the other's cache.
+            // The lines have left the other core's cache.
             _ => return,
         };
         let state = self.state.load(Ordering::Relaxed);
@@ -148,8 +151,8 @@ impl Gauge {
     }
 }
 
-/// A reading: copies the first [`SAMPLE_BYTES`] of two buffers by single
-/// stores; how long that took, in nanoseconds.
+/// Takes a reading: copies the first [`SAMPLE_BYTES`] of two buffers by single
+/// stores and returns how long that took, in nanoseconds.
 ///
 /// # Safety
 ///
@@ -160,23 +163,23 @@ pub(crate) unsafe fn sample(from: NonNull<u8>, to: NonNull<u8>) -> u64 {
         // SAFETY: the caller's range.
         unsafe { to.add(at).write_volatile(from.add(at).read()) };
     }
-    // SeqCst: nothing is published here; the stores are to have left the core
+    // SeqCst: nothing is published here; the fence makes the stores leave the core
     // before the clock is read, and no weaker fence waits for that.
     fence(Ordering::SeqCst);
     begin.elapsed().as_nanos() as u64
 }
 
-/// Copies that are long enough to be timed.
+/// The least size of a copy that is timed.
 const TIMED_MIN: usize = 4 << 10;
-/// One in so many.
+/// One copy in this many is timed.
 const EVERY: u32 = 16;
 /// 16 lines, which the processor fetches several at a time.
 pub(crate) const SAMPLE_BYTES: usize = 1 << 10;
 const SAMPLE_STEP: usize = 8;
-/// No distance takes so long: somebody else had the core.
+/// No distance takes this long: another thread had the core.
 const DISTURBED_NS: u64 = 4000;
 const CHANGED: u32 = 1 << 31;
-/// Readings in a row that change a mind.
+/// The number of differing readings in a row after which the distance changes.
 const DIFFERING: u32 = 2;
 
 #[cfg(test)]
@@ -213,8 +216,8 @@ mod tests {
             (near_below, far_from)
         };
         assert_eq!(of(None, None), (150, 250));
-        // Far cores of which a kilobyte comes in 160 ns; near ones that take
-        // as long.
+        // Far cores between which a kilobyte takes 160 ns; near cores between which
+        // it takes as long.
         assert_eq!(of(None, Some(160)), (80, 120));
         assert_eq!(of(Some(160), None), (240, 320));
         assert_eq!(of(Some(90), Some(400)), (245, 245));

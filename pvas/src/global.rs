@@ -1,5 +1,5 @@
-//! The allocator of a whole program: every `Box`, `Vec` and `String` of a rank
-//! in its partition, so that it can be sent without a copy.
+//! The global allocator of a program: it puts every `Box`, `Vec` and `String` of a
+//! rank into the rank's partition, so that it can be sent without a copy.
 //!
 //! ```text
 //!             before attach     as a rank              forked child, exit
@@ -8,23 +8,25 @@
 //!  realloc    System            into the heap          out of the heap
 //! ```
 //!
-//! A block belongs to whom its address says, so it does not matter when it was
-//! made: what `main` allocated before the partition was there goes back to the
-//! system's allocator. A reallocation moves such a block into the heap.
+//! The address of a block decides which allocator owns the block, so it does not
+//! matter when the block was made: a block that `main` allocated before the
+//! partition was there goes back to the system's allocator. A reallocation moves
+//! such a block into the heap.
 //!
-//! What does not fit into the heap, because that is full or because it wants
-//! more than a page's alignment, comes from the system
-//! ([`spilled`](GlobalHeap::spilled) counts it): the program goes on, and such
-//! a block is sent with a copy.
+//! A block that does not fit into the heap, because the heap is full or because the
+//! block needs more than a page's alignment, comes from the system
+//! ([`spilled`](GlobalHeap::spilled) counts such blocks): the program goes on, and
+//! the block is sent with a copy.
 //!
-//! The heap is a shared mapping: a child that was forked and wrote to it would
-//! write to its parent's. From the fork on it takes its memory from the
-//! system's allocator and releases none of the heap's blocks; what it changes in
-//! one, its parent sees. `posix_spawn`, which
-//! `std::process::Command` uses where it can, allocates nothing in the child.
-//! When the process exits the same holds, since the heap's own tables go
-//! before the last thread does.
+//! The heap is a shared mapping: a forked child that wrote to it would write to its
+//! parent's heap. From the fork on the child takes its memory from the system's
+//! allocator and releases none of the heap's blocks; if the child writes to a
+//! block, the parent sees the change. `posix_spawn`, which `std::process::Command`
+//! uses where it can, allocates nothing in the child. The same rule holds when the
+//! process exits, because the heap's own tables are gone before the last thread
+//! ends.
 //!
+//! The first heap of a process is the program's. Ranks that are threads share it.
 //! The first heap of a process is the program's. Ranks that are threads share
 //! it.
 
@@ -35,7 +37,8 @@ use std::ptr::{self, NonNull};
 use tsumugi_core::mem::Memory;
 use tsumugi_core::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Memory of the rank's partition for everything that a program allocates.
+/// A global allocator that uses the rank's partition for all allocations of a
+/// program.
 ///
 /// ```
 /// use tsumugi_pvas::GlobalHeap;
@@ -53,20 +56,20 @@ impl GlobalHeap {
         if START.compare_exchange(0, at, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return;
         }
-        // Without both calls a child, or the end of the process, would use
-        // the heap as if it were its own.
+        // Without both callbacks a forked child, or the process while it exits,
+        // would use the heap as if it were its own.
         if sys::on_fork_and_exit(forked, leaving).is_err() {
             return;
         }
-        // SAFETY: it lives for good.
+        // SAFETY: the heap is never freed.
         BYTES.store(unsafe { (*heap).bytes() }, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `heap`, and hands on the words
+        // Release: pairs with the Acquire in `heap`, and publishes the stores
         // above.
         HEAP.store(heap, Ordering::Release);
     }
 
-    /// How many blocks, and bytes in all, the system gave since the process is
-    /// a rank, because the heap could not.
+    /// How many blocks, and how many bytes in all, came from the system since the
+    /// process is a rank, because the heap could not provide them.
     pub fn spilled() -> (u64, u64) {
         (SPILLED.load(Ordering::Relaxed), SPILLED_BYTES.load(Ordering::Relaxed))
     }
@@ -80,10 +83,12 @@ impl GlobalHeap {
         unsafe { heap.as_ref() }
     }
 
-    /// Whether the block is the heap's, also when the heap is not ours to use.
+    /// Whether the block lies in the heap, also when this process must not use the
+    /// heap.
     #[inline(always)]
     fn is_of_heap(block: *mut u8) -> bool {
-        // Relaxed: who has a block of the heap has seen it become ours.
+        // Relaxed: a thread that has a block of the heap has seen these stores
+        // before it.
         let (start, bytes) = (START.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
         (block as usize).wrapping_sub(start) < bytes
     }
@@ -93,17 +98,19 @@ impl GlobalHeap {
     fn spill(layout: Layout, zeroed: bool) -> *mut u8 {
         SPILLED.fetch_add(1, Ordering::Relaxed);
         SPILLED_BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller's of the allocator.
+        // SAFETY: the caller of the allocator passes a valid layout.
         unsafe { if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) } }
     }
 
-    /// A new block with what fits of the old one's bytes, which is released.
+    /// Moves a block: makes a new one with those of the old bytes that fit, and
+    /// releases the old one.
     ///
     /// # Safety
     ///
     /// As [`GlobalAlloc::realloc`].
     unsafe fn moved(&self, block: *mut u8, old: Layout, new: Layout) -> *mut u8 {
-        // SAFETY: the caller's; both blocks are ours and apart.
+        // SAFETY: the caller's contract holds for `block`; the two blocks do not
+        // overlap.
         unsafe {
             let moved = self.alloc(new);
             if !moved.is_null() {
@@ -115,9 +122,9 @@ impl GlobalHeap {
     }
 }
 
-// SAFETY: a block is the heap's or the system's, each of which keeps the
-// promises, and goes back to whom its address says. Nothing here allocates by
-// itself or panics.
+// SAFETY: a block comes from the heap or from the system, each of which keeps the
+// allocator's contract, and goes back to the one in which its address lies. Nothing
+// here allocates by itself or panics.
 unsafe impl GlobalAlloc for GlobalHeap {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -146,19 +153,22 @@ unsafe impl GlobalAlloc for GlobalHeap {
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !Self::is_of_heap(block) {
-            // SAFETY: the caller's; it came from there.
+            // SAFETY: the caller's contract; the address shows that the system made
+            // the block.
             return unsafe { System.dealloc(block, layout) };
         }
         if let (Some(heap), Some(block)) = (Self::heap(), NonNull::new(block)) {
-            // SAFETY: the caller's; its address says that it is the heap's.
+            // SAFETY: the caller's contract; the address shows that the heap made
+            // the block.
             unsafe { heap.release(block, layout) }
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's: the size is a layout's.
+        // SAFETY: the caller guarantees that the size is valid for a layout.
         let new = unsafe { Layout::from_size_align_unchecked(new_bytes, layout.align()) };
-        // SAFETY: the caller's, in each case.
+        // SAFETY: the caller's contract, in each case; the block goes to its own
+        // allocator.
         unsafe {
             match (Self::heap(), Self::is_of_heap(block)) {
                 (None, false) => System.realloc(block, layout, new_bytes),
@@ -171,19 +181,20 @@ unsafe impl GlobalAlloc for GlobalHeap {
     }
 }
 
-/// In a forked child: the heap is its parent's. Async-signal-safe.
+/// Runs in a forked child: from here on the heap is its parent's.
+/// Async-signal-safe.
 extern "C" fn forked() {
     leaving();
 }
 
-/// When the process exits.
+/// Runs when the process exits.
 extern "C" fn leaving() {
     HEAP.store(ptr::null_mut(), Ordering::Release);
 }
 
-// An allocator is of the whole process, and so are these.
+// These are statics because an allocator serves the whole process.
 static HEAP: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
-/// Where the heap lies: these stay as they are when it is left.
+/// Where the heap lies: both words stay set when `HEAP` becomes null.
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static SPILLED: AtomicU64 = AtomicU64::new(0);

@@ -1,25 +1,26 @@
 //! The allocator of a partition: mimalloc over memory that it is given.
 //!
-//! Each heap is one exclusive arena of mimalloc: what is allocated from it
-//! lies in the partition, and nothing else does. Any thread allocates and any
-//! thread of the same process releases; mimalloc keeps a free list for every
-//! pair of thread and heap, behind a call that the compiler cannot look into,
-//! so that a ULT which has moved to another thread meets the right one.
+//! Each heap is one exclusive arena of mimalloc: every block from the heap lies in
+//! the partition, and no other block does. Any thread allocates and any thread of
+//! the same process releases; mimalloc keeps a free list for every pair of thread
+//! and heap, behind a call that the compiler cannot inline, so that a ULT that has
+//! moved to another thread uses the right list.
 //!
-//! An arena has just under 16 GiB. A larger heap has several, of which the
+//! An arena has just under 16 GiB. A larger heap has several arenas, of which the
 //! second is made when the first is full; a block lies in one of them.
 //!
-//! The arenas are pinned: pages that were touched stay, and after them neither
-//! `allocate` nor `release` asks the kernel for anything.
+//! The arenas are pinned: pages that were touched stay, and after that neither
+//! `allocate` nor `release` makes a system call.
 //!
-//! mimalloc never gives an arena up, so the memory of a heap must stay mapped
-//! until the process ends. [`Space`](crate::space::Space) sees to that.
+//! mimalloc never frees an arena, so the memory of a heap must stay mapped until
+//! the process ends. [`Space`](crate::space::Space) guarantees that.
 //!
-//! Each thread has a table of its free lists, one place for each heap. When
-//! mimalloc 3.3 makes one longer, the first of the new places hold what lay
-//! there before, which may be the table of a thread that is gone: blocks then
-//! come from wherever that leads. So no table grows place by place: as soon as
-//! there is a second heap, it is made long enough for all of them at once.
+//! Each thread has a table of its free lists, one entry for each heap. When
+//! mimalloc 3.3 makes a table longer, the first of the new entries keep the
+//! previous content of that memory, which may be the table of a thread that has
+//! ended: blocks then come from wherever that content points. Therefore no table
+//! may grow entry by entry: as soon as there is a second heap, each table is made
+//! long enough for all possible heaps at once.
 
 use crate::populate::{Need, Tally};
 use libmimalloc_sys as mi;
@@ -32,7 +33,7 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use tsumugi_core::mem::Memory;
 use tsumugi_core::sync::{AtomicPtr, AtomicUsize, Ordering};
 
-/// The heap of one partition. `allocate` and `release` are lock-free but for
+/// The heap of one partition. `allocate` and `release` are lock-free, except for
 /// the first allocation of a thread.
 pub struct Heap {
     start: NonNull<u8>,
@@ -45,45 +46,46 @@ pub struct Heap {
 /// An exclusive arena and the heap that allocates from it.
 struct Arena(*mut mi::mi_heap_t);
 
-/// Why there is no heap.
+/// Why a heap cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeapError {
-    /// The allocator takes no more arenas in this process, or not this memory.
+    /// The allocator accepts no more arenas in this process, or not this memory.
     Refused {
         /// Where the memory starts.
         start: usize,
-        /// How long it is.
+        /// The length of the memory.
         bytes: usize,
     },
 }
 
 impl Heap {
-    /// A heap in `bytes` bytes at `start`: at least 32 MiB, aligned to 64 KiB.
-    /// With a `tally`, pages come when the allocator takes them for the first
-    /// time, 64 KiB or more at once.
+    /// Makes a heap in `bytes` bytes at `start`: at least 32 MiB, aligned to 64
+    /// KiB. With a `tally`, pages are populated when the allocator takes them for
+    /// the first time, 64 KiB or more at once.
     ///
     /// # Errors
     ///
-    /// [`HeapError`].
+    /// [`HeapError`], if mimalloc refuses the memory.
     ///
     /// # Safety
     ///
-    /// The memory is mapped, all zeroes, nobody else's, and stays so until
-    /// the process ends.
+    /// The memory must be mapped, all zeroes and not used otherwise, and must stay
+    /// so until the process ends.
     pub unsafe fn new(
         start: NonNull<u8>,
         bytes: usize,
         tally: Option<&'static Tally>,
     ) -> Result<Self, HeapError> {
-        // SAFETY: sizes in KiB, and nobody else sets them meanwhile.
+        // SAFETY: the options are numbers in KiB, and `OPTIONS` lets one thread set
+        // them.
         OPTIONS.call_once(|| unsafe {
-            // The allocator's own tables need little: a small reserve keeps
-            // it under an address space limit.
+            // The allocator's own tables need little: a small reserve keeps the
+            // allocator under an address space limit.
             mi::mi_option_set_default(OPTION_ARENA_RESERVE, 64 << 10);
             // One object may be as large as an arena.
             mi::mi_option_set(OPTION_ARENA_MAX_OBJECT_SIZE, 16 << 20);
         });
-        // SAFETY: the caller's.
+        // SAFETY: the caller's contract covers this part of the memory.
         let first = unsafe { Arena::new(start, bytes.min(ARENA_BYTES_MAX), tally) };
         let first = first.ok_or(HeapError::Refused { start: start.as_ptr() as usize, bytes })?;
         let further = bytes.div_ceil(ARENA_BYTES_MAX).saturating_sub(1);
@@ -91,19 +93,19 @@ impl Heap {
         Ok(Self { start, bytes, first, further, tally })
     }
 
-    /// The same for good, as its arenas are.
+    /// Keeps the heap until the process ends, as mimalloc keeps its arenas.
     pub fn keep(self) -> &'static Self {
         let heap: &Self = Box::leak(Box::new(self));
         KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(heap);
         heap
     }
 
-    /// Where its memory starts.
+    /// The start of the heap's memory.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How much memory it has, its own tables included.
+    /// The length of the heap's memory, its own tables included.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -115,8 +117,8 @@ impl Heap {
 }
 
 impl Heap {
-    /// As [`allocate`](Memory::allocate), and every byte is zero: pages that
-    /// were never used are not touched for that.
+    /// As [`allocate`](Memory::allocate), and every byte is zero: pages that were
+    /// never used are zero already and are not touched.
     pub fn allocate_zeroed(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.align() > ALIGN_MAX {
             return None;
@@ -126,22 +128,23 @@ impl Heap {
         let block = unsafe { mi::mi_heap_zalloc_aligned(self.first.heap(), size, align) };
         NonNull::new(block.cast()).or_else(|| {
             let block = self.allocate_further((size, align))?;
-            // SAFETY: the block was just lent to us, whole.
+            // SAFETY: the whole block was just allocated for this call.
             unsafe { block.write_bytes(0, size) };
             Some(block)
         })
     }
 
-    /// A block of the layout with the first bytes of `block`, which is its
-    /// caller's no more. `None`: the heap is full, and `block` is as it was.
+    /// Reallocates: returns a block of the layout with the first bytes of `block`,
+    /// which the caller must not use any more. `None`: the heap is full, and
+    /// `block` is unchanged.
     ///
     /// # Safety
     ///
-    /// `block` came from this heap, with the layout's alignment.
+    /// `block` must come from this heap, with the layout's alignment.
     pub unsafe fn reallocate(&self, block: NonNull<u8>, layout: Layout) -> Option<NonNull<u8>> {
         debug_assert!(self.contains(block), "{block:p} is not of this heap");
         let (size, align) = (layout.size().max(1), layout.align());
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that the block is the heap's.
         let moved = unsafe {
             mi::mi_heap_realloc_aligned(self.first.heap(), block.as_ptr().cast(), size, align)
         };
@@ -153,8 +156,8 @@ impl Heap {
         self.further.iter().enumerate().find_map(|(index, arena)| {
             let offset = (index + 1) * ARENA_BYTES_MAX;
             let bytes = (self.bytes - offset).min(ARENA_BYTES_MAX);
-            // SAFETY: `offset` is below `bytes`, and the memory is as `new`
-            // was promised; no arena overlaps another.
+            // SAFETY: `offset` is below `bytes`, and the memory fulfils the
+            // contract of `new`; no arena overlaps another.
             let make = || unsafe { Arena::new(self.start.add(offset), bytes, self.tally) };
             let arena = arena.get_or_init(make);
             arena.as_ref()?.allocate(layout)
@@ -172,11 +175,12 @@ impl Arena {
             LONG.call_once(make_tables_long);
         }
         let mut arena: mi::mi_arena_id_t = ptr::null_mut();
-        // "Committed" memory is there; the other is asked for before its use.
+        // "Committed" memory can be used at once; mimalloc calls `commit` before it
+        // uses other memory.
         let committed = tally.is_none();
         let (pinned, zero, exclusive, any_node) = (true, true, true, -1);
-        // SAFETY: the memory is as the caller promises, and the arena never
-        // has to be given back.
+        // SAFETY: the memory is as the caller guarantees, and the arena is never
+        // freed.
         let managed = unsafe {
             mi_manage_memory(
                 start.as_ptr().cast(),
@@ -196,11 +200,12 @@ impl Arena {
         (!heap.is_null()).then_some(Self(heap))
     }
 
-    /// The heap, for a call by which this thread may get its place in it.
+    /// The heap, for a call in which this thread's table may get its entry for the
+    /// heap.
     #[inline]
     fn heap(&self) -> *mut mi::mi_heap_t {
-        // Acquire: pairs with the Release in `make_tables_long`, which was
-        // before there was a second heap to ask.
+        // Acquire: pairs with the Release in `make_tables_long`, which ran before a
+        // second heap existed that can be used here.
         let last = LAST.load(Ordering::Acquire);
         if !last.is_null() {
             make_table_long(last);
@@ -214,8 +219,8 @@ impl Arena {
     }
 }
 
-// SAFETY: mimalloc's heaps are open to every thread, and an exclusive arena
-// lends each block once. What it cannot align it refuses.
+// SAFETY: every thread may use mimalloc's heaps, and an exclusive arena gives each
+// block to one owner. A block that cannot be aligned is refused.
 unsafe impl Memory for Heap {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.align() > ALIGN_MAX {
@@ -227,18 +232,19 @@ unsafe impl Memory for Heap {
 
     unsafe fn release(&self, memory: NonNull<u8>, _layout: Layout) {
         debug_assert!(self.contains(memory), "{memory:p} is not of this heap");
-        // SAFETY: the caller's: it came from `allocate`.
+        // SAFETY: the caller guarantees that the block came from `allocate`.
         unsafe { mi::mi_free(memory.as_ptr().cast::<c_void>()) };
     }
 }
 
-// SAFETY: memory of the process; what it is used for, `Memory` says.
+// SAFETY: `start` names memory of the process that is not bound to a thread; the
+// contract of `Memory` covers its use.
 unsafe impl Send for Heap {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Heap {}
 // SAFETY: the pointer is only passed to calls that any thread may make.
 unsafe impl Send for Arena {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl fmt::Debug for Heap {
@@ -259,11 +265,11 @@ impl fmt::Display for HeapError {
 
 impl std::error::Error for HeapError {}
 
-/// From now on a thread's table has room for every heap there can be: who
-/// takes the place behind all others makes it that long. Places are given out
-/// in their order.
+/// Makes every thread's table long enough for all possible heaps from now on: it
+/// reserves the entry behind all others, and a thread that takes that entry makes
+/// its table that long. mimalloc hands entries out in their order.
 fn make_tables_long() {
-    // SAFETY: they are ours, and nobody else knows them.
+    // SAFETY: the heaps are made here, and no other thread knows them.
     unsafe {
         let mut heaps = [ptr::null_mut(); ARENAS_MAX + 1];
         heaps.fill_with(|| mi::mi_heap_new());
@@ -276,25 +282,27 @@ fn make_tables_long() {
     }
 }
 
-/// Not inlined: a ULT that asks may have come from another thread, and the
-/// address of what is a thread's must not have come with it.
+/// Makes this thread's table long. Not inlined: the calling ULT may have come from
+/// another thread, and must not use an address of that thread's variables that the
+/// compiler has kept.
 #[inline(never)]
 fn make_table_long(last: *mut mi::mi_heap_t) {
     if !IS_LONG.replace(true) {
-        // SAFETY: a heap for good.
+        // SAFETY: `last` is a heap that is never freed.
         unsafe { mi_heap_theap(last) };
     }
 }
 
-/// mimalloc's tables for an arena of 16 GiB would be larger than it allows.
+/// The largest arena: mimalloc's tables for 16 GiB would be larger than it allows.
 const ARENA_BYTES_MAX: usize = 15 << 30;
-/// mimalloc takes no more of them in one process.
+/// The largest number of arenas that mimalloc accepts in one process.
 const ARENAS_MAX: usize = 160;
-/// Above it mimalloc would go to the system, which an exclusive arena forbids.
+/// The largest alignment: above it mimalloc would allocate from the system, which
+/// an exclusive arena forbids.
 const ALIGN_MAX: usize = 64 << 10;
 
-/// Called before an arena uses memory for the first time, and for its tables,
-/// which it uses sparsely.
+/// The callback that mimalloc calls before an arena uses memory for the first time,
+/// and for the arena's tables, which are sparsely used.
 type Commit = extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
 extern "C" fn commit(
@@ -304,18 +312,18 @@ extern "C" fn commit(
     is_zero: *mut bool,
     tally: *mut c_void,
 ) -> bool {
-    // Whether it is zero nobody asks of the tables.
+    // For the tables mimalloc passes no `is_zero`.
     if is_commit && !is_zero.is_null() {
         let start = start.addr();
-        // SAFETY: what `Arena::new` passed, for good.
+        // SAFETY: `Arena::new` passed this pointer, and a tally is never freed.
         let tally = unsafe { &*tally.cast::<Tally>() };
-        // SAFETY: memory of the arena, about to be lent.
+        // SAFETY: the range is memory of the arena that is about to be used.
         unsafe { tally.populate(start..start + bytes, Need::Write) };
     }
     true
 }
 
-// mimalloc exports it, and its bindings leave it out.
+// mimalloc exports these functions, but its bindings leave them out.
 unsafe extern "C" {
     fn mi_manage_memory(
         start: *mut c_void,
@@ -332,15 +340,15 @@ unsafe extern "C" {
     fn mi_heap_theap(heap: *mut mi::mi_heap_t) -> *mut c_void;
 }
 
-/// So that no checker takes them for lost.
+/// All heaps that are kept, so that no leak checker reports them.
 static KEPT: Mutex<Vec<&Heap>> = Mutex::new(Vec::new());
-/// mimalloc's options are those of the process.
+/// mimalloc's options are set once for the process.
 static OPTIONS: Once = Once::new();
-/// How many arenas were asked for.
+/// How many arenas have been requested.
 static ARENAS: AtomicUsize = AtomicUsize::new(0);
-/// When there is a second one.
+/// Runs `make_tables_long` once, when there is a second arena.
 static LONG: Once = Once::new();
-/// The heap whose place in a thread's table is behind all others'.
+/// The heap with the last entry in a thread's table.
 static LAST: AtomicPtr<mi::mi_heap_t> = AtomicPtr::new(ptr::null_mut());
 
 thread_local! {
@@ -348,7 +356,7 @@ thread_local! {
     static IS_LONG: Cell<bool> = const { Cell::new(false) };
 }
 
-// Places in mimalloc's list of options that its bindings have no names for.
+// Indices in mimalloc's list of options for which its bindings have no names.
 const OPTION_ARENA_RESERVE: mi::mi_option_t = 23;
 const OPTION_ARENA_MAX_OBJECT_SIZE: mi::mi_option_t = mi::_mi_option_last - 2;
 const _: () = assert!(mi::_mi_option_last == 47 && size_of::<c_long>() == 8);

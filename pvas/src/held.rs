@@ -1,8 +1,8 @@
-//! Ending a rank of this node that was held off its processor for too long.
+//! Fencing: ends a rank of this node that was held off its processor for too long.
 //!
-//! Neighbours write to each other's memory by plain stores, which nothing keeps out
-//! once such a rank is back. So its process is ended; that is a death, which
-//! whoever watches over the rank notices as any other.
+//! Neighbours write to each other's memory by plain stores, and nothing can refuse
+//! the stores of such a rank when it runs again. Therefore its process is ended.
+//! The launcher or the failure detector notices this death as any other.
 
 use crate::attach::Member;
 use crate::partition::{Control, State};
@@ -11,9 +11,9 @@ use std::os::fd::AsFd;
 use tsumugi_core::mem::Rank;
 
 impl Member {
-    /// Ends the process of a neighbour, stopped or not. False, and nothing is done,
-    /// where it is this very process, has ended, or has another PID namespace; and
-    /// where a debugger holds it, or it writes its core.
+    /// Ends the process of a neighbour, whether it is stopped or not. Returns false
+    /// and does nothing if the process is this one, has ended, or has another PID
+    /// namespace, and also if a debugger holds it or it writes a core dump.
     ///
     /// # Panics
     ///
@@ -30,7 +30,7 @@ impl Member {
 
 fn end(control: &Control) -> bool {
     let pid = control.pid();
-    // What is opened here stays that process, whatever its number becomes.
+    // The descriptor stays with that process, even if its number is reused.
     let Ok(process) = sys::pidfd(pid) else { return false };
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     if is_looked_into(&status) || control.state() != State::Running {
@@ -39,8 +39,8 @@ fn end(control: &Control) -> bool {
     sys::send_signal(process.as_fd(), libc::SIGKILL).is_ok()
 }
 
-/// Whether a process of that `/proc/PID/status` stands still because somebody wants
-/// to know what it is at.
+/// Whether a process with that `/proc/PID/status` stands still because it is
+/// examined: by a debugger, or for a core dump.
 fn is_looked_into(status: &str) -> bool {
     let is = |name: &str, value: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));

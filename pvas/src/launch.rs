@@ -1,4 +1,4 @@
-//! Starting the ranks of a program on this node and watching over them.
+//! Starts the ranks of a program on this node and watches over them.
 //!
 //! ```text
 //!  Launch ──start──► Job ──wait──► Outcome
@@ -8,29 +8,31 @@
 //!  ranks               │ once a second: all quiet?
 //! ```
 //!
-//! A rank that ends before it said that it is done takes the job with it:
+//! A rank that ends before it reported that it is done ends the job:
 //!
 //! ```text
-//!  0 s     declared lost: peers' operations answer PeerLost, sleepers wake
-//!  0.3 s   SIGTERM to whoever is left
-//!  1 s     SIGKILL, also to what the ranks have started
+//!  0 s     declared lost: peers' operations return PeerLost, sleepers wake
+//!  0.3 s   SIGTERM to the ranks that are left
+//!  1 s     SIGKILL, also to the processes that the ranks have started
 //! ```
 //!
 //! (0.3 s is the default of `TSUMUGI_GRACE_MS`; SIGKILL comes 0.7 s later.) A rank
-//! that hears of the death and ends by itself in that time is not disturbed.
+//! that learns of the death and ends by itself in that time gets no signal.
 //!
-//! A [`part`](Launch::part) of a job, whose other ranks are started elsewhere,
-//! gets no memory files: its ranks meet those of their node by themselves. It has
-//! a [`Superior`] who sees the ends of all parts: that one is told each, says
-//! whose death ends the job, and all ranks hear of it and have 1.2 s at least.
+//! A [`part`](Launch::part) of a job, of which the other ranks are started
+//! elsewhere, gets no memory files: its ranks meet those of their node by
+//! themselves. The launcher of a part has a [`Superior`], which sees the ends of
+//! all parts: the part sends it each end, and the superior sends back the dead rank
+//! that ends the job; all ranks learn of this death and have at least 1.2 s to
+//! react.
 //!
-//! A program that never attaches may be launched too, and may exit as it
-//! likes. Nothing outlives a job: the memory files have no name, the ranks die
-//! with the thread that started them (so keep it until the job is over), and
-//! what ranks have started is found by a mark in its environment: by the
-//! launcher, or, if that is killed, by a [`Guardian`], a child of this process
-//! while the job runs. What has dropped the mark is not found: a daemon that
-//! clears its environment, or a process of another user.
+//! A program that never attaches may be launched too, and may exit in any way.
+//! Nothing outlives a job: the memory files have no name, the ranks die with the
+//! thread that started them (so this thread must live until the job is over), and
+//! processes that ranks have started are found by a mark in their environment: by
+//! the launcher, or, if the launcher is killed, by a [`Guardian`], a child of this
+//! process while the job runs. A process without the mark is not found: a daemon
+//! that clears its environment, or a process of another user.
 
 mod child;
 mod guardian;
@@ -57,7 +59,7 @@ use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::Rank;
 
-/// What is to be started.
+/// A job that is to be started, with its options.
 #[derive(Clone, Debug)]
 pub struct Launch {
     size: u32,
@@ -70,39 +72,41 @@ pub struct Launch {
     config: Option<Config>,
 }
 
-/// Ranks that run. Dropped before [`wait`](Self::wait), it kills them.
+/// The ranks of a job while they run. If this is dropped before
+/// [`wait`](Self::wait), it kills them.
 #[derive(Debug)]
 pub struct Job {
     children: Vec<Child>,
     windows: Vec<Window>,
     signals: Option<Signals>,
     guardian: Guardian,
-    /// What the other ranks have after a death, before they get a signal.
+    /// The time that the other ranks have after a death before they get a signal.
     grace: Duration,
-    /// Of a part: whom its ranks declare lost.
+    /// Of a part: the ranks that its ranks declare lost.
     losses: Option<Losses>,
     superior: Option<Superior>,
     is_over: bool,
 }
 
-/// Who has started this part of a job and others.
+/// The connection of a part's launcher to the program that has started this part of
+/// a job and other parts.
 #[derive(Debug)]
 pub struct Superior {
-    /// Where each end is told, also good ones: as `Early`, for it is not seen from
-    /// here whether the rank was done.
+    /// Receives each end, also the end of a rank with exit code 0: as `Early`,
+    /// because this launcher does not see whether the rank was done.
     pub ends: Sender<Told>,
-    /// Where the rank comes from whose death ends the job: a word of 32 bits,
-    /// little-endian.
+    /// Yields the dead rank that ends the job: a word of 32 bits, little-endian.
     pub deaths: PipeReader,
 }
 
-/// An end, as a superior is told it.
+/// An end, as it is reported to a superior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The end.
     pub failure: Failure,
-    /// Whether another rank of this part, or of another node, had been declared lost
-    /// before this end was seen: it may come of that.
+    /// Whether another rank of this part, or of another node, had been declared
+    /// lost before this end was seen; if so, this rank may have ended because of
+    /// that loss.
     pub may_have_heard: bool,
 }
 
@@ -116,7 +120,7 @@ pub struct Outcome {
 /// A rank that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Which.
+    /// The rank that failed.
     pub rank: Rank,
     /// Its process.
     pub pid: u32,
@@ -124,7 +128,7 @@ pub struct Failure {
     pub end: End,
 }
 
-/// How a process ended that should not have.
+/// How a process ended that should not have ended so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// With an exit code other than 0; a panic is 101.
@@ -137,7 +141,7 @@ pub enum End {
         /// The signal.
         signal: i32,
     },
-    /// With exit code 0, but before it said that it is done.
+    /// With exit code 0, but before the rank reported that it is done.
     Early,
 }
 
@@ -152,18 +156,18 @@ pub enum LaunchError {
     Space(SpaceError),
     /// A rank cannot be started.
     Spawn {
-        /// Which.
+        /// The rank.
         rank: Rank,
         /// The program, as far as it fits.
         program: Excerpt,
         /// The system's error number.
         errno: i32,
     },
-    /// Another job of this process has the signals.
+    /// Another job of this process catches the signals already.
     SignalsTaken,
-    /// The system refused something else.
+    /// The system refused another call.
     System {
-        /// What.
+        /// The call that was refused.
         what: &'static str,
         /// Its error number.
         errno: i32,
@@ -171,7 +175,7 @@ pub enum LaunchError {
 }
 
 impl Launch {
-    /// A job of `size` ranks.
+    /// Makes a job of `size` ranks.
     pub fn new(size: u32) -> Self {
         Self {
             size,
@@ -185,15 +189,15 @@ impl Launch {
         }
     }
 
-    /// Only these ranks of the job; who else is there they find out by what the
-    /// environment says.
+    /// Starts only these ranks of the job; they find the other ranks through the
+    /// variables of their environment.
     #[must_use]
     pub fn part(mut self, ranks: impl IntoIterator<Item = Rank>) -> Self {
         self.part = Some(ranks.into_iter().collect());
         self
     }
 
-    /// What each rank runs.
+    /// Sets the program that each rank runs.
     #[must_use]
     pub fn program<A: AsRef<OsStr>>(
         mut self,
@@ -205,31 +209,32 @@ impl Launch {
         self
     }
 
-    /// One more variable in the environment of each rank.
+    /// Adds a variable to the environment of each rank.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// Whether each line of output starts with `[rank] `. Without it ranks
-    /// write where the launcher does.
+    /// Sets whether each line of output starts with `[rank] `. Without a label,
+    /// ranks write directly to the launcher's output.
     #[must_use]
     pub fn label(mut self, label: bool) -> Self {
         self.label = label;
         self
     }
 
-    /// Whether signals that ask this process to end, and SIGUSR1 and SIGUSR2,
-    /// are caught and passed on. A second SIGINT then kills. One job of a
-    /// process at a time.
+    /// Sets whether signals that request this process to end, and SIGUSR1 and
+    /// SIGUSR2, are caught and passed on to the ranks. A second SIGINT then kills
+    /// them. Only one job of a process at a time can catch signals.
     #[must_use]
     pub fn forward_signals(mut self, forward: bool) -> Self {
         self.forward_signals = forward;
         self
     }
 
-    /// The partitions; without it, as the environment says.
+    /// Sets the options of the partitions; without this call they come from the
+    /// environment.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.config = Some(config);
@@ -240,7 +245,7 @@ impl Launch {
     ///
     /// # Errors
     ///
-    /// [`LaunchError`]; no rank is left behind.
+    /// [`LaunchError`], if the job cannot be started; then no rank is left running.
     pub fn start(self) -> Result<Job, LaunchError> {
         if self.program.is_empty() {
             return Err(LaunchError::NoProgram);
@@ -249,7 +254,8 @@ impl Launch {
             Some(config) => config,
             None => Config::from_env().map_err(LaunchError::Config)?,
         };
-        // Before there are memory files, which it would hold, too.
+        // The guardian is started before the memory files are made, because it
+        // would otherwise inherit them.
         let guardian = Guardian::start(None)?;
         let (files, windows) = match self.part {
             None => {
@@ -273,7 +279,7 @@ impl Launch {
             superior: None,
             is_over: false,
         };
-        // Opened here: the error of it is not the program's.
+        // Opened here, so that a failure is not reported as one of the program.
         let empty = File::open(EMPTY).map_err(|e| LaunchError::System {
             what: "opening /dev/null, the input of ranks",
             errno: e.raw_os_error().unwrap_or(0),
@@ -309,7 +315,7 @@ impl Job {
         &self.windows[rank.0 as usize]
     }
 
-    /// The same job as a part of one that `superior` has started.
+    /// Makes this job a part of a job that `superior` has started.
     #[must_use]
     pub fn under(mut self, superior: Superior) -> Self {
         self.superior = Some(superior);
@@ -320,8 +326,8 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// [`LaunchError::System`] if the system does not let us watch; the ranks
-    /// are killed.
+    /// [`LaunchError::System`], if the system does not let the launcher watch; then
+    /// the ranks are killed.
     pub fn wait(mut self) -> Result<Outcome, LaunchError> {
         let failure = watch::watch(&mut self).map_err(|e| LaunchError::System {
             what: "poll",
@@ -341,8 +347,8 @@ impl Drop for Job {
 }
 
 impl Outcome {
-    /// What the launcher should exit with: the exit code of the first rank
-    /// that failed, 128 + its signal, or 1 if it exited early; else 0.
+    /// The exit code for the launcher: the exit code of the first rank that failed,
+    /// 128 + its signal, or 1 if it exited early; without a failure 0.
     pub fn code(&self) -> i32 {
         match self.failure.map(|failure| failure.end) {
             None => 0,
@@ -389,5 +395,5 @@ impl fmt::Display for LaunchError {
 
 impl std::error::Error for LaunchError {}
 
-/// What all ranks but the first read.
+/// The standard input of all ranks but the first.
 const EMPTY: &str = "/dev/null";

@@ -12,38 +12,38 @@
 //!  │ heap     stacks │  │                 │
 //! ```
 //!
-//! A file uses only files above it in this list:
+//! A file in this list uses only files above it:
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `sys` | the system calls |
 //! | [`config`] | every number and every environment variable |
-//! | [`futex`] | sleeping on a word that other processes see |
-//! | [`fence`] | a fence in two halves between processes |
+//! | [`futex`] | a futex on a word that other processes see |
+//! | [`fence`] | an asymmetric fence between processes |
 //! | [`mod@copy`] | how bytes move between partitions |
-//! | [`distance`] | how far ranks are apart, and which way messages go there |
-//! | [`gauge`] | noticing that the distance has changed |
-//! | [`populate`] | pages before their first use |
-//! | [`partition`] | what lies where in one partition |
-//! | [`heap`] | the allocator of what is the rank's own |
-//! | [`GlobalHeap`] | the allocator of a whole program |
-//! | [`exposed`] | the allocator of what peers reach |
+//! | [`distance`] | how far ranks are apart, and the thresholds for messages between them |
+//! | [`gauge`] | notices that the distance has changed |
+//! | [`populate`] | allocates pages before their first use |
+//! | [`partition`] | the layout of one partition |
+//! | [`heap`] | the allocator of the rank's own memory |
+//! | [`GlobalHeap`] | the global allocator of a program |
+//! | [`exposed`] | the allocator of the memory that peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`cma`] | copies outside of partitions, by the kernel |
-//! | [`meet`] | handing the partitions over without a launcher of ours |
+//! | [`meet`] | hands the partitions over where a site's launcher started the ranks |
 //! | [`nodes`] | which rank of the job is on which node |
 //! | [`direct`] | the load/store backend |
-//! | [`culprit`] | whose death ended the job, as its launcher says |
-//! | [`mod@attach`] | being a rank |
-//! | `held` | ending a rank that was held off for too long |
-//! | [`detector`] | noticing deaths where no launcher of ours watches |
-//! | [`calibrate`] | measuring distances and ways |
-//! | [`boot`] | finding each other |
-//! | [`launch`] | starting ranks and watching over them |
+//! | [`culprit`] | the rank that failed first, as the launcher reports it |
+//! | [`mod@attach`] | how a process becomes a rank |
+//! | `held` | ends a rank that was held off its processor for too long |
+//! | [`detector`] | the failure detector where tsumugi's launcher does not watch |
+//! | [`calibrate`] | measures distances and thresholds |
+//! | [`boot`] | bootstrap within a node |
+//! | [`launch`] | starts ranks and watches over them |
 //!
-//! Ranks are the job's. Those of this node are also numbered by their place on
-//! it: a *local* number, which a [`Space`] and what it is made of speak, and
-//! nobody else.
+//! Ranks are numbered as in the job. The ranks of this node also have a *local*
+//! number, their place on the node; only a [`Space`] and its parts use local
+//! numbers.
 //!
 //! One process can also hold all ranks as threads ([`attach::Member::threads`]).
 

@@ -1,9 +1,10 @@
-//! Handing the memory files over where a site's launcher started the ranks.
+//! Hands the memory files over where a site's launcher started the ranks.
 //!
-//! The processes have no parent of ours to inherit descriptors from. One of a
-//! node, its first rank, leads: it makes the files, listens on an abstract unix
-//! socket whose name says user, node and job, and sends every other rank all
-//! descriptors. Then the socket is gone; the file system never knew of it.
+//! Such processes have no tsumugi launcher as their parent, from which they could
+//! inherit descriptors. The first rank of a node leads: it makes the files, listens
+//! on an abstract unix socket with a name made of user, node and job, and sends all
+//! descriptors to every other rank. Then the socket is closed; the file system
+//! never contained it.
 //!
 //! ```text
 //!  leader                                   the others
@@ -14,13 +15,13 @@
 //!        ─── descriptors, 253 at a time ──►  map, attach
 //! ```
 //!
-//! Both ends ask the kernel whose process the other one is: a name that
-//! somebody else took is refused, and so is somebody else who knows the name. Names
-//! that launchers give are drawn at random; one that a user gives
-//! (`TSUMUGI_JOB`) is as hard to guess as the user makes it, and who guesses it can
-//! keep the job from starting, no more.
-//! Which ranks share a node is for the caller to know, by [`NodeId`]s that it
-//! compares: the same kernel, and sockets of the same network namespace.
+//! Each end asks the kernel which user runs the process at the other end. A rank
+//! refuses a leader of another user that has taken the name, and a leader refuses a
+//! rank of another user. Launchers draw names at random; a name that a user gives
+//! (`TSUMUGI_JOB`) is as hard to guess as the user makes it, and a process of
+//! another user that guesses it can keep the job from starting, no more. The caller
+//! must know which ranks share a node, by [`NodeId`]s that it compares: the same
+//! kernel, and sockets of the same network namespace.
 //!
 //! Progress: blocking, within the limit.
 
@@ -43,28 +44,30 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
-/// Who meets whom.
+/// The parameters of a meeting of the ranks of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meeting<'a> {
-    /// What no other job of this user is called while this one starts.
+    /// The name of the job; no other job of this user may have it while this job
+    /// starts.
     pub job: &'a str,
     /// The node.
     pub node: NodeId,
-    /// This rank among those of the node; rank 0 leads.
+    /// This rank's place among the ranks of the node; rank 0 leads.
     pub rank: Rank,
-    /// Ranks of the node.
+    /// The number of ranks of the node.
     pub size: u32,
     /// How long a rank waits for the others.
     pub limit: Duration,
 }
 
 impl Files {
-    /// The memory files of all ranks of a node, as the leader's `config` wants
-    /// them. Every rank of the node calls it, once.
+    /// Returns the memory files of all ranks of a node, made with the leader's
+    /// `config`. Every rank of the node must call this, once.
     ///
     /// # Errors
     ///
-    /// [`MeetError`].
+    /// [`MeetError`], if the files cannot be made, or if the ranks do not meet
+    /// within the limit.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, MeetError> {
         let (rank, size) = (meeting.rank, meeting.size);
         if rank.0 >= size {
@@ -79,7 +82,7 @@ impl Files {
 }
 
 fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Files, MeetError> {
-    // The headers are written before anybody can ask.
+    // The headers are written before a rank can connect.
     let (files, _) = Files::create(meeting.size, config).map_err(MeetError::Space)?;
     if meeting.size == 1 {
         return Ok(files);
@@ -102,7 +105,7 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
         }
         sys::poll(&[listener.as_fd()], left).map_err(system("poll"))?;
         if let Ok((stream, _)) = listener.accept() {
-            // One that breaks off, or is nobody of ours, comes again or not.
+            // A caller that breaks off, or is not of this job, may connect again.
             if let Some(rank) = serve(&stream, meeting, &files, &served) {
                 served[rank.0 as usize] = true;
             }
@@ -111,15 +114,16 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
     Ok(files)
 }
 
-/// The other user whose process listens at the name, if one does: it will not go
-/// as a job of this user does that has started.
+/// The user of the process that listens at the name, if it is another user. A job
+/// of this user gives the name up as soon as it has started, but another user's
+/// process may not.
 fn stranger_at(name: &SocketAddr) -> Option<u32> {
     let stream = sys::connect(name).ok()?;
     let user = sys::peer_user(stream.as_fd()).ok()?;
     (user != sys::own_user()).then_some(user)
 }
 
-/// Answers one caller; who it was, if it has everything now.
+/// Answers one caller; returns its rank if it has received everything.
 fn serve(
     stream: &UnixStream,
     meeting: &Meeting<'_>,
@@ -173,7 +177,8 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
         let before = fds.len();
         let got = sys::receive_fds(stream.as_fd(), &mut [0], &mut fds);
         if got.map_err(system("descriptors"))? == 0 || fds.len() == before {
-            // The leader is gone, or this process may not open as many.
+            // The leader is gone, or this process may not open this many
+            // descriptors.
             return Err(MeetError::Descriptors { found: fds.len(), wanted });
         }
     }
@@ -181,12 +186,12 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     Ok(Files { shape: answer.shape, policy: answer.policy, files: fds, huge })
 }
 
-/// Nobody listens there yet, or so many call that there is no room.
+/// Whether no process listens there yet, or so many connect that the queue is full.
 fn is_not_there_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock)
 }
 
-/// Tries until there is something, more and more rarely.
+/// Calls `attempt` until it returns a value, with longer and longer pauses.
 fn until<T>(deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let mut pause = Duration::from_micros(200);
     loop {
@@ -201,7 +206,7 @@ fn until<T>(deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Option
     }
 }
 
-/// An abstract name: it has no file, and goes with its socket.
+/// The abstract name: it needs no file, and ends with its socket.
 fn name(meeting: &Meeting<'_>) -> Result<SocketAddr, MeetError> {
     let (user, job) = (sys::own_user(), hello::digest(meeting.job));
     let name = format!("tsumugi-{user}-{}-{job:016x}", meeting.node);
@@ -212,7 +217,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> MeetError {
     move |error| MeetError::System { what, errno: error.raw_os_error().unwrap_or(0) }
 }
 
-/// A caller that says nothing for so long is left.
+/// A caller that sends nothing for this long is dropped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Which rank is on which node: some bytes for all nodes of a kind that follow
-//! each other, not for each node, nor for each rank.
+//! Which rank is on which node. The tables need some bytes for a sequence of nodes
+//! of equal size, not for each node, nor for each rank.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,19 +14,20 @@ pub struct Nodes {
     ranks: u32,
 }
 
-/// Nodes that follow each other, and so do their ranks, as many of each; of the
-/// last there may be fewer. It ends where the next one begins.
+/// A sequence of nodes with as many ranks each, where the nodes and their ranks are
+/// numbered without a gap; the last node may have fewer. A stretch ends where the
+/// next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch {
     first: u32,
-    /// The first rank's node, and how many ranks of each node came before.
+    /// The node of the first rank.
     node: u32,
     before: u32,
-    /// Ranks of a node; never 0.
+    /// The number of ranks on each node; never 0.
     each: u32,
 }
 
-/// Nodes from this one on that have as many ranks.
+/// The nodes from `node` on have `size` ranks each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sizes {
     node: u32,
@@ -34,15 +35,16 @@ struct Sizes {
 }
 
 impl Nodes {
-    /// What nodes cost that are alike and follow each other, however many.
+    /// The bytes that a sequence of equal nodes takes, however many they are.
     pub const STRETCH_BYTES: usize = size_of::<Stretch>() + size_of::<Sizes>();
 
-    /// From the node of each rank, in their order: any numbers that are equal
-    /// for ranks of the same node.
+    /// Makes the table from the node of each rank, in the order of the ranks: any
+    /// numbers that are equal for ranks of the same node.
     pub fn new(ids: impl IntoIterator<Item = u64>) -> Self {
         let (mut nodes, mut known) = (Self::default(), HashMap::new());
         let mut sizes: Vec<u32> = Vec::new();
-        // Neighbours of one node, while they are counted: a stretch of it alone.
+        // Adjacent ranks of one node, while they are counted: a stretch of this
+        // node alone.
         let mut run: Option<Stretch> = None;
         for id in ids {
             let next = sizes.len() as u32;
@@ -73,7 +75,8 @@ impl Nodes {
         nodes
     }
 
-    /// Neighbours of one node: the last stretch goes on with it, or it is one.
+    /// Adds adjacent ranks of one node: they extend the last stretch, or become a
+    /// new one.
     fn add(&mut self, run: Option<Stretch>) {
         let Some(run) = run else { return };
         let goes_on = self.stretches.last().is_some_and(|last| {
@@ -88,7 +91,7 @@ impl Nodes {
         }
     }
 
-    /// `ranks` ranks of one node.
+    /// A table with `ranks` ranks of one node.
     pub fn one(ranks: u32) -> Self {
         let stretch = Stretch { first: 0, node: 0, before: 0, each: ranks.max(1) };
         Self {
@@ -99,18 +102,18 @@ impl Nodes {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// The node of `rank`, its place among the ranks of that node, and how many
-    /// these are; `None` if there is no such rank.
+    /// The node of `rank`, its place among the ranks of that node, and the number
+    /// of those ranks; `None` if there is no such rank.
     pub fn place(&self, rank: Rank) -> Option<Place> {
         if rank.0 >= self.ranks {
             return None;
@@ -145,7 +148,8 @@ impl Nodes {
         (0..self.stretches.len()).filter_map(own).flatten().map(Rank)
     }
 
-    /// The ranks next to `rank` that are on its node without a gap.
+    /// The ranks of `rank`'s node with numbers that adjoin `rank` without a gap, `rank`
+    /// included.
     ///
     /// # Panics
     ///
@@ -168,14 +172,14 @@ impl Nodes {
     }
 }
 
-/// Where a rank is.
+/// The place of a rank on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its node.
     pub node: u32,
-    /// Which one of that node's ranks it is.
+    /// The place of the rank among that node's ranks.
     pub local: u32,
-    /// How many these are.
+    /// The number of that node's ranks.
     pub size: u32,
 }
 
@@ -222,8 +226,8 @@ mod tests {
         assert_eq!(cost(&mut (0..320).filter(|r| *r != 100).map(|rank| rank / 32)), (10, 2, 3));
     }
 
-    /// Against what is counted rank by rank, in all orders of up to seven ranks
-    /// on up to four nodes.
+    /// Compares with a count rank by rank, in all orders of up to seven ranks on up
+    /// to four nodes.
     #[test]
     fn places_are_those_that_are_counted() {
         for (ranks, case) in (1..=7).flat_map(|n| (0..4_u64.pow(n)).map(move |case| (n, case))) {

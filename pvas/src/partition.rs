@@ -1,11 +1,11 @@
-//! What lies where in one partition.
+//! The layout of one partition.
 //!
 //! ```text
 //!  0          control_bytes     exposed_offset  heap_offset    stacks_offset    bytes
 //!  ├─ Control ─┼─ starter ──╌╌╌──┼─ exposed ─────┼─ heap ───────┼─ stacks ────────┤
 //!  header      memory that       arrays that     the rank's     one area, cut up
-//!  regions     every rank        peers are       own buffers    by whoever runs
-//!  lot, bells  reaches at once   told of         and tables     ULTs
+//!  regions     every rank        peers are       own buffers    by the scheduler
+//!  lot, bells  reaches at once   told of         and tables     of ULTs
 //!              └── plain bytes, nothing else ────┘
 //! ```
 

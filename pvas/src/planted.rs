@@ -1,5 +1,5 @@
-//! Defects that the sanitizers report of this crate (`ci/asan.sh`, `ci/tsan.sh`): of
-//! copies by instructions that the compiler does not see.
+//! Defects of this crate that the sanitizers must report (`ci/asan.sh`,
+//! `ci/tsan.sh`): copies by instructions that the compiler does not see.
 
 use crate::copy::{Mode, copy};
 use std::hint::black_box;
@@ -11,14 +11,14 @@ tsumugi_conformance::planted! {
         let mut to = vec![0u8; 32];
         let to = black_box(NonNull::from(&mut to[..]).cast());
         let from = NonNull::from(&[1u8; 40]).cast();
-        // SAFETY: none: this is the defect.
+        // SAFETY: none; this is the defect.
         unsafe { copy(Mode::Pieces, from, to, black_box(40)) };
     },
     race: || {
         let racy = Racy::default();
         on_two_threads(|thread| {
             let to = NonNull::new(racy.get()).unwrap().cast();
-            // SAFETY: none: this is the defect.
+            // SAFETY: none; this is the defect.
             unsafe { copy(Mode::Pieces, NonNull::from(&thread).cast(), to, black_box(8)) };
         });
     },

@@ -1,5 +1,5 @@
-//! Pages before their first use: in the kernel, many at once, instead of one
-//! with each fault.
+//! Populates pages before their first use: in the kernel, many at once, instead of
+//! one at each fault.
 //!
 //! ```text
 //!  owner   heap and exposed memory    MADV_POPULATE_WRITE   what an allocator
@@ -8,9 +8,9 @@
 //!                                                           that hold the bytes
 //! ```
 //!
-//! Where the kernel is older than these calls, a page is populated by an
-//! addition of 0 to a word in it (the owner) or by a load (a peer). Who
-//! populates touches first: the pages lie near its core.
+//! Where the kernel is older than these calls, a page is populated by an addition
+//! of 0 to a word in it (the owner) or by a load (a peer). The process that
+//! populates a page touches it first, so the page lies near that process's core.
 
 use crate::sys;
 use std::fmt;
@@ -20,7 +20,7 @@ use std::time::Instant;
 use tsumugi_core::sync::mapped;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// Who populates.
+/// How pages are populated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The kernel, a range with one call.
@@ -29,18 +29,18 @@ pub enum By {
     Touch,
 }
 
-/// What was populated.
+/// The amount that was populated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Populated {
-    /// How much.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How long it took.
+    /// How long it took, in nanoseconds.
     pub ns: u64,
-    /// By whom.
+    /// The way in which the pages were populated.
     pub by: By,
 }
 
-/// Populates, and counts what it did.
+/// Populates pages, and counts them.
 #[derive(Default)]
 pub struct Tally {
     bytes: AtomicU64,
@@ -48,18 +48,18 @@ pub struct Tally {
     touches: AtomicBool,
 }
 
-/// What is done to the pages.
+/// The access for which pages are populated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// They are mapped.
+    /// The pages become mapped, for reads.
     Read,
-    /// They are the caller's to write to.
+    /// The pages become mapped, for writes of the caller.
     Write,
 }
 
 impl Tally {
-    /// Populates the whole pages that hold the range. What the system refuses
-    /// comes, or fails, with its first touch.
+    /// Populates the whole pages that contain the range. A page that the system
+    /// refuses is allocated, or fails, at its first touch.
     ///
     /// # Safety
     ///
@@ -69,7 +69,7 @@ impl Tally {
         let start = Instant::now();
         let first = range.start / PAGE_BYTES * PAGE_BYTES;
         let range = first..range.end.next_multiple_of(PAGE_BYTES);
-        // SAFETY: the caller's.
+        // SAFETY: the caller's contract is the same, and the range is whole pages.
         if unsafe { populate(range.clone(), need) } == By::Touch {
             self.touches.store(true, Ordering::Relaxed);
         }
@@ -77,7 +77,7 @@ impl Tally {
         self.ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// What was populated so far.
+    /// The amount that was populated so far.
     pub fn populated(&self) -> Populated {
         let by = if self.touches.load(Ordering::Relaxed) { By::Touch } else { By::Kernel };
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -99,11 +99,12 @@ unsafe fn populate(range: Range<usize>, need: Need) -> By {
         Need::Read => libc::MADV_POPULATE_READ,
         Need::Write => libc::MADV_POPULATE_WRITE,
     };
-    // SAFETY: the caller's, and no byte changes.
+    // SAFETY: the caller's contract holds for the range, and the advice changes no
+    // byte.
     match unsafe { sys::advise(range.start, range.len(), advice) } {
-        // Linux before 5.14 knows neither.
+        // Linux before 5.14 has neither advice.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's contract is the same.
             unsafe { touch(range, need) };
             By::Touch
         }
@@ -118,10 +119,10 @@ unsafe fn populate(range: Range<usize>, need: Need) -> By {
 /// As `populate`.
 unsafe fn touch(range: Range<usize>, need: Need) {
     for at in range.step_by(PAGE_BYTES) {
-        // SAFETY: mapped and aligned; an addition of 0 changes nothing that
-        // others may be storing there.
+        // SAFETY: the word is mapped and aligned; an addition of 0 does not disturb
+        // stores of other threads to it.
         let word = unsafe { &*(at as *const mapped::AtomicU64) };
-        // A value that nobody wants is not loaded.
+        // Without `black_box` the compiler drops a load without a use of its value.
         black_box(match need {
             Need::Read => word.load(mapped::Ordering::Relaxed),
             Need::Write => word.fetch_add(0, mapped::Ordering::Relaxed),

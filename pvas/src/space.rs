@@ -1,12 +1,12 @@
 //! The partitions of all ranks of a node, mapped at their places.
 //!
-//! Each partition is a memory file of its own, mapped directly where it
-//! belongs and nowhere else: nothing is reserved around it, since a
-//! reservation counts against the address space limit. Rank r's place is
-//! `base + (r << shift)`, so that translation is a shift and an addition.
+//! Each partition is a memory file of its own, which is mapped at its place and
+//! nowhere else. Nothing is reserved around it, because a reservation counts
+//! against the address space limit. Rank r's place is `base + (r << shift)`, so
+//! that translation is a shift and an addition.
 //!
-//! The files are handed over as descriptors and have no name: they are gone
-//! with the last process that maps them, however it ends.
+//! The files are handed over as descriptors and have no name: they vanish with the
+//! last process that maps them, however that process ends.
 
 mod error;
 mod files;
@@ -38,39 +38,40 @@ use std::sync::Arc;
 use tsumugi_core::mem::Rank;
 
 /// The mapped partitions of `size` ranks of one node. A [`Rank`] of a space is a
-/// place on the node, from 0 on: what the job calls that rank, a
-/// [`Member`](crate::Member) knows.
+/// place on the node, from 0 on; a [`Member`](crate::Member) maps it to the rank's
+/// number in the job.
 pub struct Space {
     shape: Shape,
     policy: Policy,
     size: u32,
-    /// Mapped partitions: `size`, or more in a space that was used before.
+    /// The number of mapped partitions: `size`, or more in a space that was used
+    /// before.
     mapped: u32,
-    /// The only rank of this process, or all of them.
+    /// The only rank of this process; `None` if all ranks are of this process.
     own: Option<Rank>,
-    /// That of `own`, or those of all mapped partitions.
+    /// The allocators of `own`, or of all mapped partitions.
     owns: Vec<Own>,
     views: Views,
 }
 
-/// What the owner of a partition takes its memory from.
+/// The allocators of a partition, for its owner.
 struct Own {
     exposed: ExposedArea,
-    /// The first part of exposed memory, where the rest is for peers to read.
+    /// The first part of exposed memory, if peers may only read the rest.
     rings: Option<ExposedArea>,
-    /// For good: mimalloc keeps it.
+    /// The heap is never freed: mimalloc keeps it.
     heap: &'static Heap,
-    /// Populates what the two lend for the first time.
+    /// Populates the pages that both allocators use for the first time.
     tally: Option<&'static Tally>,
 }
 
 impl Space {
-    /// All partitions in this process: a job of one rank, or ranks that are
-    /// threads.
+    /// Maps all partitions in this process: for a job of one rank, or for ranks
+    /// that are threads.
     ///
     /// # Errors
     ///
-    /// [`SpaceError`].
+    /// [`SpaceError`], if the partitions do not fit, or cannot be made or mapped.
     pub fn create(size: u32, config: &Config) -> Result<Arc<Self>, SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         if let Some(space) = retired::reuse(size, shape, config) {
@@ -86,11 +87,12 @@ impl Space {
         Ok(Arc::new(space))
     }
 
-    /// The partitions that a launcher made, seen as rank `own`.
+    /// Maps the partitions that a launcher made, for the rank `own`.
     ///
     /// # Errors
     ///
-    /// [`SpaceError`].
+    /// [`SpaceError`], if the files are not those of this job and this program, or
+    /// cannot be mapped.
     pub fn adopt(files: &Files, own: Rank) -> Result<Arc<Self>, SpaceError> {
         files.check()?;
         let mut space = Self::map(files, false, Some(own))?;
@@ -106,7 +108,7 @@ impl Space {
         Ok(Arc::new(space))
     }
 
-    /// Ranks of the node.
+    /// The number of ranks of the node.
     pub fn size(&self) -> u32 {
         self.size
     }
@@ -116,7 +118,7 @@ impl Space {
         self.shape
     }
 
-    /// How pages come, and who may write to them.
+    /// When pages are allocated, and which ranks may write to them.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -128,7 +130,8 @@ impl Space {
     /// If there is no such rank.
     pub fn control(&self, rank: Rank) -> &Control {
         assert!(rank.0 < self.size, "{rank} of {}", self.size);
-        // SAFETY: it is mapped as long as `self` lives, and atomics alone.
+        // SAFETY: the head is mapped as long as `self` lives, and consists of
+        // atomics.
         unsafe { &*(self.shape.start(rank) as *const Control) }
     }
 
@@ -137,19 +140,19 @@ impl Space {
         (0..self.size).map(|rank| self.control(Rank(rank)))
     }
 
-    /// The heap of `rank`, if that rank is of this process.
+    /// The heap of `rank`, if that rank is in this process.
     pub fn heap(&self, rank: Rank) -> Option<&'static Heap> {
         self.own_of(rank).map(|own| own.heap)
     }
 
-    /// Where `rank` takes memory from that peers reach, if that rank is of
-    /// this process.
+    /// The allocator of `rank`'s memory that peers reach, if that rank is in this
+    /// process.
     pub fn exposed(&self, rank: Rank) -> Option<&ExposedArea> {
         self.own_of(rank).map(|own| &own.exposed)
     }
 
-    /// Where `rank` takes memory from that peers write to in every job, if that
-    /// rank is of this process: for rings and mailboxes.
+    /// The allocator of `rank`'s memory that peers write in every job, for rings
+    /// and mailboxes, if that rank is in this process.
     pub fn rings(&self, rank: Rank) -> Option<&ExposedArea> {
         self.own_of(rank).map(|own| own.rings.as_ref().unwrap_or(&own.exposed))
     }
@@ -163,9 +166,9 @@ impl Space {
         }
     }
 
-    /// Maps all files at their places; further up if that is allowed and
-    /// something is there already, and at last where a thread sanitizer leaves
-    /// room.
+    /// Maps all files at their places. If a mapping is in the way and `may_move` is
+    /// true, it tries higher addresses, and at last the range that ThreadSanitizer
+    /// leaves free.
     fn map(files: &Files, may_move: bool, own: Option<Rank>) -> Result<Self, SpaceError> {
         let (mut shape, size) = (files.shape, files.files.len() as u32);
         loop {
@@ -194,8 +197,8 @@ impl Space {
         }
     }
 
-    /// Maps all files or none. What lies in the way is looked up before: a
-    /// thread sanitizer ends a program that only tries.
+    /// Maps all files or none. Mappings in the way are looked up before, because
+    /// ThreadSanitizer ends a program that tries to map over them.
     fn map_at(shape: Shape, files: &Files) -> Result<(), (Rank, io::Error, Option<Taken>)> {
         let maps = Maps::now();
         for (rank, file) in (0..).map(Rank).zip(&files.files) {
@@ -207,7 +210,7 @@ impl Space {
             let mapped = sys::map(file.as_fd(), Some(at), shape.bytes()).and_then(|_| {
                 let Some(huge) = files.huge.get(rank.0 as usize) else { return Ok(()) };
                 let at = at + shape.exposed_offset();
-                // SAFETY: within what was mapped just now.
+                // SAFETY: the range lies within the mapping that was made just now.
                 let done = unsafe { sys::map_over(huge.as_fd(), at, files::huge_bytes(shape)) };
                 done.inspect_err(|_| Self::unmap_one(shape, rank))
             });
@@ -224,7 +227,7 @@ impl Space {
     }
 
     fn unmap_one(shape: Shape, rank: Rank) {
-        // SAFETY: mapped by `map_at`, and lent to nobody who is still here.
+        // SAFETY: `map_at` mapped it, and no user of the memory is left.
         unsafe { sys::unmap(place(shape, rank, 0), shape.bytes()) };
     }
 
@@ -234,29 +237,31 @@ impl Space {
         }
     }
 
-    /// A child that was forked while a ULT runs must not write into its
-    /// parent's stacks. The heap stays: between fork and exec the child reads
-    /// its arguments there.
+    /// Sets the advice for an own partition. A child that was forked while a ULT
+    /// runs must not write into its parent's stacks. The heap stays mapped in the
+    /// child: between fork and exec the child reads its arguments there.
     fn tune_own(&self, rank: Rank) {
         let stacks = self.shape.start(rank) + self.shape.stacks_offset();
-        // SAFETY: mapped; the advice is about forked children.
+        // SAFETY: the range is mapped; the advice is about forked children.
         let _ = unsafe { sys::advise(stacks, self.shape.stack_bytes, libc::MADV_DONTFORK) };
-        // Not the stacks: most of their pages are never used.
+        // No huge pages for the stacks: most of their pages are never used.
         let at = self.shape.start(rank) + self.shape.exposed_offset();
         self.advise_huge(at, files::huge_bytes(self.shape));
     }
 
-    /// Peers' partitions are not in our core dumps, and are written to as far
-    /// as the job allows.
+    /// Sets the advice for a peer's partition: it is left out of core dumps, and
+    /// can be written as far as the job allows.
     fn tune_peer(&self, rank: Rank) -> Result<(), SpaceError> {
         let (start, bytes) = (self.shape.start(rank), self.shape.bytes());
-        // SAFETY: mapped; the advice is about core dumps.
+        // SAFETY: the range is mapped; the advice is about core dumps.
         let _ = unsafe { sys::advise(start, bytes, libc::MADV_DONTDUMP) };
-        // One mapping for each peer: its stacks it has touched itself.
+        // One call for the whole partition, so that it stays one mapping; the peer
+        // itself has touched the pages of its stacks.
         self.advise_huge(start, bytes);
         let writable = self.writable_bytes();
         if writable < bytes {
-            // SAFETY: mapped just now, and nobody writes there yet.
+            // SAFETY: the range was mapped just now, and no code of this process
+            // writes to it yet.
             let done = unsafe { sys::protect(start + writable, bytes - writable) };
             done.map_err(|error| SpaceError::Protect { rank, errno: errno(&error) })?;
         }
@@ -265,7 +270,7 @@ impl Space {
 
     fn advise_huge(&self, at: usize, bytes: usize) {
         if self.policy.huge_pages == HugePages::Advise {
-            // SAFETY: mapped; the advice is about the size of pages.
+            // SAFETY: the range is mapped; the advice is about the size of pages.
             let _ = unsafe { sys::advise(at, bytes, libc::MADV_HUGEPAGE) };
         }
     }
@@ -276,12 +281,12 @@ impl Space {
             Populate::None => None,
             Populate::Own | Populate::Peers => Some(&*Box::leak(Box::default())),
         };
-        // SAFETY: the heap's part of a fresh partition; `drop` keeps the
-        // mapping of a space that has heaps.
+        // SAFETY: the range is the heap's part of a fresh partition; `drop` keeps
+        // the mapping of a space that has heaps.
         let heap = unsafe { Heap::new(start, self.shape.heap_bytes, tally) };
         let heap = heap.map_err(SpaceError::Heap)?.keep();
         GlobalHeap::adopt(heap);
-        // SAFETY: the exposed part of the same.
+        // SAFETY: the range is the exposed part of the same fresh partition.
         let (exposed, rings) = unsafe { Own::exposed(self.shape, &self.policy, tally, rank) };
         self.owns.push(Own { exposed, rings, heap, tally });
         Ok(())
@@ -289,12 +294,13 @@ impl Space {
 }
 
 impl Own {
-    /// Exposed memory, and that for rings if it is apart.
+    /// Makes the allocator of exposed memory, and one for rings if their memory is
+    /// separate.
     ///
     /// # Safety
     ///
-    /// The exposed part of the partition is mapped for good, all zeroes and
-    /// nobody else's.
+    /// The exposed part of the partition must stay mapped until the process ends,
+    /// and must be all zeroes and not used otherwise.
     unsafe fn exposed(
         shape: Shape,
         policy: &Policy,
@@ -303,7 +309,8 @@ impl Own {
     ) -> (ExposedArea, Option<ExposedArea>) {
         let (first, end) = (shape.exposed_offset(), shape.heap_offset());
         let area = |first, end| {
-            // SAFETY: the caller's.
+            // SAFETY: both areas are parts of the caller's memory and do not
+            // overlap.
             unsafe { ExposedArea::new(place(shape, rank, first), end - first, tally) }
         };
         match policy.peers {
@@ -328,7 +335,7 @@ impl Drop for Space {
     }
 }
 
-/// Where something lies in a partition.
+/// The address of an offset in a rank's partition.
 fn place(shape: Shape, rank: Rank, offset: usize) -> NonNull<u8> {
     NonNull::new((shape.start(rank) + offset) as *mut u8).expect("a base above zero")
 }
@@ -340,8 +347,9 @@ impl fmt::Debug for Space {
     }
 }
 
-/// The next base for a range that found something in its way, beyond that; at
-/// last where a thread sanitizer leaves room, which has all the rest for itself.
+/// The next base for a range that has found a mapping in its way: beyond that
+/// mapping, and at last the range that ThreadSanitizer leaves free (it needs all
+/// the rest itself).
 fn base_after(base: usize, range: usize, taken: Option<Taken>) -> Option<usize> {
     let end_tsan = config::BASE_TSAN + config::BASE_TSAN_BYTES;
     let is_tsan = (config::BASE_TSAN..end_tsan).contains(&base);

@@ -1,4 +1,5 @@
-//! A rank of another node is met: each tells the other where its lanes are.
+//! The connection to a rank of another node: each of the two sends the other a
+//! greeting with the place of its lanes.
 //!
 //! ```text
 //!  first call to B ─► a seat, lanes ──── greeting ────► a seat, lanes
@@ -6,14 +7,15 @@
 //!  waits for room ◄─ connected ◄───────── greeting ────────┘ connected
 //! ```
 //!
-//! Whoever gives a seat to a rank tells it once where its lanes are, before or
-//! after it was told the same: so both know, whoever was first, and if both were
-//! at once. A greeting that comes is put where whoever pumps finds it. If there
-//! is no memory for lanes, it stays there: whoever calls waits until there is,
-//! or for as long as it wants to.
+//! A rank that makes a seat (a table entry) for a peer sends one greeting with the
+//! place of its lanes, whether or not the peer's greeting has come before. So both
+//! ranks get the address, also when both begin at once. A greeting that arrives is
+//! put on a list, which the next thread that pumps takes. If there is no memory for
+//! lanes, the greeting stays on the list: a caller waits until there is memory, or
+//! until its time limit.
 //!
-//! What a greeting says is checked before it is believed: that the lanes are the
-//! sender's own is not for it to say.
+//! A greeting is checked before it is used: the sender's rank comes from the network
+//! and not from the greeting, so the lanes can only be the sender's own.
 
 use super::{Am, State, words};
 use crate::lend::{give_back, lend, zeroes};
@@ -28,14 +30,15 @@ use tsumugi_core::time::Instant;
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
-/// Where lanes are: the key of their memory, from its start on, and which.
+/// The place of lanes: the key of their memory, and the index of the receiver's
+/// lanes in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     key: RegionKey,
     own: Rank,
 }
 
-/// Those that have come and were not looked at.
+/// Greetings that have arrived and were not handled.
 #[derive(Debug, Default)]
 pub(super) struct Greetings {
     has_any: AtomicBool,
@@ -43,7 +46,7 @@ pub(super) struct Greetings {
 }
 
 impl Am {
-    /// The seat of a rank; one of another node may be met now.
+    /// Returns the seat of a rank; a rank of another node may get its seat now.
     pub(super) fn seat_of(&self, state: &mut State, rank: Rank) -> Result<Rank, Error> {
         let size = self.member.size();
         if rank.0 >= size {
@@ -63,14 +66,14 @@ impl Am {
         let seat = state.seats.take(rank);
         state.to_greet.push_back(seat);
         if !self.is_alive(rank) {
-            // Its death may have been told before it had a seat.
+            // Its death may have been declared before it had a seat.
             state.machine.handle(Event::Lost(seat), Instant::ZERO);
         }
         Ok(seat)
     }
 
-    /// Looks at greetings, and sends those that are due, as far as the network
-    /// takes them.
+    /// Handles greetings that have arrived, and sends the greetings that are due, as
+    /// far as the network takes them.
     pub(super) fn meet(&self, state: &mut State) {
         let Some(far) = self.far.get() else { return };
         let mut came = std::mem::take(&mut state.put_off);
@@ -84,7 +87,7 @@ impl Am {
                 Ok(seat) => {
                     let lanes = RemoteAddr { rank, key: greeting.key, offset: 0 };
                     state.machine.connect(seat, lanes, greeting.own);
-                    // It may have called before.
+                    // The peer may have called before its greeting came.
                     self.is_stirred.store(true, Ordering::SeqCst);
                 }
                 Err(_) => state.put_off.push((rank, greeting)),
@@ -100,28 +103,29 @@ impl Am {
             }
         }
         if !(state.put_off.is_empty() && state.to_greet.is_empty()) {
-            // Nobody tells when there is room, or memory: it is tried at each
-            // look. SeqCst: as in `put`.
+            // There is no event when the network has room, or the heap memory: each
+            // look tries again. SeqCst: as in `put`.
             self.greetings.has_any.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Whether that is a rank which has no lanes here from the start.
+    /// Whether `rank` exists and has no lanes here from the start.
     fn far_rank(&self, state: &State, rank: Rank) -> bool {
         let seat = state.seats.find(rank);
         rank.0 < self.member.size() && seat.is_none_or(|seat| !state.seats.is_near(seat))
     }
 
-    /// Lanes and entries for some ranks more.
+    /// Adds a block of lanes and table entries for more ranks.
     fn grow(&self, state: &mut State) -> Result<(), Error> {
         let shape = self.shape.block();
         let bytes = shape.memory_size();
         let at = zeroes(&self.member, bytes)?;
         let region = self.name_block(at, bytes as u64).inspect_err(|_| {
-            // SAFETY: as it was lent, and nobody was told of it.
+            // SAFETY: as it was lent, and no peer has its key.
             unsafe { give_back(&self.member, at, bytes) };
         })?;
-        // SAFETY: the block, zeroed and aligned, for the rest of the job.
+        // SAFETY: the block is zeroed and aligned, and stays for the rest of the
+        // job.
         let lanes = unsafe { words(at, bytes) };
         let (had_peers, had_blocks) = (state.peers.len(), state.blocks.len());
         let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; had_peers + BLOCK_PEERS as usize]);
@@ -135,10 +139,10 @@ impl Am {
         Ok(())
     }
 
-    /// The region of a block, which peers of other nodes may reach.
+    /// Registers the memory of a block, so that peers of other nodes can access it.
     fn name_block(&self, at: NonNull<u8>, bytes: u64) -> Result<Region, RegisterError> {
-        // SAFETY: exposed memory, which stays mapped: plain bytes and words.
-        // It is given back only if nobody was told of it.
+        // SAFETY: exposed memory, which stays mapped, of plain bytes and words. It
+        // is given back only if no peer has its key.
         let region = unsafe { self.direct.register_runtime(at, bytes, Access::ReadWrite)? };
         let shown = self.far.get().map_or(Ok(()), |far| far.carrier().show(&region));
         if let Err(error) = shown {
@@ -163,19 +167,20 @@ impl Greeting {
 }
 
 impl Greetings {
-    /// One has come, on whatever thread; what makes no sense is dropped.
+    /// Takes a greeting that has arrived, on any thread; a malformed one is dropped.
     pub(super) fn put(&self, from: Rank, bytes: &[u8], member: &Member) {
         let Some(greeting) = Greeting::parse(bytes) else { return };
         self.came.lock().unwrap_or_else(PoisonError::into_inner).push((from, greeting));
-        // SeqCst: before the look at who sleeps.
+        // SeqCst: before the check of the sleepers; pairs with `has_any` of a
+        // sleeper.
         self.has_any.store(true, Ordering::SeqCst);
         member.control().bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// Whether there is something to be looked at, or to be sent.
+    /// Whether a greeting is to be handled or to be sent.
     #[inline]
     pub(super) fn has_any(&self) -> bool {
-        // SeqCst: a sleeper looks here after it said that it would sleep.
+        // SeqCst: a sleeper looks here after it has announced that it will sleep.
         self.has_any.load(Ordering::SeqCst)
     }
 
@@ -183,8 +188,8 @@ impl Greetings {
         if !self.has_any() {
             return Vec::new();
         }
-        // SeqCst: before the list is looked at, so that what comes after is
-        // seen the next time.
+        // SeqCst: the flag is cleared before the list is taken, so that a greeting
+        // that comes later is seen at the next look.
         self.has_any.store(false, Ordering::SeqCst);
         std::mem::take(&mut *self.came.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Bytes that this rank gets from one far rank and puts to another.
+//! Copies of bytes that this rank gets from one far rank and puts to another one.
 //!
 //! ```text
 //!  unlent ─► get ─► chunk ─► put ─► given back
@@ -8,30 +8,30 @@ use crate::{AddrError, RemoteAddr};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::op::Op;
 
-/// One such copy.
+/// A copy between two far ranks.
 #[derive(Debug)]
 pub(super) struct Onward {
     put: Op,
-    /// What they pass through, once it is lent.
+    /// The buffer through which the bytes pass, once it is lent.
     chunk: Option<LocalAddr>,
-    /// They have come.
+    /// The get has ended, and the put has been handed out.
     is_put: bool,
 }
 
 impl Onward {
-    /// A put of the bytes at `source`; the get that comes before it, once memory
-    /// has been [lent](Self::lend).
+    /// Begins a copy of the bytes at `source` by `put`. Returns also the get, which
+    /// is to be posted first, after a buffer has been [lent](Self::lend).
     pub(super) fn begin(source: RemoteAddr, put: &Op) -> (Self, Op) {
         let get = Op::get(source, put.local(), put.bytes()).tagged(put.tag);
         (Self { put: *put, chunk: None, is_put: false }, get)
     }
 
-    /// Whether they are to pass through memory that is not lent yet.
+    /// Whether the copy has no buffer yet.
     pub(super) const fn is_unlent(&self) -> bool {
         self.chunk.is_none()
     }
 
-    /// They pass through this; the get.
+    /// Sets the buffer for the copy, and returns the get into it.
     pub(super) fn lend(&mut self, chunk: LocalAddr, get: &Op) -> Op {
         let Op { remote, tag, .. } = self.put;
         self.put = Op::put(chunk, remote, self.put.bytes()).tagged(tag);
@@ -39,13 +39,14 @@ impl Onward {
         Op::get(get.remote, chunk, get.bytes()).tagged(tag)
     }
 
-    /// What comes when an operation of it has ended so; `None`: all has.
+    /// Returns the next operation after one has ended with `result`; `None`: the
+    /// copy has ended.
     pub(super) fn next(&mut self, result: Result<u64, AddrError>) -> Option<Op> {
         let is_next = result.is_ok() && !std::mem::replace(&mut self.is_put, true);
         is_next.then_some(self.put)
     }
 
-    /// What was lent.
+    /// The buffer that was lent.
     pub(super) const fn chunk(&self) -> Option<LocalAddr> {
         self.chunk
     }

@@ -1,5 +1,5 @@
-//! Operations on ranks of other nodes: a carrier takes each of them, and says
-//! later, from whatever thread, how it ended.
+//! Operations on ranks of other nodes: a carrier takes each of them, and calls back
+//! later, on any thread, with its result.
 //!
 //! ```text
 //!  machine ─► begin ─► Carrier::post ─► under way ──done──► ended ─► machine
@@ -9,15 +9,17 @@
 //! ```
 //!
 //! There is a place for each operation that the machine can have under way: for
-//! messages one a staging cell, one a landing buffer, and one for each notice
-//! that returns credits. So nothing is allocated, and what is refused has its
-//! place until it is taken. The end of an operation goes through a list of its
-//! own: whoever calls back never waits for the machine.
+//! messages one for each staging cell, one for each landing buffer, and one for each
+//! notice that returns credits. So nothing is allocated, and a refused operation
+//! keeps its place until the carrier takes it. The end of an operation goes through
+//! a list of its own, so the thread that calls back never waits for the lock of the
+//! machine.
 //!
-//! An operation under way is something outside the workers that may wake
-//! somebody: the rank is not called quiet before its end was rung for. Nobody
-//! tells when there is room again, which other parts of the program also take:
-//! a rank with something refused has work, and offers it again at each look.
+//! An operation under way counts as an outside event that may wake a ULT: the rank
+//! is not quiet before the doorbell for its end was rung. There is no event when the
+//! carrier has room again, because other parts of the program take that room, too.
+//! So a rank with a refused operation has work, and offers the operation again at
+//! each look.
 
 use super::carrier::Carrier;
 use super::onward::Onward;
@@ -37,31 +39,31 @@ use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
-/// A carrier, and what it was given.
+/// A carrier, and the operations that it was given.
 pub(crate) struct Far {
     carrier: Arc<dyn Carrier>,
     table: Arc<Outbound>,
 }
 
-/// Bytes that operations take.
+/// Bytes of the tables of operations.
 pub(super) fn footprint() -> usize {
     let place = size_of::<Place>() + 2 * size_of::<u32>() + 2 * size_of::<Ended>();
     size_of::<Outbound>() + PLACES * place + CHUNKS * size_of::<Passed>()
 }
 
-/// The operations that were begun and whose end the machine was not told.
+/// Operations that have begun and of which the machine has not taken the end.
 struct Outbound {
     member: Member,
     places: Box<[Place]>,
     book: Mutex<Book>,
-    /// Something has ended since the last look.
+    /// An operation has ended since the last look.
     has_news: AtomicBool,
-    /// What was refused and has not begun since, on the list or about to be
-    /// offered.
+    /// Operations that the carrier refused and that have not begun since; they are
+    /// on the list, or a thread is about to offer them.
     refused: AtomicUsize,
 }
 
-/// An operation on its way; what its callback is given.
+/// An operation under way; the argument of its callback.
 struct Place {
     index: u32,
     flight: Mutex<Flight>,
@@ -70,37 +72,37 @@ struct Place {
 struct Flight {
     op: Op,
     rest: Rest,
-    /// While it is under way: keeps the place where it is.
+    /// Set while the operation is under way: keeps the place allocated.
     table: Option<Arc<Outbound>>,
 }
 
-/// What belongs to an operation besides it.
+/// State of an operation besides its descriptor.
 enum Rest {
     Nothing,
-    /// This goes as one with it.
+    /// The second operation, which goes as one with the first.
     Then(Op),
-    /// The device has not what was asked for: what it does instead.
+    /// The device does not have the atomic: a compare-and-swap loop in its place.
     BySwap(BySwap),
-    /// Its bytes are for another far rank.
+    /// The bytes go on to another far rank.
     Onward(Onward),
 }
 
-/// Which places are what.
+/// The lists of places by state.
 struct Book {
     free: Vec<u32>,
     refused: VecDeque<u32>,
     ended: Vec<Ended>,
-    /// What is to be given back.
+    /// Buffers that are to be given back.
     passed: Vec<Passed>,
 }
 
-/// What bytes have passed through, and how the last operation on it has ended.
+/// A buffer of a copy, and the result of the last operation on it.
 type Passed = (LocalAddr, Result<u64, AddrError>);
-/// How an operation has ended.
+/// An operation's tag and its result.
 type Ended = (Tag, Result<u64, AddrError>);
 
 impl Far {
-    /// For at most `places` operations at a time.
+    /// Makes a table for at most `places` operations at a time.
     pub(crate) fn new(carrier: Arc<dyn Carrier>, member: &Member, places: usize) -> Self {
         Self { carrier, table: Arc::new(Outbound::new(member, places)) }
     }
@@ -118,14 +120,14 @@ impl Far {
         self.carrier.is_alive(rank)
     }
 
-    /// Begins an operation, or keeps it until there is room; whether it has
-    /// begun.
+    /// Begins an operation, or keeps it until the carrier has room. Returns whether
+    /// it has begun.
     pub(crate) fn begin(&self, op: &Op) -> bool {
         let index = self.take_place(op, Rest::Nothing);
         self.begin_at(index)
     }
 
-    /// The same for a put of bytes that are at another far rank.
+    /// Does the same for a put of bytes that are at another far rank.
     pub(crate) fn begin_between(&self, source: RemoteAddr, put: &Op) -> bool {
         let (onward, get) = Onward::begin(source, put);
         let index = self.take_place(&get, Rest::Onward(onward));
@@ -140,8 +142,8 @@ impl Far {
         has_begun
     }
 
-    /// Begins a put and what goes as [one](Carrier::post_joined) with it. False:
-    /// there is no room for that, and the put goes alone.
+    /// Begins a put and a second operation as [one](Carrier::post_joined). False:
+    /// there is no room for both as one, and the put was kept alone.
     pub(crate) fn begin_joined(&self, put: &Op, then: &Op) -> bool {
         let index = self.take_place(put, Rest::Then(*then));
         let has_begun = self.offer(index);
@@ -160,17 +162,17 @@ impl Far {
         index
     }
 
-    /// Offers again what was refused, what has waited longest first, as long as
-    /// it is taken; how much was.
+    /// Offers refused operations to the carrier again, in order, until it refuses
+    /// one. Returns how many have begun.
     pub(crate) fn offer_again(&self) -> usize {
         let table = &*self.table;
-        // Relaxed: what this thread does not know of, another look finds.
+        // Relaxed: a refusal that this thread misses is seen at another look.
         let refused = table.refused.load(Ordering::Relaxed);
         let again = |_: &usize| {
             let Some(index) = table.lock().refused.pop_front() else { return false };
             let has_begun = self.offer(index);
             if has_begun {
-                // Not before: whoever looks meanwhile must not fall asleep.
+                // Not earlier: a worker that looks meanwhile must not fall asleep.
                 table.refused.fetch_sub(1, Ordering::SeqCst);
             } else {
                 // Behind the others: there may be room for one of them.
@@ -181,14 +183,15 @@ impl Far {
         (0..refused).take_while(again).count()
     }
 
-    /// Tells a machine what has ended; how much that was.
+    /// Hands the ends of operations to the machine by `tell`. Returns how many there
+    /// were.
     pub(crate) fn take_ended(&self, mut tell: impl FnMut(Tag, Result<u64, AddrError>)) -> usize {
         let table = &*self.table;
         if !table.has_news.load(Ordering::Relaxed) {
             return 0;
         }
-        // SeqCst: before the list is looked at, so that what comes after is
-        // rung for.
+        // SeqCst: the flag is cleared before the list is taken, so that the doorbell
+        // is rung for an operation that ends later.
         table.has_news.store(false, Ordering::SeqCst);
         let mut book = table.lock();
         let count = book.ended.len();
@@ -201,28 +204,29 @@ impl Far {
         count
     }
 
-    /// Whether the machine has something to be told, or something waits for
-    /// room.
+    /// Whether an ended operation is to be handed to the machine, or a refused one
+    /// waits for room.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         let table = &*self.table;
-        // SeqCst: a sleeper looks here after it said that it would sleep.
+        // SeqCst: a sleeper looks here after it has announced that it will sleep.
         table.has_news.load(Ordering::SeqCst) || table.refused.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether nothing is under way.
+    /// Whether no operation is under way.
     pub(crate) fn is_empty(&self) -> bool {
         self.table.lock().free.len() == self.table.places.len()
     }
 
-    /// Whether so much is under way that only what was asked for may follow:
-    /// else a rank that stalls would take the room of those that do not.
+    /// Whether half of the staging cells are in use, so that only replies may
+    /// follow: else a rank that stalls would take the places of the ranks that do
+    /// not.
     pub(super) fn is_full(&self) -> bool {
         let open = self.table.places.len() - self.table.lock().free.len();
         open >= STAGING_CELLS / 2
     }
 
-    /// For a look at whether the table is gone.
+    /// For a test whether the table was freed.
     #[cfg(test)]
     pub(super) fn downgrade(&self) -> std::sync::Weak<impl Sized + use<>> {
         Arc::downgrade(&self.table)
@@ -249,8 +253,8 @@ impl Far {
             (flight.op, then)
         };
         table.member.control().outside().fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the flight keeps the table, and with it the place, until the
-        // call, which takes it out; places may be reached from any thread.
+        // SAFETY: the flight holds an `Arc` of the table, and with it the place,
+        // until the callback takes it out; places may be used on any thread.
         let done = unsafe { Callback::new(ended, (&raw const *place).cast_mut().cast()) };
         let posted = match &then {
             None => self.carrier.post(&op, done),
@@ -264,7 +268,7 @@ impl Far {
         has_begun
     }
 
-    /// There is no memory for it to pass through, and never will be.
+    /// Ends an operation for which there is no buffer, and never will be.
     fn refuse(&self, index: u32) {
         let table = &*self.table;
         let mut flight = table.places[index as usize].lock();
@@ -297,22 +301,24 @@ impl Outbound {
         }
     }
 
-    /// An operation is to be offered again.
+    /// Keeps an operation that is to be offered again.
     fn keep(&self, index: u32) {
         self.lock().refused.push_back(index);
-        // SeqCst: before the look at who sleeps.
+        // SeqCst: before the check of the sleepers; pairs with `has_work` of a
+        // sleeper.
         self.refused.fetch_add(1, Ordering::SeqCst);
         self.ring();
     }
 
-    /// One turn of an operation has ended, and the next is to be offered.
+    /// One step of an operation has ended: keeps the next step, which is to be
+    /// offered.
     fn go_on(&self, index: u32) {
         self.keep(index);
-        // After the bell: the rank is never quiet with something to be done.
+        // After the doorbell: the rank is never quiet while it has something to do.
         self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// An operation has ended.
+    /// Records that operations have ended, and frees the place.
     fn end(&self, index: u32, ended: impl IntoIterator<Item = Ended>, passed: Option<Passed>) {
         let mut book = self.lock();
         book.free.push(index);
@@ -321,15 +327,16 @@ impl Outbound {
         book.ended.extend(ended);
         drop(book);
         if is_first {
-            // SeqCst: before the look at who sleeps.
+            // SeqCst: before the check of the sleepers; pairs with `has_work` of a
+            // sleeper.
             self.has_news.store(true, Ordering::SeqCst);
             self.ring();
         }
-        // After the bell: the rank is never quiet with something to be done.
+        // After the doorbell: the rank is never quiet while it has something to do.
         self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes a worker, or the helper if all compute.
+    /// Wakes a worker, or the helper if all workers compute.
     fn ring(&self) {
         self.member.control().bells().ring_helped(&SystemFutex, || {});
     }
@@ -340,21 +347,21 @@ impl Outbound {
 }
 
 impl Flight {
-    /// Whether its bytes are to pass through memory that is not lent yet.
+    /// Whether its bytes need a buffer that is not lent yet.
     const fn is_unlent(&self) -> bool {
         matches!(&self.rest, Rest::Onward(onward) if onward.is_unlent())
     }
 
-    /// They pass through this.
+    /// Sets the buffer through which the bytes pass.
     fn pass_by(&mut self, chunk: LocalAddr) {
         if let Rest::Onward(onward) = &mut self.rest {
             self.op = onward.lend(chunk, &self.op);
         }
     }
 
-    /// What is to be done before it has ended. Bytes for another rank are put when
-    /// they have come. An atomic that the device has not is a loop of those that it
-    /// has.
+    /// Returns the next step of the operation, or `None` if it has ended. The bytes
+    /// of a copy between far ranks are put after the get. An atomic that the device
+    /// does not have is a loop of compare-and-swap.
     fn turn(&mut self, result: &mut Result<u64, AddrError>) -> Option<Op> {
         let is_devices = self.op.remote.key.agent() == Agent::Device;
         match (&mut self.rest, *result) {
@@ -390,10 +397,10 @@ impl fmt::Debug for Far {
 /// Operations of messages that can be under way.
 pub(super) const PLACES: usize = STAGING_CELLS + LANDINGS + NOTICES_MAX;
 
-/// What a carrier calls.
+/// The callback of a carrier.
 fn ended(data: *mut (), mut result: Result<u64, AddrError>) {
-    // SAFETY: a place that was given with this function, whose table the
-    // flight keeps.
+    // SAFETY: `data` is the place that was given to `Callback::new` with this
+    // function; the flight holds an `Arc` of the place's table.
     let place = unsafe { &*data.cast_const().cast::<Place>() };
     let index = place.index;
     let mut flight = place.lock();

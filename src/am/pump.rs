@@ -1,4 +1,4 @@
-//! The other side: what comes is taken, operations are carried out.
+//! The receiver's side: takes messages that have arrived and carries out operations.
 
 use super::outbound::Far;
 use super::{Am, BATCH, Function, LANDING_BYTES, State};
@@ -14,11 +14,12 @@ use tsumugi_core::wait::Waker;
 use tsumugi_ult::SystemFutex;
 
 impl Am {
-    /// Takes what has come: runs handlers, ends calls, gives room. Whether
-    /// there was anything. At once, if another thread is at it.
+    /// Takes messages that have arrived: runs handlers, ends calls, wakes senders
+    /// that wait for room. Returns whether there were any; returns false at once if
+    /// another thread is pumping.
     pub(crate) fn pump(&self) -> bool {
-        // Acquire and Release: handlers of one thread's turn happen before
-        // those of the next.
+        // Acquire and Release: the handlers of one thread happen before the handlers
+        // of the next thread.
         if self.is_pumped.swap(true, Ordering::Acquire) {
             return false;
         }
@@ -48,15 +49,15 @@ impl Am {
         done > 0
     }
 
-    /// Does what the machine has to do; how much that was.
+    /// Does all work of the machine. Returns how many items of work there were.
     fn do_all(&self) -> usize {
         let (mut done, mut looked_again) = (0, false);
         loop {
             let mut state = self.lock();
             let Some(out) = state.machine.poll() else {
                 drop(state);
-                // Cells for a dead rank make room without an operation: then
-                // there is something to look at once more.
+                // Cells for a dead rank make room without an operation, so the
+                // machine may want one more poll.
                 if self.post() == 0
                     && (std::mem::replace(&mut looked_again, true)
                         || !self.lock().machine.wants_poll())
@@ -95,7 +96,7 @@ impl Am {
         done
     }
 
-    /// Runs the handler of a request and answers.
+    /// Runs the handler of a request and sends the answer.
     fn run(&self, request: Incoming) {
         let Incoming { from, handler, body, mut reply_to } = request;
         let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
@@ -103,8 +104,8 @@ impl Am {
         drop(functions);
         let bytes = match &body {
             Body::Inline(inline) => &**inline,
-            // SAFETY: a landing buffer, filled by our own get, nobody else's
-            // until it is released.
+            // SAFETY: a landing buffer, which the machine's own get has filled;
+            // nothing else writes it until it is released.
             Body::Landed(landed) => unsafe {
                 let start = self.landing.add(landed.index() * LANDING_BYTES);
                 std::slice::from_raw_parts(start.as_ptr(), landed.bytes as usize)
@@ -122,7 +123,8 @@ impl Am {
                 if let Some(reply_to) = &mut reply_to {
                     self.lock().machine.defer(reply_to);
                 }
-                // What it begins with is ours and not the program's.
+                // The function is part of the runtime, not of the program: it is not
+                // contained.
                 function(from, bytes.into(), reply_to.take());
                 None
             }
@@ -139,14 +141,14 @@ impl Am {
         self.post();
     }
 
-    /// Calls a function of the program's for messages to `handler`; if it
-    /// panics, all else goes on.
+    /// Calls a function of the program for messages to `handler`. A panic in it is
+    /// contained, and all else goes on.
     pub(crate) fn contain<R>(&self, handler: HandlerId, call: impl FnOnce() -> R) -> Option<R> {
         panic::contain(format_args!("{}: {handler}", self.member.rank()), call)
     }
 
-    /// Carries out or begins what the machine wants; how much that was, and
-    /// how much has ended.
+    /// Carries out or begins the operations of the machine. Returns how many
+    /// operations that were, and how many have ended.
     #[inline]
     pub(super) fn post(&self) -> usize {
         match self.far.get() {
@@ -180,7 +182,7 @@ impl Am {
         }
     }
 
-    /// The same where some are for ranks of other nodes.
+    /// Does the same where some operations are on ranks of other nodes.
     #[inline(never)]
     fn post_all(&self, far: &Far) -> usize {
         let (mut posted, mut ended, mut has_ended) = (0, [None; BATCH], false);
@@ -212,7 +214,7 @@ impl Am {
                 }
             }
             if ops[0].is_none() {
-                // There may be room for what was refused.
+                // There may be room now for refused operations.
                 return posted + if has_ended { far.offer_again() } else { 0 };
             }
         }
@@ -229,23 +231,25 @@ impl Am {
         result
     }
 
-    /// A peer on another node has rung a word of our lanes: that was seen, or
-    /// done, by the calling thread.
+    /// Wakes a worker of this rank after a peer on another node has changed a word
+    /// of its lanes. The calling thread has seen that change, or has carried it out.
     pub(crate) fn rang(&self) {
-        // SeqCst: after the word, of whatever order, and before the look at who
-        // sleeps. Lanes of far ranks are looked at when this is set.
+        // SeqCst: after the change of the word, of any ordering, and before the
+        // check of the sleepers. Lanes of far ranks are looked at when this flag is
+        // set.
         self.is_stirred.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.ring(self.member.rank());
     }
 
-    /// Wakes a worker of `rank`, which is near, or its helper if all compute.
+    /// Wakes a worker of `rank`, which is of this node, or its helper if all workers
+    /// compute.
     pub(super) fn ring(&self, rank: Rank) {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// Wakes those for whom there may be room now, as many of each seat's as
-    /// a lane has cells.
+    /// Wakes the senders for which there may be room now; of each seat as many as a
+    /// lane has cells.
     pub(super) fn give_room(&self, mut state: MutexGuard<'_, State>) {
         let has_room = take(&mut state.has_room);
         if !(state.machine.take_room() || has_room) || state.stuck_len == 0 {
@@ -256,8 +260,8 @@ impl Am {
             if state.stuck[seat].is_empty() {
                 continue;
             }
-            // A cast has room whenever a call has; if these are too many, those
-            // that find none wait again.
+            // A cast has room whenever a call has. If more senders are woken than
+            // find room, the rest wait again.
             let count = match self.check_room(&state, Rank(seat as u32), false) {
                 Ok(()) => self.shape.cells as usize,
                 Err(SendError::Busy(_)) => 0,

@@ -1,4 +1,4 @@
-//! The callers' side: calls, casts, answers that come later.
+//! The callers' side: calls, casts, and deferred answers.
 
 use super::{Am, Entry, Outside, State, Stuck, Waiting};
 use crate::{AddrError, Error, Rank};
@@ -12,8 +12,8 @@ use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
 
 impl Am {
-    /// Calls `handler` of `to` and waits for the answer. `kept` is kept until
-    /// nobody reads the payload any more.
+    /// Calls `handler` of `to` and waits for the answer. `kept` is dropped when the
+    /// payload is not read any more.
     pub(crate) fn call(
         &self,
         to: Rank,
@@ -22,13 +22,13 @@ impl Am {
         kept: Option<Box<dyn Any + Send>>,
         limit: Option<Duration>,
     ) -> Result<Inline, Error> {
-        // Before the machine knows where on this stack the answer goes.
+        // Before the machine has the address on this stack where the answer goes.
         tsumugi_ult::assert_may_block("call");
         let deadline = limit.map(|limit| self.deadline.now() + limit);
         let (mut kept, mut timer, waiting) = (kept, None, UnsafeCell::new(Waiting::default()));
         self.send(to, true, |state, to| {
             let token = state.machine.call(to, handler, payload, deadline)?;
-            // A time limit is something that may still wake somebody.
+            // A time limit counts as an outside event that may still wake a ULT.
             timer = limit.map(|_| Outside::new(&self.member));
             let waiting = waiting.with_mut(NonNull::new);
             state.calls[token.index()] = Entry { waiting, kept: kept.take() };
@@ -38,8 +38,8 @@ impl Am {
         let mut publish = |waker| {
             let (this, waiting) = (self, &waiting);
             let _state = this.lock();
-            // SAFETY: under the lock, and the call has not returned: it waits
-            // for this answer or for the waker.
+            // SAFETY: under the lock, and the call has not returned: it waits for
+            // this answer or for the waker.
             waiting.with_mut(|waiting| unsafe {
                 let asleep = (*waiting).result.is_none();
                 if asleep {
@@ -48,9 +48,10 @@ impl Am {
                 asleep
             })
         };
-        // Whom the end of its scheduler cuts off, the limit wakes no more.
+        // After a caller is cut off by the end of its scheduler, the limit wakes
+        // nothing.
         let mut leave = || drop(timer.take());
-        // SAFETY: the end of the call takes the waker out and uses it. Leaving
+        // SAFETY: the end of the call takes the waker out and uses it. `leave` only
         // counts down.
         unsafe { Here.sleep_or_leave(reason, &mut publish, &mut leave) };
         let _state = self.lock();
@@ -59,21 +60,21 @@ impl Am {
         Ok(result.expect("a caller is woken by the end of its call")?)
     }
 
-    /// Sends `bytes` to `handler` of `to`, waiting for room if there is none.
+    /// Sends `bytes` to `handler` of `to`, and waits if there is no room.
     pub(crate) fn cast(&self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), Error> {
         self.send(to, false, |state, to| state.machine.cast(to, handler, bytes))
     }
 
-    /// Answers a call whose handler has handed it on.
+    /// Sends the answer of a call that its handler has deferred.
     pub(crate) fn answer(&self, reply_to: ReplyTo, answer: &Answer) {
         let mut owed = Some(reply_to);
         loop {
             let mut state = self.lock();
             if state.has_ended {
-                // Who asked has been told that this rank is gone.
+                // The caller has already got an error, because this rank is gone.
                 return;
             }
-            // An operation is about to complete, if there is no room.
+            // If there is no room, an operation is about to complete.
             owed = owed.and_then(|reply_to| state.machine.reply(reply_to, answer).err());
             drop(state);
             if owed.is_none() {
@@ -81,20 +82,21 @@ impl Am {
             }
             self.post();
             let mut leave = || owed.take().into_iter().for_each(|owed| self.owe(owed, *answer));
-            // SAFETY: leaving only takes locks of which none that yields has one.
+            // SAFETY: `leave` only takes locks, and a thread that yields holds none
+            // of them.
             unsafe { Here.yield_or_leave(&mut leave) };
         }
         self.post_and_stir();
     }
 
-    /// Whoever had an answer to give was cut off: those who pump give it.
+    /// Keeps the answer of a ULT that was cut off: the threads that pump send it.
     #[cold]
     fn owe(&self, reply_to: ReplyTo, answer: Answer) {
         self.lock().owed.push((reply_to, answer));
         self.rang();
     }
 
-    /// Begins a send, sleeping for room as often as it must.
+    /// Begins a send; sleeps for room as often as it must.
     fn send(
         &self,
         to: Rank,
@@ -107,7 +109,7 @@ impl Am {
                 return Err(CallError::Ended.into());
             }
             let begun = match self.far.get() {
-                // All ranks have the seat with their number.
+                // The seat of each rank has the rank's number.
                 None => begin(&mut state, to),
                 Some(_) => {
                     let seat = self.seat_of(&mut state, to)?;
@@ -137,7 +139,7 @@ impl Am {
         let frame = 0_u8;
         let sleeper = (&raw const frame).addr();
         let mut publish = |waker| {
-            // Copied: the caller's frame may go once the waker is out.
+            // Copied: the caller's frame may be gone once the waker is published.
             let (this, to) = (self, to);
             let mut state = this.lock();
             if state.has_ended {
@@ -152,13 +154,13 @@ impl Am {
             state.stuck_len += 1;
             true
         };
-        // SAFETY: whoever makes room takes the waker out and uses it. `leave_stuck`
-        // only takes locks of which no sleeper has one.
+        // SAFETY: the thread that makes room takes the waker out and uses it.
+        // `leave_stuck` only takes locks, and no sleeper holds one of them.
         unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.leave_stuck(sleeper)) };
     }
 
-    /// A sleeper will never use room: it goes to those behind it, also what it was
-    /// woken for.
+    /// Removes a sleeper that is cut off and will never use room: its room, also the
+    /// room for which it was already woken, goes to the sleepers behind it.
     #[cold]
     fn leave_stuck(&self, sleeper: usize) {
         let mut state = self.lock();
@@ -168,7 +170,8 @@ impl Am {
         self.give_room(state);
     }
 
-    /// The same for a sender, which leaves what comes of it to those who pump.
+    /// Posts for a sender; further work that results is left to the threads that
+    /// pump.
     fn post_and_stir(&self) {
         self.post();
         let state = self.lock();

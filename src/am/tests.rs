@@ -1,6 +1,6 @@
-//! Messages between ranks of several nodes, over a network of threads: what is
-//! promised holds however late operations end, in whatever order, and however
-//! often there is no room.
+//! Tests of messages between ranks of several nodes, over a network of threads: the
+//! guarantees hold however late operations end, in any order, and however often
+//! there is no room.
 
 mod net;
 
@@ -18,11 +18,11 @@ use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
-/// One rank a node, and nothing goes wrong.
+/// A network of one rank a node, without faults.
 const CALM: Plan = Plan { per_node: 1, micros_max: 20, refuse: 0, room: 256, at_once: 0 };
 
-/// Runs `main` on each rank, once the network between them is in use, and says
-/// so if that takes too long: a wake-up that is lost ends nothing.
+/// Runs `main` on each rank, once the network between them is in use. Fails if that
+/// takes too long, because a lost wake-up would end nothing.
 fn run(
     ranks: u32,
     plan: Plan,
@@ -66,7 +66,8 @@ fn calls_casts_and_long_ones_arrive_once_in_order() {
     }
 }
 
-/// Speaks with all ranks at once, and checks who was handled and when.
+/// Exchanges messages with all ranks at once, and checks that each is handled in
+/// order.
 fn chatter(rt: &Runtime, seed: u64) -> Result<(), Error> {
     let size = rt.size() as usize;
     let next: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(vec![0; size]));
@@ -113,7 +114,7 @@ fn chatter(rt: &Runtime, seed: u64) -> Result<(), Error> {
     rt.am().settle();
     rt.barrier()?;
     for from in 0..size as u32 {
-        // What arrived last may not have been looked at.
+        // The last messages that arrived may not have been handled yet.
         rt.call(rt.rank(), LATER, b"")?;
         while next.lock().unwrap()[from as usize] < ROUNDS {
             Here.yield_now();
@@ -145,7 +146,7 @@ fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
         rt.barrier()?;
         if rt.rank() == Rank(0) {
             let buf = rt.buffer::<u8>(5000)?;
-            // SAFETY: as much as is said, and kept below.
+            // SAFETY: the buffer has that many bytes, and `kept` holds it below.
             let region = unsafe {
                 rt.direct.register(std::ptr::NonNull::from(&buf[..]).cast(), 5000, Access::Read)?
             };
@@ -183,8 +184,8 @@ fn a_death_ends_far_calls_and_nothing_else() {
             rt.am().set(HandlerId(LATER), Function::Elsewhere(Box::new(keep)));
             rt.barrier()?;
             if rt.rank() == Rank(2) {
-                // As many as there is room for: then nothing is under way, or
-                // something still is.
+                // As many requests as there is room for: then no operation is under
+                // way, or one still is.
                 let wanted = [0, 5, 32][seed as usize % 3];
                 while duties.lock().unwrap().len() < wanted {
                     Here.yield_now();
@@ -212,13 +213,13 @@ fn a_death_ends_far_calls_and_nothing_else() {
                 let bytes = number.to_le_bytes();
                 assert_eq!(rt.call(other, COUNT, &bytes)?, bytes);
             }
-            // The other one may still ask.
+            // The other rank may still call.
             asked.fetch_add(1, Ordering::Release);
             while asked.load(Ordering::Acquire) < 2 {
                 Here.yield_now();
             }
-            // It has heard of the death from the network, perhaps before that one
-            // has ended: the first that fails is to be that one.
+            // This rank has got the death from the network, perhaps before the dead
+            // rank has ended; the dead rank must be the first to fail.
             while rt.am().member.control_of(Rank(2)).is_alive() {
                 Here.yield_now();
             }
@@ -237,11 +238,11 @@ fn what_ends_after_the_job_ends_quietly() {
         rt.handler(COUNT, |_| []);
         rt.barrier()?;
         net.hold(&[Rank(0), Rank(1)]);
-        // Nobody is told that it was put, so it is never rung for.
+        // The put is not completed to the machine, so its bell is never rung.
         rt.am().cast(Rank(1 - rt.rank().0), HandlerId(COUNT), b"late")?;
         net.leave(rt);
         rt.barrier()?;
-        // As if it were lost: without waiting for the rest.
+        // Ends as a lost rank does: without waiting for the rest.
         Err::<(), _>(Error::program("enough"))
     });
     assert!(job.is_err());
@@ -266,7 +267,7 @@ fn a_rank_that_computes_is_woken_by_its_helper() {
             }
             return Ok(());
         }
-        // Both workers, without ever looking.
+        // Both workers compute, and never poll.
         let compute = |count: &AtomicU64| {
             while count.load(Ordering::SeqCst) < 20 {
                 std::hint::spin_loop();
@@ -309,7 +310,7 @@ fn a_rank_with_an_operation_under_way_is_not_quiet() {
 
 #[test]
 fn what_nobody_tells_of_is_offered_again() {
-    // Nothing else is under way that could end.
+    // No other operation is under way that could end.
     let refusing = Plan { refuse: 950, ..CALM };
     run(2, refusing, 8, |rt, net| {
         rt.handler(COUNT, |message| message.bytes.to_vec());
@@ -345,7 +346,7 @@ fn what_a_thread_sends_is_offered_although_all_sleep() {
                 own.cast(Rank(1), COUNT, b"").unwrap();
             });
         }
-        // Nothing of this rank goes to the other one before.
+        // This rank sends nothing to the other one before.
         while rt.rank() == Rank(1) && count.load(Ordering::SeqCst) == 0 {
             thread::sleep(Duration::from_millis(1));
         }
@@ -475,7 +476,7 @@ fn answers_are_given_late_from_anywhere() {
     .unwrap();
 }
 
-/// Nobody is woken by it any more.
+/// The limit wakes no caller any more.
 #[test]
 fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
     run(2, CALM, 11, |rt, _| {
@@ -529,7 +530,7 @@ fn an_answer_of_one_that_was_cut_off_is_given() {
             for rank in others {
                 rt.call(rank, COUNT, b"")?;
             }
-            // Nothing that it sends ends, and its staging cells fill up.
+            // No operation of this rank ends, and its staging cells fill up.
             net.hold(&others);
             let mut state = rt.am().lock();
             for rank in others {

@@ -1,4 +1,4 @@
-//! Arrays that one rank makes alone, in room that all ranks have set aside.
+//! Arrays that one rank makes alone, in memory that all ranks have reserved.
 //!
 //! ```
 //! use tsumugi::Error;
@@ -30,13 +30,14 @@
 //!  of each rank:  table │ array │ array │ free │ array │ ...
 //! ```
 //!
-//! An array lies at the same place of every rank's room. What lies where is in
-//! rank 0's table, under a lock: to make, to open and to end an array takes
-//! remote operations on that, and no rank's program takes part. Who makes an
-//! array writes the directory at all homes, and is done when they have it.
+//! An array lies at the same offset in the reserved memory of every rank. Rank 0
+//! has a table of the arrays, under a lock. Making, opening and ending an array
+//! takes remote operations on this table, and no other rank's program takes part.
+//! The rank that makes an array writes the directory entries at all homes, and
+//! returns when the homes have them.
 //!
-//! An array lives until every rank that has made or opened it has dropped its
-//! last handle. A rank that dies keeps what it had open.
+//! An array lives until every rank that has made or opened it has dropped its last
+//! handle. If a rank dies, the arrays that it had open stay.
 //!
 //! Progress: blocking, on the lock of the table.
 
@@ -49,13 +50,15 @@ use std::sync::Arc;
 use tsumugi_gas::page::{Book, Homes, Shape};
 use tsumugi_pvas::config::EXPOSED;
 
-/// Room for arrays that ranks make alone. A handle: cheap to clone.
+/// Reserved memory for arrays that ranks make alone. This is a handle: cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Arrays {
     room: Arc<Room>,
 }
 
-/// What others open an array by: a word, which may be put anywhere.
+/// The handle by which other ranks open an array: a word, which may be stored and
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArrayHandle(u64);
 
@@ -66,27 +69,27 @@ struct Room {
     bytes: u64,
 }
 
-/// Keeps an array alive, which this rank has made or opened.
+/// Keeps alive an array that this rank has made or opened.
 pub(super) struct Lease {
     room: Arc<Room>,
     handle: ArrayHandle,
 }
 
-/// The table, while it is looked at.
+/// A local copy of the table, while the lock is held.
 struct Table {
-    /// The last handle that was given.
+    /// The handle that was assigned last.
     last: u64,
-    /// From here on the room was never used.
+    /// The offset from which on the memory was never used.
     fresh_from: u64,
     records: Vec<Record>,
 }
 
-/// An array that there is.
+/// An entry of the table: one array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Record {
     handle: u64,
     start: u64,
-    /// Ranks that have it.
+    /// The number of ranks that have the array.
     users: u64,
     len: u64,
     page_len: u64,
@@ -97,8 +100,8 @@ struct Record {
 }
 
 impl Runtime {
-    /// Sets so many bytes of every rank aside for arrays that ranks make alone;
-    /// memory is taken where it is used. Collective.
+    /// Reserves `bytes` bytes of every rank for arrays that ranks make alone;
+    /// memory is allocated on first use. Collective.
     ///
     /// # Errors
     ///
@@ -114,7 +117,7 @@ impl Runtime {
         if self.rank() == HOME {
             self.put(words.at(HOME, 8), TABLE_BYTES)?;
         }
-        // Nobody looks into the table before it says where it ends.
+        // No rank may read the table before its first free offset is written.
         self.barrier()?;
         Ok(Arrays { room: Arc::new(Room { runtime, words, lock, bytes: room }) })
     }
@@ -125,9 +128,9 @@ impl Arrays {
     ///
     /// # Errors
     ///
-    /// [`ArrayError::NoPlace`]; [`ArrayError::NotAlone`] if it is to be dealt by
-    /// a function, or to have the paper's directory;
-    /// [`ShapeError`](super::ShapeError).
+    /// [`ArrayError::NoPlace`] if there is no room; [`ArrayError::NotAlone`] if
+    /// `dealt` has a distribution by a function, or another directory than
+    /// [`Directory::Atomics`]; [`ShapeError`](super::ShapeError).
     pub fn make<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let is_cyclic = match (dealt.first, dealt.directory) {
             (Distribution::Block, Directory::Atomics) => false,
@@ -164,12 +167,13 @@ impl Arrays {
         Ok(array)
     }
 
-    /// An array that another rank has made. Only this rank takes part.
+    /// Opens an array that another rank has made. Only the calling rank takes part.
     ///
     /// # Errors
     ///
-    /// [`ArrayError::Gone`] if every rank that had it has dropped it, or there
-    /// never was one; [`ArrayError::ElementBytes`] if it is one of others.
+    /// [`ArrayError::Gone`] if every rank that had the array has dropped it, or
+    /// there never was such an array; [`ArrayError::ElementBytes`] if its elements
+    /// are of another size.
     pub fn open<T: Plain>(&self, handle: ArrayHandle) -> Result<GlobalArray<T>, Error> {
         let record = self.room.with_table(|table| {
             let record = table.find(handle).ok_or(ArrayError::Gone)?;
@@ -196,19 +200,20 @@ impl Arrays {
 }
 
 impl ArrayHandle {
-    /// It as a word.
+    /// The handle as a word.
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// It from a word. One that is of no array is refused where it is opened.
+    /// The handle from a word. A word that stands for no array is refused by
+    /// [`Arrays::open`].
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 }
 
 impl Room {
-    /// Looks at the table and changes it, alone.
+    /// Reads the table, changes it and writes the changes back, under the lock.
     fn with_table<R>(
         &self,
         change: impl FnOnce(&mut Table) -> Result<R, ArrayError>,
@@ -232,7 +237,8 @@ impl Room {
         Ok(changed?)
     }
 
-    /// Finds a place for an array; and from where on the room was fresh.
+    /// Finds a place for an array. Returns its record, and the offset from which on
+    /// the memory was fresh before.
     fn add(&self, table: &mut Table, record: Record) -> Result<(Record, u64), ArrayError> {
         let ranks = self.runtime.size();
         let bytes = record.bytes(ranks);
@@ -240,7 +246,7 @@ impl Room {
         if table.records.len() == RECORDS {
             return Err(full);
         }
-        // The first gap that is wide enough; they are in the order of their
+        // Takes the first gap that is wide enough; the records are sorted by their
         // starts.
         let (mut start, mut at) = (TABLE_BYTES, 0);
         for other in &table.records {
@@ -260,7 +266,7 @@ impl Room {
         Ok((record, fresh_from))
     }
 
-    /// This rank has dropped an array.
+    /// Counts this rank out of an array that it has dropped.
     fn leave(&self, handle: ArrayHandle) -> Result<(), Error> {
         self.with_table(|table| {
             table.find(handle).ok_or(ArrayError::Gone)?.users -= 1;
@@ -269,7 +275,8 @@ impl Room {
         })
     }
 
-    /// Others may have been where an array's books are to be.
+    /// Zeroes the memory for an array's directory, which other arrays may have used
+    /// before.
     fn clear(&self, rank: Rank, start: u64, bytes: u64) -> Result<(), AddrError> {
         let zeros = [0u64; 1024];
         for at in (0..bytes).step_by(size_of_val(&zeros)) {
@@ -282,8 +289,8 @@ impl Room {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Where the table is out of reach the array stays, as of a rank that
-        // died.
+        // If the table cannot be reached, the array stays, as after the death of a
+        // rank.
         let _ = self.room.leave(self.handle);
     }
 }
@@ -353,10 +360,11 @@ impl fmt::Debug for Arrays {
 
 /// The rank that has the table.
 const HOME: Rank = Rank(0);
-/// Arrays that there can be at a time.
+/// The maximum number of arrays at a time.
 const RECORDS: usize = 100;
 const RECORD_WORDS: usize = 9;
-/// The last handle, and from where on the room is fresh.
+/// The words before the records: the last handle, and the start of the fresh
+/// memory.
 const TABLE_HEAD: usize = 2;
 const TABLE_WORDS: usize = TABLE_HEAD + RECORDS * RECORD_WORDS;
 const TABLE_BYTES: u64 = (TABLE_WORDS as u64 * 8).next_multiple_of(LINE);

@@ -1,21 +1,20 @@
-//! Addresses for copies of all elements of an array, of which only those that
-//! are used have memory.
+//! Address space for copies of all elements of an array; only the copies in use
+//! have memory.
 
 use super::ArrayError;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 
-/// Zero bytes, of this process alone. What lies where is its user's to know:
-/// it only maps.
+/// A private mapping of zero bytes. It only maps; its user manages the content.
 #[derive(Debug)]
 pub(super) struct Area {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: it owns the mapping, and does nothing with the bytes.
+// SAFETY: the value owns the mapping, and never accesses the bytes.
 unsafe impl Send for Area {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Area {}
 
 impl Area {
@@ -24,7 +23,7 @@ impl Area {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
         );
-        // SAFETY: a new mapping where nothing is.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(found) if start != libc::MAP_FAILED => Ok(Self { start: found, bytes }),
@@ -36,12 +35,12 @@ impl Area {
         self.start
     }
 
-    /// Gives back the memory of the pages of the system's that lie in `range`;
-    /// they are zero again.
+    /// Frees the memory of the system's pages that lie entirely in `range`; they
+    /// are zero again.
     ///
     /// # Safety
     ///
-    /// Nobody uses these bytes.
+    /// No other code uses these bytes.
     pub(super) unsafe fn forget(&self, range: Range<usize>) {
         let start = range.start.next_multiple_of(SYSTEM_PAGE);
         let end = match range.end {
@@ -49,7 +48,8 @@ impl Area {
             end => end - end % SYSTEM_PAGE,
         };
         if start < end {
-            // SAFETY: part of the mapping; unused: the caller's.
+            // SAFETY: the range is a part of the mapping, and unused by the
+            // caller's contract.
             unsafe {
                 let at = self.start.as_ptr().add(start);
                 libc::madvise(at.cast(), end - start, libc::MADV_DONTNEED);
@@ -60,10 +60,12 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: its own mapping, which nobody uses who does not have it.
+        // SAFETY: the value owns the mapping, and all users of the mapping go
+        // through the value.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// One that is larger keeps some more of it.
+/// The assumed size of the system's pages. If they are larger, some more of the
+/// memory is kept.
 const SYSTEM_PAGE: usize = 4096;

@@ -1,10 +1,10 @@
-//! Elements that are changed where they are.
+//! Atomic operations on elements, carried out at the owner.
 
 use super::{ArrayError, GlobalArray};
 use crate::Word;
 
 impl<T: Word> GlobalArray<T> {
-    /// Adds `value`, wrapping, and answers what was there.
+    /// Adds `value`, wrapping, and returns the old value.
     ///
     /// # Errors
     ///
@@ -14,7 +14,7 @@ impl<T: Word> GlobalArray<T> {
         self.held(index, |runtime, at| runtime.fetch_add(at, value))
     }
 
-    /// Keeps the bits of `mask` and answers what was there.
+    /// Keeps only the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl<T: Word> GlobalArray<T> {
         self.held(index, |runtime, at| runtime.fetch_and(at, mask))
     }
 
-    /// Sets the bits of `mask` and answers what was there.
+    /// Sets the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl<T: Word> GlobalArray<T> {
         self.held(index, |runtime, at| runtime.fetch_or(at, mask))
     }
 
-    /// Flips the bits of `mask` and answers what was there.
+    /// Flips the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl<T: Word> GlobalArray<T> {
         self.held(index, |runtime, at| runtime.fetch_xor(at, mask))
     }
 
-    /// Writes `value` and answers what was there.
+    /// Writes `value` and returns the old value.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl<T: Word> GlobalArray<T> {
         self.held(index, |runtime, at| runtime.swap(at, value))
     }
 
-    /// Writes `new` if `expected` is there, and answers what was there: the
+    /// Writes `new` if the element is `expected`, and returns the old value: the
     /// swap took place if that is `expected`.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Moving pages to where they are used: what a balancer needs, and the simple
-//! ones.
+//! Moving pages to the ranks that use them: counters for a balancer, and simple
+//! balancers.
 //!
 //! ```
 //! use tsumugi::Error;
@@ -16,7 +16,7 @@
 //!     uses.to_most_used_by()?;
 //!     assert_eq!(array.owner(4000)?.0, 0);
 //!     assert_eq!(array.owner(100)?.0, 1);
-//!     // Nobody has used these.
+//!     // No rank has used these.
 //!     assert_eq!(array.owner(1500)?.0, 0);
 //!     rt.barrier()?;
 //!     array.return_home()?;
@@ -30,44 +30,45 @@
 //! | | |
 //! |---|---|
 //! | [`Uses::note`] | counts, at this rank alone |
-//! | [`Uses::to_most_used_by`] | each page goes to the rank that has used it most |
-//! | [`Uses::balance`] | each page goes where a function of the program's says |
-//! | [`GlobalArray::return_home`] | each page goes back to who had it at first |
+//! | [`Uses::to_most_used_by`] | moves each page to the rank that has used it most |
+//! | [`Uses::balance`] | moves each page as a function of the program decides |
+//! | [`GlobalArray::return_home`] | moves each page back to the rank that had it at first |
 //! | [`GlobalArray::checkout`] | keeps a copy, for reading |
 //!
-//! Accesses count nothing by themselves, so that those that nobody wants to
-//! balance cost nothing.
+//! Accesses are not counted automatically, so an array that is not balanced has no
+//! cost for counters.
 
 use super::{ArrayError, GlobalArray, PageId};
 use crate::{Error, Plain, Rank, Shared};
 use std::fmt;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
-/// How often each rank has used each page of an array.
+/// Counters of how often each rank has used each page of an array.
 pub struct Uses<T: Plain> {
     array: GlobalArray<T>,
-    /// Of this rank, since they were looked at last.
+    /// The uses by this rank since the last balancing, by page.
     own: Box<[AtomicU32]>,
-    /// At each page's home: uses, and the rank that has most.
+    /// At each page's home: the highest count of uses, and the rank that has it.
     most: Shared<u64>,
 }
 
-/// What is known of the uses of a page.
+/// The use counts of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Which.
+    /// The page.
     pub page: PageId,
-    /// Who has used it most; of several the highest.
+    /// The rank that has used the page most; if several ranks have the same count,
+    /// the highest of them.
     pub by: Rank,
-    /// How often.
+    /// The number of uses by that rank.
     pub count: u32,
-    /// How often this rank has.
+    /// The number of uses by this rank.
     pub own: u32,
 }
 
 impl<T: Plain> GlobalArray<T> {
-    /// Begins to count uses: 4 bytes for each page of the array at each rank,
-    /// and 8 at its home. Collective.
+    /// Begins to count uses: takes 4 bytes for each page of the array at each rank,
+    /// and 8 bytes for each page at its home. Collective.
     ///
     /// # Errors
     ///
@@ -80,8 +81,8 @@ impl<T: Plain> GlobalArray<T> {
         Ok(Uses { array: self.clone(), own, most })
     }
 
-    /// Brings every page that this rank had at first back here, and returns how
-    /// many have moved; over when all ranks have. Collective.
+    /// Brings every page that this rank had at first back to it, and returns how
+    /// many pages have moved; returns when all ranks have done so. Collective.
     ///
     /// # Errors
     ///
@@ -98,20 +99,20 @@ impl<T: Plain> GlobalArray<T> {
 }
 
 impl<T: Plain> Uses<T> {
-    /// This rank has used an element so many times. Wait-free.
+    /// Counts `times` uses of an element by this rank. Wait-free.
     ///
     /// # Panics
     ///
-    /// If there is no such element.
+    /// If the array has no such element.
     #[inline]
     pub fn note(&self, index: usize, times: u32) {
-        // Relaxed: a number, which is read where all have come to a barrier.
+        // Relaxed: a counter, which is read after a barrier.
         self.own[self.array.page(index).0 as usize].fetch_add(times, Ordering::Relaxed);
     }
 
-    /// Brings each page that this rank has used most here; those that nobody
-    /// has used stay. Then counts from 0. Returns how many have come here; over
-    /// when all have come. Collective.
+    /// Brings each page that this rank has used most to this rank; pages that no
+    /// rank has used stay. Then all counts restart from 0. Returns how many pages
+    /// have come to this rank, when all ranks are done. Collective.
     ///
     /// # Errors
     ///
@@ -121,8 +122,10 @@ impl<T: Plain> Uses<T> {
         self.balance(|of| of.by == rank)
     }
 
-    /// The same, for those of the pages that this rank has used of which
-    /// `wants` says so. Where two ranks want one, the later has it.
+    /// Brings those pages to this rank that this rank has used and for which
+    /// `wants` returns true; otherwise as
+    /// [`to_most_used_by`](Self::to_most_used_by). If two ranks want the same page,
+    /// the rank that moves it last has it.
     ///
     /// # Errors
     ///
@@ -147,7 +150,8 @@ impl<T: Plain> Uses<T> {
             }
         }
         let moved = self.array.way.own(wanted)?;
-        // All have looked by then, and each forgets what it is home to.
+        // By this barrier all ranks have read the counts; then each rank resets the
+        // counts of the pages of which it is the home.
         runtime.barrier()?;
         for index in 0..self.most.len() {
             let forgotten = runtime.put(self.most.at(runtime.rank(), index), 0);
@@ -157,7 +161,7 @@ impl<T: Plain> Uses<T> {
         Ok(moved)
     }
 
-    /// Makes the word at least this.
+    /// Raises the word at the page's home to at least `own`.
     fn claim(&self, page: PageId, own: u64) -> Result<(), ArrayError> {
         let (runtime, at) = (self.array.way.runtime(), self.at(page));
         let mut seen = runtime.get(at)?;

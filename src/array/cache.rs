@@ -1,5 +1,5 @@
-//! Copies of elements that a rank works on, until the program says that they
-//! are out of date.
+//! The cache of a checkout: copies of elements that a rank works on, until the
+//! program declares them out of date.
 //!
 //! ```text
 //!  checkout ─► gaps: fetched ─► lent ─► checkin ─► valid, or dirty
@@ -9,14 +9,14 @@
 //!                                                   gone    written back, valid
 //! ```
 //!
-//! Each element has an address of its own in an [`Area`], so any range is one
-//! slice; memory is taken and given back by blocks, which are bounded. The lock
-//! is held for the books alone, never while bytes travel: what travels is
-//! `busy`, and who wants it waits.
+//! Each element has a fixed address in an [`Area`], so any range is one slice.
+//! Memory is allocated and freed by blocks, and the number of blocks is bounded.
+//! The lock protects only the books and is never held while bytes are transferred:
+//! elements in transfer are `busy`, and a caller that needs them waits.
 //!
-//! Elements that are lent are valid; those that are lent to be written to
-//! nobody else are lent to; dirty ones are valid; busy ones are not lent to be
-//! written. So nobody writes to what a slice shows.
+//! Invariants: lent elements are valid; elements that are lent for writing have no
+//! other loan; dirty elements are valid; busy elements are not lent for writing. So
+//! no code writes to an element that a slice shows.
 
 use super::ArrayError;
 use super::area::Area;
@@ -35,13 +35,14 @@ mod tests;
 pub(super) struct Cache {
     len: usize,
     element_bytes: usize,
-    /// What is fetched as a whole, where one element of it is wanted.
+    /// The unit of a fetch: if an element is needed, its page is fetched as a
+    /// whole.
     page_len: usize,
     block_len: usize,
     blocks_max: usize,
     area: OnceLock<Area>,
     books: Mutex<Books>,
-    /// Something is no longer busy, or lent.
+    /// Signalled when elements are no longer busy, or no longer lent.
     changed: Condvar,
 }
 
@@ -50,10 +51,10 @@ struct Books {
     valid: Ranges,
     dirty: Ranges,
     busy: Ranges,
-    /// Writings back under way.
+    /// The number of write-backs in progress.
     returning: usize,
     blocks: HashMap<usize, Block>,
-    /// How often the program has said that copies are out of date.
+    /// How often the program has declared the copies out of date, by `acquire`.
     age: u64,
     clock: u64,
 }
@@ -64,28 +65,28 @@ struct Block {
     used: u64,
 }
 
-/// A range that is lent, noted with each block that it is in.
+/// A range that is lent; it is stored in each block that it touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     pub(super) range: Range<usize>,
     writes: bool,
-    /// Of the oldest that it shows.
+    /// The age of the oldest copy that the range shows.
     age: u64,
 }
 
 impl Lease {
-    /// Of nothing.
+    /// The lease of an empty range.
     pub(super) fn none(at: usize) -> Self {
         Self { range: at..at, writes: false, age: 0 }
     }
 }
 
-/// How bytes travel, between the array and where they are told.
+/// How bytes are transferred between the array and a local address.
 pub(super) trait Travel {
-    /// Reads elements to there.
+    /// Reads elements of the array to `to`.
     fn fetch(&self, range: Range<usize>, to: NonNull<u8>) -> Result<(), ArrayError>;
 
-    /// Writes elements from there.
+    /// Writes elements of the array from `from`.
     fn write(&self, range: Range<usize>, from: NonNull<u8>) -> Result<(), ArrayError>;
 }
 
@@ -105,7 +106,7 @@ impl Cache {
         }
     }
 
-    /// Where an element's copy is, once there is an area.
+    /// The address of an element's copy; maps the area first if there is none.
     fn at(&self, index: usize) -> Result<NonNull<u8>, ArrayError> {
         let area = match self.area.get() {
             Some(area) => area,
@@ -118,7 +119,7 @@ impl Cache {
         Ok(unsafe { area.start().add(index * self.element_bytes) })
     }
 
-    /// Lends elements. Not empty, and within the array.
+    /// Lends elements. The range is not empty and lies within the array.
     pub(super) fn lend(
         &self,
         range: Range<usize>,
@@ -142,7 +143,8 @@ impl Cache {
             books = self.make_room(books, &range, travel)?;
         }
         books.clock += 1;
-        // What is lent already is shown as it is, and is as old as it was.
+        // Elements that are lent already are shown as they are, so the new lease is
+        // as old as theirs.
         let lent = self.lent_in(&books, &range).map(|lease| lease.age);
         let age = match lent.min() {
             Some(age) if !mutant("cache_lent_anew") => age,
@@ -174,8 +176,8 @@ impl Cache {
         for gap in gaps {
             books.busy.remove(gap.clone());
             let is_late = books.age != lease.age && !mutant("cache_late_fetch_kept");
-            // What was asked for is shown; the rest of its pages may be older
-            // than what the program has said meanwhile.
+            // The requested elements are shown; the rest of their pages may be
+            // older than an `acquire` that the program has called meanwhile.
             let known = if is_late { cut(&gap, &range) } else { gap };
             if fetched.is_ok() || mutant("cache_failed_valid") {
                 books.valid.insert(known);
@@ -186,14 +188,15 @@ impl Cache {
             Ok(()) => Ok((lease, start)),
             Err(error) => {
                 self.end(&mut books, &lease);
-                // An `acquire` meanwhile has kept what it showed already.
+                // An `acquire` during the fetch has kept the elements that this
+                // lease showed already.
                 self.forget_old(&mut books, &lease);
                 Err(error)
             }
         }
     }
 
-    /// Takes elements back.
+    /// Ends a lease.
     pub(super) fn take_back(&self, lease: &Lease) {
         let mut books = self.books.lock();
         self.end(&mut books, lease);
@@ -205,8 +208,9 @@ impl Cache {
         self.changed.notify_all();
     }
 
-    /// Forgets what has ended to be lent and was kept for that alone: it is out of
-    /// date but where others have it, or have written it.
+    /// Discards copies that were kept only because this lease showed them. They are
+    /// out of date, except where another lease shows them or this rank has written
+    /// to them.
     fn forget_old(&self, books: &mut Books, lease: &Lease) {
         if lease.age == books.age || mutant("cache_old_kept") {
             return;
@@ -219,10 +223,11 @@ impl Cache {
         old.iter().for_each(|old| books.valid.remove(old));
     }
 
-    /// Writes back what was written and taken back.
+    /// Writes back the elements that were written and checked in.
     pub(super) fn release(&self, travel: &impl Travel) -> Result<(), ArrayError> {
         let books = self.books.lock();
-        // What somebody writes to now is for the release after that.
+        // Elements that are lent for writing now are left to the next release after
+        // their checkin.
         let mut due = books.dirty.clone();
         if !mutant("cache_released_while_lent") {
             let lent = books.blocks.values().flat_map(|block| &block.lent);
@@ -232,14 +237,15 @@ impl Cache {
             due.clone().iter().for_each(|part| due.insert(self.pages_of(&part)));
         }
         let (mut books, written) = self.write_back(books, due.iter().collect(), travel);
-        // Others may have begun with some before this was called.
+        // Other threads may have begun to write back elements before this call;
+        // wait for them.
         while books.returning > 0 {
             self.changed.wait(&mut books);
         }
         written
     }
 
-    /// Forgets what is not dirty and not lent.
+    /// Discards all copies that are neither dirty nor lent.
     pub(super) fn acquire(&self) {
         let mut books = self.books.lock();
         books.age += 1;
@@ -256,7 +262,7 @@ impl Cache {
         books.valid = kept;
     }
 
-    /// Bytes that copies take now, at most.
+    /// An upper bound for the bytes that copies take now.
     pub(super) fn bytes(&self) -> usize {
         self.books.lock().blocks.len() * self.block_len * self.element_bytes
     }
@@ -281,8 +287,8 @@ impl Cache {
         }
         books.returning += 1;
         drop(books);
-        // All are tried; what cannot be written is lost with the rank that had
-        // it.
+        // All ranges are tried; a range that cannot be written is lost with the
+        // rank that owned it.
         let write = |range: &Range<usize>| travel.write(range.clone(), self.at(range.start)?);
         let written = due.iter().map(write).fold(Ok(()), Result::and);
         let mut books = self.books.lock();
@@ -297,7 +303,7 @@ impl Cache {
         new == 0 || books.blocks.len() + new <= self.blocks_max
     }
 
-    /// Gives up one block that is not wanted, or waits for one.
+    /// Frees one block that is not in use, or waits until there is one.
     fn make_room<'b>(
         &'b self,
         mut books: Guard<'b>,
@@ -333,15 +339,16 @@ impl Cache {
             let (before, after) = (oldest.wrapping_sub(1), oldest + 1);
             let first = self.edge(&books, before, elements.start, false);
             let last = self.edge(&books, after, elements.end, true);
-            // SAFETY: nothing of it is lent, dirty, valid or busy, nor are the
-            // neighbours whose share of the first and the last page this is.
+            // SAFETY: no element of the range is lent, dirty, valid or busy, and
+            // the parts of the first and the last system page that belong to the
+            // neighbouring blocks are not in use either.
             unsafe { area.forget(first..last) };
         }
         Ok(books)
     }
 
-    /// The byte of a block's edge; beyond it, to the end of the system's page,
-    /// if the neighbour is not there.
+    /// The byte at the edge of a block, extended to the boundary of the system's
+    /// page if the neighbouring block is not in use.
     fn edge(&self, books: &Books, neighbour: usize, index: usize, is_end: bool) -> usize {
         let byte = index * self.element_bytes;
         match (books.blocks.contains_key(&neighbour), is_end) {
@@ -369,7 +376,7 @@ impl Cache {
         block * self.block_len..((block + 1) * self.block_len).min(self.len)
     }
 
-    /// All elements of the pages that the range is in.
+    /// All elements of the pages that the range touches.
     fn pages_of(&self, range: &Range<usize>) -> Range<usize> {
         let start = range.start - range.start % self.page_len;
         start..range.end.next_multiple_of(self.page_len).min(self.len)
@@ -383,6 +390,6 @@ fn cut(range: &Range<usize>, to: &Range<usize>) -> Range<usize> {
     start..range.end.min(to.end).max(start)
 }
 
-/// Memory is taken and given back by so much, or by a page if that is more.
+/// The unit in which memory is allocated and freed, or a page if that is larger.
 const BLOCK_BYTES: usize = 1 << 14;
 const SYSTEM_PAGE: usize = 4096;

@@ -1,4 +1,4 @@
-//! Elements as slices: copies that a rank keeps under its program's control.
+//! Elements as slices: copies that a rank caches, under the control of its program.
 //!
 //! ```
 //! use tsumugi::Error;
@@ -10,7 +10,7 @@
 //!     for (index, value) in own.clone().zip(array.checkout(own, ReadWrite)?.iter_mut()) {
 //!         *value += index as u64;
 //!     }
-//!     // What was written is everywhere, and what others wrote is seen.
+//!     // The writes of all ranks are in the array, and this rank sees them.
 //!     array.fence()?;
 //!     assert_eq!(array.checkout(590..610, Read)?.iter().sum::<u64>(), 11_990);
 //!     rt.barrier()
@@ -19,24 +19,26 @@
 //! # .unwrap();
 //! ```
 //!
-//! A [`Checkout`] is a slice of a copy. When it is dropped the elements are
-//! checked in: those that were lent to be written are *dirty*, and written to
-//! the array by the rank's next [`release`](GlobalArray::release), or earlier.
-//! Copies stay, so the next checkout of the same elements costs no access to
-//! another rank, until [`acquire`](GlobalArray::acquire) says that others have
-//! written: release and acquire are to be where the program orders its
-//! accesses, as around a barrier or a message. In between, a rank sees of
-//! others' writes none, some or all; of its own checkouts' writes all.
-//! [`get`](GlobalArray::get) and [`put`](GlobalArray::put) go to the array, past
-//! the copies. Pages may move meanwhile.
+//! A [`Checkout`] is a slice of a copy. When it is dropped, the elements are
+//! checked in. Elements that were lent for writing are then *dirty*: the rank's
+//! next [`release`](GlobalArray::release) writes them to the array, or an eviction
+//! does so earlier. Copies stay in the cache, so the next checkout of the same
+//! elements needs no access to another rank, until the program calls
+//! [`acquire`](GlobalArray::acquire). The program must call release and acquire
+//! where it orders its accesses, as around a barrier or a message (release
+//! consistency). Between them, a rank sees none, some or all of the other ranks'
+//! writes, and all writes of its own checkouts. [`get`](GlobalArray::get) and
+//! [`put`](GlobalArray::put) go to the array and ignore the copies. Pages may move
+//! meanwhile.
 //!
-//! Only what was lent to be written is written back, element by element, so
-//! that neighbours of one page may be written by different ranks. Of one rank,
-//! elements are lent to one writer or to any number of readers at a time.
+//! Only elements that were lent for writing are written back, element by element,
+//! so different ranks may write to neighbouring elements of one page. At one rank,
+//! an element is lent to one writer or to any number of readers at a time.
 //!
-//! A checkout belongs to no thread: it may be sent to another, and kept by a
-//! ULT that goes on on another worker. Progress: blocking, on the lock of the
-//! rank's copies; and on other ranks for what has to be fetched or written back.
+//! A checkout belongs to no thread: it may be sent to another thread, and a ULT may
+//! keep it while it migrates to another worker. Progress: blocking, on the lock of
+//! the rank's cache, and on other ranks for elements that must be fetched or
+//! written back.
 //!
 //! # References
 //!
@@ -51,7 +53,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::slice;
 
-/// Elements that are lent, as long as this lives.
+/// A slice of elements that are lent as long as this value lives.
 #[must_use = "what is checked out is checked in when it is dropped"]
 pub struct Checkout<T: Plain, M: Mode = Read> {
     array: GlobalArray<T>,
@@ -60,19 +62,19 @@ pub struct Checkout<T: Plain, M: Mode = Read> {
     mode: PhantomData<M>,
 }
 
-/// What is done with elements that are lent.
+/// The access for which elements are lent.
 pub trait Mode: sealed::Mode {}
 
-/// They are read.
+/// The elements are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read;
 
-/// They are all written. What they had is not fetched: an element that is not
-/// written after all has any value then, also in the array.
+/// All elements are written. Their old values are not fetched: an element that the
+/// program does not write then has an arbitrary value, in the array, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Write;
 
-/// They are read, and written.
+/// The elements are read and written.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadWrite;
 
@@ -86,15 +88,15 @@ mod sealed {
 }
 
 impl<T: Plain> GlobalArray<T> {
-    /// Lends elements: to [`Read`], to [`Write`] or to [`ReadWrite`] them. To
-    /// have what others will only read close at hand, a rank keeps it checked
-    /// out.
+    /// Lends elements: to [`Read`], to [`Write`] or to [`ReadWrite`] them. A rank
+    /// that keeps elements checked out keeps a copy of them; this is useful for
+    /// elements that other ranks only read.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]: [`ArrayError::Lent`] if another checkout of this rank's
-    /// has some of them and either writes; [`ArrayError::NoCopies`] if
-    /// [`Dealt::cached_bytes`](super::Dealt::cached_bytes) are lent.
+    /// [`ArrayError`]: [`ArrayError::Lent`] if another checkout of this rank has
+    /// some of the elements and either checkout writes; [`ArrayError::NoCopies`] if
+    /// [`Dealt::cached_bytes`](super::Dealt::cached_bytes) are lent already.
     pub fn checkout<M: Mode>(
         &self,
         range: Range<usize>,
@@ -111,25 +113,25 @@ impl<T: Plain> GlobalArray<T> {
         Ok(Checkout { array, lease, start: start.cast(), mode: PhantomData })
     }
 
-    /// Writes back what was lent to be written and has been checked in: who
-    /// acquires after this sees it. What is lent to be written now is left to
-    /// the release after its checkin.
+    /// Writes back the elements that were lent for writing and have been checked
+    /// in: a rank that acquires after this sees them. Elements that are lent for
+    /// writing now are written back by the next release after their checkin.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]: what a dead rank had is lost; all the rest is written.
+    /// [`ArrayError`]: elements that a dead rank owned are lost; all others are written.
     pub fn release(&self) -> Result<(), ArrayError> {
         self.cache.release(self)
     }
 
-    /// Forgets the copies that are not lent: what others have released before
-    /// is seen. What is lent stays as it is until it is checked in, also for
-    /// whoever checks it out meanwhile.
+    /// Discards the copies that are not lent, so that later checkouts see what
+    /// other ranks have released before. Elements that are lent now stay as they
+    /// are until they are checked in, also for other checkouts of them meanwhile.
     pub fn acquire(&self) {
         self.cache.acquire();
     }
 
-    /// A release of every rank, before an acquire of every rank. Collective.
+    /// A release by every rank, followed by an acquire by every rank. Collective.
     ///
     /// # Errors
     ///
@@ -141,7 +143,7 @@ impl<T: Plain> GlobalArray<T> {
         Ok(released?)
     }
 
-    /// Bytes that copies take at this rank now, at most.
+    /// An upper bound for the bytes that copies take at this rank now.
     pub fn copies_bytes(&self) -> usize {
         self.cache.bytes()
     }
@@ -149,22 +151,21 @@ impl<T: Plain> GlobalArray<T> {
 
 impl<T: Plain> Travel for GlobalArray<T> {
     fn fetch(&self, range: Range<usize>, to: NonNull<u8>) -> Result<(), ArrayError> {
-        // SAFETY: copies of these elements, which are busy: nobody else uses
-        // them; any bytes are values of a `Plain` type.
+        // SAFETY: the copies of these elements are busy, so no other code uses
+        // them; any bytes are valid values of a `Plain` type.
         let into = unsafe { slice::from_raw_parts_mut(to.cast().as_ptr(), range.len()) };
         self.get_slice(range.start, into)
     }
 
     fn write(&self, range: Range<usize>, from: NonNull<u8>) -> Result<(), ArrayError> {
-        // SAFETY: copies of these elements, which are busy, so that nobody
-        // writes to them.
+        // SAFETY: the copies of these elements are busy, so no code writes to them.
         let values = unsafe { slice::from_raw_parts(from.cast().as_ptr(), range.len()) };
         self.put_slice(range.start, values)
     }
 }
 
 impl<T: Plain, M: Mode> Checkout<T, M> {
-    /// Which elements.
+    /// The indices of the elements.
     pub fn range(&self) -> Range<usize> {
         self.lease.range.clone()
     }
@@ -174,14 +175,15 @@ impl<T: Plain, M: Mode> Deref for Checkout<T, M> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: they are lent: the copies are there, and nobody else writes.
+        // SAFETY: the elements are lent to this checkout, so the copies are valid
+        // and no other code writes to them.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.lease.range.len()) }
     }
 }
 
 impl<T: Plain, M: Mode + sealed::Writes> DerefMut for Checkout<T, M> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: they are lent to this alone.
+        // SAFETY: the elements are lent for writing to this checkout alone.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.lease.range.len()) }
     }
 }
@@ -194,10 +196,10 @@ impl<T: Plain, M: Mode> Drop for Checkout<T, M> {
     }
 }
 
-// SAFETY: a `Plain` value may be used by any thread, and the copies are lent to
-// this, whoever has it.
+// SAFETY: any thread may use a `Plain` value, and the copies are lent to the
+// checkout and not to a thread.
 unsafe impl<T: Plain, M: Mode> Send for Checkout<T, M> {}
-// SAFETY: the same; shared, it only shows them.
+// SAFETY: as for `Send`; a shared checkout gives only read access.
 unsafe impl<T: Plain, M: Mode> Sync for Checkout<T, M> {}
 
 impl<T: Plain, M: Mode> fmt::Debug for Checkout<T, M> {

@@ -1,87 +1,91 @@
-//! How an array is cut and dealt.
+//! How an array is cut into pages and distributed.
 
 use tsumugi_gas::page::{Distribution, Homes, Shape};
 
-/// How an array is cut and dealt.
+/// The options of an array: how it is cut into pages, distributed and found.
 #[derive(Clone, Copy, Debug)]
 pub struct Dealt {
-    /// Who has which page at first.
+    /// Which rank has which page at first.
     pub first: Distribution,
-    /// Elements of a page; 0: as many as 4 KiB have room for.
+    /// The number of elements in a page; 0: as many as fit in 4 KiB.
     pub page_len: usize,
-    /// Pages whose place a rank remembers at a time; 0: 1,024, or all if there
-    /// are fewer.
+    /// The number of pages in the location cache of a rank; 0: 1,024, or all pages
+    /// if there are fewer.
     pub known: u32,
-    /// Pages that a rank can have at a time; 0: all of them, if need be. Memory
-    /// is taken where it is used.
+    /// The number of pages that a rank can own at a time; 0: all of them, if
+    /// necessary. Memory is allocated on first use.
     pub room: u32,
-    /// Bytes of pages that a rank keeps copies of for
+    /// Bytes of the pages of which a rank keeps copies for
     /// [`checkout`](super::GlobalArray::checkout); 0: 16 MiB.
     pub cached_bytes: usize,
     /// How ranks find pages.
     pub directory: Directory,
 }
 
-/// How ranks find pages, and agree on who moves them.
+/// How ranks find pages, and agree on which rank moves them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directory {
-    /// By remote reads, writes and atomics alone: no rank's processors work for
-    /// another's accesses. When a page moves, who has read it is neither asked
-    /// nor waited for; who has written to it, or has read more than 4 KiB of it
-    /// from another node, is stopped by one atomic, and waited for while it is
-    /// at it. So long a read comes to where it belongs without a copy, and has
-    /// no room for the header that tells a shorter one whether the page was
-    /// still there.
+    /// By remote reads, writes and atomics alone: no rank's processors work for the
+    /// accesses of another rank. When a page moves, ranks that have only read it
+    /// are neither notified nor waited for. A rank that has written to the page, or
+    /// has read more than 4 KiB of it at once from another node, is stopped by one
+    /// atomic, and the mover waits for its access in progress. Such a long read
+    /// goes directly to its destination without a copy, so there is no room for the
+    /// header by which a shorter read detects that the page has moved.
     #[default]
     Atomics,
-    /// The same, and the directory's words are the network device's
-    /// ([`Agent::Device`](crate::Agent)): it alone looks pages up and notes where
-    /// they have gone, for ranks of the home's node and for the home itself, too.
-    /// That takes none of the home's processors, not even the thread by which
-    /// the runtime answers other nodes there, as `Atomics` does over a network
-    /// that has no atomics or whose reads may tear.
+    /// The same, but the network device carries out all accesses to the words of
+    /// the directory ([`Agent::Device`](crate::Agent)): the device alone looks up
+    /// pages and stores where they have gone, also for ranks of the home's node and
+    /// for the home itself. This uses none of the home's processors. `Atomics`,
+    /// over a network that has no atomics or where reads may tear, uses the thread
+    /// of the home by which the runtime serves other nodes.
     ///
-    /// To who knows the page an access costs what it costs otherwise. Who does
-    /// not, of whichever node, asks by one atomic of the device, or two to
-    /// write; and a page that comes takes four or five. From another node that
-    /// is in place of a request and its answer each, which wait for a thread of
-    /// the home's to run; from the home's own it is microseconds, in place of
-    /// tens of nanoseconds. So it is for pages that are looked for from other
-    /// nodes, by ranks that know few of them, or whose homes compute or sleep.
+    /// An access to a page that is in the location cache costs the same. A lookup,
+    /// from any node, takes one atomic of the device for a read, or two for a
+    /// write; moving a page takes four or five. From another node, each of these
+    /// replaces a request and a reply that wait for a thread of the home to run.
+    /// From the home's own node, each takes microseconds in place of tens of
+    /// nanoseconds. So this directory suits pages that are looked up from other
+    /// nodes, by ranks with a small location cache, or at homes that compute or
+    /// sleep.
     ///
-    /// Who is in a page is no matter of its directory: the words by which a mover
-    /// stops who writes, and waits for who reads, are changed by processors, each
-    /// by those of the rank that is asked. So an own is over when every rank has
-    /// said whether it reads, once for as many as 64 pages, the home among them;
-    /// the pages are there before that.
+    /// The accesses in progress are not a part of the directory: processors change
+    /// the words by which a mover stops writers and waits for readers, each the
+    /// words of its own rank. So an own returns when every rank, the home among
+    /// them, has answered whether it reads, once for up to 64 pages; the pages have
+    /// moved before that.
     ///
-    /// Where no device can do it (in a job of one node, over libfabric, over a
-    /// device without atomics) processors do:
-    /// [`GlobalArray::agent`](super::GlobalArray::agent) says who.
+    /// If no device can do this (in a job of one node, over libfabric, over a
+    /// device without atomics), processors do it:
+    /// [`GlobalArray::agent`](super::GlobalArray::agent) returns which of the two
+    /// it is.
     Device,
-    /// As the paper has it: the home answers, and stops all who have asked
-    /// before a page moves. For comparison: up to 64 ranks, and when one dies
-    /// who waits for an answer is told [`AddrError::PeerLost`], of whichever
-    /// page.
+    /// As in the paper: the home answers requests, and before a page moves it stops
+    /// all ranks that have looked it up. It exists for comparison. It has at most
+    /// 64 ranks; when a rank dies, each call that waits for an answer, for any
+    /// page, ends with [`AddrError::PeerLost`].
     ///
     /// [`AddrError::PeerLost`]: crate::AddrError::PeerLost
     Messages,
 }
 
 impl Dealt {
-    /// Elements of a page, and the pages of an array of `len` elements of
-    /// `bytes` each.
+    /// The number of elements in a page, and the shape of an array of `len`
+    /// elements of `bytes` each.
     pub(super) fn shape(&self, ranks: u32, len: usize, bytes: usize) -> (usize, Shape) {
         let page_len = match self.page_len {
             0 => (PAGE_BYTES / bytes).max(1),
             page_len => page_len,
         };
         let pages = len.div_ceil(page_len) as u64;
-        // More than a shape allows, if it is more than there is.
+        // The product saturates, so that a page that is too large is refused by the
+        // shape's check.
         let page_bytes = (page_len as u64).saturating_mul(bytes as u64);
         let all = u32::try_from(pages).unwrap_or(u32::MAX);
         let slots = if self.known == 0 { all.min(KNOWN) } else { self.known };
-        // A page may come back before its former frame here is free again.
+        // A page may come back to a rank before the rank's former frame for it is
+        // free again.
         let frames = if self.room == 0 { all.saturating_add(SPARE) } else { self.room };
         let homes = Homes::new(ranks, pages, self.first);
         (page_len, Shape { homes, page_bytes, slots, frames })
@@ -105,11 +109,11 @@ impl Default for Dealt {
     }
 }
 
-/// A page, if nothing else is asked for.
+/// The default size of a page, in bytes.
 const PAGE_BYTES: usize = 4096;
-/// Pages whose place is remembered, if nothing else is asked for.
+/// The default size of the location cache, in pages.
 const KNOWN: u32 = 1024;
-/// Frames of pages that have left and may still be read.
+/// Additional frames, for pages that have left and may still be read.
 const SPARE: u32 = 64;
-/// Bytes of copies, if nothing else is asked for.
+/// The default size of the cache for checkouts, in bytes.
 const CACHED_BYTES: usize = 16 << 20;

@@ -1,58 +1,59 @@
-//! Why an array did not do it.
+//! Errors of arrays.
 
 use super::PageId;
 use crate::{AddrError, Error};
 use std::fmt;
 
-/// Why an array did not do it.
+/// Why an operation on an array has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayError {
-    /// A rank that is needed for it has died.
+    /// A rank that the operation needs has died.
     Addr(AddrError),
-    /// Elements that the array does not have.
+    /// The array does not have all of the elements.
     OutOfRange {
-        /// The first that was asked for.
+        /// The first index of the request.
         index: usize,
-        /// And how many.
+        /// The number of elements of the request.
         count: usize,
-        /// How many there are.
+        /// The number of elements of the array.
         len: usize,
     },
     /// This rank has no room for another page.
     Full {
-        /// For how many it has.
+        /// The number of pages for which it has room.
         room: u32,
     },
-    /// A page that the array does not have.
+    /// The array does not have the page.
     NoPage {
-        /// Which was asked for.
+        /// The page of the request.
         page: PageId,
-        /// How many there are.
+        /// The number of pages of the array.
         pages: u64,
     },
-    /// By [`Directory::Messages`](super::Directory::Messages) a page comes only
-    /// to who asks for it.
+    /// With [`Directory::Messages`](super::Directory::Messages), a page can only be
+    /// moved by the rank to which it goes.
     NotByMessages,
-    /// Elements that are lent already: to be written, or to others and are now
-    /// to be written.
+    /// Some of the elements are lent already, and either loan is for writing.
     Lent {
-        /// The first that was asked for.
+        /// The first index of the request.
         index: usize,
-        /// And how many.
+        /// The number of elements of the request.
         count: usize,
     },
     /// All copies that this rank may have are lent.
     NoCopies {
-        /// Bytes of them.
+        /// The maximum size of the copies in bytes.
         bytes: usize,
     },
-    /// There is no room for an address of each element in this process.
+    /// The address space of this process has no room for an address of each
+    /// element.
     NoAddresses {
-        /// Bytes that they take.
+        /// The bytes of address space that the elements need.
         bytes: usize,
     },
-    /// What one rank makes alone is dealt by [`Distribution::Block`] or
-    /// [`Distribution::Cyclic`], and its directory is [`Directory::Atomics`].
+    /// An array that one rank makes alone must be distributed by
+    /// [`Distribution::Block`] or [`Distribution::Cyclic`], and its directory must
+    /// be [`Directory::Atomics`].
     ///
     /// [`Distribution::Block`]: super::Distribution::Block
     /// [`Distribution::Cyclic`]: super::Distribution::Cyclic
@@ -60,23 +61,25 @@ pub enum ArrayError {
     NotAlone,
     /// There is no room for another array that one rank makes alone.
     NoPlace {
-        /// Bytes of each rank that it takes.
+        /// The bytes of each rank that the array needs.
         bytes: u64,
     },
-    /// Every rank that had this array has dropped it, or there never was one.
+    /// Every rank that had this array has dropped it, or there never was such an
+    /// array.
     Gone,
-    /// The array's elements are not of the size that was asked for.
+    /// The elements of the array do not have the size of the type by which it is
+    /// opened.
     ElementBytes {
-        /// Bytes of one.
+        /// The size of an element of the array.
         bytes: u64,
-        /// Bytes of what was asked for.
+        /// The size of the type.
         own: u64,
     },
-    /// Two lists that belong together are not of one length.
+    /// Two lists that belong together have different lengths.
     Lists {
-        /// How many indices.
+        /// The number of indices.
         indices: usize,
-        /// How many values.
+        /// The number of values.
         values: usize,
     },
 }

@@ -1,11 +1,11 @@
-//! Elements of a list of indices.
+//! Accesses to the elements of a list of indices.
 
 use super::{ArrayError, GlobalArray};
 use crate::Plain;
 
 impl<T: Plain> GlobalArray<T> {
-    /// Reads the elements of `indices`, in any order and any number of times
-    /// each. Those of other nodes are read by several ULTs at once.
+    /// Reads the elements of `indices`, which may be in any order and may repeat.
+    /// Elements on other nodes are read by several ULTs at once.
     ///
     /// # Errors
     ///
@@ -25,13 +25,13 @@ impl<T: Plain> GlobalArray<T> {
         Ok(())
     }
 
-    /// Writes `values` to the elements of `indices`, in any order: of two for
-    /// one element any may be the last. To other nodes they are written by
-    /// several ULTs at once.
+    /// Writes `values` to the elements of `indices`, in any order: if an index
+    /// repeats, any of its values may be the last. Several ULTs write at once to
+    /// other nodes.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; some may be written then.
+    /// [`ArrayError`]; then some of the elements may have been written.
     pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<(), ArrayError> {
         self.check_list(indices, values.len())?;
         let asked = indices.iter().copied().zip(values.iter().copied());
@@ -42,7 +42,8 @@ impl<T: Plain> GlobalArray<T> {
         self.by_many(asked.collect(), write).map(drop)
     }
 
-    /// Does it with each of a list, by as many ULTs as are worth while.
+    /// Calls `once` for each entry of a list, on as many ULTs as the length of the
+    /// list justifies.
     fn by_many<V, R>(
         &self,
         list: Vec<(usize, V)>,
@@ -82,7 +83,7 @@ impl<T: Plain> GlobalArray<T> {
     }
 }
 
-/// Of one list, at a time.
+/// The maximum number of ULTs for one list.
 const ULTS: usize = 16;
-/// Elements that are worth a ULT.
+/// The minimum number of elements for one ULT.
 const PART: usize = 8;

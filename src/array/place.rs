@@ -1,12 +1,12 @@
-//! Where pages are, and bringing them elsewhere.
+//! Where pages are, and moving them.
 
 use super::{ArrayError, Entry, GlobalArray, PageId};
 use crate::{Plain, Rank};
 use std::ops::Range;
 
 impl<T: Plain> GlobalArray<T> {
-    /// The rank that has an element, as its home says. It may be another by
-    /// now.
+    /// The rank that owns an element, as its home has stored. The owner may have
+    /// changed since.
     ///
     /// # Errors
     ///
@@ -16,7 +16,8 @@ impl<T: Plain> GlobalArray<T> {
         Ok(self.way.entry(self.page(index))?.owner)
     }
 
-    /// The rank that knows where an element is. It never changes.
+    /// The home of an element: the rank that stores where the element is. It never
+    /// changes.
     ///
     /// # Errors
     ///
@@ -36,9 +37,9 @@ impl<T: Plain> GlobalArray<T> {
         Ok(self.way.first_owner(self.page(index), self.first))
     }
 
-    /// The metadata of a page, as its home says: the rank that has it, which of
-    /// that rank's frames, and how often it has moved. Of a page that is on its
-    /// way, where it comes from.
+    /// The metadata of a page, as its home has stored: the rank that owns the page,
+    /// the frame at that rank, and how often the page has moved. While the page
+    /// moves, this is the place from which it comes.
     ///
     /// # Errors
     ///
@@ -48,12 +49,12 @@ impl<T: Plain> GlobalArray<T> {
         Ok(self.way.entry(page)?)
     }
 
-    /// Brings the pages of these elements here, one after the other. Returns
-    /// how many have moved.
+    /// Brings the pages of these elements to this rank, one after the other.
+    /// Returns how many have moved.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; those before the one that failed have come.
+    /// [`ArrayError`]; the pages before the one that failed have moved.
     pub fn own(&self, range: Range<usize>) -> Result<usize, ArrayError> {
         self.check(range.start, range.len())?;
         if range.is_empty() {
@@ -63,25 +64,25 @@ impl<T: Plain> GlobalArray<T> {
         self.way.own(pages.map(PageId))
     }
 
-    /// Brings pages here, in the order in which they come. Returns how many
-    /// have moved.
+    /// Brings pages to this rank, in the order of `pages`. Returns how many have
+    /// moved.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; those before the one that failed have come.
+    /// [`ArrayError`]; the pages before the one that failed have moved.
     pub fn own_pages(&self, pages: impl IntoIterator<Item = PageId>) -> Result<usize, ArrayError> {
         let pages: Vec<_> = pages.into_iter().collect();
         pages.iter().try_for_each(|page| self.check_page(*page))?;
         self.way.own(pages)
     }
 
-    /// Brings a page to any rank, whose program takes no part. Returns whether
-    /// it has moved.
+    /// Brings a page to any rank; the program of that rank takes no part. Returns
+    /// whether the page has moved.
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; [`AddrError::NoSuchRank`](crate::AddrError::NoSuchRank) for a
-    /// rank that there is not.
+    /// [`ArrayError`]; [`AddrError::NoSuchRank`](crate::AddrError::NoSuchRank) if
+    /// the job has no such rank.
     pub fn relocate(&self, page: PageId, to: Rank) -> Result<bool, ArrayError> {
         self.check_page(page)?;
         self.way.relocate(page, to)

@@ -1,5 +1,5 @@
-//! The paper's directory, by calls between the ranks' processors: drives what
-//! [`tsumugi_gas::page::message`] says.
+//! The directory of the paper, by messages between the ranks' processors. This
+//! module drives the state machines of [`tsumugi_gas::page::message`].
 //!
 //! ```text
 //!  access ─► requester: enter ─► go ─► the access ─► leave ─► to the home, if it waits
@@ -8,9 +8,10 @@
 //!  a letter ─► a ULT: requester or home ─► letters
 //! ```
 //!
-//! A letter is an active message whose answer nobody wants; each is handled by a
-//! ULT of its own, so that one that finds no room to answer keeps none from
-//! being read. When a rank dies, who waits for a letter is told.
+//! A letter is a message of this protocol: an active message without an answer.
+//! Each letter is handled by a ULT of its own, so a handler that waits for room to
+//! answer does not keep other letters from being received. When a rank dies, each
+//! caller that waits for a letter gets an error.
 
 use super::ArrayError;
 use crate::lock::Words;
@@ -29,10 +30,10 @@ use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 /// The directory of one array at one rank.
 pub(super) struct Post {
     book: Book,
-    /// What letters are sent to.
+    /// The active-message service to which the letters of this array are sent.
     service: u32,
     state: Mutex<State>,
-    /// A letter has come.
+    /// Signalled when a letter has come.
     changed: Condvar,
     words: OnceLock<Weak<Words>>,
 }
@@ -42,7 +43,7 @@ struct State {
     requesters: HashMap<PageId, Requester>,
     homes: HashMap<PageId, Home>,
     granted: HashMap<PageId, Message>,
-    /// Pages that a ULT of this rank waits for, or copies.
+    /// Pages that a ULT of this rank is bringing here.
     owning: HashSet<PageId>,
     mourned: Option<Rank>,
     sent: u64,
@@ -56,7 +57,7 @@ struct Letter {
 }
 
 impl Post {
-    /// Collective, as the array is.
+    /// Opens the directory. Collective, as making the array is.
     pub(super) fn open(
         runtime: &Runtime,
         words: &Arc<Words>,
@@ -73,7 +74,7 @@ impl Post {
                 }
             }
         }
-        // Of all arrays that there are it is this one's.
+        // Rank 0's key is unique among all arrays that exist.
         let key = runtime.gather(u64::from(words.key().to_bits()))?[0];
         let post = Arc::new(Self {
             book,
@@ -93,12 +94,12 @@ impl Post {
         Ok(post)
     }
 
-    /// Letters that this rank has sent to others.
+    /// The number of letters that this rank has sent to others.
     pub(super) fn sent(&self) -> u64 {
         self.state.lock().sent
     }
 
-    /// Uses a page by `call`, where it is.
+    /// Calls `call` with the place of a page, which stays valid during the call.
     pub(super) fn with<R>(
         &self,
         runtime: &Runtime,
@@ -133,7 +134,7 @@ impl Post {
         }
     }
 
-    /// Brings a page here, by `copy`; whether it was elsewhere.
+    /// Brings a page to this rank, by `copy`. Returns whether it was elsewhere.
     pub(super) fn own(
         &self,
         runtime: &Runtime,
@@ -218,8 +219,8 @@ impl Post {
         self.deliver(runtime, Letter { from, to, page, message });
     }
 
-    /// Sends a letter, or handles it if it is this rank's, with all that come of
-    /// it.
+    /// Sends a letter, or handles it if it is for this rank; then does the same
+    /// with all letters that result from it.
     fn deliver(&self, runtime: &Runtime, letter: Letter) {
         let mut letters = VecDeque::from([letter]);
         while let Some(letter) = letters.pop_front() {
@@ -229,7 +230,8 @@ impl Post {
             }
             let bytes = encode(letter.page, letter.message);
             self.state.lock().sent += 1;
-            // Of one to a rank that has died nobody learns but by its death.
+            // A send to a dead rank needs no error here: its callers detect the
+            // death themselves.
             let _ = runtime.cast(letter.to, self.service, &bytes);
         }
     }
@@ -248,7 +250,7 @@ impl Post {
             }
             Message::Free(frame) => {
                 drop(state);
-                // This rank's own words are there as long as it is.
+                // This cannot fail: the words are in this rank's own memory.
                 let _ = self.free_frame(runtime, frame);
             }
             _ => {
@@ -263,7 +265,8 @@ impl Post {
         self.changed.notify_all();
     }
 
-    /// What is known of a page; of others that nobody uses some are forgotten.
+    /// The state of a page at this rank. If the table is full, another page that is
+    /// not in use is removed.
     fn requester<'s>(&self, state: &'s mut State, page: PageId) -> &'s mut Requester {
         let slots = self.book.shape().slots as usize;
         let known = &mut state.requesters;
@@ -317,7 +320,7 @@ fn encode(page: PageId, message: Message) -> [u8; LETTER_BYTES] {
     bytes
 }
 
-/// `None`: it is no letter.
+/// Returns `None` if the bytes are not a letter.
 fn decode(bytes: &[u8]) -> Option<(PageId, Message)> {
     let (page, rest) = bytes.split_first_chunk()?;
     let (value, kind) = rest.split_first_chunk()?;
@@ -342,11 +345,11 @@ fn decode(bytes: &[u8]) -> Option<(PageId, Message)> {
     Some((PageId(u64::from_le_bytes(*page)), message))
 }
 
-/// Page, what it says, which of the messages.
+/// The bytes of a letter: page, value, kind of message.
 const LETTER_BYTES: usize = 17;
-/// Services that are arrays'.
+/// The range of service numbers that arrays use.
 const SERVICES: u32 = 1 << 31;
-/// How often who waits looks whether a rank has died.
+/// How often a waiting caller checks whether a rank has died.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Sets of indices, as runs.
+//! Sets of indices, stored as ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Runs that neither touch nor overlap, by where they begin.
+/// Ranges that neither touch nor overlap, by their starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ranges(BTreeMap<usize, usize>);
 
@@ -35,7 +35,7 @@ impl Ranges {
         }
     }
 
-    /// The parts of `range` that are in it.
+    /// The parts of `range` that are in the set.
     pub(super) fn within(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let cut = |run: Range<usize>| run.start.max(range.start)..run.end.min(range.end);
         let mut parts: Vec<_> = self.overlapping(range.clone()).map(cut).collect();
@@ -43,7 +43,7 @@ impl Ranges {
         parts
     }
 
-    /// The parts of `range` that are not.
+    /// The parts of `range` that are not in the set.
     pub(super) fn gaps(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
@@ -77,7 +77,7 @@ impl Ranges {
         self.runs_to(end + 1).take_while(move |run| run.end >= start)
     }
 
-    /// Those that begin before, the last first.
+    /// The ranges that begin before `end`, the last one first.
     fn runs_to(&self, end: usize) -> impl Iterator<Item = Range<usize>> + '_ {
         self.0.range(..end).rev().map(|(start, end)| *start..*end)
     }

@@ -1,5 +1,5 @@
-//! How the protocols of pages get things done: blocking, each operation over
-//! when the call returns.
+//! The engine of the page protocols: drives their state machines, one blocking
+//! operation after the other.
 
 mod own;
 
@@ -21,25 +21,25 @@ use tsumugi_gas::page::{
     ShapeError, State,
 };
 
-/// The pages of an array, as one rank reaches them.
+/// The pages of an array, as one rank accesses them.
 pub(crate) struct Way {
     runtime: Runtime,
     words: Arc<Words>,
     book: Book,
-    /// The words of a directory that lies apart.
+    /// The words of the directory, if they are in memory of their own.
     directory: Option<Shared<u64>>,
-    /// The paper's directory, in place of the words'.
+    /// The directory by messages, if the array has that in place of words.
     post: Option<Arc<Post>>,
-    /// Of an array that one rank has made.
+    /// The lease of an array that one rank has made alone.
     lease: Option<Lease>,
 }
 
-/// Waiting for others, ever longer.
+/// A backoff while other ranks must make progress: yields at first, then sleeps.
 #[derive(Default)]
 struct Patience(u32);
 
 impl Way {
-    /// Collective.
+    /// Makes the pages of a new array. Collective.
     pub(super) fn new(runtime: &Runtime, shape: Shape, dealt: &Dealt) -> Result<Self, Error> {
         let directory = match dealt.directory {
             Directory::Device => {
@@ -68,7 +68,7 @@ impl Way {
         Ok(Self { runtime: runtime.clone(), words, book, directory, post, lease: None })
     }
 
-    /// Of an array that one rank makes, or opens.
+    /// The pages of an array that one rank makes alone, or opens.
     pub(super) fn alone(runtime: &Runtime, words: Arc<Words>, book: Book, lease: Lease) -> Self {
         let (runtime, lease) = (runtime.clone(), Some(lease));
         Self { runtime, words, book, directory: None, post: None, lease }
@@ -78,12 +78,13 @@ impl Way {
         self.lease.as_ref().map(Lease::handle)
     }
 
-    /// Letters that this rank has sent, if the directory is the paper's.
+    /// The number of letters that this rank has sent, if the directory works by
+    /// messages.
     pub(super) fn letters(&self) -> u64 {
         self.post.as_ref().map_or(0, |post| post.sent())
     }
 
-    /// Who carries out the atomics on the directory's words.
+    /// The agent that carries out the atomics on the directory's words.
     pub(super) fn agent(&self) -> Agent {
         self.directory.as_ref().map_or(Agent::Cpu, Shared::agent)
     }
@@ -96,13 +97,13 @@ impl Way {
         self.book.shape().books_bytes()
     }
 
-    /// Whether there are ranks of other nodes.
+    /// Whether the job has ranks on other nodes.
     pub(super) fn has_network(&self) -> bool {
         self.runtime.far.is_some()
     }
 
-    /// Puts the pages that a rank has at first to where they are, and tells
-    /// their homes.
+    /// Puts the pages that `owner` has at first into its frames, and stores their
+    /// places at their homes.
     pub(super) fn deal(&self, owner: Rank, first: Distribution) -> Result<(), Error> {
         let homes = self.book.shape().homes;
         for (frame, page) in homes.first_of(owner, first).enumerate() {
@@ -118,7 +119,7 @@ impl Way {
         Ok(())
     }
 
-    /// Makes all values 0, where frames had other pages before.
+    /// Sets all values to 0, because the frames held other pages before.
     pub(super) fn clear_pages(&self) -> Result<(), AddrError> {
         let Shape { homes, page_bytes, .. } = self.book.shape();
         let zeros = vec![0u8; (page_bytes as usize).min(1 << 16)];
@@ -132,7 +133,7 @@ impl Way {
         Ok(())
     }
 
-    /// Where a page is, by its home.
+    /// The place of a page, from its home.
     pub(super) fn entry(&self, page: PageId) -> Result<Entry, AddrError> {
         if let Some(post) = &self.post {
             return post.with(&self.runtime, page, Want::Read, Ok);
@@ -157,8 +158,9 @@ impl Way {
         self.book.shape().homes.first_of(self.runtime.rank(), first)
     }
 
-    /// Reads of a page by `load`, which is told where so many of its bytes
-    /// are, from the `first` on. `None`: nothing good was read.
+    /// Reads `bytes` bytes of a page from its byte `first` on, by `load`, which
+    /// gets their address. Returns `None` if the page is not in reach or the bytes
+    /// read are not valid.
     #[inline(always)]
     pub(super) fn hit<R>(
         &self,
@@ -174,8 +176,8 @@ impl Way {
             if !at.cast::<AtomicU64>().is_aligned() {
                 return None;
             }
-            // SAFETY: the header and as many bytes behind it were resolved;
-            // aligned; region memory is only ever accessed as atomics and plain
+            // SAFETY: the header and `bytes` bytes behind it were resolved and are
+            // aligned; memory of regions is only accessed by atomics and as plain
             // bytes, and stays mapped.
             let (header, bytes) =
                 unsafe { (at.cast().as_ref(), at.add((HEADER_BYTES + first) as usize)) };
@@ -184,13 +186,13 @@ impl Way {
         own.hit(page, find, load)
     }
 
-    /// Reads elements of a page from its byte `first` on, that are not at hand
-    /// or not where they were.
+    /// Reads elements of a page from its byte `first` on, when the page is not in
+    /// reach or has moved.
     ///
-    /// To another node the header and as much as a page commonly has go by one
-    /// read: one that is not known costs a read of its home's besides. What is
-    /// more would be copied once more behind the header, so the page is made to
-    /// stay instead, and the bytes come to where they belong.
+    /// From another node, the header and the bytes of a page of common size come by
+    /// one read; a page that is not in the location cache also needs a read at its
+    /// home. A longer read would need a copy from behind the header, so the page is
+    /// pinned instead, and the bytes go directly to their destination.
     #[inline(never)]
     pub(super) fn read<T: Plain>(
         &self,
@@ -211,7 +213,8 @@ impl Way {
             return post.with(&self.runtime, page, Want::Read, read);
         }
         let far = self.runtime.far.as_ref();
-        // At least half of what comes is wanted, or it is little.
+        // At least half of the bytes that are read are needed, or the read is
+        // short.
         let together = FEW.max(2 * bytes).min(TOGETHER);
         if far.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
@@ -247,16 +250,16 @@ impl Way {
         }
     }
 
-    /// Reads an element likewise.
+    /// Reads one element, as [`read`](Self::read) does.
     pub(super) fn read_one<T: Plain>(&self, page: PageId, first: u64) -> Result<T, AddrError> {
-        // SAFETY: any bytes are a value of a `Plain` type, zeros, too.
+        // SAFETY: any bytes are a valid value of a `Plain` type, and so are zeroes.
         let mut value = unsafe { std::mem::zeroed::<T>() };
         self.read(page, first, std::slice::from_mut(&mut value))?;
         Ok(value)
     }
 
-    /// The header at `at`, and with it what is wanted of the bytes behind it: of
-    /// both at most so many words.
+    /// Reads the header at `at` together with the bytes behind it that are needed,
+    /// at most `WORDS` words in total.
     #[inline(never)]
     fn read_together<const WORDS: usize, T: Plain>(
         &self,
@@ -268,8 +271,8 @@ impl Way {
         let mut words = [0u64; WORDS];
         let words = &mut words[..1 + (first + bytes).div_ceil(8)];
         self.runtime.get_slice(Words::remote(at), words)?;
-        // SAFETY: `words` has so many bytes from `first` behind its first word,
-        // see its length; any bytes are values of a `Plain` type.
+        // SAFETY: by its length, `words` has `bytes` bytes from `first` on behind
+        // its first word; any bytes are valid values of a `Plain` type.
         unsafe {
             let from = words.as_ptr().cast::<u8>().add(HEADER_BYTES as usize + first);
             std::ptr::copy_nonoverlapping(from, into.as_mut_ptr().cast(), bytes);
@@ -277,8 +280,7 @@ impl Way {
         Ok(words[0])
     }
 
-    /// Uses a page, which stays where it is meanwhile, by `call`, which is told
-    /// where its bytes are.
+    /// Pins a page and calls `call` with the address of its bytes.
     #[inline]
     pub(super) fn held<R>(
         &self,
@@ -297,7 +299,7 @@ impl Way {
         self.hold(page, call.take().expect("not called"))
     }
 
-    /// The same where the rank does not know the page.
+    /// Does the same for a page that is not in the location cache.
     #[inline(never)]
     fn hold<R>(
         &self,
@@ -328,8 +330,8 @@ impl Way {
         }
     }
 
-    /// Carries out an operation on words of the book. What is of a device's
-    /// directory goes by that from here, too: its words no processor touches.
+    /// Carries out an operation on words of the book. Words of a device's directory
+    /// are accessed by the device for this rank, too: no processor touches them.
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         match &self.directory {
             Some(directory) if self.book.directory() == Some(op.remote.key) => {
@@ -345,12 +347,13 @@ impl Way {
         self.carry(&Op::put_word(at, Width::W8, value))
     }
 
-    /// Lets others get on; for `by`, if it lives.
+    /// Lets other ranks make progress. If the wait is for `by`, checks that this
+    /// rank is alive.
     #[cold]
     fn pause(&self, patience: &mut Patience, by: Option<Rank>) -> Result<u64, AddrError> {
         patience.wait();
         match by {
-            // Any word of its tells.
+            // A read of any word of its memory shows whether it is alive.
             Some(rank) => {
                 let (bits, _) = self.book.bit(rank, 0);
                 self.carry(&Op::get_word(bits, Width::W8))
@@ -367,11 +370,12 @@ impl Patience {
     }
 }
 
-/// Bytes of a page that come with its header, at most.
+/// The maximum number of bytes of a page that are read with its header.
 const TOGETHER: usize = 4096;
-/// As many come whatever of them is wanted, by a small part of a stack.
+/// The bytes that are always read with the header; they need only a small part of a
+/// stack.
 const FEW: usize = 1024;
-/// How often others are let in before a wait sleeps.
+/// How often a wait yields before it sleeps.
 const YIELDS: u32 = 64;
-/// Between two looks then.
+/// How long a wait sleeps between two attempts.
 const NAP: Duration = Duration::from_micros(100);

@@ -21,15 +21,15 @@ pub const TSUMUGI_ATOMIC_XOR: c_int = 3;
 /// The operand is stored.
 pub const TSUMUGI_ATOMIC_SWAP: c_int = 4;
 
-/// Reads `bytes` bytes from `from` on. 1, 2, 4 and 8 bytes that are aligned
-/// are read as one. Blocks; wait-free between ranks of a node, once the table
-/// of that rank was read.
+/// Reads `bytes` bytes at `from`. A read of 1, 2, 4 or 8 bytes at an aligned
+/// address is one access, so it cannot tear. Blocks; wait-free between ranks of a
+/// node once this rank has read the region table of the target rank.
 ///
 /// Errors: NOWHERE, STALE, RANGE, LOST, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `into` is valid for a write of so many bytes.
+/// `job` is a live job; `into` is valid for a write of `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_get(
     job: *const tsumugi_job,
@@ -57,14 +57,15 @@ pub unsafe extern "C" fn tsumugi_get(
     code_of(get())
 }
 
-/// Writes `bytes` bytes from `to` on, as `tsumugi_get` reads them. When it
-/// returns, they are there. Blocks.
+/// Writes `bytes` bytes at `to`; 1, 2, 4 or 8 aligned bytes as one access, as
+/// `tsumugi_get` reads them. When it returns, the bytes are in the target's memory.
+/// Blocks.
 ///
 /// Errors: NOWHERE, STALE, RANGE, READ_ONLY, LOST, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `from` is valid for a read of so many bytes.
+/// `job` is a live job; `from` is valid for a read of `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_put(
     job: *const tsumugi_job,
@@ -92,14 +93,14 @@ pub unsafe extern "C" fn tsumugi_put(
     code_of(put())
 }
 
-/// Copies `bytes` bytes from `src` to `dst`, each of which may be any rank's.
+/// Copies `bytes` bytes from `src` to `dst`; each may be in any rank's memory.
 /// Blocks.
 ///
 /// Errors: those of `tsumugi_put`.
 ///
 /// # Safety
 ///
-/// A live job.
+/// `job` is a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_copy(
     job: *const tsumugi_job,
@@ -112,14 +113,15 @@ pub unsafe extern "C" fn tsumugi_copy(
     code_of(job.and_then(|job| job.global.copy(byte(dst), byte(src), bytes).map_err(of_access)))
 }
 
-/// Changes the 4 bytes at `at` by `operand`, as `what` (`TSUMUGI_ATOMIC_*`)
-/// says. What was there goes to `old`; NULL: nobody wants to know. Blocks.
+/// Changes the 4 bytes at `at` with `operand`, by the atomic operation `what`
+/// (`TSUMUGI_ATOMIC_*`). Writes the old value to `old`, unless `old` is NULL.
+/// Blocks.
 ///
 /// Errors: NOWHERE, STALE, RANGE, UNALIGNED, READ_ONLY, LOST, FLAGS, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `old` is NULL or valid for a write.
+/// `job` is a live job; `old` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_atomic4(
     job: *const tsumugi_job,
@@ -132,11 +134,11 @@ pub unsafe extern "C" fn tsumugi_atomic4(
     code_of(atomic(what, at, operand).and_then(|word| unsafe { carry(job, word, old) }))
 }
 
-/// The same on 8 bytes.
+/// Does the same as `tsumugi_atomic4` on 8 bytes.
 ///
 /// # Safety
 ///
-/// A live job; `old` is NULL or valid for a write.
+/// `job` is a live job; `old` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_atomic8(
     job: *const tsumugi_job,
@@ -149,14 +151,14 @@ pub unsafe extern "C" fn tsumugi_atomic8(
     code_of(atomic(what, at, operand).and_then(|word| unsafe { carry(job, word, old) }))
 }
 
-/// Stores `desired` in the 4 bytes at `at` if `expected` is there. What was
-/// there goes to `old`, unless that is NULL. Blocks.
+/// Stores `desired` in the 4 bytes at `at` if they hold `expected`. Writes the old
+/// value to `old`, unless `old` is NULL. Blocks.
 ///
 /// Errors: those of `tsumugi_atomic4`.
 ///
 /// # Safety
 ///
-/// A live job; `old` is NULL or valid for a write.
+/// `job` is a live job; `old` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_compare_swap4(
     job: *const tsumugi_job,
@@ -170,11 +172,11 @@ pub unsafe extern "C" fn tsumugi_compare_swap4(
     code_of(unsafe { carry(job, word, old) })
 }
 
-/// The same on 8 bytes.
+/// Does the same as `tsumugi_compare_swap4` on 8 bytes.
 ///
 /// # Safety
 ///
-/// A live job; `old` is NULL or valid for a write.
+/// `job` is a live job; `old` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_compare_swap8(
     job: *const tsumugi_job,
@@ -188,9 +190,11 @@ pub unsafe extern "C" fn tsumugi_compare_swap8(
     code_of(unsafe { carry(job, word, old) })
 }
 
+/// Carries out the change and writes the old value to `old`.
+///
 /// # Safety
 ///
-/// A live job or NULL; `old` is NULL or valid for a write.
+/// `job` is a live job or NULL; `old` is NULL or valid for a write.
 unsafe fn carry<T: Word>(job: *const tsumugi_job, word: Change, old: *mut T) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let job = unsafe { borrow(job) }?;
@@ -202,7 +206,7 @@ unsafe fn carry<T: Word>(job: *const tsumugi_job, word: Change, old: *mut T) -> 
     Ok(())
 }
 
-/// What a caller wants to be done to the word at `at`.
+/// The change of the word at `at` that the constant `what` stands for.
 pub(super) fn atomic<T: Word>(what: c_int, at: tsumugi_addr, operand: T) -> Result<Change, c_int> {
     let kind = match what {
         TSUMUGI_ATOMIC_ADD => Kind::FetchAdd,
@@ -216,6 +220,8 @@ pub(super) fn atomic<T: Word>(what: c_int, at: tsumugi_addr, operand: T) -> Resu
 }
 
 impl tsumugi_job {
+    /// Reads a `T` as one access where `from` is aligned, else byte by byte.
+    ///
     /// # Safety
     ///
     /// `into` is valid for a write of a `T`, aligned or not.
@@ -236,16 +242,19 @@ impl tsumugi_job {
         Ok(())
     }
 
+    /// Reads `bytes` bytes, in pieces of any size.
+    ///
     /// # Safety
     ///
-    /// `into` is valid for a write of so many bytes.
+    /// `into` is valid for a write of `bytes` bytes.
     unsafe fn get_bytes(
         &self,
         into: *mut c_void,
         from: tsumugi_addr,
         bytes: usize,
     ) -> Result<(), c_int> {
-        // What the caller has there may never have been written.
+        // The bytes are zeroed first: the caller's memory may be uninitialized, and
+        // a slice of it must not be.
         // SAFETY: the caller's.
         let into = unsafe {
             into.write_bytes(0, bytes);
@@ -254,6 +263,8 @@ impl tsumugi_job {
         self.global.get_slice(byte(from), into).map_err(of_access)
     }
 
+    /// Writes a `T` as one access where `to` is aligned, else byte by byte.
+    ///
     /// # Safety
     ///
     /// `from` is valid for a read of a `T`, aligned or not.
@@ -273,9 +284,11 @@ impl tsumugi_job {
         }
     }
 
+    /// Writes `bytes` bytes, in pieces of any size.
+    ///
     /// # Safety
     ///
-    /// `from` is valid for a read of so many bytes.
+    /// `from` is valid for a read of `bytes` bytes.
     unsafe fn put_bytes(
         &self,
         to: tsumugi_addr,

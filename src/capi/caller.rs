@@ -1,41 +1,48 @@
-//! The thread that has made its process a rank.
+//! The thread that has made its process a rank, counted for the detection of idle
+//! ranks.
 //!
-//! It is the program's own, and no worker: what it computes between two calls may
-//! wake others whenever it is done. So it counts as something outside of the
-//! workers, but for the time that it sleeps in a call, and the launcher does not
-//! call the rank quiet meanwhile. Of a program's other threads nothing is known:
-//! while the first one sleeps in a call, they are taken to do so too.
+//! This thread belongs to the program and is no worker: between two calls it
+//! computes, and it may wake ULTs at any moment. So it counts as a thread outside
+//! of the workers that is awake, except while it sleeps in a call; the launcher
+//! does not take the rank for idle while that count is above zero. The library does
+//! not track the other threads of the program: while the first one sleeps in a
+//! call, they are assumed to sleep too.
 
 use crate::Runtime;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::count_while_awake;
 
-/// It counts until [`end`](Self::end).
+/// The count of awake threads outside of the workers; this thread counts in it
+/// until [`end`](Self::end).
 #[derive(Clone, Copy)]
 pub(super) struct Caller(&'static AtomicU32);
 
 impl Caller {
-    /// Counts the thread that waits for this rank to begin, before it is told.
+    /// Counts the thread that waits for this rank to begin; called before that
+    /// thread learns that the rank has begun.
     pub(super) fn of(runtime: &Runtime) -> Self {
         let outside: *const AtomicU32 = runtime.node().member().control().outside();
-        // SAFETY: a space that has a heap is never unmapped, and a rank's has one.
+        // SAFETY: a space that has a heap is never unmapped, and a rank's space has
+        // one.
         let outside = unsafe { &*outside };
-        // SeqCst: one order with the workers' falling asleep, as all of it.
+        // SeqCst: one total order with the steps by which workers fall asleep, as
+        // for all accesses to this count.
         outside.fetch_add(1, Ordering::SeqCst);
         Self(outside)
     }
 
-    /// The calling thread is that one.
+    /// Called by the thread that is counted: from now on its sleeps in calls are
+    /// left out of the count.
     pub(super) fn begin(self) {
         count_while_awake(Some(self.0));
     }
 
-    /// The rank ends. Where another thread ends it than has begun it, that one
-    /// may be anywhere, and counts.
+    /// Called when the rank ends. If another thread ends the rank than began it,
+    /// the first thread may be anywhere, so it stays in the count.
     pub(super) fn end(self) {
         let count = count_while_awake(None);
         if count.is_some_and(|count| std::ptr::eq(count, self.0)) {
-            // SeqCst: the same.
+            // SeqCst: as in `of`.
             self.0.fetch_sub(1, Ordering::SeqCst);
         }
     }

@@ -1,4 +1,4 @@
-//! What functions answer.
+//! Result codes, their texts, and the reason of the last failure.
 
 use crate::global::AccessError;
 use crate::{AddrError, Error};
@@ -7,18 +7,18 @@ use std::ffi::{CString, c_char, c_int};
 use std::fmt::Display;
 use tsumugi_ult::{Interrupted, SpawnError, StartError};
 
-/// It was done.
+/// The call has succeeded.
 pub const TSUMUGI_OK: c_int = 0;
-/// A pointer is null that must not be.
+/// A pointer is null that must not be null.
 pub const TSUMUGI_ERROR_NULL: c_int = -1;
-/// A struct's `size` is none that this library knows, or a member that it does
-/// not know is not zero.
+/// The `size` of a struct is not one that this library accepts, or a member that
+/// this library does not have is not zero.
 pub const TSUMUGI_ERROR_SIZE: c_int = -2;
-/// A flag that does not exist.
+/// A flag does not exist.
 pub const TSUMUGI_ERROR_FLAGS: c_int = -3;
-/// A name that is not UTF-8.
+/// A name is not UTF-8.
 pub const TSUMUGI_ERROR_NAME: c_int = -4;
-/// There cannot be so many workers, or there is no such worker.
+/// The scheduler cannot have so many workers, or it has no worker of this number.
 pub const TSUMUGI_ERROR_WORKER: c_int = -5;
 /// A stack cannot be of this size, or the memory of all stacks is too small.
 pub const TSUMUGI_ERROR_STACK: c_int = -6;
@@ -36,35 +36,35 @@ pub const TSUMUGI_ERROR_NO_ULT: c_int = -11;
 pub const TSUMUGI_ERROR_TIMED_OUT: c_int = -12;
 /// The caller was asked to give up.
 pub const TSUMUGI_ERROR_CANCELLED: c_int = -13;
-/// It would have to wait.
+/// The call would have to wait.
 pub const TSUMUGI_ERROR_BUSY: c_int = -14;
 /// The mutex is not locked.
 pub const TSUMUGI_ERROR_NOT_LOCKED: c_int = -15;
-/// There are too many foreign schedulers, or regions.
+/// There are too many foreign schedulers, or too many regions.
 pub const TSUMUGI_ERROR_CROWDED: c_int = -16;
 /// The process could not become a rank of its job, or the job fails.
 pub const TSUMUGI_ERROR_JOB: c_int = -17;
-/// The address is of no rank.
+/// The address belongs to no rank.
 pub const TSUMUGI_ERROR_NOWHERE: c_int = -18;
-/// No region is registered under the address, or not any more.
+/// No region is registered under the address, or no longer.
 pub const TSUMUGI_ERROR_STALE: c_int = -19;
 /// Some of the bytes lie outside of their region.
 pub const TSUMUGI_ERROR_RANGE: c_int = -20;
-/// An atomic off its natural alignment.
+/// An atomic operation is not at a multiple of its size.
 pub const TSUMUGI_ERROR_UNALIGNED: c_int = -21;
-/// The region is for reading.
+/// The region is read-only.
 pub const TSUMUGI_ERROR_READ_ONLY: c_int = -22;
 /// A rank has died.
 pub const TSUMUGI_ERROR_LOST: c_int = -23;
-/// Memory must be of another rank.
+/// The operation needs memory of another rank than the one given.
 pub const TSUMUGI_ERROR_ELSEWHERE: c_int = -24;
-/// What leads there has no such operation.
+/// The path to the memory has no such operation.
 pub const TSUMUGI_ERROR_UNSUPPORTED: c_int = -25;
-/// The memory is where other ranks cannot reach it, or has no global address.
+/// Other ranks cannot reach the memory, or it has no global address.
 pub const TSUMUGI_ERROR_REACH: c_int = -26;
 
-/// What a code means, in a sentence without a full stop; of any other number,
-/// that it is no code. The text is never freed. Wait-free.
+/// The meaning of a code, as a sentence without a full stop; for any other number,
+/// a text that the number is no code. The text is never freed. Wait-free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
     let text = match code {
@@ -102,15 +102,15 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
     text.as_ptr()
 }
 
-/// Why the last call of this OS thread that failed did so, in a sentence that
-/// names what it was about: at least the text of its code. Good until the next
-/// one that fails.
+/// Why the last call of this OS thread that failed did so: a sentence that names
+/// the object of the failure, or at least the text of its code. The string is valid
+/// until the next call of this OS thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_reason() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// Keeps the reason of a code.
+/// Stores the reason for a code, for [`tsumugi_reason`], and returns the code.
 pub(super) fn remember(code: c_int, reason: impl Display) -> c_int {
     let reason = CString::new(reason.to_string()).unwrap_or_default();
     LAST.with_borrow_mut(|last| *last = reason);
@@ -150,7 +150,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The code of what was done or not.
+/// The code of a result: `TSUMUGI_OK` or the error.
 pub(super) fn code_of(result: Result<(), c_int>) -> c_int {
     result.err().unwrap_or(TSUMUGI_OK)
 }

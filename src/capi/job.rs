@@ -1,4 +1,4 @@
-//! Being a rank of a job.
+//! Jobs: making the process a rank, ending it, and the collectives.
 
 use super::caller::Caller;
 use super::code::{code_of, of_error};
@@ -11,28 +11,28 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use tsumugi_ult::sync::Latch;
 
-/// This process as a rank of its job, and the global memory of all ranks. Any
+/// This process as a rank of its job, with the global memory of all ranks. Any
 /// thread and any ULT may use it.
 pub struct tsumugi_job {
     pub(super) runtime: Runtime,
     pub(super) global: Global,
     scheduler: tsumugi_scheduler,
     started: Option<Started>,
-    /// Where the program has memory that was registered: start, bytes, address.
+    /// The program's own memory that was registered: start, bytes, global address.
     pub(super) regions: Mutex<Vec<(usize, usize, tsumugi_addr)>>,
 }
 
-/// A rank that runs in the background.
+/// A rank that runs on threads in the background.
 struct Started {
     end: Arc<Latch>,
     caller: Caller,
     thread: JoinHandle<Result<(), Error>>,
 }
 
-/// Makes this process a rank of the job that it was started in (by `tsumugi
-/// run`, `mpiexec`, `srun` ...; alone it is one of one), with workers in the
-/// background, and opens the global memory. Returns when all ranks have come
-/// so far. Once in a process. Blocks.
+/// Makes this process a rank of the job in which it was started (by `tsumugi run`,
+/// `mpiexec`, `srun` ...; without a launcher it is the only rank of a job of its
+/// own), with workers in the background, and opens the global memory. Returns when
+/// all ranks have called it. At most once in a process. Blocks.
 ///
 /// Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
 ///
@@ -68,7 +68,8 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let (runtime, global, caller) = match begun {
             Ok(begun) => begun,
             Err(code) => {
-                // What it says was said on a thread that has ended.
+                // `of_error` stored the reason on a thread that has ended, so it is
+                // stored again for the calling thread.
                 if let Ok(Err(error)) = thread.join() {
                     remember(code, error);
                 }
@@ -84,16 +85,17 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
     code_of(start())
 }
 
-/// Ends what `tsumugi_start` began, and frees the job: all that was made of it
-/// has ended before. Returns when all ranks have come so far. Blocks. Memory
-/// that was registered where it lay is the program's own again, and all other
-/// threads of the process stand still meanwhile.
+/// Ends the rank that `tsumugi_start` began, and frees the job; all objects that
+/// were made of the job must have ended before. Returns when all ranks have called
+/// it. Blocks. Memory that was registered where it lay becomes the program's
+/// private memory again; all other threads of the process are stopped while that
+/// happens.
 ///
 /// Errors: JOB, NULL.
 ///
 /// # Safety
 ///
-/// A job of `tsumugi_start`'s, which nobody uses any more.
+/// `job` is a job that `tsumugi_start` made; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
     let end = || {
@@ -105,7 +107,8 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         let started = job.started.take().ok_or(TSUMUGI_ERROR_NULL)?;
         let all_came = job.runtime.barrier();
         drop(job);
-        // SAFETY: nobody reaches it any more; the caller's.
+        // SAFETY: no rank reaches the memory any more, because all regions have
+        // ended and all ranks have passed the barrier; the caller's contract.
         let mirrored = unsafe { super::acp::end_mirror() };
         started.end.count_down(1);
         started.caller.end();
@@ -117,15 +120,16 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
     code_of(end())
 }
 
-/// Makes this process a rank, as `tsumugi_start` does, runs `main(job, arg)` on
-/// a ULT, with the calling thread as a worker, and ends the rank. What `main`
-/// answers goes to `value`, unless that is NULL. Once in a process. Blocks.
+/// Makes this process a rank, as `tsumugi_start` does, runs `main(job, arg)` on a
+/// ULT, with the calling thread as a worker, and ends the rank. Writes the return
+/// value of `main` to `value`, unless `value` is NULL. At most once in a process.
+/// Blocks.
 ///
 /// Errors: JOB, MEMORY, NULL.
 ///
 /// # Safety
 ///
-/// `main(job, arg)` may run on any thread, and the job is good until it
+/// `main(job, arg)` may run on any thread; `main` uses the job only until it
 /// returns; `value` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_run(
@@ -152,48 +156,49 @@ pub unsafe extern "C" fn tsumugi_run(
     code_of(run())
 }
 
-/// Which rank this process is; of NULL, `UINT32_MAX`. Wait-free.
+/// The rank of this process; `UINT32_MAX` if `job` is NULL. Wait-free.
 ///
 /// # Safety
 ///
-/// NULL or a live job.
+/// `job` is NULL or a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rank(job: *const tsumugi_job) -> u32 {
     // SAFETY: the caller's.
     unsafe { job.as_ref() }.map_or(u32::MAX, |job| job.runtime.rank().0)
 }
 
-/// How many ranks the job has; of NULL, 0. Wait-free.
+/// The number of ranks of the job; 0 if `job` is NULL. Wait-free.
 ///
 /// # Safety
 ///
-/// NULL or a live job.
+/// `job` is NULL or a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_size(job: *const tsumugi_job) -> u32 {
     // SAFETY: the caller's.
     unsafe { job.as_ref() }.map_or(0, |job| job.runtime.size())
 }
 
-/// The workers of the rank, to spawn ULTs on from threads that are none. They
-/// are the job's: neither run, started nor destroyed. NULL of NULL.
+/// The scheduler of the rank's workers, by which a thread that is no worker spawns
+/// ULTs. It belongs to the job: the program must not run, start or destroy it. NULL
+/// if `job` is NULL.
 ///
 /// # Safety
 ///
-/// NULL or a live job.
+/// `job` is NULL or a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_workers(job: *const tsumugi_job) -> *const tsumugi_scheduler {
     // SAFETY: the caller's.
     unsafe { job.as_ref() }.map_or(std::ptr::null(), |job| &raw const job.scheduler)
 }
 
-/// Waits until every rank has called it. One collective of a rank at a time.
+/// Waits until every rank has called it. A rank may be in one collective at a time.
 /// Blocks.
 ///
 /// Errors: LOST, JOB, NULL.
 ///
 /// # Safety
 ///
-/// A live job.
+/// `job` is a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_barrier(job: *const tsumugi_job) -> c_int {
     // SAFETY: the caller's.
@@ -201,14 +206,15 @@ pub unsafe extern "C" fn tsumugi_barrier(job: *const tsumugi_job) -> c_int {
     code_of(job.and_then(|job| job.runtime.barrier().map_err(|error| of_error(&error))))
 }
 
-/// Puts every rank's `word` into `all`, in the order of the ranks. All ranks
-/// call it. Blocks.
+/// Collects the `word` of every rank in `all`, in the order of the ranks. All ranks
+/// must call it. Blocks.
 ///
 /// Errors: LOST, JOB, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `all` is valid for a write of as many words as there are ranks.
+/// `job` is a live job; `all` is valid for a write of as many words as the job has
+/// ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_gather(
     job: *const tsumugi_job,
@@ -232,8 +238,8 @@ impl tsumugi_job {
         Self { runtime, global, scheduler, started, regions: Mutex::default() }
     }
 
-    /// Whether its threads have nothing in the memory of the program's: only
-    /// then pages of that can be exchanged.
+    /// Whether the job's threads keep nothing in memory of the program (stacks,
+    /// heap). Only then can pages of that memory be exchanged for shared ones.
     pub(super) fn is_apart(&self) -> bool {
         self.started.is_some()
     }

@@ -1,7 +1,8 @@
-//! Values that each ULT has for itself, by keys that are made at run time.
+//! ULT-local values, by keys that are made at run time.
 //!
-//! A ULT's values lie in one list; an entry holds a count of its key, so that a
-//! key's address means that key as long as anybody has a value for it.
+//! The values of a ULT lie in one list. Each entry holds a reference count of its
+//! key, so the address of a key names that key as long as any ULT has a value under
+//! it.
 
 use super::code::code_of;
 use super::parameter::{Word, borrow, place};
@@ -11,7 +12,7 @@ use std::ptr;
 use std::sync::Arc;
 use tsumugi_ult::ult_local;
 
-/// A key: under it each ULT, and each OS thread that is none, has a value of
+/// A key: under it each ULT, and each OS thread that runs no ULT, has a value of
 /// its own, NULL at first.
 #[derive(Debug)]
 pub struct tsumugi_key(Arc<Key>);
@@ -30,14 +31,15 @@ ult_local! {
     static VALUES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes a key. At the end of a ULT that has a value other than NULL,
-/// `destructor` is called with it on that ULT, unless it is NULL.
+/// Makes a key. When a ULT ends that has a value other than NULL under the key,
+/// `destructor` is called with that value on that ULT, unless `destructor` is NULL.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// `out` is valid for a write; the destructor for the values that are set.
+/// `out` is valid for a write; the destructor may be called with each value that is
+/// set under the key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_key_create(
     destructor: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -51,12 +53,12 @@ pub unsafe extern "C" fn tsumugi_key_create(
     }))
 }
 
-/// Frees a key. Values that there are under it are still destroyed at the ends
-/// of their ULTs. NULL is no harm.
+/// Frees a key. Values that ULTs have under it are still destroyed when these ULTs
+/// end. NULL is allowed.
 ///
 /// # Safety
 ///
-/// NULL or a live key, which nobody uses any more.
+/// `key` is NULL or a live key; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_key_destroy(key: *mut tsumugi_key) {
     if !key.is_null() {
@@ -65,13 +67,14 @@ pub unsafe extern "C" fn tsumugi_key_destroy(key: *mut tsumugi_key) {
     }
 }
 
-/// Sets the caller's value under the key. What was there is not destroyed.
+/// Sets the caller's value under the key. The value that it replaces is not
+/// destroyed.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live key.
+/// `key` is a live key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_key_set(key: *const tsumugi_key, value: *mut c_void) -> c_int {
     // SAFETY: the caller's.
@@ -87,11 +90,11 @@ pub unsafe extern "C" fn tsumugi_key_set(key: *const tsumugi_key, value: *mut c_
     }))
 }
 
-/// The caller's value under the key; NULL if it has none.
+/// The caller's value under the key; NULL if the caller has none.
 ///
 /// # Safety
 ///
-/// A live key.
+/// `key` is a live key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_key_get(key: *const tsumugi_key) -> *mut c_void {
     // SAFETY: the caller's.

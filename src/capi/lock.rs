@@ -1,7 +1,7 @@
 //! Mutex and condition variable.
 //!
-//! The guard of a locked mutex lies in the mutex, where its holder finds it
-//! again: C has nowhere else to keep it.
+//! The guard of a locked mutex lies in the mutex itself, where the unlock finds it,
+//! because a C program has no other place for it.
 
 use super::code::{code_of, of_interrupted};
 use super::parameter::{borrow, limit, place};
@@ -11,35 +11,37 @@ use std::mem::transmute;
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 
-/// One at a time; first come, first served. For ULTs, foreign tasks and OS
-/// threads alike. It may be unlocked on another OS thread than it was locked
-/// on.
+/// A mutual exclusion lock, first come, first served, for ULTs, foreign tasks and
+/// OS threads alike. It may be unlocked on another OS thread than it was locked on.
 pub struct tsumugi_mutex {
-    // Before the mutex, whose guard it is.
+    // Declared before `mutex`, so that the guard is dropped before the mutex that
+    // it borrows.
     held: UnsafeCell<Option<MutexGuard<'static, ()>>>,
     mutex: Mutex<()>,
 }
 
-// SAFETY: `held` is the holder's, who is one.
+// SAFETY: only the holder of the lock accesses `held`, and there is at most one
+// holder.
 unsafe impl Sync for tsumugi_mutex {}
 
-/// Waiting for a condition under a mutex.
+/// A condition variable, used with a mutex.
 #[derive(Debug)]
 pub struct tsumugi_condvar(Condvar);
 
 impl tsumugi_mutex {
-    /// The caller has the lock: `guard` shows it.
+    /// Stores `guard`, which shows that the caller has the lock.
     fn keep(&self, guard: MutexGuard<'_, ()>) {
-        // SAFETY: the guard lies in what it borrows, and a mutex that is locked
-        // is not destroyed.
+        // SAFETY: the guard lies in the mutex that it borrows, and a locked mutex
+        // is not destroyed, so the borrow outlives the guard.
         let guard = unsafe { transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
-        // SAFETY: we have the lock.
+        // SAFETY: the caller has the lock, so no other thread accesses `held`.
         self.held.with_mut(|held| unsafe { *held = Some(guard) });
     }
 
-    /// The guard of the lock that the caller has.
+    /// Takes the guard out; the caller must hold the lock.
     fn take(&self) -> Result<MutexGuard<'static, ()>, c_int> {
-        // SAFETY: the callers' contract: the caller holds the lock.
+        // SAFETY: by the contract of the callers, the calling thread holds the lock
+        // if the mutex is locked, so no other thread accesses `held`.
         self.held.with_mut(|held| unsafe { (*held).take() }).ok_or(TSUMUGI_ERROR_NOT_LOCKED)
     }
 }
@@ -61,11 +63,11 @@ pub unsafe extern "C" fn tsumugi_mutex_create(out: *mut *mut tsumugi_mutex) -> c
     }))
 }
 
-/// Frees a mutex. NULL is no harm.
+/// Frees a mutex. NULL is allowed.
 ///
 /// # Safety
 ///
-/// NULL or a live mutex, not locked, which nobody uses any more.
+/// `mutex` is NULL or a live mutex that is not locked; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_destroy(mutex: *mut tsumugi_mutex) {
     if !mutex.is_null() {
@@ -74,27 +76,27 @@ pub unsafe extern "C" fn tsumugi_mutex_destroy(mutex: *mut tsumugi_mutex) {
     }
 }
 
-/// Locks; the caller sleeps until it is its turn. Blocks; one compare-and-swap
-/// where nobody else is.
+/// Locks the mutex; the caller sleeps until it is its turn. Blocks; one
+/// compare-and-swap when the mutex is free.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live mutex.
+/// `mutex` is a live mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_lock(mutex: *mut tsumugi_mutex) -> c_int {
     // SAFETY: the caller's.
     code_of(unsafe { borrow(mutex) }.map(|mutex| mutex.keep(mutex.mutex.lock())))
 }
 
-/// Locks if that takes no waiting. Lock-free.
+/// Locks the mutex if that needs no waiting. Lock-free.
 ///
 /// Errors: BUSY, NULL.
 ///
 /// # Safety
 ///
-/// A live mutex.
+/// `mutex` is a live mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_try_lock(mutex: *mut tsumugi_mutex) -> c_int {
     // SAFETY: the caller's.
@@ -105,13 +107,13 @@ pub unsafe extern "C" fn tsumugi_mutex_try_lock(mutex: *mut tsumugi_mutex) -> c_
     }))
 }
 
-/// As `tsumugi_mutex_lock`, within a limit.
+/// Locks as `tsumugi_mutex_lock` does, within a time limit.
 ///
 /// Errors: TIMED_OUT, CANCELLED, NULL.
 ///
 /// # Safety
 ///
-/// A live mutex.
+/// `mutex` is a live mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_lock_within(
     mutex: *mut tsumugi_mutex,
@@ -126,13 +128,13 @@ pub unsafe extern "C" fn tsumugi_mutex_lock_within(
     }))
 }
 
-/// Unlocks; the first of those who wait has it then. Never waits.
+/// Unlocks the mutex; the first waiter gets it. Never waits.
 ///
 /// Errors: NOT_LOCKED, NULL.
 ///
 /// # Safety
 ///
-/// A live mutex, which the caller has locked if anybody has.
+/// `mutex` is a live mutex; if it is locked, the caller holds it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_unlock(mutex: *mut tsumugi_mutex) -> c_int {
     // SAFETY: the caller's.
@@ -156,11 +158,11 @@ pub unsafe extern "C" fn tsumugi_condvar_create(out: *mut *mut tsumugi_condvar) 
     }))
 }
 
-/// Frees a condition variable. NULL is no harm.
+/// Frees a condition variable. NULL is allowed.
 ///
 /// # Safety
 ///
-/// NULL or a live condition variable, which nobody uses any more.
+/// `condvar` is NULL or a live condition variable; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_destroy(condvar: *mut tsumugi_condvar) {
     if !condvar.is_null() {
@@ -169,16 +171,16 @@ pub unsafe extern "C" fn tsumugi_condvar_destroy(condvar: *mut tsumugi_condvar) 
     }
 }
 
-/// Unlocks the mutex, sleeps until notified, and locks it again. A notice
-/// between the unlock and the sleep is not lost, and there is no return without
-/// a notice. Blocks.
+/// Unlocks the mutex, sleeps until notified, and locks the mutex again. A
+/// notification between the unlock and the sleep is not lost, and the call does not
+/// return without a notification. Blocks.
 ///
 /// Errors: NOT_LOCKED, NULL.
 ///
 /// # Safety
 ///
-/// A live condition variable and a live mutex, which the caller has locked if
-/// anybody has.
+/// `condvar` is a live condition variable and `mutex` a live mutex; if the mutex is
+/// locked, the caller holds it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_wait(
     condvar: *mut tsumugi_condvar,
@@ -188,10 +190,11 @@ pub unsafe extern "C" fn tsumugi_condvar_wait(
     unsafe { tsumugi_condvar_wait_within(condvar, mutex, u64::MAX, false) }
 }
 
-/// As `tsumugi_condvar_wait`, within a limit. The mutex is locked again in
-/// either case, however long that takes.
+/// Waits as `tsumugi_condvar_wait` does, within a time limit. In either case the
+/// mutex is locked again, however long that takes.
 ///
-/// Errors: TIMED_OUT and CANCELLED (no notice was used up), NOT_LOCKED, NULL.
+/// Errors: TIMED_OUT and CANCELLED (no notification was consumed), NOT_LOCKED,
+/// NULL.
 ///
 /// # Safety
 ///
@@ -214,13 +217,13 @@ pub unsafe extern "C" fn tsumugi_condvar_wait_within(
     code_of(wait())
 }
 
-/// Wakes one that waits, if any. Never waits.
+/// Wakes one waiter, if there is one. Never waits.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live condition variable.
+/// `condvar` is a live condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_notify_one(condvar: *mut tsumugi_condvar) -> c_int {
     // SAFETY: the caller's.
@@ -229,13 +232,13 @@ pub unsafe extern "C" fn tsumugi_condvar_notify_one(condvar: *mut tsumugi_condva
     }))
 }
 
-/// Wakes all that wait. Never waits.
+/// Wakes all waiters. Never waits.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live condition variable.
+/// `condvar` is a live condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_notify_all(condvar: *mut tsumugi_condvar) -> c_int {
     // SAFETY: the caller's.

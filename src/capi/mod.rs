@@ -1,5 +1,5 @@
-//! The C interface: user-level threads, what they wait for, schedulers of
-//! somebody else's, jobs of several ranks, and the memory of all ranks (feature
+//! The C interface: user-level threads and their synchronization, schedulers of
+//! other libraries, jobs of several ranks, and the memory of all ranks (feature
 //! `capi`; header `include/tsumugi.h`).
 //!
 //! ```text
@@ -8,19 +8,21 @@
 //! ```
 //!
 //! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`. The header is
-//! made of these files, and a test compares it; see `include/README.md`.
+//! generated from these files, and a test compares the two; see
+//! `include/README.md`.
 //!
 //! [`acp`] is a second interface, under ACP's names: `include/acp.h`.
 //!
 //! Rules:
-//! - A function that can fail answers `TSUMUGI_OK` or a negative code, whose
-//!   text `tsumugi_error_text` has; what it makes goes to an out-parameter,
-//!   which is written only on success.
-//! - A struct that the caller fills begins with its own size, so that it may
-//!   grow; zero in a member is its default.
-//! - A handle is the caller's until the function that is said to end it.
-//! - No panic crosses the border: one that reaches it prints what was broken
-//!   and aborts, and so does a C++ exception.
+//! - A function that can fail returns `TSUMUGI_OK` or a negative code;
+//!   `tsumugi_error_text` has the text of a code. A function that makes an object
+//!   writes it to an out-parameter, only on success.
+//! - A struct that the caller fills begins with its own size, so that later
+//!   versions can add members; zero in a member is its default.
+//! - A handle belongs to the caller until the function that is documented to end
+//!   it.
+//! - No panic crosses the border: a panic that reaches it prints its message and
+//!   aborts the process, and so does a C++ exception.
 #![allow(non_camel_case_types)]
 
 mod code;

@@ -1,4 +1,4 @@
-//! Operations that are begun now and end later.
+//! Nonblocking operations: begun by one call, waited for by another.
 
 use super::access::atomic;
 use super::code::{code_of, of_access};
@@ -10,20 +10,22 @@ use crate::Rank;
 use crate::global::{After, Change, Copy, GlobalAddr, Operation, Request};
 use std::ffi::{c_int, c_void};
 
-/// An operation that was begun, until it is waited for or let go.
+/// An operation that was begun; the handle lives until a wait or a let-go ends it.
 #[derive(Debug)]
 pub struct tsumugi_operation(Operation);
 
-/// Begins to copy `bytes` bytes from `src` to `dst`, each of which may be any
-/// rank's, when `after` has ended; NULL: at once. The caller sleeps only while
-/// there is no room for one more. The handle goes to `out`; NULL: it goes by
-/// itself, and `tsumugi_flush` knows of it.
+/// Begins to copy `bytes` bytes from `src` to `dst`, each in any rank's memory. The
+/// copy starts when `after` has ended, at once if `after` is NULL. The caller
+/// sleeps only while there is no room for one more operation. The handle is written
+/// to `out`; if `out` is NULL, the operation runs without a handle, and
+/// `tsumugi_flush` still waits for it.
 ///
-/// Errors: NULL; what goes wrong, `tsumugi_operation_wait` answers.
+/// Errors: NULL; `tsumugi_operation_wait` returns the errors of the copy itself.
 ///
 /// # Safety
 ///
-/// A live job; `after` is NULL or live; `out` is NULL or valid for a write.
+/// `job` is a live job; `after` is NULL or a live operation; `out` is NULL or valid
+/// for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_begin_copy(
     job: *const tsumugi_job,
@@ -38,15 +40,15 @@ pub unsafe extern "C" fn tsumugi_begin_copy(
     code_of(unsafe { begin(job, Copy::new(dst, src, bytes as u64).into(), after, out) })
 }
 
-/// Begins to write the `bytes` bytes at `from`, memory of this rank's that has
-/// a global address and is left alone until the end, from `to` on; for the rest
-/// as `tsumugi_begin_copy`.
+/// Begins to write the `bytes` bytes at `from` to `to`. `from` is memory of this
+/// rank that has a global address, and the program must not change it before the
+/// operation has ended. The rest is as for `tsumugi_begin_copy`.
 ///
 /// Errors: REACH (`from` has no global address), NULL.
 ///
 /// # Safety
 ///
-/// That of `tsumugi_begin_copy`.
+/// As for `tsumugi_begin_copy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_begin_put(
     job: *const tsumugi_job,
@@ -64,14 +66,14 @@ pub unsafe extern "C" fn tsumugi_begin_put(
     }
 }
 
-/// Begins to read `bytes` bytes from `from` on to `into`, memory of this
-/// rank's that has a global address; for the rest as `tsumugi_begin_copy`.
+/// Begins to read `bytes` bytes at `from` to `into`, which is memory of this rank
+/// that has a global address. The rest is as for `tsumugi_begin_copy`.
 ///
 /// Errors: REACH (`into` has no global address), NULL.
 ///
 /// # Safety
 ///
-/// That of `tsumugi_begin_copy`.
+/// As for `tsumugi_begin_copy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_begin_get(
     job: *const tsumugi_job,
@@ -89,14 +91,14 @@ pub unsafe extern "C" fn tsumugi_begin_get(
     }
 }
 
-/// Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does; for the
-/// rest as `tsumugi_begin_copy`.
+/// Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does. The rest is as
+/// for `tsumugi_begin_copy`.
 ///
 /// Errors: FLAGS, NULL.
 ///
 /// # Safety
 ///
-/// That of `tsumugi_begin_copy`.
+/// As for `tsumugi_begin_copy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_begin_atomic4(
     job: *const tsumugi_job,
@@ -111,13 +113,13 @@ pub unsafe extern "C" fn tsumugi_begin_atomic4(
     code_of(atomic(what, at, operand).and_then(begin))
 }
 
-/// The same on 8 bytes.
+/// Does the same as `tsumugi_begin_atomic4` on 8 bytes.
 ///
 /// Errors: FLAGS, NULL.
 ///
 /// # Safety
 ///
-/// That of `tsumugi_begin_copy`.
+/// As for `tsumugi_begin_copy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_begin_atomic8(
     job: *const tsumugi_job,
@@ -132,28 +134,28 @@ pub unsafe extern "C" fn tsumugi_begin_atomic8(
     code_of(atomic(what, at, operand).and_then(begin))
 }
 
-/// Whether an operation has ended, so that a wait would not sleep; true of
-/// NULL. Never waits.
+/// Whether an operation has ended, so that a wait for it would not sleep; true if
+/// `operation` is NULL. Never waits.
 ///
 /// # Safety
 ///
-/// NULL or a live operation.
+/// `operation` is NULL or a live operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_operation_test(operation: *const tsumugi_operation) -> bool {
     // SAFETY: the caller's.
     unsafe { operation.as_ref() }.is_none_or(|operation| operation.0.has_ended())
 }
 
-/// Waits until an operation has ended, that is, its bytes are there, and ends
-/// the handle. Of an atomic, what was there goes to `old`, unless that is NULL.
-/// Blocks.
+/// Waits until an operation has ended, that is, its bytes are in the destination,
+/// and ends the handle. For an atomic operation, the old value is written to `old`,
+/// unless `old` is NULL. Blocks.
 ///
-/// Errors: those of `tsumugi_put` and `tsumugi_atomic4`: some of it may have
-/// been done.
+/// Errors: those of `tsumugi_put` and `tsumugi_atomic4`; after an error, a part of
+/// the operation may have been done.
 ///
 /// # Safety
 ///
-/// A live operation; `old` is NULL or valid for a write.
+/// `operation` is a live operation; `old` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_operation_wait(
     operation: *mut tsumugi_operation,
@@ -175,12 +177,11 @@ pub unsafe extern "C" fn tsumugi_operation_wait(
     code_of(wait())
 }
 
-/// Ends the handle; the operation goes on by itself. NULL is no harm. Never
-/// waits.
+/// Ends the handle; the operation goes on without it. NULL is allowed. Never waits.
 ///
 /// # Safety
 ///
-/// NULL or a live operation.
+/// `operation` is NULL or a live operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_operation_let_go(operation: *mut tsumugi_operation) {
     if !operation.is_null() {
@@ -189,14 +190,14 @@ pub unsafe extern "C" fn tsumugi_operation_let_go(operation: *mut tsumugi_operat
     }
 }
 
-/// Waits until all that this rank has begun so far, and touches memory of
-/// `rank`, has ended. Blocks.
+/// Waits until all operations that this rank has begun so far and that touch memory
+/// of `rank` have ended. Blocks.
 ///
 /// Errors: NOWHERE, NULL.
 ///
 /// # Safety
 ///
-/// A live job.
+/// `job` is a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_flush(job: *const tsumugi_job, rank: u32) -> c_int {
     let flush = || {
@@ -210,13 +211,13 @@ pub unsafe extern "C" fn tsumugi_flush(job: *const tsumugi_job, rank: u32) -> c_
     code_of(flush())
 }
 
-/// Waits until all that this rank has begun so far has ended. Blocks.
+/// Waits until all operations that this rank has begun so far have ended. Blocks.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live job.
+/// `job` is a live job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_flush_all(job: *const tsumugi_job) -> c_int {
     // SAFETY: the caller's.
@@ -224,19 +225,22 @@ pub unsafe extern "C" fn tsumugi_flush_all(job: *const tsumugi_job) -> c_int {
     code_of(job.and_then(|job| job.global.flush_all().wait().map(drop).map_err(of_access)))
 }
 
-/// The global address of memory of this rank's.
+/// The global address of memory of this rank.
 ///
 /// # Safety
 ///
-/// A live job or NULL.
+/// `job` is a live job or NULL.
 unsafe fn own_addr(job: *const tsumugi_job, at: *const c_void) -> Result<tsumugi_addr, c_int> {
     // SAFETY: the caller's.
     unsafe { borrow(job) }?.addr_of(at).ok_or(TSUMUGI_ERROR_REACH)
 }
 
+/// Begins `request` after `after`, and writes the handle to `out` if that is not
+/// NULL.
+///
 /// # Safety
 ///
-/// That of `tsumugi_begin_copy`.
+/// As for `tsumugi_begin_copy`.
 unsafe fn begin(
     job: *const tsumugi_job,
     request: Request,

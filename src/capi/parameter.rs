@@ -1,5 +1,5 @@
-//! What callers hand in: structs that may be older or newer than the library,
-//! limits, places for results.
+//! Parameters from callers: structs that may be older or newer than the library,
+//! time limits, places for results.
 
 use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_SIZE};
 use std::ffi::{c_int, c_void};
@@ -7,26 +7,27 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 use tsumugi_ult::Limit;
 
-/// A struct of numbers and pointers that begins with its own size; all zeroes
-/// are valid.
+/// A struct of numbers and pointers that begins with its own size; a value with all
+/// bytes zero is valid.
 ///
 /// # Safety
 ///
-/// The first member is the size, of type `usize`; zeroes are a valid value,
+/// The first member is the size, of type `usize`; all zeroes are a valid value;
 /// there is no padding.
 pub(super) unsafe trait Versioned: Copy {}
 
-/// Reads a struct that may be shorter than ours, or longer if what we do not
-/// know is zero.
+/// Reads a struct that may be shorter than the library's, or longer if the members
+/// that the library does not have are zero.
 ///
 /// # Safety
 ///
-/// `from` is null, or valid for as many bytes as its first member says.
+/// `from` is null, or valid for a read of as many bytes as its first member states.
 pub(super) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, c_int> {
     if from.is_null() {
         return Err(TSUMUGI_ERROR_NULL);
     }
-    // SAFETY: the caller's; the trait's.
+    // SAFETY: `from` is not null, so by the caller's contract it is valid; the
+    // first member is the size by the contract of the trait.
     let size = unsafe { from.cast::<usize>().read() };
     if size < size_of::<usize>() {
         return Err(TSUMUGI_ERROR_SIZE);
@@ -38,14 +39,14 @@ pub(super) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, c_int> {
         return Err(TSUMUGI_ERROR_SIZE);
     }
     let mut value = MaybeUninit::<T>::zeroed();
-    // SAFETY: both are valid for so many bytes; zeroes are a valid value.
+    // SAFETY: both are valid for that many bytes; zeroes are a valid value.
     unsafe {
         value.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, size.min(own));
         Ok(value.assume_init())
     }
 }
 
-/// A place for a result; null is an error.
+/// Checks a place for a result; null is an error.
 ///
 /// # Safety
 ///
@@ -54,7 +55,7 @@ pub(super) unsafe fn place<T>(out: *mut T) -> Result<*mut T, c_int> {
     if out.is_null() { Err(TSUMUGI_ERROR_NULL) } else { Ok(out) }
 }
 
-/// A handle that must be there.
+/// Borrows a handle; null is an error.
 ///
 /// # Safety
 ///
@@ -64,7 +65,7 @@ pub(super) unsafe fn borrow<'a, T>(handle: *const T) -> Result<&'a T, c_int> {
     unsafe { handle.as_ref() }.ok_or(TSUMUGI_ERROR_NULL)
 }
 
-/// As much time as `limit_ns` says, which may be for ever.
+/// The limit for `limit_ns` nanoseconds; `u64::MAX` is no limit.
 pub(super) fn limit(limit_ns: u64, is_cancellable: bool) -> Limit {
     let limit = match limit_ns {
         u64::MAX => Limit::NONE,
@@ -73,14 +74,14 @@ pub(super) fn limit(limit_ns: u64, is_cancellable: bool) -> Limit {
     if is_cancellable { limit.or_cancelled() } else { limit }
 }
 
-/// A word of the caller's, which goes where the caller sends it.
+/// A word of the C program, which the library passes on without using it.
 #[derive(Clone, Copy)]
 pub(super) struct Word(pub(super) *mut c_void);
 
-// SAFETY: nobody here looks behind it; who may use it where is the C
-// program's business.
+// SAFETY: the library never dereferences the word; which threads may use it is the
+// C program's responsibility.
 unsafe impl Send for Word {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Word {}
 
 #[cfg(test)]
@@ -95,13 +96,13 @@ mod tests {
         b: u64,
     }
 
-    // SAFETY: three words.
+    // SAFETY: all members are words, and the first is the size.
     unsafe impl Versioned for New {}
 
     #[test]
     fn older_and_newer_structs_are_read() {
         let old = [16usize, 5, 77];
-        // SAFETY: as long as it says.
+        // SAFETY: the array is as long as its first word states.
         let read_old = unsafe { read(old.as_ptr().cast::<New>()) };
         assert_eq!(read_old, Ok(New { size: 16, a: 5, b: 0 }), "what lies behind is not read");
         let newer = [32usize, 5, 6, 0];
@@ -115,7 +116,7 @@ mod tests {
         // SAFETY: the same.
         let empty = unsafe { read([4usize].as_ptr().cast::<New>()) };
         assert_eq!(empty, Err(TSUMUGI_ERROR_SIZE));
-        // SAFETY: null.
+        // SAFETY: null is allowed.
         assert_eq!(unsafe { read(std::ptr::null::<New>()) }, Err(TSUMUGI_ERROR_NULL));
     }
 }

@@ -1,26 +1,28 @@
-//! Sleeping until somebody says so, or for a while.
+//! Parking: sleeping until an unpark or until a time limit.
 
 use super::code::{code_of, of_interrupted};
 use super::parameter::{borrow, limit, place};
 use std::ffi::c_int;
 use tsumugi_ult::{Unparker, park_within, sleep_within};
 
-/// A limit that never comes.
+/// The time limit that never passes.
 pub const TSUMUGI_FOREVER: u64 = u64::MAX;
 
-/// The right to unpark one ULT, foreign task or OS thread. It may outlive whom
-/// it stands for: then nothing happens, or somebody else parks in vain once.
+/// The right to unpark one ULT, foreign task or OS thread. It may outlive that
+/// thread: then an unpark has no effect, or another thread returns from one park
+/// without a reason.
 #[derive(Debug)]
 pub struct tsumugi_unparker(Unparker);
 
-/// Sleeps until somebody unparks the caller. An unpark that came before is
-/// kept, several are one. May return without a reason. Blocks.
+/// Sleeps until another thread unparks the caller. An unpark that came before the
+/// park is kept, and several unparks count as one. May return without a reason.
+/// Blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_park() {
     tsumugi_ult::park();
 }
 
-/// As `tsumugi_park`, within a limit. Blocks.
+/// Parks as `tsumugi_park` does, within a time limit. Blocks.
 ///
 /// Errors: TIMED_OUT, CANCELLED.
 #[unsafe(no_mangle)]
@@ -45,26 +47,26 @@ pub unsafe extern "C" fn tsumugi_unparker_create(out: *mut *mut tsumugi_unparker
     }))
 }
 
-/// Ends the present park, or the next, of whom it stands for. From any thread.
-/// Lock-free; as good as a foreign scheduler's own `unpark` where that is who
-/// wakes.
+/// Ends the present park of the thread that the unparker stands for, or its next
+/// park. May be called from any thread. Lock-free, unless the thread is a task of a
+/// foreign scheduler: then as good as the `unpark` of that scheduler.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live unparker.
+/// `unparker` is a live unparker.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_unpark(unparker: *const tsumugi_unparker) -> c_int {
     // SAFETY: the caller's.
     code_of(unsafe { borrow(unparker) }.map(|unparker| unparker.0.unpark()))
 }
 
-/// Frees an unparker. NULL is no harm.
+/// Frees an unparker. NULL is allowed.
 ///
 /// # Safety
 ///
-/// NULL or a live unparker, which nobody uses any more.
+/// `unparker` is NULL or a live unparker; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_unparker_destroy(unparker: *mut tsumugi_unparker) {
     if !unparker.is_null() {
@@ -73,16 +75,16 @@ pub unsafe extern "C" fn tsumugi_unparker_destroy(unparker: *mut tsumugi_unparke
     }
 }
 
-/// Sleeps for so long, and leaves the worker to others. Answers what ended it.
-/// Blocks.
+/// Sleeps for `limit_ns` nanoseconds, while other ULTs use the worker. Returns what
+/// ended the sleep. Blocks.
 ///
-/// Errors: TIMED_OUT, that is, it slept; CANCELLED.
+/// Errors: TIMED_OUT if the whole time has passed; CANCELLED.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_sleep_within(limit_ns: u64, is_cancellable: bool) -> c_int {
     of_interrupted(sleep_within(limit(limit_ns, is_cancellable)))
 }
 
-/// Sleeps for so long, and leaves the worker to others. Blocks.
+/// Sleeps for `ns` nanoseconds, while other ULTs use the worker. Blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_sleep(ns: u64) {
     let _ = sleep_within(limit(ns, false));

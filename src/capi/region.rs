@@ -1,4 +1,4 @@
-//! Memory with a global address, and questions to an address.
+//! Memory with a global address, and queries about an address.
 
 use super::code::{code_of, of_access, of_error};
 use super::parameter::{borrow, place};
@@ -11,20 +11,21 @@ use crate::{Agent, Rank};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-/// A byte of any rank's memory, or `TSUMUGI_ADDR_NULL`: a word, which may go
-/// wherever words go. Addresses are ordered: by rank, then region, then byte.
+/// The address of a byte of any rank's memory, or `TSUMUGI_ADDR_NULL`. It is a
+/// plain word: it may be stored and sent. Addresses are ordered by rank, then
+/// region, then byte.
 pub type tsumugi_addr = u64;
 
-/// No byte of any rank's.
+/// The address of no byte.
 pub const TSUMUGI_ADDR_NULL: u64 = 0;
 
-/// Processors carry out the atomics on a region.
+/// Processors carry out the atomic operations on a region.
 pub const TSUMUGI_AGENT_CPU: c_int = 0;
-/// The network's device does, also for ranks of the same node, where it can;
-/// elsewhere processors do.
+/// The network device carries out the atomic operations on a region where it can,
+/// also for ranks of the same node; elsewhere processors do.
 pub const TSUMUGI_AGENT_DEVICE: c_int = 1;
 
-/// Memory of this rank's with a global address.
+/// Memory of this rank that has a global address.
 #[derive(Debug)]
 pub struct tsumugi_region {
     memory: Memory,
@@ -38,14 +39,14 @@ enum Memory {
     Registered(GlobalRegion<u8>),
 }
 
-/// Makes `bytes` bytes of zeroes that any rank can reach by their global
-/// address, for atomics of `agent` (`TSUMUGI_AGENT_*`).
+/// Allocates `bytes` bytes of zeroes that any rank can reach by their global
+/// address; `agent` (`TSUMUGI_AGENT_*`) carries out their atomic operations.
 ///
 /// Errors: MEMORY, CROWDED, FLAGS, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `out` is valid for a write.
+/// `job` is a live job; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_expose(
     job: *const tsumugi_job,
@@ -72,17 +73,16 @@ pub unsafe extern "C" fn tsumugi_expose(
     code_of(expose())
 }
 
-/// Gives the `bytes` bytes at `at` a global address, wherever in this process
-/// they lie: parts of exposed memory as they are; of the heap, data and stacks
-/// the pages become shared memory where they are, which needs a job of
-/// `tsumugi_start`'s; while they become so, all other threads of the process
-/// stand still, for which they get a real-time signal.
+/// Gives the `bytes` bytes at `at` a global address. Parts of exposed memory stay
+/// as they are. Pages of the heap, of data and of stacks become shared memory in
+/// place, which needs a job made by `tsumugi_start`; while that happens, all other
+/// threads of the process are stopped, by a real-time signal.
 ///
 /// Errors: REACH, MEMORY, CROWDED, NULL.
 ///
 /// # Safety
 ///
-/// A live job. The memory is readable and writable, and stays so until
+/// `job` is a live job. The memory is readable and writable, and stays so until
 /// `tsumugi_unregister` has returned. `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_register(
@@ -104,8 +104,8 @@ pub unsafe extern "C" fn tsumugi_register(
         } else {
             return Err(TSUMUGI_ERROR_REACH);
         };
-        // SAFETY: exposed memory, or a window of it that is never given back;
-        // the caller's.
+        // SAFETY: the memory is exposed memory, or a window of it that is never
+        // given back; for the rest the caller's contract.
         let region = unsafe { job.global.register_at(base, bytes) };
         let region = region.map_err(|error| of_error(&error))?;
         let first = region.first().addr().to_bits();
@@ -118,16 +118,17 @@ pub unsafe extern "C" fn tsumugi_register(
     code_of(register())
 }
 
-/// Takes the address away and frees the region; what was exposed is gone, what
-/// was registered is the program's alone when this returns: nobody reads or
-/// writes it any more. Later accesses by the address are STALE. Blocks: ranks
-/// that have used the address are asked to forget it.
+/// Takes the address away and frees the region. Exposed memory is freed; registered
+/// memory is the program's alone when this returns, because no rank reads or writes
+/// it any more. Later accesses by the address return STALE. Blocks: ranks that have
+/// used the address are asked to forget it.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live job, and a live region of it, which nobody uses any more here.
+/// `job` is a live job, and `region` a live region of it; no thread of this process
+/// uses the region any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_unregister(
     job: *const tsumugi_job,
@@ -151,36 +152,38 @@ pub unsafe extern "C" fn tsumugi_unregister(
     code_of(unregister())
 }
 
-/// The address of a region's first byte; of NULL, `TSUMUGI_ADDR_NULL`.
-/// Wait-free.
+/// The global address of the first byte of a region; `TSUMUGI_ADDR_NULL` if
+/// `region` is NULL. Wait-free.
 ///
 /// # Safety
 ///
-/// NULL or a live region.
+/// `region` is NULL or a live region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_region_addr(region: *const tsumugi_region) -> tsumugi_addr {
     // SAFETY: the caller's.
     unsafe { region.as_ref() }.map_or(TSUMUGI_ADDR_NULL, |region| region.first)
 }
 
-/// Where a region is in this process; NULL of NULL. Wait-free.
+/// The local address of a region in this process; NULL if `region` is NULL.
+/// Wait-free.
 ///
 /// # Safety
 ///
-/// NULL or a live region.
+/// `region` is NULL or a live region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_region_memory(region: *const tsumugi_region) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe { region.as_ref() }.map_or(std::ptr::null_mut(), |region| region.at.as_ptr().cast())
 }
 
-/// The first byte of memory that `rank` has from the start, zero at first.
+/// The address of the starter memory of `rank`: memory that each rank has from the
+/// start, zero at first.
 ///
 /// Errors: NOWHERE, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `out` is valid for a write.
+/// `job` is a live job; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_starter(
     job: *const tsumugi_job,
@@ -198,14 +201,14 @@ pub unsafe extern "C" fn tsumugi_starter(
     code_of(starter())
 }
 
-/// The address `bytes` bytes further on, or back. Whether it is in the region,
-/// the access checks. Wait-free.
+/// The address `bytes` bytes after `addr`, or before it if `bytes` is negative. The
+/// access, not this call, checks that the address is in the region. Wait-free.
 ///
-/// Errors: RANGE (it is in no region's reach), NULL.
+/// Errors: RANGE (the sum lies outside of the address range of every region), NULL.
 ///
 /// # Safety
 ///
-/// A live job; `out` is valid for a write.
+/// `job` is a live job; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_addr_add(
     job: *const tsumugi_job,
@@ -225,13 +228,13 @@ pub unsafe extern "C" fn tsumugi_addr_add(
     code_of(add())
 }
 
-/// Whose memory an address is of. Wait-free.
+/// The rank that owns the memory at an address. Wait-free.
 ///
 /// Errors: NOWHERE, NULL.
 ///
 /// # Safety
 ///
-/// A live job; `out` is valid for a write.
+/// `job` is a live job; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_addr_rank(
     job: *const tsumugi_job,
@@ -249,13 +252,13 @@ pub unsafe extern "C" fn tsumugi_addr_rank(
     code_of(find())
 }
 
-/// The global address of memory of this rank's.
+/// The global address of memory of this rank.
 ///
-/// Errors: REACH (it has none), NULL.
+/// Errors: REACH (the memory has no global address), NULL.
 ///
 /// # Safety
 ///
-/// A live job; `out` is valid for a write.
+/// `job` is a live job; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_addr_of(
     job: *const tsumugi_job,
@@ -273,14 +276,14 @@ pub unsafe extern "C" fn tsumugi_addr_of(
     code_of(find())
 }
 
-/// Where `bytes` bytes at an address lie in this process: of this rank, or of
-/// one of its node.
+/// Where `bytes` bytes at a global address lie in this process. The memory must be
+/// of this rank or of another rank of this node.
 ///
 /// Errors: those of `tsumugi_get`; UNSUPPORTED for a rank of another node.
 ///
 /// # Safety
 ///
-/// A live job; `out` is valid for a write.
+/// `job` is a live job; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_addr_local(
     job: *const tsumugi_job,

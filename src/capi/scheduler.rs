@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 use tsumugi_ult::{Config, Scheduler, Spawner, StackArea, StartError};
 
-/// What a scheduler is made of; zero in a member is its default.
+/// The configuration of a scheduler; zero in a member is its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tsumugi_config {
@@ -20,18 +20,19 @@ pub struct tsumugi_config {
     pub stack_bytes: usize,
     /// Usable bytes of main's stack, a multiple of the page; by default 8 MiB.
     pub main_stack_bytes: usize,
-    /// Address space for all stacks, touched on use only; by default 1 GiB.
-    /// When it is full, new ULTs wait until one ends.
+    /// Address space for all stacks, backed by memory on first use only; by default
+    /// 1 GiB. When it is full, new ULTs wait until a ULT ends.
     pub area_bytes: usize,
-    /// Rounds that an idle worker searches before it lets go of its core, plus
+    /// Rounds that an idle worker searches for work before it yields its core, plus
     /// one; by default 100.
     pub spin_plus_one: usize,
 }
 
-// SAFETY: words, the first its size.
+// SAFETY: all members are words, and the first is the size.
 unsafe impl parameter::Versioned for tsumugi_config {}
 
-/// A scheduler: workers and their ULTs. Any number of them may be in a process.
+/// A scheduler: workers and their ULTs. A process may have any number of
+/// schedulers.
 #[derive(Debug)]
 pub struct tsumugi_scheduler {
     scheduler: Mutex<Option<Scheduler>>,
@@ -39,20 +40,21 @@ pub struct tsumugi_scheduler {
 }
 
 impl tsumugi_scheduler {
-    /// One that somebody else runs.
+    /// The scheduler of a job, which the job itself runs.
     pub(super) fn of(spawner: Spawner) -> Self {
         Self { scheduler: Mutex::new(None), spawner }
     }
 }
 
-/// Prepares a scheduler; NULL for all defaults. `tsumugi_scheduler_run` or
-/// `tsumugi_scheduler_start` begins.
+/// Prepares a scheduler; NULL stands for all defaults. `tsumugi_scheduler_run` or
+/// `tsumugi_scheduler_start` starts it.
 ///
 /// Errors: WORKER, STACK, MEMORY, THREAD, SIZE, NULL.
 ///
 /// # Safety
 ///
-/// `config` is NULL or valid for the bytes that it says; `out` for a write.
+/// `config` is NULL or valid for a read of as many bytes as its `size` states;
+/// `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_scheduler_create(
     config: *const tsumugi_config,
@@ -76,16 +78,17 @@ pub unsafe extern "C" fn tsumugi_scheduler_create(
     code_of(create())
 }
 
-/// Runs `main` as the first ULT, with the calling thread as a worker, and
-/// returns when it has; then the scheduler has ended: ULTs that have not are
-/// cut off. What `main` answers goes to `value`, unless that is NULL. Blocks.
+/// Runs `main` as the first ULT, with the calling thread as a worker, and returns
+/// when `main` has returned. Then the scheduler has ended, and ULTs that have not
+/// ended are cut off: they never finish. Writes the return value of `main` to
+/// `value`, unless `value` is NULL. Blocks.
 ///
 /// Errors: RUNNING, ENDED, NULL.
 ///
 /// # Safety
 ///
-/// A live scheduler; `main(arg)` may run on any thread; `value` is NULL or
-/// valid for a write.
+/// `scheduler` is a live scheduler; `main(arg)` may run on any thread; `value` is
+/// NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_scheduler_run(
     scheduler: *mut tsumugi_scheduler,
@@ -127,7 +130,7 @@ pub unsafe extern "C" fn tsumugi_scheduler_run(
 ///
 /// # Safety
 ///
-/// A live scheduler.
+/// `scheduler` is a live scheduler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_scheduler_start(scheduler: *mut tsumugi_scheduler) -> c_int {
     let start = || {
@@ -140,14 +143,14 @@ pub unsafe extern "C" fn tsumugi_scheduler_start(scheduler: *mut tsumugi_schedul
     code_of(start())
 }
 
-/// Ends a scheduler and frees it: ULTs that have not ended are cut off, and
-/// whoever joins them gets ENDED. NULL is no harm. Blocks until all workers
-/// have stopped. On a ULT of the same scheduler it aborts.
+/// Ends a scheduler and frees it. ULTs that have not ended are cut off, and joins
+/// of them return ENDED. NULL is allowed. Blocks until all workers have stopped.
+/// Aborts the process if a ULT of the same scheduler calls it.
 ///
 /// # Safety
 ///
-/// NULL or a live scheduler, which nobody uses any more. Handles of its ULTs
-/// stay valid.
+/// `scheduler` is NULL or a live scheduler; no thread uses it any more. Handles of
+/// its ULTs stay valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_scheduler_destroy(scheduler: *mut tsumugi_scheduler) {
     if !scheduler.is_null() {

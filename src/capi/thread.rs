@@ -1,4 +1,4 @@
-//! Starting ULTs and waiting for their end.
+//! Starting ULTs and waiting for them to end.
 
 use super::code::{code_of, of_interrupted, of_spawn};
 use super::parameter::{self, Word, borrow, limit, place, read};
@@ -17,54 +17,56 @@ pub struct tsumugi_ult {
     _opaque: [u8; 0],
 }
 
-/// Particulars of a ULT; zero in a member is its default.
+/// Options of a new ULT; zero in a member is its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tsumugi_particulars {
     /// `sizeof(struct tsumugi_particulars)`.
     pub size: usize,
-    /// Bytes of stack at least; by default the scheduler's ordinary size.
+    /// Minimum size of the stack in bytes; by default the scheduler's ordinary
+    /// size.
     pub stack_bytes: usize,
-    /// A name for those who look, UTF-8, copied; by default none.
+    /// A name for debuggers and traces, UTF-8, copied; by default none.
     pub name: *const c_char,
-    /// The worker to be pinned to, plus one; by default none.
+    /// The worker to which the ULT is pinned, plus one; by default none.
     pub worker_plus_one: usize,
-    /// Some of `TSUMUGI_SPAWN_*`.
+    /// A combination of `TSUMUGI_SPAWN_*`.
     pub flags: usize,
 }
 
-// SAFETY: words, the first its size.
+// SAFETY: all members are words, and the first is the size.
 unsafe impl parameter::Versioned for tsumugi_particulars {}
 
-/// A ULT's number: unique among those of its scheduler that are alive.
+/// The number of a ULT: unique among the live ULTs of its scheduler.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tsumugi_id {
-    /// The descriptor's number.
+    /// The number of the ULT's descriptor.
     pub slot: u32,
-    /// ULTs that had the descriptor before.
+    /// How many ULTs have used the descriptor before.
     pub generation: u32,
 }
 
-/// The ULT runs before others that are ready whenever it becomes ready.
+/// Whenever the ULT becomes ready, it runs before other ready ULTs.
 pub const TSUMUGI_SPAWN_URGENT: usize = 1;
-/// The ULT goes on at once, and the caller later.
+/// The ULT runs at once, and the caller continues later.
 pub const TSUMUGI_SPAWN_CHILD_FIRST: usize = 2;
 /// The ULT keeps its own floating-point control words.
 pub const TSUMUGI_SPAWN_KEEP_FP_CONTROL: usize = 4;
 
-/// Starts a ULT that calls `body(arg)`, on `scheduler`, or with NULL on the
-/// caller's. `particulars` may be NULL. The handle goes to `out`; NULL: the ULT
-/// goes by itself. Lock-free, but for the growth of a queue or of descriptors.
-/// What must not live across a suspension of it is said at the head of this file.
+/// Starts a ULT that calls `body(arg)` on `scheduler`, or on the caller's scheduler
+/// if that is NULL. `particulars` may be NULL. The handle is written to `out`; if
+/// `out` is NULL, the ULT is detached. Lock-free, except when a queue or the table
+/// of descriptors grows. The head of this file lists what must not live across a
+/// suspension of the ULT.
 ///
 /// Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
 ///
 /// # Safety
 ///
-/// `scheduler` is NULL or live; `particulars` is NULL or valid for the bytes
-/// that it says; `body(arg)` may run on any thread; `out` is NULL or valid for
-/// a write.
+/// `scheduler` is NULL or live; `particulars` is NULL or valid for a read of as
+/// many bytes as its `size` states; `body(arg)` may run on any thread; `out` is
+/// NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_spawn(
     scheduler: *const tsumugi_scheduler,
@@ -102,24 +104,24 @@ pub unsafe extern "C" fn tsumugi_spawn(
     code_of(spawn())
 }
 
-/// Waits for the ULT's end and ends the handle. What its body answered goes to
-/// `value`, unless that is NULL. Works on ULTs, in foreign tasks and on OS
-/// threads. Blocks.
+/// Waits until the ULT has ended, and ends the handle. Writes the return value of
+/// its body to `value`, unless `value` is NULL. The caller may be a ULT, a foreign
+/// task or an OS thread. Blocks.
 ///
 /// Errors: ENDED (the handle has ended too), NULL.
 ///
 /// # Safety
 ///
-/// A live handle; `value` is NULL or valid for a write.
+/// `ult` is a live handle; `value` is NULL or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_join(ult: *mut tsumugi_ult, value: *mut *mut c_void) -> c_int {
     // SAFETY: the caller's.
     unsafe { tsumugi_join_within(ult, u64::MAX, false, value) }
 }
 
-/// As `tsumugi_join`, within a limit: `TSUMUGI_FOREVER` is none, and a
-/// cancellation of the caller ends it too if it `is_cancellable`. Then the
-/// handle stays.
+/// Joins as `tsumugi_join` does, within a time limit; `TSUMUGI_FOREVER` is no
+/// limit. If `is_cancellable` is true, a cancellation of the caller also ends the
+/// wait. When the wait ends early, the handle stays live.
 ///
 /// Errors: TIMED_OUT and CANCELLED, ENDED (the handle has ended too), NULL.
 ///
@@ -139,12 +141,12 @@ pub unsafe extern "C" fn tsumugi_join_within(
         let outcome = match (limit_ns, is_cancellable) {
             (u64::MAX, false) => handle.join(),
             _ => handle.join_within(limit(limit_ns, is_cancellable)).map_err(|(handle, why)| {
-                // It stays the caller's.
+                // The handle stays the caller's.
                 let _ = handle.into_raw();
                 of_interrupted(why)
             })?,
         };
-        // A body cannot panic, so it was cut off.
+        // The body cannot unwind, so an error means that the ULT was cut off.
         let answer = outcome.map_err(|_| TSUMUGI_ERROR_ENDED)?;
         if !value.is_null() {
             // SAFETY: the caller's.
@@ -155,27 +157,27 @@ pub unsafe extern "C" fn tsumugi_join_within(
     code_of(join())
 }
 
-/// Lets the ULT go by itself and ends the handle. Wait-free.
+/// Detaches the ULT and ends the handle. Wait-free.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live handle.
+/// `ult` is a live handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_detach(ult: *mut tsumugi_ult) -> c_int {
     // SAFETY: the caller's.
     code_of(unsafe { handle(ult) }.map(|handle| drop(ManuallyDrop::into_inner(handle))))
 }
 
-/// Asks the ULT to give up: it goes on until it looks, or waits where that ends
-/// a wait.
+/// Requests that the ULT give up. The ULT goes on until it checks for the request,
+/// or until a wait that a cancellation can end.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live handle.
+/// `ult` is a live handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_cancel(ult: *mut tsumugi_ult) -> c_int {
     // SAFETY: the caller's.
@@ -186,7 +188,7 @@ pub unsafe extern "C" fn tsumugi_cancel(ult: *mut tsumugi_ult) -> c_int {
 ///
 /// # Safety
 ///
-/// A live handle.
+/// `ult` is a live handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_is_finished(ult: *const tsumugi_ult) -> bool {
     // SAFETY: the caller's.
@@ -199,7 +201,7 @@ pub unsafe extern "C" fn tsumugi_is_finished(ult: *const tsumugi_ult) -> bool {
 ///
 /// # Safety
 ///
-/// A live handle; `out` is valid for a write.
+/// `ult` is a live handle; `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_id_of(ult: *const tsumugi_ult, out: *mut tsumugi_id) -> c_int {
     // SAFETY: the caller's.
@@ -222,27 +224,28 @@ pub unsafe extern "C" fn tsumugi_self(out: *mut tsumugi_id) -> c_int {
     code_of(id.and_then(|id| unsafe { write_id(id, out) }))
 }
 
-/// Whether somebody asked the calling ULT to give up. Wait-free.
+/// Whether the calling ULT was requested to give up, by `tsumugi_cancel`.
+/// Wait-free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_is_cancelled() -> bool {
     ults::is_cancelled()
 }
 
-/// Lets other ULTs run; in a foreign task or on an OS thread, others of those.
-/// Suspends a ULT.
+/// Lets other ULTs run; in a foreign task or on an OS thread, other tasks or
+/// threads. Suspends a ULT.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_yield() {
     ults::yield_now();
 }
 
-/// Lets others run, this ULT first if it is ready and near.
+/// Lets other ULTs run, and `ult` first if it is ready and in reach of this worker.
 /// Suspends a ULT.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// A live handle.
+/// `ult` is a live handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_yield_to(ult: *const tsumugi_ult) -> c_int {
     // SAFETY: the caller's.
@@ -252,15 +255,15 @@ pub unsafe extern "C" fn tsumugi_yield_to(ult: *const tsumugi_ult) -> c_int {
     }))
 }
 
-/// Runs `call(arg)` on the worker's own stack, which is an OS thread's like any
-/// other: for what forks, or needs more stack than a ULT has. It must not wait
-/// by functions of this library.
+/// Runs `call(arg)` on the worker's own stack, which is the stack of an OS thread:
+/// for a function that forks, or that needs more stack than a ULT has. The function
+/// must not block by calls of this library.
 ///
 /// Errors: NULL.
 ///
 /// # Safety
 ///
-/// `call(arg)` is sound.
+/// `call(arg)` is sound on this thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_on_os_stack(
     call: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -272,17 +275,20 @@ pub unsafe extern "C" fn tsumugi_on_os_stack(
     super::TSUMUGI_OK
 }
 
-/// The handle that a pointer stands for, still the caller's.
+/// The handle behind a pointer; the caller still owns it.
 ///
 /// # Safety
 ///
-/// NULL or a live handle.
+/// `ult` is NULL or a live handle.
 unsafe fn handle(ult: *mut tsumugi_ult) -> Result<ManuallyDrop<JoinHandle<Word>>, c_int> {
     let raw = NonNull::new(ult.cast::<()>()).ok_or(TSUMUGI_ERROR_NULL)?;
-    // SAFETY: the caller's; made by `tsumugi_spawn`, whose ULTs answer a word.
+    // SAFETY: the caller's contract; `tsumugi_spawn` made the handle, and its ULTs
+    // return a `Word`.
     Ok(ManuallyDrop::new(unsafe { JoinHandle::from_raw(raw) }))
 }
 
+/// Writes a ULT's number to `out`.
+///
 /// # Safety
 ///
 /// `out` is null or valid for a write.
@@ -313,7 +319,7 @@ fn builder(asked: tsumugi_particulars) -> Result<Builder, c_int> {
     if let Some(worker) = asked.worker_plus_one.checked_sub(1) {
         builder = builder.pin(worker);
     }
-    // SAFETY: the caller's: NULL or a string.
+    // SAFETY: the caller's: `name` is NULL or a string.
     if let Ok(name) = unsafe { borrow(asked.name) } {
         // SAFETY: the caller's.
         let name = unsafe { CStr::from_ptr(name) };

@@ -1,4 +1,4 @@
-//! Schedulers of somebody else's, by their functions.
+//! Schedulers of other libraries, described by their functions.
 
 use super::code::code_of;
 use super::parameter::{self, Word, place, read};
@@ -8,49 +8,50 @@ use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_ult::{Foreign, Registration, Task};
 
-/// How the tasks of another scheduler sleep. Whatever blocks in this library
-/// parks the task that calls it, and the scheduler may run others meanwhile.
+/// How the tasks of another scheduler sleep. A blocking call of this library parks
+/// the calling task, and its scheduler may run other tasks meanwhile.
 ///
 /// `unpark` may be called on any OS thread. A task keeps its name as long as it
-/// lives, on whatever OS thread it runs, and no two that are alive share one.
+/// lives, on whatever OS thread it runs, and no two live tasks have the same name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tsumugi_wait {
     /// `sizeof(struct tsumugi_wait)`.
     pub size: usize,
-    /// Handed to all of them.
+    /// The first argument of all the functions.
     pub context: *mut c_void,
-    /// The task that calls, by a name that is not NULL; NULL if the caller is
-    /// no task of this scheduler.
+    /// The name of the calling task, not NULL; NULL if the caller is no task of
+    /// this scheduler.
     pub current: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
     /// Suspends the caller, which is `task`, until it is unparked, or for
-    /// `limit_ns` (`TSUMUGI_FOREVER`: no limit). An unpark that came before is
-    /// kept. It may return too early: a scheduler without a clock lets others
-    /// run and returns, if there is a limit.
+    /// `limit_ns` (`TSUMUGI_FOREVER`: no limit). An unpark that came before the
+    /// park is kept. The function may return too early: if there is a limit, a
+    /// scheduler without a clock lets other tasks run and returns.
     pub park: Option<unsafe extern "C" fn(context: *mut c_void, task: *mut c_void, limit_ns: u64)>,
-    /// Ends the present park of the task, or the next. Must not block.
+    /// Ends the present park of the task, or its next park. Must not block.
     pub unpark: Option<unsafe extern "C" fn(context: *mut c_void, task: *mut c_void)>,
-    /// Lets other tasks run; NULL: the OS thread yields.
+    /// Lets other tasks run; if it is NULL, the OS thread yields.
     pub yield_now: Option<unsafe extern "C" fn(context: *mut c_void)>,
 }
 
-// SAFETY: words, the first its size.
+// SAFETY: all members are words, and the first is the size.
 unsafe impl parameter::Versioned for tsumugi_wait {}
 
-/// A scheduler that is known.
+/// The registration of a foreign scheduler.
 #[derive(Debug)]
 pub struct tsumugi_registration(#[allow(dead_code, reason = "held until dropped")] Registration);
 
-/// Makes a scheduler known: its tasks may block on everything here. `wait` is
-/// copied; the copy, a few words, is never given back. Lock-free.
+/// Registers a scheduler: from now on its tasks may block in all calls of this
+/// library. `wait` is copied; the copy, a few words, is never freed. Lock-free.
 ///
 /// Errors: CROWDED, SIZE, NULL (also for `current`, `park` and `unpark`).
 ///
 /// # Safety
 ///
-/// `wait` is valid for the bytes that it says, and what it says about its
-/// functions holds until the registration has been destroyed and none of its
-/// tasks is in a call of this library. `out` is valid for a write.
+/// `wait` is valid for a read of as many bytes as its `size` states. Its functions
+/// behave as `struct tsumugi_wait` describes until the registration has been
+/// destroyed and none of the scheduler's tasks is in a call of this library. `out`
+/// is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_wait_register(
     wait: *const tsumugi_wait,
@@ -66,7 +67,7 @@ pub unsafe extern "C" fn tsumugi_wait_register(
         let context = Word(wait.context);
         let functions = Functions { context, current, park, unpark, yield_now: wait.yield_now };
         let functions = Box::into_raw(Box::new(functions));
-        // SAFETY: never freed once it is known.
+        // SAFETY: the box is never freed once it is registered.
         match tsumugi_ult::register(unsafe { &*functions }) {
             Ok(registration) => {
                 let made = Box::new(tsumugi_registration(registration));
@@ -75,7 +76,8 @@ pub unsafe extern "C" fn tsumugi_wait_register(
                 Ok(())
             }
             Err(_) => {
-                // SAFETY: nobody has seen it.
+                // SAFETY: the registration has failed, so there is no other
+                // reference to the box.
                 drop(unsafe { Box::from_raw(functions) });
                 Err(TSUMUGI_ERROR_CROWDED)
             }
@@ -84,12 +86,12 @@ pub unsafe extern "C" fn tsumugi_wait_register(
     code_of(register())
 }
 
-/// Forgets a scheduler. Tasks of it that sleep are woken as before; whoever
-/// blocks later is taken for an OS thread. NULL is no harm.
+/// Unregisters a scheduler. Tasks of it that sleep are woken as before; a task that
+/// blocks later is treated as an OS thread. NULL is allowed.
 ///
 /// # Safety
 ///
-/// NULL or a live registration.
+/// `registration` is NULL or a live registration.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_wait_unregister(registration: *mut tsumugi_registration) {
     if !registration.is_null() {
@@ -106,11 +108,13 @@ struct Functions {
     yield_now: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: the contract of `tsumugi_wait_register`. A function that unwinds
-// aborts, for it is declared as C's.
+// SAFETY: by the contract of `tsumugi_wait_register` the functions park and unpark
+// as the trait requires. A function that unwinds aborts the process, because it is
+// declared `extern "C"`.
 unsafe impl Foreign for Functions {
     fn current(&self) -> Option<Task> {
-        // SAFETY: the contract of `tsumugi_wait_register`; for each below too.
+        // SAFETY: the contract of `tsumugi_wait_register`; the same holds for each
+        // call below.
         NonNull::new(unsafe { (self.current)(self.context.0) }.cast()).map(Task::new)
     }
 

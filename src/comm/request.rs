@@ -1,9 +1,9 @@
-//! Messages under way, as their owner holds them.
+//! Handles of messages in progress.
 //!
-//! | handle | its buffer | dropped early |
+//! | handle | its buffer | when it is dropped early |
 //! |---|---|---|
 //! | of a [`Scope`](super::Scope) | is borrowed | the scope waits for it |
-//! | of [`Comm::isend`](crate::Comm::isend), [`Comm::irecv`](crate::Comm::irecv) | is owned | the message goes on, and the buffer lives as long as that |
+//! | of [`Comm::isend`](crate::Comm::isend), [`Comm::irecv`](crate::Comm::irecv) | is owned | the message goes on, and the buffer lives as long as the message |
 
 use crate::msg::{Messages, Under};
 use crate::{Buffer, MessageError, Plain, Received};
@@ -11,8 +11,8 @@ use std::any::Any;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// A message that is being sent; it ends when the buffer may be used again,
-/// which need not mean that it was received.
+/// A message that is being sent. It ends when the buffer may be used again, which
+/// need not mean that the message was received.
 pub struct Sending<'a, B: Keep> {
     under: UnderWay<'a, B>,
 }
@@ -22,21 +22,22 @@ pub struct Receiving<'a, B: Keep> {
     under: UnderWay<'a, B>,
 }
 
-/// What can hold the bytes of a message under way.
+/// A buffer that can hold the bytes of a message in progress.
 ///
 /// # Safety
 ///
-/// The bytes stay where they are when the value is moved or boxed, and nobody
-/// uses them in a way that the message forbids until it has ended.
+/// The bytes stay where they are when the value is moved or boxed, and until the
+/// message has ended no code uses them in a way that the message forbids.
 pub unsafe trait Keep: Sized {
-    /// What keeps the bytes alive when the handle goes first; `None` if
-    /// somebody else does.
+    /// A box that keeps the bytes alive when the handle is dropped first; `None` if
+    /// they stay alive without it.
     fn keep(self) -> Option<Box<dyn Any + Send>>;
 }
 
-/// Either kind, for [`wait_any`](crate::Comm::wait_any).
+/// A send or a receive, for [`wait_any`](crate::Comm::wait_any).
 pub trait Message {
-    /// Whether it has ended; lets it go on if it has not. Never waits.
+    /// Whether the message has ended; makes progress on it if it has not. Never
+    /// waits.
     fn is_done(&self) -> bool;
 
     #[doc(hidden)]
@@ -49,25 +50,26 @@ pub trait Message {
 struct UnderWay<'a, B: Keep> {
     messages: &'a Messages,
     under: Under,
-    /// Always there; only that a reference in it says nothing about its
-    /// memory while others write there.
+    /// Always initialized. `MaybeUninit`, so that a reference in the value asserts
+    /// nothing about its memory while other threads write there.
     buf: MaybeUninit<B>,
 }
 
 impl<B: Keep> UnderWay<'_, B> {
-    /// Waits for the end.
+    /// Waits for the end of the message and returns the buffer.
     #[inline(always)]
     fn finish(self) -> (Result<Received, MessageError>, B) {
         let this = ManuallyDrop::new(self);
         let result = this.messages.finish(this.under);
-        // SAFETY: `this` is not dropped, and it is taken once.
+        // SAFETY: `this` is not dropped, and the buffer is taken once.
         (result, unsafe { this.buf.assume_init_read() })
     }
 }
 
 impl<B: Keep> Drop for UnderWay<'_, B> {
     fn drop(&mut self) {
-        // SAFETY: taken once. What keeps the bytes alive does not touch them.
+        // SAFETY: the buffer is taken once. The value that keeps the bytes alive
+        // does not access them.
         match unsafe { self.buf.assume_init_read() }.keep() {
             Some(kept) => self.messages.abandon(self.under, kept),
             None => self.messages.orphan(self.under),
@@ -81,7 +83,7 @@ impl<'a, B: Keep> Sending<'a, B> {
         Self { under: UnderWay { messages, under, buf: MaybeUninit::new(buf) } }
     }
 
-    /// Waits until the buffer may be used again, and gives it back. Blocking.
+    /// Waits until the buffer may be used again, and returns it. Blocking.
     ///
     /// # Errors
     ///
@@ -99,7 +101,7 @@ impl<'a, B: Keep> Receiving<'a, B> {
         Self { under: UnderWay { messages, under, buf: MaybeUninit::new(buf) } }
     }
 
-    /// Waits for the message, and gives the buffer back. Blocking.
+    /// Waits for the message, and returns the buffer with it. Blocking.
     ///
     /// # Errors
     ///
@@ -110,9 +112,9 @@ impl<'a, B: Keep> Receiving<'a, B> {
         result.map(|received| (received, buf))
     }
 
-    /// Asks that no message be taken any more. [`wait`](Self::wait) then ends
-    /// with [`MessageError::Cancelled`], or with a message that was under way
-    /// already: one of the two, and no message is lost.
+    /// Requests that the receive take no message any more. [`wait`](Self::wait)
+    /// then ends with [`MessageError::Cancelled`], or with a message that was
+    /// arriving already. No message is lost.
     pub fn cancel(&self) {
         self.under.messages.cancel(self.under.under);
     }
@@ -146,28 +148,31 @@ impl<B: Keep> Message for Receiving<'_, B> {
     }
 }
 
-// SAFETY: borrowed for as long as the scope, which waits.
+// SAFETY: the slice is borrowed for as long as the scope, which waits for the
+// message.
 unsafe impl<T: Plain> Keep for &[T] {
     fn keep(self) -> Option<Box<dyn Any + Send>> {
         None
     }
 }
 
-// SAFETY: borrowed exclusively for as long as the scope, which waits.
+// SAFETY: the slice is borrowed exclusively for as long as the scope, which waits
+// for the message.
 unsafe impl<T: Plain> Keep for &mut [T] {
     fn keep(self) -> Option<Box<dyn Any + Send>> {
         None
     }
 }
 
-// SAFETY: the values lie on the heap, and are the handle's until it is gone.
+// SAFETY: the values lie on the heap, and only the handle uses them until it is
+// dropped.
 unsafe impl<T: Plain> Keep for Vec<T> {
     fn keep(self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self))
     }
 }
 
-// SAFETY: the values lie in the partition's heap, and are the handle's.
+// SAFETY: the values lie in the partition's heap, and only the handle uses them.
 unsafe impl<T: Plain> Keep for Buffer<T> {
     fn keep(self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self))

@@ -1,4 +1,5 @@
-//! Messages whose buffers are borrowed: the scope ends when they have.
+//! Messages with borrowed buffers: the scope does not end before the messages have
+//! ended.
 
 use super::request::{Receiving, Sending};
 use crate::msg::Under;
@@ -8,16 +9,17 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Where messages with borrowed buffers begin, see [`Comm::scope`].
+/// The scope in which messages with borrowed buffers begin, see [`Comm::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     comm: &'scope Comm,
     begun: RefCell<Begun>,
-    /// Invariant in both, as [`std::thread::Scope`] is.
+    /// Invariant in both lifetimes, as [`std::thread::Scope`] is.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// What has begun in a scope: the first of it lies in the scope itself.
+/// The messages that have begun in a scope; the first ones are stored in the scope
+/// itself.
 #[derive(Default)]
 struct Begun {
     first: heapless::Vec<Under, FIRST>,
@@ -25,9 +27,9 @@ struct Begun {
 }
 
 impl Comm {
-    /// Runs `body`, in which messages may begin whose buffers are borrowed
-    /// from outside, and waits for those that have not ended when it returns.
-    /// If `body` panics, receives that no message has come for are cancelled.
+    /// Runs `body`, in which messages may begin with buffers that are borrowed from
+    /// outside, and waits for those messages that have not ended when `body`
+    /// returns. If `body` panics, receives without a message are cancelled.
     ///
     /// # Example
     ///
@@ -49,7 +51,8 @@ impl Comm {
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
-        // Before a message has what the scope's end waits for.
+        // Checked before a message can refer to a buffer for which the scope's end
+        // waits.
         tsumugi_ult::assert_may_block("message");
         let scope =
             Scope { comm: self, begun: RefCell::default(), scope: PhantomData, env: PhantomData };
@@ -59,7 +62,7 @@ impl Comm {
             scope.begun.borrow().iter().for_each(|under| messages.cancel(under));
         }
         for under in scope.begun.take().iter().filter(|under| messages.is_held(*under)) {
-            // Nobody asked: whoever wants to know calls `wait_all`.
+            // The result is ignored: a caller that needs it calls `wait_all`.
             let _ = messages.finish_orphan(under);
         }
         result.unwrap_or_else(|panic| resume_unwind(panic))
@@ -79,9 +82,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         tag: u32,
         values: &'env [T],
     ) -> Result<Sending<'scope, &'scope [T]>, MessageError> {
-        // SAFETY: the values are borrowed until the scope has ended, which
-        // waits for this; a ULT that is cut off in it never ends it, and what
-        // it borrows stays, since no scope of ULTs ends under one of them.
+        // SAFETY: the values are borrowed until the scope has ended, and the scope
+        // waits for this message. If a ULT is cut off in the scope, the scope never
+        // ends, and the borrowed values stay, because no scope of ULTs ends under
+        // one of its ULTs.
         let under = unsafe { self.comm.begin_send(to, tag, values) }?;
         self.begun.borrow_mut().push(under);
         Ok(Sending::new(self.comm.messages(), under, values))
@@ -91,8 +95,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     ///
-    /// As [`isend`](Self::isend).
-    // The buffer is not the scope's; the handle may not outlive the scope.
+    /// Those of [`isend`](Self::isend).
+    // The lint is wrong here: the returned buffer does not come from the scope, and
+    // the handle may not outlive the scope.
     #[allow(clippy::mut_from_ref)]
     pub fn irecv<T: Plain>(
         &'scope self,
@@ -100,19 +105,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         tags: impl Into<Tags>,
         values: &'env mut [T],
     ) -> Result<Receiving<'scope, &'scope mut [T]>, MessageError> {
-        // SAFETY: the values are borrowed exclusively until the scope has
-        // ended, as in `isend`; the handle gives them back after that.
+        // SAFETY: the values are borrowed exclusively until the scope has ended, as
+        // in `isend`; the handle returns them only after the receive has ended.
         let under = unsafe { self.comm.begin_receive(source.into(), tags.into(), values) }?;
         self.begun.borrow_mut().push(under);
         Ok(Receiving::new(self.comm.messages(), under, values))
     }
 
-    /// Waits for all messages of this scope. Those whose handle is still there
-    /// give their result to it. Blocking.
+    /// Waits for all messages of this scope. A message that still has a handle
+    /// gives its result to the handle. Blocking.
     ///
     /// # Errors
     ///
-    /// That of the first without a handle that failed; all have ended.
+    /// The error of the first failed message without a handle; all messages have
+    /// ended then.
     pub fn wait_all(&self) -> Result<(), MessageError> {
         let messages = self.comm.messages();
         let mut begun = self.begun.borrow_mut();
@@ -120,7 +126,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         messages.wait_all(begun.iter());
         let mut result = Ok(());
         begun.retain(|under| {
-            // What its handle's thread has taken is nobody's any more.
+            // If another thread took the result through the handle, there is
+            // nothing left to finish.
             let is_orphan = messages.is_orphan(under);
             if is_orphan {
                 result = result.and(messages.finish_orphan(under).map(|_| ()));
@@ -148,7 +155,7 @@ impl Begun {
     }
 }
 
-/// Begun messages for which a scope needs no other memory.
+/// The number of messages for which a scope allocates no memory.
 const FIRST: usize = 64;
 
 impl fmt::Debug for Scope<'_, '_> {

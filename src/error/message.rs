@@ -1,4 +1,4 @@
-//! What can go wrong with a message.
+//! Errors of messages.
 
 use crate::Rank;
 use std::fmt;
@@ -6,54 +6,54 @@ use std::fmt;
 /// Why a message was not sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    /// The message is longer than the buffer. Its beginning is in the buffer,
-    /// and the rest is gone; the sender is not told.
+    /// The message is longer than the buffer. Its beginning is in the buffer, and
+    /// the rest is lost; the sender is not notified.
     Truncated {
-        /// Who sent it.
+        /// The sender of the message.
         source: Rank,
         /// Its tag.
         tag: u32,
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
-        /// That of the buffer.
+        /// The length of the buffer in bytes.
         room: usize,
     },
-    /// The message is no whole number of values.
+    /// The length of the message is not a multiple of the size of a value.
     Uneven {
-        /// Who sent it.
+        /// The sender of the message.
         source: Rank,
         /// Its tag.
         tag: u32,
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
-        /// That of a value.
+        /// The size of a value in bytes.
         value_bytes: usize,
     },
-    /// The other rank has died, or had ended before it came to this.
+    /// The other rank has died, or had ended before it took part in the operation.
     PeerLost {
-        /// Which.
+        /// The other rank.
         rank: Rank,
     },
-    /// The bytes could not be moved; what the buffer holds is not said.
+    /// The bytes could not be moved; the content of the buffer is not defined.
     Failed {
-        /// From or to whom.
+        /// The other rank, sender or receiver.
         rank: Rank,
     },
     /// The receive was cancelled before a message came.
     Cancelled,
-    /// There is no such rank.
+    /// The job has no such rank.
     NoSuchRank {
-        /// Which was asked for.
+        /// The rank of the request.
         rank: Rank,
-        /// Ranks of the job.
+        /// The number of ranks of the job.
         size: u32,
     },
-    /// As many messages of this rank are under way as its tables hold.
+    /// This rank has as many messages in progress as its tables can hold.
     TooMany {
-        /// How many that is.
+        /// The maximum number.
         limit: usize,
     },
-    /// The job has as many communicators as there are numbers for.
+    /// All communicator numbers of the job are in use.
     NoContext,
 }
 

@@ -1,5 +1,5 @@
-//! A bad network on purpose: what a slow, lossy link does to all that goes by
-//! it, drawn from a seed.
+//! Fault injection on a real network: simulates a slow, lossy link for all
+//! operations and packets, with faults drawn from a seed.
 //!
 //! ```text
 //!  post ───────► refused? late? ─► device ─► completions: late, shuffled, twice
@@ -7,12 +7,12 @@
 //!  receive ◄──── late? in any order ◄──────── device
 //! ```
 //!
-//! Nothing is lost for good: below here is a device that sends again what was
-//! lost, so a loss is a wait that is many times longer than others. Completions
-//! come twice, which the generations of their tags find out; packets do not, as
-//! no device hands one over twice.
+//! No packet is lost for good: the device below sends a lost packet again, so a loss
+//! is a delay many times longer than others. Completions come twice, which the
+//! generations of their tags detect; packets do not, because no device delivers a
+//! packet twice.
 //!
-//! While something is held here nobody sleeps on the device.
+//! While an operation or a packet is held here, no thread sleeps on the device.
 
 use super::device::{Device, Queue};
 use crate::Rank;
@@ -25,25 +25,26 @@ use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// How often what goes wrong. Rates are per mille.
+/// How often each fault occurs. Rates are per mille.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Faults {
     pub seed: u64,
-    /// Packets for which there is no room.
+    /// Packets that are refused as if there were no room.
     refuse: u16,
-    /// Operations, packets and arrivals that wait, and how long at most.
+    /// Operations, packets and arrivals that are delayed, and the longest delay.
     late: u16,
     late_max: u64,
-    /// Those that wait until they are sent again.
+    /// Operations, packets and arrivals that are delayed by `again_after`, as if
+    /// they were lost and sent again.
     lost: u16,
     again_after: u64,
-    /// What they wait by.
+    /// The unit of delays.
     clock: Clock,
-    /// Of the device's queue.
+    /// Faults of the device's queue.
     queue: Plan,
 }
 
-/// What waits are counted in.
+/// The unit in which delays are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     /// Time.
@@ -53,7 +54,7 @@ pub(crate) enum Clock {
     Polls,
 }
 
-/// What all of a device's endpoints have.
+/// State of the fault injection that all endpoints of a device share.
 pub(super) struct Bad {
     /// The seed, which tests change on the way.
     seed: AtomicU64,
@@ -62,23 +63,24 @@ pub(super) struct Bad {
     start: Instant,
 }
 
-/// What is held of one endpoint.
+/// Operations and packets that are held back at one endpoint.
 struct Way {
     packets: Mutex<Packets>,
-    /// Of those, and by the queue.
+    /// How many outgoing packets are held; `held` counts operations and arrivals,
+    /// and the queue if it holds completions.
     packets_held: AtomicUsize,
     held: AtomicUsize,
     polls: AtomicU64,
 }
 
-/// On their way out.
+/// Outgoing packets that are held back.
 struct Packets {
     faults: Faults,
     draw: Draw,
     held: Vec<Held<(Rank, Vec<u8>)>>,
 }
 
-/// An endpoint whose link is bad.
+/// An endpoint with injected faults.
 pub(super) struct BadQueue<'d> {
     bad: &'d Bad,
     faults: Faults,
@@ -101,7 +103,7 @@ enum Kept {
 }
 
 impl Faults {
-    /// A mix drawn from the seed: each exaggerates something else.
+    /// Draws a mix of faults from the seed; each seed exaggerates other faults.
     pub(crate) fn drawn(seed: u64, clock: Clock) -> Self {
         let mut draw = Draw::new(seed);
         let most = if clock == Clock::Micros { 300 } else { 30 };
@@ -117,7 +119,7 @@ impl Faults {
         }
     }
 
-    /// How long something waits, if it does.
+    /// Draws a delay; `None`: no delay.
     fn wait(&self, draw: &mut Draw) -> Option<u64> {
         if draw.chance(self.lost) {
             return Some(self.again_after);
@@ -140,7 +142,7 @@ impl Bad {
         Self { seed: AtomicU64::new(seed), clock, ways, start: Instant::now() }
     }
 
-    /// Goes on with what another seed draws.
+    /// Goes on with the faults of another seed.
     #[cfg(test)]
     pub(super) fn reseed(&self, seed: u64) {
         self.seed.store(seed, Ordering::Relaxed);
@@ -151,7 +153,7 @@ impl Bad {
         }
     }
 
-    /// The next endpoint of the device, over a bad link.
+    /// Opens the next endpoint of the device, with injected faults.
     pub(super) fn try_endpoint<'d>(&'d self, device: &'d Device) -> Option<BadQueue<'d>> {
         let queue = device.try_endpoint()?;
         let index = queue.index();
@@ -162,7 +164,8 @@ impl Bad {
         Some(BadQueue { bad: self, faults, device, queue, index, draw, ops, arrivals })
     }
 
-    /// As [`Device::try_send`].
+    /// Sends a packet, as [`Device::try_send`] does, unless a fault refuses or
+    /// delays it.
     pub(super) fn try_send(
         &self,
         device: &Device,
@@ -187,13 +190,13 @@ impl Bad {
         }
     }
 
-    /// Whether something waits here.
+    /// Whether an operation or a packet of the endpoint is held back.
     pub(super) fn holds(&self, index: usize) -> bool {
         let Way { packets_held, held, .. } = &self.ways[index];
         packets_held.load(Ordering::Relaxed) + held.load(Ordering::Relaxed) > 0
     }
 
-    /// The same, of any endpoint.
+    /// Whether any endpoint holds an operation or a packet back.
     pub(super) fn holds_any(&self) -> bool {
         (0..self.ways.len()).any(|index| self.holds(index))
     }
@@ -209,7 +212,7 @@ impl Bad {
         }
     }
 
-    /// Sends the packets whose time has come.
+    /// Sends the packets that are due.
     fn flush(&self, device: &Device, index: usize) {
         let way = &self.ways[index];
         if way.packets_held.load(Ordering::Relaxed) == 0 {
@@ -217,7 +220,7 @@ impl Bad {
         }
         let (mut packets, now) = (way.lock(), self.now(index));
         packets.held.retain(|Held { due, what: (to, bytes) }| {
-            // What is for the lost is dropped.
+            // A packet to a lost rank is dropped.
             *due > now || device.try_send(index, *to, bytes) == Err(SendError::Full)
         });
         way.packets_held.store(packets.held.len(), Ordering::Relaxed);
@@ -233,7 +236,8 @@ impl BadQueue<'_> {
         self.queue.inner().last_failure()
     }
 
-    /// As of the wrapped one. How many there were.
+    /// Receives as the wrapped endpoint does. Returns how many arrivals were handed
+    /// over.
     pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         let Self { bad, faults, queue, draw, arrivals, index, .. } = self;
         let mut now = None;
@@ -263,7 +267,7 @@ impl BadQueue<'_> {
         handed
     }
 
-    /// Posts what has waited for long enough.
+    /// Posts the operations that are due.
     fn post_late(&mut self) {
         if self.ops.is_empty() {
             return;
@@ -325,12 +329,12 @@ impl Way {
 }
 
 impl Faults {
-    /// What goes wrong in the device's queue.
+    /// The faults of the device's queue at one endpoint.
     fn plan(&self, index: usize) -> Plan {
         Plan { seed: self.draw(index, 2).next(), ..self.queue }
     }
 
-    /// What one part of one endpoint draws.
+    /// The generator of random numbers for one part of one endpoint.
     fn draw(&self, index: usize, part: u64) -> Draw {
         Draw::new(self.seed ^ (index as u64) << 8 ^ part << 16)
     }
@@ -342,5 +346,5 @@ impl fmt::Debug for BadQueue<'_> {
     }
 }
 
-/// Packets, operations or arrivals that wait at once.
+/// How many packets, operations or arrivals may be held at once.
 const HELD_MAX: usize = 128;

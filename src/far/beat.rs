@@ -1,27 +1,30 @@
-//! Who of the other nodes is still there.
+//! Heartbeats: which of the other nodes are still alive.
 //!
 //! ```text
 //!  first rank of a node ── beat, every 250 ms, and at once ──► first rank of
 //!                          when a rank of it has died          each other one
-//!                          (who has died there)
-//!  nothing for 1.5 times the limit ─► the node is given up: all of this node are
-//!                                     told, and it is told, see `silence`
+//!                          (with the dead ranks)
+//!  nothing for 1.5 times the limit ─► the node is given up: its death is declared
+//!                                    on this node, and it is sent a notice, see
+//!                                    `silence`
 //! ```
 //!
 //! Each second beat is as long as a packet may be. A path that loses long packets
-//! without a word, as where a hop takes less than the ends believe, would let short
-//! beats pass while no data comes. What a network has lost holds up all that comes
-//! behind it to the same peer, so a long beat that is lost makes its node silent.
+//! silently, where one hop has a smaller maximum than the ends assume, would let
+//! short beats pass while no data arrive. A packet that the network has lost holds
+//! up all later packets to the same peer, so the loss of a long beat makes its node
+//! silent.
 //!
-//! A node whose first rank has died is lost as a whole; the next one that lives
-//! says so. What a rank sends that was declared lost is not looked at any more,
-//! but for the news that it has given this node up.
+//! When the first rank of a node has died, the whole node is lost; the next rank of
+//! it that is alive sends the beat that reports this. Packets from a rank that was
+//! declared lost are ignored, except for the notice that its node has given this
+//! node up.
 //!
-//! The watch may find the device's lock taken each time that it looks: on a
-//! crowded machine the holder is mostly stopped while it holds it. So a beat
-//! that found no room is sent by whoever has the device next. And a node that
-//! is late is not silent: any packet of its first rank says that it is there,
-//! and it is not given up before the device was found empty some times.
+//! The watch may find the device's lock taken at each look: on a crowded machine the
+//! holder of the lock is mostly preempted while it holds it. So a beat that found no
+//! room is sent by the next thread that has the device. And a node with a late beat
+//! is not yet silent: any packet of its first rank shows that the node is alive, and
+//! it is not given up before the device was found empty some times.
 
 use super::silence::{LOOK, Rule, Silence, Verdict};
 use crate::Rank;
@@ -30,8 +33,8 @@ use std::time::{Duration, Instant};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
 
-/// What a rank knows of the other nodes. Only the first rank of a node beats,
-/// and has tables for it.
+/// The state of a rank about the other nodes. Only the first rank of a node sends
+/// beats, and only it has tables for them.
 pub(super) struct Beats {
     is_first: bool,
     begun: Instant,
@@ -39,38 +42,39 @@ pub(super) struct Beats {
     /// Bytes of a long beat.
     long: usize,
     state: Mutex<State>,
-    /// A beat is due that found no room, or a node was not heard for longer than
-    /// it should be.
+    /// A beat that is due found no room, or no packet of a node has come for longer
+    /// than normal.
     needs_look: AtomicBool,
 }
 
 struct State {
-    /// The first rank of each node; none on those that do not beat.
+    /// The first rank of each node; empty on ranks that do not send beats.
     firsts: Box<[Rank]>,
     silence: Silence,
-    /// Whom the beat that is due has been sent to.
+    /// For each node, whether the current beat was sent to it.
     sent: Box<[bool]>,
     is_due: bool,
-    /// The beats so far.
+    /// How many beats were begun so far.
     count: u32,
     is_late: bool,
-    /// Nodes that are to be told that they are given up, and found no room.
+    /// Nodes that are given up and to which the notice of that was not sent yet.
     untold: Vec<u32>,
-    /// Ranks of this node that the last beat named.
+    /// How many dead ranks of this node the last beat named.
     named: usize,
 }
 
-/// What a rank sends that it has to say.
+/// The payload of a packet between first ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word<'b> {
-    /// To one that is there.
+    /// A beat, to a node that is alive.
     Beat(&'b [u8]),
-    /// To one that was given up.
+    /// A notice to a node that it was given up.
     GivenUp(&'b [u8]),
 }
 
 impl Beats {
-    /// A long beat has `long` bytes at the most; 0: none is longer than it must be.
+    /// Makes the heartbeats of a rank. A long beat has at most `long` bytes; 0: all
+    /// beats are short.
     pub(super) fn new(member: &Member, limit: Duration, long: usize) -> Self {
         let is_first = member.local() == Rank(0);
         let beats = Self {
@@ -96,7 +100,7 @@ impl Beats {
         beats
     }
 
-    /// Bytes of it that the first rank of a node has for each node.
+    /// Bytes that the first rank of a node keeps for each node.
     pub(super) const NODE_BYTES: usize =
         size_of::<Rank>() + Silence::NODE_BYTES + size_of::<bool>();
 
@@ -112,44 +116,44 @@ impl Beats {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Milliseconds since the beginning, which wrap.
+    /// Milliseconds since the start; the count wraps.
     fn now(&self) -> u32 {
         self.begun.elapsed().as_millis() as u32
     }
 
-    /// How long a rank may be held off.
+    /// How long a rank may be stopped before it is given up.
     pub(super) fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// After how long a silence a node is given up.
+    /// The length of a silence after which a node is given up.
     pub(super) fn given_up_after(&self) -> Duration {
         Duration::from_millis(Rule::new(self.limit).given_up.into())
     }
 
-    /// How long until there is something to do.
+    /// How long until the next round is due.
     pub(super) fn until_next(&self) -> Duration {
         let next = if self.is_first { self.lock().silence.until_next(self.now()) } else { LOOK };
         Duration::from_millis(next.into())
     }
 
-    /// A beat has come: who of that node is lost that was not known to be.
-    /// `None`: it makes no sense.
+    /// Handles a beat. Returns the ranks of the sender's node that are newly lost;
+    /// `None`: the beat is malformed.
     pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Vec<Rank>> {
         let (node, dead) = parse(member.nodes(), member.node(), from, bytes)?;
         let mut state = self.lock();
         state.silence.hears_beat(node, self.now());
         let (mut dead, culprit) = (dead.peekable(), member.culprit());
-        // A beat that names no dead rank loses none: the first rank may have sent it
-        // before it died. Else the launcher says who has died first; the next beat
-        // names them again.
+        // A beat that names no dead rank declares no rank lost: the first rank may
+        // have sent it before it died. Otherwise the launcher reports which rank has
+        // died first; the next beat names the dead ranks again.
         let is_news = dead.peek().is_some();
         if !is_news || culprit.rank().is_some() || culprit.is_awaited() {
             return Some(Vec::new());
         }
         let first = member.nodes().ranks_of(node).next();
         let mut lost: Vec<Rank> = dead.filter(|rank| member.declare_lost(*rank)).collect();
-        // Nobody is left to say who else dies there.
+        // No rank is left that could report further deaths on that node.
         if first.is_some_and(|first| !member.is_alive(first)) {
             let others = member.nodes().ranks_of(node).filter(|rank| member.is_alive(*rank));
             lost.extend(others);
@@ -159,8 +163,8 @@ impl Beats {
         Some(lost)
     }
 
-    /// The node of that rank has given this one up, it says, after so many
-    /// milliseconds. `None`: that makes no sense; else whether this rank ends.
+    /// Handles a notice from the node of `from` that it has given this node up.
+    /// `None`: the notice is malformed; else whether this rank ends.
     pub(super) fn told(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Verdict> {
         let node = member.nodes().place(from)?.node;
         let is_first = member.nodes().ranks_of(node).next() == Some(from);
@@ -168,17 +172,17 @@ impl Beats {
         makes_sense.then(|| self.lock().silence.is_told_by(node))
     }
 
-    /// A packet of that rank has come, whatever is in it.
+    /// Records that a packet of that rank has come, whatever it contains.
     #[inline]
     pub(super) fn saw(&self, member: &Member, from: Rank) {
-        // Relaxed: a packet that is missed here is followed by others, or by
-        // a beat.
+        // Relaxed: if this packet is missed, others follow, or a beat.
         if self.needs_look.load(Ordering::Relaxed) {
             self.saw_late(member, from);
         }
     }
 
-    /// A packet of a rank has come that was declared lost.
+    /// Records a packet of a rank while a node is late, or of a rank that was
+    /// declared lost.
     #[cold]
     pub(super) fn saw_late(&self, member: &Member, from: Rank) {
         let Some(place) = member.nodes().place(from) else { return };
@@ -189,11 +193,12 @@ impl Beats {
         }
     }
 
-    /// Sends what found no room, by whoever has the device; nothing more has
-    /// come.
+    /// Sends beats that found no room before. The thread that has the device calls
+    /// this, when no more packets have come.
     #[inline]
     pub(super) fn help(&self, member: &Member, send: impl FnMut(Rank, Word<'_>) -> bool) {
-        // Relaxed: the next one who comes sees it, and the watch tries on.
+        // Relaxed: the next thread that polls sees the flag, and the watch tries
+        // again.
         if self.needs_look.load(Ordering::Relaxed) {
             self.help_late(member, send);
         }
@@ -207,14 +212,15 @@ impl Beats {
         }
     }
 
-    /// Whether a beat is due that was not sent. What a node that was given up is to
-    /// be told does not count: it may never take it.
+    /// Whether a beat is due that was not sent. Notices to nodes that were given up
+    /// do not count: such a node may never take its notice.
     pub(super) fn is_due(&self) -> bool {
         self.lock().is_due
     }
 
-    /// Beats if it is time, and gives up nodes that were not heard: the ranks of
-    /// each. What has arrived was taken before.
+    /// Sends a beat if it is time, and gives up nodes that were silent for too long.
+    /// Returns the ranks of each node that was given up. The caller has taken all
+    /// arrivals before.
     pub(super) fn round(
         &self,
         member: &Member,
@@ -264,7 +270,7 @@ impl Beats {
         lost
     }
 
-    /// Sends what is due and was not sent.
+    /// Sends beats and notices that are due and were not sent.
     fn send_due(
         &self,
         state: &mut State,
@@ -296,8 +302,8 @@ impl Beats {
     }
 }
 
-/// Which node a beat is of, and who has died there; `None`: it makes no sense
-/// on node `own`.
+/// Parses a beat into the sender's node and the ranks that have died there; `None`:
+/// the beat is malformed, or comes from node `own` itself.
 pub(super) fn parse<'b>(
     nodes: &Nodes,
     own: u32,
@@ -314,15 +320,16 @@ pub(super) fn parse<'b>(
     makes_sense.then_some((node, dead))
 }
 
-/// Milliseconds after which a node is given up, of which one is told that was.
+/// Parses a notice that this node was given up: milliseconds of silence after which
+/// that happened.
 pub(super) fn parse_told(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
 const DEAD_MAX: usize = 64;
-/// Of so many beats one is long.
+/// One of this many beats is long.
 const LONG_EVERY: u32 = 2;
-/// What it is filled with: no rank's number.
+/// The filling of a long beat; no rank has this number.
 const FILL: u8 = 0xff;
 
 #[cfg(test)]
@@ -332,7 +339,7 @@ mod tests {
     use std::sync::Arc;
     use tsumugi_pvas::Config;
 
-    /// The ranks of the first of two nodes, of two each.
+    /// The ranks of the first of two nodes, which have two ranks each.
     fn members() -> Vec<Member> {
         let config = Config {
             exposed_bytes: 16 << 20,
@@ -353,12 +360,12 @@ mod tests {
         Beats::new(member, LIMIT, LONG + 3)
     }
 
-    /// As if so many milliseconds had gone by without a beat.
+    /// Moves the clock as if `by` milliseconds had passed without a beat.
     fn age(beats: &Beats, by: u32) {
         beats.lock().silence.age(by);
     }
 
-    /// The device was found empty often enough.
+    /// Looks as if the device had been found empty often enough.
     fn look(beats: &Beats, member: &Member) {
         (0..LOOKS).for_each(|_| beats.help(member, |_, _| true));
     }

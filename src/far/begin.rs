@@ -1,4 +1,4 @@
-//! How callers begin operations on ranks of other nodes, and wait for their ends.
+//! How callers begin operations on ranks of other nodes, and wait for their results.
 
 use super::Far;
 use crate::lasting::{Lasting, Stays};
@@ -12,8 +12,8 @@ use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::Here;
 
-/// One caller looks for the end of an operation until this is dropped: also
-/// when a callback panics, and when the caller is cut off.
+/// Marks that one caller polls for the end of an operation. The mark ends when this
+/// is dropped, also when a callback panics and when the caller is cut off.
 struct Looking<'f>(&'f AtomicBool);
 
 impl Drop for Looking<'_> {
@@ -22,23 +22,23 @@ impl Drop for Looking<'_> {
     }
 }
 
-/// Sleeps as [`Here`], when what was begun has gone out.
+/// Sleeps as [`Here`] does, after the operations that have begun were flushed.
 struct Hurried<'f>(&'f Far);
 
 impl Far {
-    /// Carries an operation on a rank of another node out; the caller looks
-    /// for its end for a while, and then sleeps. Blocking.
+    /// Carries out an operation on a rank of another node. The caller polls for its
+    /// end for a while, and then sleeps. Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        // SAFETY: if it is called, whoever has the ticket never goes on.
+        // SAFETY: `leave` is called only if the holder of the ticket never goes on.
         self.run_by(&Lasting::new(*op), &Hurried(self), |ticket| unsafe { ticket.leave() })
     }
 
-    /// The same of one that outlasts its caller.
+    /// Does the same for an operation that may outlive its caller.
     pub(crate) fn run_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
         self.run_by(lasting, &Stays(Hurried(self)), |_| ())
     }
 
-    /// A caller that is cut off runs `leave`.
+    /// Begins an operation and waits for it. A caller that is cut off runs `leave`.
     fn run_by(
         &self,
         lasting: &Lasting,
@@ -58,9 +58,9 @@ impl Far {
         }
     }
 
-    /// Begins one that its caller waits for: at once, if nobody else is ready
-    /// whose operations could go out with it. `begun` is called before anything else
-    /// is done meanwhile.
+    /// Begins an operation for which its caller waits: at once, if no other ULT is
+    /// ready that could begin operations for the same doorbell. `begun` is called
+    /// before anything else runs.
     fn begin(
         &self,
         op: &Op,
@@ -84,13 +84,13 @@ impl Far {
         posted.map(Status::Pending)
     }
 
-    /// Polls until that is so, or for as many rounds as an idle worker does;
-    /// unless another caller does it already. Whoever is ready runs first, so
-    /// what many begin goes out together. One that is cut off runs `leave`, and
-    /// lets the next look.
+    /// Polls until `has_ended`, at most for as many rounds as an idle worker does;
+    /// returns at once if another caller polls already. ULTs that are ready run
+    /// between the rounds, so operations that many of them begin share a doorbell. A
+    /// caller that is cut off runs `leave`, and another caller may poll.
     pub(super) fn look_for(&self, has_ended: impl Fn() -> bool, leave: impl Fn()) {
         let shared = self.shared();
-        // Relaxed: two that look do no harm.
+        // Relaxed: two callers that poll do no harm.
         if has_ended() || shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -102,7 +102,7 @@ impl Far {
         };
         for _ in 0..shared.rounds {
             if is_ult {
-                // SAFETY: leaving takes no lock.
+                // SAFETY: `leave` takes no lock.
                 unsafe { Here.yield_or_leave(&mut leave) };
             }
             if has_ended() {
@@ -112,7 +112,7 @@ impl Far {
         }
     }
 
-    /// Begins one. Never waits.
+    /// Begins an operation. Never waits.
     pub(crate) fn submit<B: Send + 'static>(
         &self,
         op: &Op,
@@ -123,25 +123,24 @@ impl Far {
         begun
     }
 
-    /// Begins one; `done` is called by whoever polls, once. Never waits.
+    /// Begins an operation; the thread that polls calls `done`, once. Never waits.
     ///
     /// # Errors
     ///
-    /// [`Busy`]: later, and `done` is not called.
+    /// [`Busy`]: there is no room now, and `done` is not called.
     pub(crate) fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
         self.engine.post_callback(hint(), *op, done).map(drop)?;
         self.hurry();
         Ok(())
     }
 
-    /// The same for a put of at most [`JOINED_BYTES`](super::JOINED_BYTES) bytes
-    /// and an operation on a word of the same rank, which are one parcel: the
-    /// word is changed when the bytes are there, and not at all if they may not
-    /// be.
+    /// Does the same for a put of at most [`JOINED_BYTES`](super::JOINED_BYTES)
+    /// bytes and an operation on a word of the same rank, which are one parcel: the
+    /// word is changed after the bytes have landed, and not at all if the put fails.
     ///
     /// # Errors
     ///
-    /// [`Busy`]: later, and `done` is not called.
+    /// [`Busy`]: there is no room now, and `done` is not called.
     pub(crate) fn post_joined(&self, put: &Op, then: &Op, done: Callback) -> Result<(), Busy<()>> {
         let shared = self.shared();
         let Some(along) = shared.joined.keep(then) else {
@@ -156,7 +155,7 @@ impl Far {
         posted
     }
 
-    /// Carries one out as a future.
+    /// Carries out an operation as a future.
     pub(crate) async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
         let mut buf = buf;
         loop {
@@ -172,7 +171,8 @@ impl Far {
         }
     }
 
-    /// What was begun goes out at once, unless a worker will see to it.
+    /// Flushes operations that have begun, unless the caller is a ULT: then its
+    /// worker does it.
     pub(super) fn hurry(&self) {
         if tsumugi_ult::id().is_none() {
             self.engine.flush();
@@ -180,11 +180,11 @@ impl Far {
     }
 }
 
-// SAFETY: it sleeps as `Here` does.
+// SAFETY: it sleeps by `Here`, which keeps the contract of `Wait`.
 unsafe impl Wait for Hurried<'_> {
     unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         self.0.hurry();
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise, which `Here` requires in the same words.
         unsafe { Here.sleep(reason, commit) };
     }
 
@@ -199,12 +199,12 @@ unsafe impl Wait for Hurried<'_> {
         leave: &mut dyn FnMut(),
     ) {
         self.0.hurry();
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise, as in `sleep`.
         unsafe { Here.sleep_or_leave(reason, commit, leave) };
     }
 
     unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise, as in `sleep`.
         unsafe { Here.yield_or_leave(leave) };
     }
 

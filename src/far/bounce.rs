@@ -1,11 +1,12 @@
-//! Memory that a put or get may use after its caller has gone.
+//! A pool of bounce buffers: memory that a put or get may use after its caller is
+//! gone.
 //!
-//! An operation on memory that is only borrowed must not return before the
-//! device has given that memory up, and if the other node does not answer any
-//! more that may take minutes. So it goes by a chunk of this pool; when its
-//! peer is lost the caller is told at once, and the chunk is never used again.
-//! Nor has the device to be told of each borrow. Chunks cost memory once they
-//! were used.
+//! An operation on borrowed memory must not return before the device has released
+//! that memory, which may take minutes if the other node does not answer any more.
+//! So the operation goes through a chunk of this pool: when its peer is lost, the
+//! caller gets the error at once, and the chunk is never used again. A second gain
+//! is that borrowed memory need not be registered. Chunks take memory only after
+//! they were used.
 
 use crate::{AddrError, Error};
 use std::alloc::Layout;
@@ -15,7 +16,7 @@ use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::config::HEAP;
 
-/// See the module.
+/// The pool. See the module.
 #[derive(Debug)]
 pub(super) struct Bounce {
     region: Region,
@@ -24,7 +25,7 @@ pub(super) struct Bounce {
     parked: AtomicUsize,
 }
 
-/// One piece of it, lent. One that is dropped is never lent again.
+/// One chunk of the pool, lent. A chunk that is dropped is never lent again.
 #[derive(Debug)]
 pub(super) struct Chunk<'b> {
     bounce: &'b Bounce,
@@ -32,41 +33,42 @@ pub(super) struct Chunk<'b> {
 }
 
 impl Bounce {
-    /// A pool in the rank's heap, registered for its own operations.
+    /// Makes a pool in the rank's heap, registered for the rank's own operations.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`].
+    /// [`Error::OutOfMemory`]: the heap has no room. [`Error::Register`]: the table
+    /// of regions has no room.
     pub(super) fn new(member: &Member) -> Result<Self, Error> {
         let bytes = CHUNKS * CHUNK_BYTES;
         let layout = Layout::from_size_align(bytes, 4096).expect("a constant");
         let base = member.heap().allocate(layout);
         let base = base.ok_or(Error::OutOfMemory { bytes, variable: HEAP })?;
-        // SAFETY: it is never given back, and nobody looks at it but through
-        // a chunk whose operation has ended.
+        // SAFETY: the memory is never given back, and it is read and written only
+        // through a chunk after the operation on it has ended.
         let region =
             unsafe { member.direct().register_runtime(base, bytes as u64, Access::Local)? };
         let free = Mutex::new((0..CHUNKS).rev().collect());
         Ok(Self { region, free, parked: AtomicUsize::new(0) })
     }
 
-    /// All of it.
+    /// The region of the whole pool.
     pub(super) fn region(&self) -> &Region {
         &self.region
     }
 
-    /// A chunk, if one is free.
+    /// Takes a chunk, if one is free.
     pub(super) fn try_take(&self) -> Option<Chunk<'_>> {
         let index = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
         Some(Chunk { bounce: self, index })
     }
 
-    /// A chunk that was lent on.
+    /// The chunk of an index that [`Chunk::into_index`] has returned.
     pub(super) fn lent(&self, index: usize) -> Chunk<'_> {
         Chunk { bounce: self, index }
     }
 
-    /// Whether there will never be one again: as many gets were lost.
+    /// Whether no chunk will ever be free again, because lost peers have them all.
     pub(super) fn is_used_up(&self) -> bool {
         self.parked.load(Ordering::Relaxed) >= CHUNKS
     }
@@ -78,17 +80,19 @@ impl Chunk<'_> {
         LocalAddr { key: self.bounce.region.key, offset }
     }
 
-    /// Copies bytes into it, for a put.
+    /// Copies bytes into the chunk, for a put.
     ///
     /// # Safety
     ///
     /// `from` is valid for reads of `bytes` bytes, at most a chunk's.
     pub(super) unsafe fn fill(&self, from: *const u8, bytes: usize) {
-        // SAFETY: the chunk is ours alone; the rest is the caller's.
+        // SAFETY: the chunk is lent to this caller alone; `from` is the caller's
+        // promise.
         unsafe { std::ptr::copy_nonoverlapping(from, self.start(), bytes) };
     }
 
-    /// Takes the bytes of a get that has ended, and gives the chunk back.
+    /// Takes the result of an operation that has ended, with the bytes of a get, and
+    /// gives the chunk back.
     ///
     /// # Safety
     ///
@@ -105,8 +109,8 @@ impl Chunk<'_> {
             return Err(error);
         }
         if let (Ok(_), Some(into)) = (result, into) {
-            // SAFETY: the device is done with the chunk; the rest is the
-            // caller's.
+            // SAFETY: the operation has ended, so the device does not use the chunk;
+            // `into` is the caller's promise.
             unsafe { std::ptr::copy_nonoverlapping(self.start(), into, bytes) };
         }
         self.give_back();
@@ -117,12 +121,12 @@ impl Chunk<'_> {
         self.bounce.region.base.as_ptr().wrapping_add(self.index * CHUNK_BYTES)
     }
 
-    /// Lends it on: see [`Bounce::lent`].
+    /// Turns the lent chunk into its index: see [`Bounce::lent`].
     pub(super) fn into_index(self) -> usize {
         self.index
     }
 
-    /// Nothing was done with it.
+    /// Gives back a chunk that no operation has used.
     pub(super) fn give_back(self) {
         self.bounce.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.index);
     }
@@ -130,5 +134,5 @@ impl Chunk<'_> {
 
 /// Bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
-/// How many there are.
+/// How many chunks a rank has.
 pub(crate) const CHUNKS: usize = 64;

@@ -1,26 +1,27 @@
-//! Room for connections that nobody has asked for.
+//! Raises the limit of file descriptors, so that connections of strangers do not use
+//! them up.
 //!
-//! libfabric's tcp provider takes each connection to its port, and learns who it
-//! is from what comes by it: of those that say nothing it keeps any number. Each is
-//! a descriptor of this process, which has 1,024 as a rule though it may have many
-//! more, and a rank without one can neither be reached nor open a file. So a rank
-//! takes what it may have, up to a number that programs which it starts can live
-//! with: some close each descriptor that there may be.
+//! libfabric's tcp provider accepts each connection to its port, and learns the peer
+//! from the first bytes that come; it keeps any number of connections that send
+//! nothing. Each takes a descriptor of this process. The limit is 1,024 as a rule,
+//! though the process may raise it to many more, and a rank without a free
+//! descriptor can neither be reached nor open a file. So a rank raises its limit, up
+//! to a number with which programs that it starts can live: some of them close each
+//! descriptor that there may be.
 
 use std::io;
 
-/// Raises the limit of descriptors to what this process may have, at most
-/// [`MOST`].
+/// Raises the limit of descriptors to the maximum of this process, at most [`MOST`].
 ///
 /// # Errors
 ///
-/// Those of the system: the limit is as it was.
+/// The error of the system call; the limit is unchanged.
 pub(super) fn take_all() -> io::Result<()> {
     let mut limit = limit()?;
     let most = limit.rlim_max.min(MOST);
     if limit.rlim_cur < most {
         limit.rlim_cur = most;
-        // SAFETY: the kernel reads one `rlimit`, which is ours.
+        // SAFETY: the kernel reads one `rlimit`, which is a local.
         if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -30,7 +31,7 @@ pub(super) fn take_all() -> io::Result<()> {
 
 fn limit() -> io::Result<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one `rlimit`, which is ours.
+    // SAFETY: the kernel writes one `rlimit`, which is a local.
     match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } {
         0 => Ok(limit),
         _ => Err(io::Error::last_os_error()),

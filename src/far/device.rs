@@ -1,5 +1,5 @@
-//! The device of a rank, of whichever network: one match for each batch, and
-//! nothing else between.
+//! The device of a rank, over one of the supported network libraries: one match for
+//! each batch, and no other indirection.
 //!
 //! ```text
 //!  Device ─┬─ Ofi(OfiDomain)          Queue ─┬─ Ofi(OfiEndpoint)
@@ -24,7 +24,7 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Agent, Region, RegionKey, RegisterError};
 use tsumugi_core::op::{Kind, Op};
 
-/// See the module.
+/// A device, by its network library. See the module.
 pub(crate) enum Device {
     Ofi(OfiDomain),
     Verbs(VerbsDomain),
@@ -32,30 +32,30 @@ pub(crate) enum Device {
     Hub(HubDomain),
 }
 
-/// One endpoint of it.
+/// One endpoint of a device.
 pub(super) enum Queue<'d> {
     Ofi(OfiEndpoint<'d>),
     Verbs(VerbsEndpoint<'d>),
     #[cfg(test)]
     Hub(HubEndpoint<'d>),
-    /// One of these over a bad link.
+    /// An endpoint with injected faults.
     Bad(Box<BadQueue<'d>>),
 }
 
-/// What a device carries out by itself.
+/// Which operations a device carries out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moves {
     /// Puts and gets.
     pub memory: bool,
-    /// Puts that tell their target.
+    /// Puts that notify the target (with immediate data).
     pub rings: bool,
-    /// Puts and gets of bytes that are one word, whole.
+    /// Puts and gets of the bytes of exactly one word, which do not tear.
     copies_words: bool,
-    /// Words that never tear: the sum of their widths.
+    /// Widths of words that never tear, as a sum.
     words: u8,
 }
 
-/// The same of all variants.
+/// Runs the same code for each variant.
 macro_rules! of_each {
     ($this:expr, $(+ $more:ident,)? $it:ident => $do:expr) => {
         match $this {
@@ -69,11 +69,11 @@ macro_rules! of_each {
 }
 
 impl Device {
-    /// Opens what the configuration asks for.
+    /// Opens the device that the configuration names.
     ///
     /// # Errors
     ///
-    /// [`NoNetwork`].
+    /// [`NoNetwork`]: the network is off, or its library reports this error.
     pub(super) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<Self, NoNetwork> {
         match config.kind {
             NetworkKind::Off => Err(NoNetwork::Off),
@@ -89,7 +89,8 @@ impl Device {
         }
     }
 
-    /// One of a network inside of this process, with packets as here.
+    /// Opens a device of a network inside of this process, with packets as of the
+    /// others.
     #[cfg(test)]
     pub(crate) fn on_hub(hub: &Hub, config: hub::Config, rank: Rank, size: u32) -> Self {
         let packets = super::link::ARRIVALS;
@@ -101,12 +102,12 @@ impl Device {
         of_each!(self, domain => domain.card())
     }
 
-    /// What only ranks have alike that can speak to each other; never 0.
+    /// A number that is equal on two ranks only if they can communicate; never 0.
     pub(crate) fn mark(&self) -> u32 {
         of_each!(self, domain => domain.mark())
     }
 
-    /// Whether a rank of that card can be spoken to.
+    /// Whether a rank with that card can be reached.
     pub(super) fn check(&self, card: &[u8]) -> Result<(), CardError> {
         of_each!(self, domain => domain.check(card))
     }
@@ -129,7 +130,7 @@ impl Device {
         of_each!(self, domain => domain.endpoints())
     }
 
-    /// The next endpoint, if one is left.
+    /// Opens the next endpoint, if one is left.
     pub(super) fn try_endpoint(&self) -> Option<Queue<'_>> {
         match self {
             Self::Ofi(domain) => domain.try_endpoint().map(Queue::Ofi),
@@ -139,7 +140,7 @@ impl Device {
         }
     }
 
-    /// Whether it adds to words and compares them by itself.
+    /// Whether the device has fetch-and-add and compare-and-swap of its own.
     pub(super) fn has_atomics(&self) -> bool {
         match self {
             Self::Ofi(_) => false,
@@ -161,14 +162,14 @@ impl Device {
         }
     }
 
-    /// Whether showing memory to peers ties it down.
+    /// Whether registering memory pins its pages.
     pub(super) fn pins(&self) -> bool {
         of_each!(self, domain => domain.pins())
     }
 
-    /// Whether an operation on a lost peer ends only when the device has let go
-    /// of its memory, and that is soon. (A pair in error gives up all that it
-    /// had; a provider of libfabric's may keep a get for minutes.)
+    /// Whether an operation on a lost peer ends only after the device has released
+    /// its memory, and soon. (A queue pair in the error state releases all that it
+    /// had; a provider of libfabric may keep a get for minutes.)
     pub(super) fn lets_go(&self) -> bool {
         !matches!(self, Self::Ofi(_))
     }
@@ -181,8 +182,8 @@ impl Device {
         of_each!(self, domain => domain.try_send(index, to, bytes))
     }
 
-    /// Sends a packet of the first endpoint to a rank that was struck, where the
-    /// way to it is still open.
+    /// Sends a packet by the first endpoint to a rank that was marked as dead, if
+    /// the connection to it is still open.
     pub(super) fn tell_lost(&self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         of_each!(self, domain => domain.tell_lost(0, to, bytes))
     }
@@ -203,14 +204,14 @@ impl Device {
         of_each!(self, domain => domain.strike(rank));
     }
 
-    /// Shows a region to the peers under the key that it has.
+    /// Registers a region, for its peers, under the key that it has.
     ///
     /// # Safety
     ///
     /// That of [`Domain::register`].
     pub(super) unsafe fn register(&self, region: &Region) -> Result<(), RegisterError> {
         let Region { key, base, bytes, access } = *region;
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise, which is that of [`Domain::register`].
         of_each!(self, domain => unsafe { domain.register_as(key, base, bytes, access) }).map(drop)
     }
 
@@ -218,21 +219,21 @@ impl Device {
         of_each!(self, domain => domain.unregister(key));
     }
 
-    /// Whether a put that has ended has landed.
+    /// Whether a completed put is in the target's memory (remote completion).
     pub(super) fn remote_completion(&self) -> bool {
         of_each!(self, domain => domain.capabilities().remote_completion)
     }
 
-    /// Whether a packet comes after the puts, of at most `bytes` bytes each, that
-    /// were posted before it by the same caller and that the queue does not
-    /// [hold](Queue::holds), and finds that they have landed.
+    /// Whether a packet arrives after the puts, of at most `bytes` bytes each, that
+    /// the same caller posted before it and that the queue does not
+    /// [hold](Queue::holds), and after they have landed.
     pub(super) fn keeps_order(&self, bytes: u64) -> bool {
-        // Each of several endpoints has an order of its own; and pieces go one
-        // after another.
+        // Each of several endpoints keeps an order of its own only; and the pieces
+        // of a long put go one after another.
         let is_one = of_each!(self, domain => domain.piece_bytes_max()) >= bytes;
         let promises = match self {
             Self::Ofi(domain) => domain.facts().sends_after_writes(),
-            // Of one reliable pair: the InfiniBand specification, 9.5.
+            // On one reliable queue pair: the InfiniBand specification, 9.5.
             Self::Verbs(_) => true,
             #[cfg(test)]
             Self::Hub(_) => false,
@@ -240,7 +241,7 @@ impl Device {
         promises && is_one && self.endpoints() == 1 && self.moves().memory
     }
 
-    /// What it is, and what it does.
+    /// Describes the device and its capabilities, for diagnostics.
     pub(super) fn facts(&self) -> NetworkFacts {
         let (provider, device) = match self {
             Self::Ofi(domain) => {
@@ -291,20 +292,21 @@ impl Queue<'_> {
         of_each!(self, + Bad, endpoint => endpoint.index())
     }
 
-    /// Whether a packet to that rank now overtakes what was posted before.
+    /// Whether a packet to that rank, sent now, would overtake an operation posted
+    /// before.
     #[inline]
     pub(super) fn holds(&self, rank: Rank) -> bool {
         match self {
             Self::Ofi(endpoint) => endpoint.holds(rank),
             Self::Verbs(endpoint) => endpoint.holds(rank),
-            // No order is kept there.
+            // The hub keeps no order.
             #[cfg(test)]
             Self::Hub(_) => false,
             Self::Bad(_) => false,
         }
     }
 
-    /// What the device has refused last, if it has.
+    /// The last error of the device, if there was one.
     pub(super) fn last_failure(&mut self) -> Option<Failure> {
         match self {
             Self::Bad(queue) => queue.last_failure(),
@@ -315,8 +317,8 @@ impl Queue<'_> {
         }
     }
 
-    /// Hands over what has arrived; how many there were. There may be others if
-    /// these are as many as are handed over at once.
+    /// Hands over what has arrived, and returns how many arrivals there were. There
+    /// may be more if this is the number that is handed over at once.
     pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         of_each!(self, + Bad, endpoint => endpoint.receive(handle))
     }
@@ -344,9 +346,10 @@ impl Endpoint for Queue<'_> {
 }
 
 impl Moves {
-    /// Whether the device carries that out by itself. What is on one word does
-    /// not tear, however it was asked for. A word that is to wake somebody is
-    /// one parcel as an errand, and two on a device whose puts cannot tell.
+    /// Whether the device carries out `op` by itself. An operation on one word must
+    /// not tear, however the caller has posted it. A put of a word that notifies is
+    /// one parcel as an errand, but two packets on a device with puts that cannot
+    /// notify.
     pub(super) fn carries(self, op: &Op) -> bool {
         if op.along != 0 {
             return false;
@@ -366,7 +369,8 @@ impl Moves {
         }
     }
 
-    /// Whether a put or get of a word as such, of so many bytes, is the device's.
+    /// Whether the device carries out puts and gets of a word of `bytes` bytes
+    /// without tearing.
     #[inline]
     fn word(self, bytes: u8) -> bool {
         self.words & bytes != 0
@@ -385,7 +389,7 @@ impl fmt::Debug for Queue<'_> {
     }
 }
 
-/// Bytes of the tables of one endpoint, on the network where they are more.
+/// Bytes of the tables of one endpoint, of the network library that takes more.
 pub(super) fn footprint() -> usize {
     let packets = super::link::ARRIVALS;
     ofi::footprint(packets).max(verbs::footprint(packets))
@@ -424,7 +428,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
     }
 }
 
-/// A device, and a port after a colon.
+/// Splits a device's name from a port after a colon.
 fn with_port(name: &str) -> (&str, Option<u8>) {
     let split = name.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse().ok()?)));
     split.map_or((name, None), |(name, port)| (name, Some(port)))
@@ -432,9 +436,10 @@ fn with_port(name: &str) -> (&str, Option<u8>) {
 
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
 
-/// The shortest time until a request is sent again, as an exponent of 4.096 us,
-/// with which the device does not give up before the beats do: it sends eight
-/// times, and what it gives up is lost for good, since it may have been done.
+/// The shortest retransmission timeout, as an exponent of 4.096 us, with which the
+/// device does not give up before the beats do. The device sends a request eight
+/// times; an operation that it gives up is lost for good, because the target may
+/// have carried it out.
 fn timeout_for(silence: Duration) -> u8 {
     let tries = |exponent: &u8| 8 * (4096_u64 << exponent);
     (17..31)
@@ -442,7 +447,7 @@ fn timeout_for(silence: Duration) -> u8 {
         .unwrap_or(31)
 }
 
-/// With its header.
+/// Bytes of a packet with its header.
 const PACKET_BYTES: usize = super::parcel::PACKET_BYTES + 16;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Operations that the target's processor carries out for others.
+//! Emulation of remote operations: an *errand* is an operation that the target's
+//! processor carries out for the origin.
 //!
 //! ```text
 //!  begin ─► Unsent ── window, room ──► Sent ──── answer, loss ────► ended
@@ -6,14 +7,15 @@
 //!              └── loss ────────────────┴──► PeerLost             completion
 //! ```
 //!
-//! Puts and gets of memory are errands where the provider is not to be trusted
-//! with them: in pieces, one after another.
+//! Puts and gets of memory are errands where the provider's own are not reliable: in
+//! pieces, one after another.
 //!
-//! Parcels come once and whole, so nothing is numbered but the errands of the
-//! one who asks: a slot and its life. A rank has at most [`WINDOW`] requests
-//! under way to each peer; so the answers that wait for room are as many from
-//! each at the most, and whoever sends more is not answered. What arrives is
-//! checked: lengths, kinds, widths, ids, and the address as any other.
+//! Parcels arrive once and whole, so only the errands of the origin have an id: a
+//! slot and the slot's generation (its life). A rank has at most [`WINDOW`] requests
+//! under way to each peer. So each peer causes at most that many answers that wait
+//! for room, and a peer that sends more requests gets no answer to them. All that
+//! arrives is checked: lengths, kinds, widths, ids, and the address, as any other
+//! address.
 
 mod form;
 
@@ -30,7 +32,7 @@ use tsumugi_core::backend::{Completion, LoadStore};
 use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// The errands of one link.
+/// The errands of one link: its own requests, and the answers to those of its peers.
 #[derive(Debug)]
 pub(super) struct Errands {
     own: Rank,
@@ -41,27 +43,28 @@ pub(super) struct Errands {
     under_way: BTreeMap<u32, u32>,
     ended: VecDeque<Completion>,
     answers: VecDeque<Answer>,
-    /// Those to what has told somebody here: what that one does goes first. Those
-    /// that nobody waits for last.
+    /// Answers to requests that have notified a thread here: the operations of that
+    /// thread go first. The answers at the end only free places of the origin.
     patient: VecDeque<Answer>,
-    /// How many times in a row those were not sent.
+    /// How many times in a row patient answers were put off.
     put_off: u8,
-    /// There was no room for all: whose turn it is when there is some again.
+    /// If there was no room for all: the kind of parcel that goes first when there
+    /// is room again.
     short: Option<Turn>,
-    /// Of all answers, how many for each rank.
+    /// The number of answers of both lists for each rank.
     owed: BTreeMap<u32, u32>,
-    /// Where a parcel is written before it goes.
+    /// The buffer in which a parcel is built.
     room: Box<Parcel>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     op: Op,
-    /// What goes in the parcel of a put.
+    /// The second operation, which goes in the parcel of a put.
     then: Option<Op>,
     life: u16,
     state: State,
-    /// Bytes of a put or get that are done.
+    /// Bytes of a put or get that were moved already.
     moved: u64,
 }
 
@@ -72,7 +75,7 @@ enum State {
     Sent,
 }
 
-/// What takes turns where room is short.
+/// The kinds of parcels, which take turns where room is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Answer,
@@ -80,14 +83,14 @@ enum Turn {
     Patient,
 }
 
-/// What came of an attempt to send.
+/// The result of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// It is on its way.
+    /// The parcel was sent.
     Yes,
     /// There is no room now.
     Full,
-    /// It cannot be, for this rank is lost.
+    /// The parcel cannot be sent, because this rank is lost.
     Lost(Rank),
 }
 
@@ -110,8 +113,8 @@ impl Errands {
         }
     }
 
-    /// Begins an operation, and what goes along in its parcel; false if too many
-    /// are under way.
+    /// Begins an operation, and a second one that goes in its parcel; false if too
+    /// many are under way.
     pub(super) fn begin(&mut self, op: &Op, then: impl FnOnce() -> Option<Op>) -> bool {
         let Some(at) = self.free.pop() else { return false };
         let slot = &mut self.slots[at as usize];
@@ -122,13 +125,14 @@ impl Errands {
         true
     }
 
-    /// Sends what waits, as far as there is room. Answers first: somebody
-    /// waits for them. No request to a rank that the device `holds` something
-    /// for: it does not overtake what was begun before. Patient answers last, and
-    /// put off while something has `just_come`, which is looked at when this has
-    /// returned, or while their patience lasts; not if there are many, and not for
-    /// ever. After there was no room for all, one of each in turn goes before the
-    /// rest: who asks for much keeps nobody else from being answered.
+    /// Sends parcels that wait, as far as there is room. Answers go first, because
+    /// ranks wait for them. No request goes to a rank for which the device `holds`
+    /// operations: it must not overtake operations that were begun before. Patient
+    /// answers go last. They are put off while something has `just_come`, which is
+    /// handled after this returns, and while their patience lasts; but not if there
+    /// are many of them, and not for ever. After there was no room for all, one of
+    /// each kind goes in turn before the rest: a rank that sends many requests does
+    /// not delay the answers to other ranks.
     pub(super) fn send(
         &mut self,
         memory: &impl LoadStore,
@@ -157,8 +161,8 @@ impl Errands {
         }
     }
 
-    /// Sends one of each, from whose turn it is on; false: there is no room for
-    /// these.
+    /// Sends one parcel of each kind, in turns that begin with the kind in `short`;
+    /// false: there is no room.
     fn take_turns(
         &mut self,
         memory: &impl LoadStore,
@@ -185,7 +189,7 @@ impl Errands {
         }
     }
 
-    /// Sends answers, at most so many; false: there is no room for these.
+    /// Sends at most `limit` answers; false: there is no room for the next one.
     fn reply(
         &mut self,
         memory: &impl LoadStore,
@@ -197,7 +201,7 @@ impl Errands {
         for _ in 0..limit {
             let Some(answer) = answers.front() else { break };
             let to = answer.to;
-            // Whoever is lost needs none.
+            // A rank that is lost needs no answer.
             if send(to, answer.write(memory, &mut self.room)) == Sent::Full {
                 return false;
             }
@@ -207,7 +211,7 @@ impl Errands {
         true
     }
 
-    /// Sends requests, at most so many; false: there is no room for these.
+    /// Sends at most `limit` requests; false: there is no room for the next one.
     fn ask(
         &mut self,
         memory: &impl LoadStore,
@@ -257,8 +261,9 @@ impl Errands {
         self.unsent.len() + self.answers.len() + self.patient.len()
     }
 
-    /// A parcel has come: `execute` carries out what it asks for. False: it
-    /// makes no sense.
+    /// Handles a parcel that has come: `serve` carries out the request in it. False:
+    /// the parcel is malformed, answers no request, or is one more than its sender
+    /// may have under way.
     pub(super) fn handle(
         &mut self,
         from: Rank,
@@ -320,8 +325,8 @@ impl Errands {
         }
     }
 
-    /// Ends all errands to ranks that are lost, which is because of the one that
-    /// `lost` says.
+    /// Ends all errands to ranks for which `lost` returns a rank; their errors name
+    /// the rank that it returns.
     pub(super) fn lose(&mut self, lost: impl Fn(Rank) -> Option<Rank>) {
         for at in 0..SLOTS as u16 {
             let Slot { op, state, .. } = self.slots[usize::from(at)];
@@ -338,7 +343,7 @@ impl Errands {
         self.owed.retain(|rank, _| lost(Rank(*rank)).is_none());
     }
 
-    /// Whether there is anything to send or to hand over.
+    /// Whether there is nothing to send and no completion to hand over.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.answers.is_empty()
@@ -347,7 +352,7 @@ impl Errands {
             && self.ended.is_empty()
     }
 
-    /// Hands over what has ended.
+    /// Hands over completions.
     pub(super) fn poll(&mut self, completions: &mut [Completion]) -> usize {
         let count = completions.len().min(self.ended.len());
         for (to, from) in completions.iter_mut().zip(self.ended.drain(..count)) {
@@ -381,16 +386,16 @@ fn id(at: u16, life: u16) -> u32 {
 }
 
 const NO_KEY: RegionKey = RegionKey::from_bits(0);
-/// Looks at an answer that only frees places, before it goes: what it is an
-/// answer to has others at work.
+/// How often an answer that only frees places is looked at before it goes: its
+/// request has notified other threads here, which go first.
 const PATIENCE: u8 = 16;
-/// Where something comes all the time.
+/// How often patient answers are put off at most, where parcels arrive all the time.
 const PUT_OFF_MAX: u8 = 64;
-/// As many as there are.
+/// No limit.
 const MANY: usize = usize::MAX;
-/// Errands of a link that are under way.
+/// Errands of a link that may be under way.
 const SLOTS: usize = 256;
-/// Of those, to one peer.
+/// Errands that may be under way to one peer.
 const WINDOW: u32 = 16;
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
-//! Bytes of long messages, fetched from their senders' memory.
+//! Long messages are fetched from their senders' memory, by gets.
 //!
 //! ```text
 //!  begin ─► waiting ─► pieces under way, each into a bounce chunk
 //!              ▲            │ all have come
-//!              └── more ────┴─► copied out ─► last: told
+//!              └── more ────┴─► copied out ─► last: the handler is called
 //! ```
 //!
-//! Through the chunks it does not matter where the receiver's buffer lies, and
-//! a sender that dies ends it at once: see [`Bounce`].
+//! Because of the bounce chunks, the receiver's buffer need not be registered, and a
+//! fetch ends at once when the sender dies: see [`Bounce`].
 //!
-//! Whoever polls moves it on, one at a time. Progress: nothing here waits.
+//! The thread that polls moves the fetches on, one such thread at a time. Progress:
+//! no function here waits.
 
 use super::bounce::{Bounce, CHUNK_BYTES};
 use super::link::Link;
@@ -24,28 +25,29 @@ use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// Called with what was fetched, from whom, and whether it has come.
+/// The handler of fetches that have ended: it gets the id, the sender, and the
+/// result.
 pub(crate) type Fetched = Box<dyn Fn(u64, Rank, Result<(), AddrError>) + Send + Sync>;
 
-/// All of a rank.
+/// All fetches of a rank.
 pub(super) struct Fetches {
     state: Mutex<State>,
-    /// How the pieces under way have ended: what their callbacks write.
+    /// The results of the pieces under way, which their callbacks write.
     ends: Box<[End]>,
-    /// How many have begun and not ended.
+    /// How many fetches have begun and not ended.
     count: AtomicUsize,
-    /// Somebody is to look at them.
+    /// A thread should poll, because a fetch can go on.
     is_due: Arc<AtomicBool>,
     handle: OnceLock<Fetched>,
-    /// How many have come.
+    /// How many fetches have succeeded.
     #[cfg(test)]
     pub(super) come: AtomicUsize,
 }
 
-/// One.
+/// A long message that is to be fetched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetch {
-    /// By what it is known to who wants it.
+    /// The id that the caller has given to the fetch.
     pub id: u64,
     pub from: RemoteAddr,
     pub to: usize,
@@ -59,13 +61,13 @@ struct State {
 
 struct UnderWay {
     fetch: Fetch,
-    /// From here on nothing was asked for.
+    /// The offset of the first byte for which no get was posted.
     next: u64,
     pieces: u32,
     error: Option<AddrError>,
 }
 
-/// One get.
+/// The get of one piece.
 #[derive(Clone, Copy)]
 struct Piece {
     id: u64,
@@ -74,23 +76,23 @@ struct Piece {
     bytes: usize,
 }
 
-/// How the get of one piece has ended.
+/// The result of the get of one piece.
 struct End {
     result: Mutex<Option<Result<u64, AddrError>>>,
     is_due: Arc<AtomicBool>,
 }
 
 impl Far {
-    /// The word by which ranks of other nodes can [fetch](Self::fetch) these
-    /// bytes of this rank's, if they can.
+    /// The word by which ranks of other nodes can [fetch](Self::fetch) these bytes
+    /// of this rank, or `None` if they cannot.
     pub(crate) fn place(&self, at: usize, bytes: usize) -> Option<u64> {
         let shared = self.shared();
         shared.windows.as_ref()?.place(shared, at, bytes)
     }
 
-    /// Begins to fetch bytes from where a rank has said that they are, which
-    /// is not trusted. Whoever [was set](Self::on_fetched) is told of the end
-    /// by `id`. False: this device does not fetch.
+    /// Begins to fetch bytes from the place that a rank has sent, which is checked
+    /// by that rank's table of regions. The [handler](Self::on_fetched) is called
+    /// with `id` when the fetch has ended. False: this device does not fetch.
     ///
     /// # Safety
     ///
@@ -113,8 +115,8 @@ impl Far {
         does
     }
 
-    /// Sets who is told of fetches that have ended, by whoever polls; it must
-    /// be short and must not block. Once, before the start.
+    /// Sets the handler of fetches that have ended. The thread that polls calls it;
+    /// it must be short and must not block. Once, before the start.
     pub(crate) fn on_fetched(&self, handle: Fetched) {
         self.fetches().on_fetched(handle);
     }
@@ -138,34 +140,35 @@ impl Fetches {
         }
     }
 
-    /// Sets who is told of each that has ended. Once.
+    /// Sets the handler of fetches that have ended. Once.
     pub(super) fn on_fetched(&self, handle: Fetched) {
         assert!(self.handle.set(handle).is_ok(), "fetches have a handler");
     }
 
-    /// Begins one. Whoever polls goes on with it.
+    /// Begins a fetch. The threads that poll go on with it.
     pub(super) fn begin(&self, fetch: Fetch) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.under_way.push_back(UnderWay { fetch, next: 0, pieces: 0, error: None });
-        // Relaxed: a hint, but for whoever has begun it.
+        // Relaxed: a hint to other threads; the caller itself sees its own store.
         self.count.fetch_add(1, Ordering::Relaxed);
         self.is_due.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody should poll for them.
+    /// Whether a thread should poll for fetches.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.is_due.load(Ordering::Relaxed)
     }
 
-    /// Takes what has come, and asks for more. Whether anything has changed.
+    /// Takes pieces that have come, and posts gets of more. Returns whether anything
+    /// has changed.
     #[inline]
     pub(super) fn drive(&self, engine: &Engine<'static, Link>, bounce: &Bounce) -> bool {
         self.count.load(Ordering::Relaxed) > 0 && self.drive_all(engine, bounce)
     }
 
     fn drive_all(&self, engine: &Engine<'static, Link>, bounce: &Bounce) -> bool {
-        // Somebody else is at it.
+        // Another thread is driving the fetches.
         let Ok(mut state) = self.state.try_lock() else { return false };
         self.is_due.store(false, Ordering::Relaxed);
         let mut has_moved = self.take_ended(&mut state, bounce);
@@ -178,7 +181,7 @@ impl Fetches {
         });
         let is_stuck = |one: &UnderWay| one.pieces == 0;
         if state.under_way.iter().any(is_stuck) {
-            // There was no room: nobody else will say when there is.
+            // There was no room, and no event will report when there is.
             self.is_due.store(true, Ordering::Relaxed);
         }
         drop(state);
@@ -205,9 +208,9 @@ impl Fetches {
             let one = all.find(|one| one.fetch.id == id).expect("it waits for its pieces");
             let into = one.fetch.to + offset as usize;
             let into: *mut u8 = std::ptr::with_exposed_provenance_mut(into);
-            // SAFETY: the buffer is the message's until it is told, so many
-            // bytes are in it, and this is the outcome of the get to that
-            // chunk.
+            // SAFETY: the buffer is the message's until the handler is called, and
+            // has at least `offset + bytes` bytes; the result is that of the get
+            // into this chunk.
             let finished = unsafe { bounce.lent(chunk).finish(result, Some(into), bytes) };
             one.pieces -= 1;
             one.error = one.error.or(finished.err());
@@ -232,8 +235,8 @@ impl Fetches {
                 let bytes = (one.fetch.bytes - one.next).min(CHUNK_BYTES as u64);
                 let get = Op::get(one.fetch.from.add(one.next), chunk.local(), bytes);
                 let end: *const End = &self.ends[free];
-                // SAFETY: the ends live as long as the engine, and this one is
-                // that piece's until it was taken; `ended` does not block.
+                // SAFETY: the ends live as long as the engine, and this end belongs
+                // to this piece until its result was taken; `ended` does not block.
                 let done = unsafe { Callback::new(ended, end.cast_mut().cast()) };
                 if engine.post_callback(hint(), get, done).is_err() {
                     chunk.give_back();
@@ -257,13 +260,13 @@ impl End {
     }
 }
 
-/// The callback of a piece.
+/// The callback of the get of a piece.
 fn ended(data: *mut (), result: Result<u64, AddrError>) {
-    // SAFETY: whoever has posted it has given it an end, which stays.
+    // SAFETY: `data` is the `End` that `ask` gave to the callback, and it stays.
     let end = unsafe { &*data.cast::<End>() };
     *end.lock() = Some(result);
     end.is_due.store(true, Ordering::Relaxed);
 }
 
-/// Under way at once.
+/// Pieces of all fetches that may be under way.
 const PIECES: usize = 16;

@@ -1,8 +1,8 @@
-//! What packets of another node may do to errands and beats, whatever their
-//! bytes: no panic, no byte outside of the memory that was registered, and no
-//! more than one end of each errand.
+//! A test of hostile packets: whatever bytes another node sends to errands and
+//! beats, there is no panic, no access outside of the registered memory, and at most
+//! one end of each errand.
 //!
-//! The corpus is replayed and changed here; `fuzz/` has a target for it.
+//! The corpus is replayed and mutated here; `fuzz/` has a target for it.
 
 use super::beat;
 use super::errand::{Asked, Errands, Sent};
@@ -15,10 +15,10 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Nodes;
 
-/// The registered memory of the rank that the packets come to.
+/// The registered memory of the rank that gets the packets.
 struct Memory(RegionTable<4>);
 
-// SAFETY: a table of memory that outlives it.
+// SAFETY: the table only has regions of memory that outlives it.
 unsafe impl LoadStore for Memory {
     fn size(&self) -> u32 {
         3
@@ -37,15 +37,15 @@ unsafe impl LoadStore for Memory {
     fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
 }
 
-/// Packets to a rank that has errands under way, each after its length in two
-/// bytes. How many of them made sense.
+/// Handles packets to a rank that has errands under way; each packet comes after its
+/// length in two bytes. Returns how many of them were well formed.
 ///
 /// # Panics
 ///
-/// If they did what they must not.
+/// If the packets have done anything that they must not.
 pub fn packets(bytes: &[u8]) -> usize {
-    // Words, so that those of peers are aligned; the first and the last are
-    // nobody's.
+    // Words, so that words of peers are aligned; the first and the last are guards
+    // outside of all regions.
     let mut words = vec![GUARD; 2 + WORDS];
     let base = words.as_mut_ptr();
     let memory = Memory(RegionTable::new());
@@ -106,14 +106,14 @@ pub fn packets(bytes: &[u8]) -> usize {
         });
     }
     errands.lose(|rank| (rank == PEER).then_some(rank));
-    // SAFETY: both are in the vector.
+    // SAFETY: both guard words are in the vector.
     let guards = unsafe { [base.read(), base.add(1 + WORDS).read()] };
     assert_eq!(guards, [GUARD; 2], "outside of all regions");
     drop(words);
     taken
 }
 
-/// As a link serves.
+/// Carries out a request as a link does.
 fn serve(memory: &Memory, asked: Asked<'_>) -> Result<u64, AddrError> {
     match asked {
         Asked::Word(op) => execute(memory, &op),

@@ -1,15 +1,15 @@
-//! What goes in one parcel with a put, from when it is begun until the link takes
-//! it: an operation on a word of the same rank, which comes to pass when the
-//! bytes are there.
+//! Operations that go in one parcel with a put, from when they are begun until the
+//! link takes them. Such an operation is on a word of the same rank, and is carried
+//! out after the put's bytes have landed.
 //!
-//! The engine carries one descriptor; it has the number of a place here.
+//! The engine carries one descriptor; it has the number of a place in this table.
 //!
 //! Progress: a short lock.
 
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::op::Op;
 
-/// See the module.
+/// The table. See the module.
 #[derive(Debug)]
 pub(super) struct Joined(Mutex<[Option<Op>; PLACES]>);
 
@@ -18,7 +18,8 @@ impl Joined {
         Self(Mutex::new([None; PLACES]))
     }
 
-    /// Keeps one; its number, which is not 0, if there is room.
+    /// Keeps an operation. Returns its number, which is not 0, or `None` if there is
+    /// no room.
     pub(super) fn keep(&self, op: &Op) -> Option<u8> {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = places.iter().position(Option::is_none)?;
@@ -26,14 +27,14 @@ impl Joined {
         Some(at as u8 + 1)
     }
 
-    /// Takes what has that number; nothing has 0.
+    /// Takes the operation with that number; no operation has number 0.
     pub(super) fn take(&self, along: u8) -> Option<Op> {
         let at = usize::from(along).checked_sub(1)?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(at)?.take()
     }
 }
 
-/// More than a rank's part in the global memory has in flight would be waste.
+/// More than a rank's part in the global memory has under way would be waste.
 const PLACES: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One endpoint of the device, and the errands that go by it.
+//! One endpoint of the device, and the errands (emulated operations) that use it.
 //!
 //! ```text
 //!  post ── transfer? ─► device
@@ -7,8 +7,8 @@
 //!     └── arrivals: bells and errands done here, parcels handed over
 //! ```
 //!
-//! What arrives is first copied out of the device's packets: whoever handles
-//! it may send.
+//! Arrivals are first copied out of the device's packets, because their handlers may
+//! send.
 
 use super::device::{Moves, Queue};
 use super::errand::{self, Asked, Errands, Sent};
@@ -24,26 +24,27 @@ use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{Ordering, fence};
 
-/// See the module.
+/// An endpoint and its errands. See the module.
 pub(super) struct Link {
     shared: &'static Shared,
     endpoint: Queue<'static>,
-    /// Whether beats go by it.
+    /// Whether heartbeats use this link.
     beats: bool,
     moves: Moves,
     errands: Errands,
     unsent: usize,
     gone_seen: u32,
     bells: Vec<LocalAddr>,
-    /// What has arrived: from whom, of which kind, and where its bytes end.
+    /// Parcels that have arrived: the sender, the kind, and the end of their bytes.
     parcels: Vec<(Rank, Parcel, usize)>,
     bytes: Vec<u8>,
-    /// Operations on peers that are lost, while the launcher is to say who has died.
+    /// Failed operations on lost peers, until the launcher reports which rank died
+    /// first.
     undecided: VecDeque<(Completion, Option<Failure>)>,
 }
 
 impl Link {
-    /// The next endpoint of the domain.
+    /// Opens the next endpoint of the device.
     pub(super) fn new(shared: &'static Shared) -> Self {
         let endpoint = shared.try_endpoint().expect("a link for each endpoint");
         Self {
@@ -61,8 +62,8 @@ impl Link {
         }
     }
 
-    /// Takes what has arrived, some at a time; whether there was any. Ends:
-    /// nothing arrives between two polls.
+    /// Takes all arrivals, a batch at a time; returns whether there were any. The
+    /// loop ends, because the device takes in no packets between two polls.
     #[inline]
     fn receive(&mut self) -> bool {
         let mut count = self.receive_some();
@@ -73,10 +74,10 @@ impl Link {
         has_come
     }
 
-    /// How many there were.
+    /// Takes one batch of arrivals, and returns how many there were.
     fn receive_some(&mut self) -> usize {
         let Self { shared, endpoint, bells, parcels, bytes, .. } = self;
-        // What a panic has left of the last ones.
+        // A panic in a handler may have left bytes of the last batch.
         bytes.clear();
         let handed = endpoint.receive(&mut |arrival| match arrival {
             Arrival::Bell(word) => bells.push(word),
@@ -107,7 +108,7 @@ impl Link {
         for (from, kind, end) in parcels.drain(..) {
             let parcel = &bytes[start..end];
             start = end;
-            // One may be declared lost by what came before.
+            // An earlier parcel of this batch may have declared its sender lost.
             if shared.member.gone_count() > 0 && shared.is_shut_out(from, kind, parcel) {
                 continue;
             }
@@ -127,17 +128,17 @@ impl Link {
 
     fn send(&mut self, just_come: bool) {
         let Self { shared, endpoint, errands, .. } = self;
-        // Where one packet goes at a time, errands would take each place as it
-        // comes free; all else goes by the link of the beats. What waits is
-        // counted: somebody looks again at once.
+        // On a device that takes one packet at a time, errands would take each place
+        // as it comes free; all other parcels go by the link of the beats. The
+        // waiting errands are counted in `unsent`, so a thread polls again at once.
         if self.beats && self.unsent > 0 && shared.turned_away.swap(false, Ordering::Relaxed) {
             return;
         }
         let link = endpoint.index();
-        // Requests to suspects wait, and keep no others from being sent.
+        // Requests to suspects wait, and do not delay requests to other ranks.
         let holds = |to| endpoint.holds(to) || shared.suspects.has(to);
         errands.send(&shared.direct, holds, just_come, |to, bytes| {
-            // An answer: whoever is lost needs none.
+            // This is an answer: a rank that is lost needs none.
             if shared.suspects.has(to) {
                 return Sent::Lost(to);
             }
@@ -150,13 +151,13 @@ impl Link {
         });
         let unsent = errands.unsent();
         if unsent != self.unsent {
-            // Wraps where it shrinks: it is a sum over the links.
+            // Wraps where the count shrinks: `unsent` is a sum over the links.
             shared.unsent.fetch_add(unsent.wrapping_sub(self.unsent) as u64, Ordering::Relaxed);
             self.unsent = unsent;
         }
     }
 
-    /// Beats that found no room before.
+    /// Sends beats that found no room before.
     #[inline]
     fn help(&self) {
         let shared = self.shared;
@@ -223,8 +224,8 @@ impl Endpoint for Link {
 }
 
 impl Link {
-    /// The device has given so many completions: what comes with them, and how
-    /// many there are with those of errands.
+    /// Handles what came with `count` completions of the device; returns how many
+    /// completions there are with those of errands.
     #[inline]
     fn polled(&mut self, count: usize, completions: &mut [Completion]) -> usize {
         self.shared.settle();
@@ -233,7 +234,7 @@ impl Link {
         let count = if is_sound { count } else { self.decide(count, completions) };
         let just_come = self.receive();
         self.help();
-        // Mostly: then there is nothing but the device.
+        // Usually there are no errands, and the device is all.
         if self.errands.is_idle() && self.unsent == 0 {
             return count;
         }
@@ -243,9 +244,9 @@ impl Link {
 }
 
 impl Link {
-    /// Some of so many completions have failed, or did before: keeps those on lost
-    /// peers until it is known whom their errors name. How many are left, or have
-    /// become ripe.
+    /// Sorts failed completions out: keeps those on lost peers until it is known
+    /// which rank their errors name. Returns how many completions are left,
+    /// including kept ones that can be handed over now.
     #[cold]
     fn decide(&mut self, count: usize, completions: &mut [Completion]) -> usize {
         let before = self.undecided.len();
@@ -269,17 +270,17 @@ impl Link {
             self.undecided.pop_front();
             ready += 1;
         }
-        // Somebody looks again at once. Wraps where it shrinks, as in `send`.
+        // A thread polls again at once. Wraps where the count shrinks, as in `send`.
         let more = self.undecided.len().wrapping_sub(before);
         self.shared.unsent.fetch_add(more as u64, Ordering::Relaxed);
         ready
     }
 }
 
-/// Carries out what another node's rank asks of this one's memory.
+/// Carries out a request of another node's rank on this rank's memory.
 fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
     shared.served.fetch_add(1, Ordering::Relaxed);
-    // As a peer may, not as the owner.
+    // With the rights of a peer, not of the owner.
     let check = |at: RemoteAddr, bytes: u64, need| {
         shared.member.control().regions().resolve(at, bytes, need)
     };
@@ -293,7 +294,7 @@ fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
             let at = check(to, bytes.len() as u64, Need::Write)?;
             store_bytes(&shared.direct, to, bytes)?;
             if notify {
-                // SeqCst: after the bytes, before the look at who waits.
+                // SeqCst: after the bytes, and before the check of the waiters.
                 fence(Ordering::SeqCst);
                 shared.direct.notify(to, at);
             }
@@ -303,8 +304,8 @@ fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
             check(op.remote, op.bytes(), Need::Write)?;
             check(to, bytes.len() as u64, Need::Write)?;
             store_bytes(&shared.direct, to, bytes)?;
-            // Release: the bytes are there before the word says so; pairs with
-            // the Acquire of whoever looks at the word.
+            // Release: the bytes land before the word changes; pairs with the
+            // Acquire of the thread that reads the word.
             fence(Ordering::Release);
             (execute(&shared.direct, &op)?, op.notify.then_some(op.remote))
         }
@@ -322,12 +323,12 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Bytes of what a link keeps besides itself.
+/// Bytes that a link keeps in memory besides itself.
 pub(super) fn footprint() -> usize {
     let parcels = parcel::PACKET_BYTES + size_of::<(Rank, Parcel, usize)>();
     let arrivals = ARRIVALS * size_of::<LocalAddr>() + PACKETS_AT_ONCE * parcels;
     arrivals + errand::footprint()
 }
 
-/// As many as an endpoint has packets.
+/// As many as an endpoint has packet buffers.
 pub(super) const ARRIVALS: usize = 64;

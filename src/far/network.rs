@@ -1,5 +1,5 @@
-//! What is opened before the others are known: a rank's card says where it
-//! is.
+//! The part of the network layer that is opened before the other ranks are known:
+//! the address of the device goes into the rank's card.
 
 use super::bad::Faults;
 use super::descriptors;
@@ -12,93 +12,97 @@ use tsumugi_backends::{ofi, verbs};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 
-/// A device, and where the others' cards are.
+/// An opened device, and the source of the other ranks' cards.
 pub(crate) struct Network {
     pub(super) device: Device,
     pub(super) cards: Arc<dyn Cards>,
-    /// What is to go wrong.
+    /// Faults that are to be injected, if any.
     pub(super) faults: Option<Faults>,
 }
 
-/// What ranks of other nodes have told, for whoever needs it. Nothing here
+/// The cards (endpoint information) of the ranks of other nodes. No function here
 /// waits.
 pub(crate) trait Cards: Send + Sync + fmt::Debug {
-    /// Copies the network's card of a rank and returns its length; `None`: it
-    /// has been asked for, and is to be looked for again.
+    /// Copies the network's card of a rank and returns its length; `None`: the card
+    /// was requested, and the caller is to look again later.
     ///
     /// # Errors
     ///
-    /// [`BootError`]: it is not to be had.
+    /// [`BootError`]: the card could not be got.
     fn look(&self, rank: Rank, into: &mut [u8; CARD_BYTES_MAX])
     -> Result<Option<usize>, BootError>;
 
-    /// Why a rank's card was not to be had, if it was not.
+    /// Why a rank's card could not be got, if that failed.
     fn why(&self, rank: Rank) -> Option<BootError>;
 
-    /// The host of a node, if one of its ranks was ever looked for.
+    /// The host of a node, if the card of one of its ranks was ever looked for.
     fn host_of(&self, node: u32) -> Option<String>;
 
-    /// Cards that were asked for so far.
+    /// How many cards were requested so far.
     fn fetched(&self) -> u64;
 
-    /// All of them, if they are here already.
+    /// All cards, if they are here already.
     fn packed(&self) -> Option<Arc<[u8]>> {
         None
     }
 
-    /// The node has these for all of its ranks: the own copy may go.
+    /// The node has `packed` for all of its ranks: this rank's own copy may be
+    /// freed.
     fn share(&self, _packed: &'static [u8]) {}
 }
 
-/// Nodes whose hosts are known by name, of those that were spoken to.
+/// How many nodes' host names are kept, of the nodes with which the rank has
+/// communicated.
 pub(crate) const HOSTS_MAX: usize = 1024;
 /// Bytes that each of them takes, in a tree that is at least half full.
 pub(super) const HOST_BYTES: usize = 2 * size_of::<(u32, Box<str>)>() + HOST_NAME_BYTES;
-/// As long as a card has room for.
+/// The longest name for which a card has room.
 const HOST_NAME_BYTES: usize = 64;
 
-/// Why there is none.
+/// Why a job has no network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoNetwork {
-    /// It is switched off.
+    /// The network is switched off.
     Off,
     /// libfabric could not be opened.
     Ofi(ofi::OpenError),
     /// libibverbs could not be opened.
     Verbs {
-        /// The device that was asked for; `None`: whichever.
+        /// The device that was configured; `None`: any device.
         device: Option<String>,
-        /// What came of it.
+        /// The error of opening it.
         why: verbs::OpenError,
     },
     /// The address is longer than a card may hold.
     Address {
-        /// Its bytes.
+        /// The length of the address in bytes.
         bytes: usize,
     },
-    /// Another rank is not on the same network, or does not speak as this one.
+    /// Another rank is not on the same network, or has another version of the
+    /// protocol.
     Unlike {
-        /// Which.
+        /// That rank.
         rank: Rank,
-        /// Where that is.
+        /// The host of that rank.
         host: Box<str>,
-        /// What each of the two goes by.
+        /// The difference between the two ranks.
         why: Box<ofi::CardError>,
     },
-    /// Another rank has none.
+    /// Another rank has no network.
     Peer {
-        /// Which.
+        /// That rank.
         rank: Rank,
     },
 }
 
-/// Opens the device of a rank; the others are to be found later.
+/// Opens the device of a rank; the other ranks are found later.
 ///
 /// # Errors
 ///
-/// [`NoNetwork`].
+/// [`NoNetwork`]: the device cannot be opened, or its address is too long for a
+/// card.
 pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<Device, NoNetwork> {
-    // Where it stays as it was, fewer strangers do harm.
+    // If the limit cannot be raised, fewer connections of strangers do harm.
     let _ = descriptors::take_all();
     let device = Device::open(config, rank, size)?;
     match device.card().len() {
@@ -107,56 +111,57 @@ pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<Devi
     }
 }
 
-/// What connects nodes here, as a job on several of them would find it.
+/// The network between nodes, as a job on several of them would find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkFacts {
-    /// The library, and libfabric's provider with its layers, or what kind of
-    /// network it is.
+    /// The library, with the provider and its layers for libfabric, or else the kind
+    /// of the network.
     pub provider: String,
     /// The device.
     pub device: String,
-    /// What was tried and did not work, with what came of it.
+    /// The capabilities that were tried and did not work, with the result of each.
     pub lacks: Vec<String>,
-    /// What the target's processor does, asked by a parcel.
+    /// The operations that the target's processor carries out, on request by a
+    /// parcel.
     pub errands: Vec<&'static str>,
 }
 
-/// What a rank's network has done so far, as
-/// [`Runtime::network_counts`](crate::Runtime::network_counts) tells.
+/// How much a rank's network has done so far, as
+/// [`Runtime::network_counts`](crate::Runtime::network_counts) returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounts {
-    /// Operations that were given to it: puts, gets, atomics.
+    /// Operations that were posted to it: puts, gets, atomics.
     pub operations: u64,
-    /// Times that it was given some: one for each batch.
+    /// Batches in which they were posted: one doorbell for each.
     pub doorbells: u64,
-    /// Cards of other ranks that were asked for: each when its rank was first
-    /// spoken to. 0 where all came at start.
+    /// Cards of other ranks that were requested, each at the first operation on its
+    /// rank. 0 where all came at start.
     pub cards: u64,
-    /// Bytes of puts and gets that were copied once more here, since nobody had
-    /// registered their memory.
+    /// Bytes of puts and gets that were copied through bounce buffers, because their
+    /// memory was not registered.
     pub bounced: u64,
-    /// Pieces of such memory that the device was shown instead.
+    /// Pieces of such memory that were registered instead.
     pub shown: u64,
-    /// Operations of other nodes' ranks that processors of this one have carried
-    /// out: what the device does not do.
+    /// Operations of other nodes' ranks that processors of this rank have carried
+    /// out, because the device does not do them.
     pub served: u64,
 }
 
 impl Config {
-    /// Opens the network of a rank that is alone, tries what it does, and
+    /// Opens the network of a rank that is alone, probes its capabilities, and
     /// closes it. Takes a second or two.
     ///
     /// # Errors
     ///
-    /// [`NoNetwork`].
+    /// [`NoNetwork`]: there is no network, or it cannot be opened.
     pub fn probe_network(&self) -> Result<NetworkFacts, NoNetwork> {
         open(&self.network, Rank(0), 1).map(|device| device.facts())
     }
 }
 
 impl Network {
-    /// The device, when all have been told of each other; `job` is a number
-    /// that no other job has.
+    /// Joins the device to a job, after the ranks have exchanged their cards; `job`
+    /// is a number that no other job has.
     pub(crate) fn join(
         device: Device,
         job: u64,
@@ -171,23 +176,25 @@ impl Network {
 }
 
 impl Network {
-    /// The others' cards, where all have come: what a node need have but once.
+    /// The other ranks' cards, where all have come: a node needs one copy of them
+    /// only.
     pub(crate) fn packed(&self) -> Option<Arc<[u8]>> {
         self.cards.packed()
     }
 
-    /// The node has them.
+    /// Replaces this rank's copy of the cards by that of the node.
     pub(crate) fn share(&self, packed: &'static [u8]) {
         self.cards.share(packed);
     }
 }
 
 impl Device {
-    /// Why a rank that goes by another network cannot be spoken to.
+    /// The reason why a rank on another network cannot be reached.
     pub(crate) fn unlike(&self, rank: Rank, host: String, card: &[u8]) -> NoNetwork {
         match self.check(card) {
             Err(why) => NoNetwork::Unlike { rank, host: host.into(), why: Box::new(why) },
-            // It says one thing of itself to all, and another to who asks.
+            // The head of the rank's card names another network, but the card itself
+            // fits.
             Ok(()) => NoNetwork::Peer { rank },
         }
     }

@@ -1,34 +1,34 @@
-//! What packets carry: one byte that says what it is, then that.
+//! The payload of packets: a byte with the kind, and then the parcel.
 
 use super::device::Device;
 use crate::{AddrError, Error, Rank};
 use std::fmt;
 
-/// What a parcel is.
+/// The kind of a parcel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Parcel {
-    /// An operation for the target's processor, or the answer.
+    /// A request for an operation of the target's processor, or its answer.
     Errand = 0,
     /// Part of a message.
     Message = 1,
-    /// Somebody is still there.
+    /// A heartbeat.
     Beat = 2,
-    /// Where the sender has lanes for calls of the receiver.
+    /// The place of the sender's lanes for calls of the receiver.
     Greeting = 3,
-    /// The sender's node has given the receiver's up.
+    /// A notice that the sender's node has given up the receiver's node.
     GivenUp = 4,
 }
 
-/// Called with who sent it and what is in it.
+/// A handler of parcels: it gets the sender and the bytes.
 pub(crate) type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
 
 /// Why a parcel was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParcelError {
-    /// Later.
+    /// There is no room now; a later attempt may succeed.
     Full,
-    /// It never fits.
+    /// The parcel is longer than any may be.
     TooLong,
     /// The rank does not exist, or is lost.
     Addr(AddrError),
@@ -37,7 +37,7 @@ pub(crate) enum ParcelError {
 impl Parcel {
     pub(super) const KINDS: usize = 5;
 
-    /// The kind and the bytes of a packet; `None` for what is not known.
+    /// Splits a packet into the kind and the bytes; `None` if the kind is unknown.
     pub(super) fn of(packet: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, bytes) = packet.split_first()?;
         let kind = match kind {
@@ -76,7 +76,7 @@ impl From<ParcelError> for Error {
     }
 }
 
-/// Of a packet, its header not counted.
+/// Bytes of a packet, without its header.
 pub(super) const PACKET_BYTES: usize = 4096 - 16;
 
 #[cfg(test)]

@@ -1,36 +1,37 @@
-//! How long the watch sleeps between two looks at a device that does not call.
+//! How long the watch sleeps between two looks at a device that has no event
+//! descriptor.
 //!
 //! ```text
 //!  look ─┬─ something came, or bytes moved ─► look again at once
 //!        └─ nothing ─► sleep 50 us, then twice as long each time, 1 ms at the most
 //! ```
 //!
-//! Puts and gets of others tell nobody here, but what a socket holds moves only
-//! while somebody looks: 64 KiB a look, say. So two looks in a row that have taken
-//! much longer than one that finds nothing have moved bytes, and there will be more.
-//! One alone may have been long for other reasons, mostly that what it needs is in
-//! no cache after a pause.
+//! Puts and gets of other ranks make no event here, but the bytes in a socket move
+//! only while a thread polls: for example 64 KiB a look. So two looks in a row that
+//! have taken much longer than a look that finds nothing have moved bytes, and more
+//! will come. One long look alone may have other reasons; mostly its data were in no
+//! cache after a pause.
 
 use std::time::Duration;
 
-/// See the module.
+/// The state of the pauses. See the module.
 #[derive(Debug)]
 pub(super) struct Pause {
     next: Duration,
-    /// The shortest look so far: it has found nothing.
+    /// The shortest look so far, which has found nothing.
     least: Duration,
     /// The last look was a long one.
     was_long: bool,
-    /// Looks that are due though those before them were for nothing.
+    /// Further looks that are due although the last ones have found nothing.
     due: u32,
 }
 
-/// After a look for nothing.
+/// What the watch does after a look that found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Look again at once.
     Look,
-    /// Sleep for as long as [`Pause::take`] says.
+    /// Sleep for as long as [`Pause::take`] returns.
     Sleep,
 }
 
@@ -39,13 +40,14 @@ impl Pause {
         Self { next: LEAST, least: Duration::MAX, was_long: false, due: 0 }
     }
 
-    /// Somebody has been here: the next pause is a short one.
+    /// Makes the next pause a short one, because something has come.
     pub(super) fn restart(&mut self) {
         self.next = LEAST;
     }
 
-    /// A look that has handed nothing over has taken so long: what to do next.
-    /// Where somebody's core is free, `may_linger`, bytes that move are waited for.
+    /// Takes the length of a look that has handed nothing over, and returns what the
+    /// watch does next. With `may_linger`, where the watch uses a free core, it
+    /// polls on for bytes that move.
     pub(super) fn after(&mut self, took: Duration, may_linger: bool) -> Next {
         self.least = self.least.min(took);
         let is_long = took >= LONG && took >= self.least * TIMES;
@@ -61,7 +63,7 @@ impl Pause {
         if is_long || self.due > 0 { Next::Look } else { Next::Sleep }
     }
 
-    /// How long to sleep now, after a look that was for nothing.
+    /// Returns how long to sleep now, after a look that found nothing.
     pub(super) fn take(&mut self) -> Duration {
         let now = self.next;
         self.next = (now * 2).min(MOST);
@@ -71,26 +73,27 @@ impl Pause {
 
 const LEAST: Duration = Duration::from_micros(50);
 const MOST: Duration = Duration::from_millis(1);
-/// A look with a system call that finds nothing takes a microsecond; one that
-/// copies 64 KiB ten and more.
+/// A look with a system call that finds nothing takes a microsecond; a look that
+/// copies 64 KiB takes ten and more.
 const LONG: Duration = Duration::from_micros(5);
-/// Where all looks are slower than that.
+/// How many times longer than the shortest look a long one is, where all looks are
+/// slow.
 const TIMES: u32 = 4;
-/// Looks for nothing: as long as the shortest pause takes.
+/// Looks that find nothing, which take as long as the shortest pause.
 const LINGER: u32 = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A socket that holds a bounded number of pieces, of which each look moves one,
-    /// and which the peer fills while somebody sleeps, or has looked so many times
-    /// for nothing; how often the watch has slept until all have come, and how long
-    /// in all.
+    /// Simulates a socket that holds a bounded number of pieces. Each look moves one
+    /// piece; the peer fills the socket while the watch sleeps, or after
+    /// `fills_after` looks that found nothing. Returns how often the watch has slept
+    /// until all pieces have come, and how long in all.
     fn sleeps(pieces: u32, fills_after: u32, may_linger: bool) -> (u32, Duration) {
         const HELD: u32 = 4;
         let (mut pause, mut left, mut held) = (Pause::new(), pieces, 0);
-        // Nobody has come for long.
+        // Nothing has come for long.
         while pause.take() < MOST {
             assert_eq!(pause.after(NOTHING, may_linger), Next::Sleep);
         }

@@ -1,7 +1,7 @@
-//! Puts and gets of memory that nobody has registered: long ones of the rank's
-//! heap and of adopted memory straight from there, where the device lets go of
-//! memory when a peer is lost; all others in pieces, through bounce chunks, a few
-//! under way at a time.
+//! Puts and gets of memory that is not registered. Long ones in the rank's heap and
+//! in adopted memory go without a copy, through the registration cache, where the
+//! device releases memory when a peer is lost. All others go in pieces, through
+//! bounce chunks, a few of them under way at a time.
 
 use super::pin::Pins;
 use super::{Far, bounce};
@@ -14,12 +14,13 @@ use tsumugi_core::sync::Ordering;
 use tsumugi_ult::Here;
 
 impl Far {
-    /// Fills memory that nobody has registered. Blocking.
+    /// Gets bytes into memory that is not registered. Blocking.
     ///
     /// # Safety
     ///
-    /// `to` is valid for writes of `bytes` bytes, and nobody else uses it, until this
-    /// returns; if it never does, because its ULT is cut off, for good.
+    /// `to` is valid for writes of `bytes` bytes, and is not otherwise used, until
+    /// this returns; and for ever if this does not return because its ULT is cut
+    /// off.
     pub(crate) unsafe fn load(
         &self,
         from: RemoteAddr,
@@ -30,13 +31,13 @@ impl Far {
         unsafe { self.move_bytes(Kind::Get, from, to, bytes) }
     }
 
-    /// Writes memory that nobody has registered. Blocking.
+    /// Puts bytes of memory that is not registered. Blocking.
     pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        // SAFETY: a put only reads what is borrowed, as long as it may.
+        // SAFETY: a put only reads `from`, and only while it is borrowed.
         unsafe { self.move_bytes(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
     }
 
-    /// Puts or gets, by whichever way.
+    /// Puts or gets, without a copy as far as possible.
     ///
     /// # Safety
     ///
@@ -49,29 +50,29 @@ impl Far {
         local: *mut u8,
         bytes: usize,
     ) -> Result<(), AddrError> {
-        // Before the device has any of it.
+        // Before the device has any of the memory.
         tsumugi_ult::assert_may_block("bytes of another node");
         let pins = self.shared().pins.as_ref().filter(|_| bytes >= PINNED_BYTES);
         let done = match pins {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             Some(pins) => unsafe { self.move_pinned(pins, kind, remote, local, bytes)? },
             None => 0,
         };
         if done > 0 && done == bytes {
             return Ok(());
         }
-        // SAFETY: the same, of the rest.
+        // SAFETY: the caller's promise, for the rest of the bytes.
         unsafe {
             self.move_pieces(kind, remote.add(done as u64), local.wrapping_add(done), bytes - done)
         }
     }
 
-    /// Puts or gets without a copy, and answers how many bytes: up to the first
-    /// that the device cannot be shown.
+    /// Puts or gets without a copy, and returns how many bytes: up to the first byte
+    /// that cannot be registered.
     ///
     /// # Safety
     ///
-    /// The same.
+    /// That of [`move_pieces`](Self::move_pieces).
     unsafe fn move_pinned(
         &self,
         pins: &Pins,
@@ -101,12 +102,12 @@ impl Far {
         Ok(done)
     }
 
-    /// Puts or gets by way of the bounce chunks.
+    /// Puts or gets through bounce chunks.
     ///
     /// # Safety
     ///
-    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes, as
-    /// long as [`load`](Self::load) says.
+    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes, for
+    /// as long as [`load`](Self::load) requires.
     unsafe fn move_pieces(
         &self,
         kind: Kind,
@@ -130,7 +131,8 @@ impl Far {
             {
                 let (place, count) = (remote.add(start as u64), piece as u64);
                 let op = if kind == Kind::Put {
-                    // SAFETY: the caller's.
+                    // SAFETY: the caller's promise; the piece is inside of the
+                    // bytes.
                     unsafe { chunk.fill(local.wrapping_add(start), piece) };
                     Op::put(chunk.local(), place, count)
                 } else {
@@ -159,18 +161,20 @@ impl Far {
                 }
                 continue;
             };
-            // SAFETY: if it is called, this never goes on.
+            // SAFETY: `leave` is called only if this caller is cut off and never
+            // goes on.
             self.look_for(|| ticket.is_done(), || unsafe { ticket.leave() });
             let outcome = ticket.wait(&Here).result;
             let into = (kind == Kind::Get).then_some(local.wrapping_add(start));
-            // SAFETY: the caller's; it is the outcome of that chunk's operation.
+            // SAFETY: `local` is the caller's promise; the result is that of the
+            // operation on this chunk.
             let finished = unsafe { chunk.finish(outcome, into, piece) };
             result = result.and(finished);
         }
     }
 }
 
-/// Fewer are copied sooner than the device is told of their memory.
+/// Fewer bytes are copied sooner than their memory is registered.
 const PINNED_BYTES: usize = 128 << 10;
-/// Of one get, under way at once.
+/// Pieces of one put or get that may be under way.
 const PIECES: usize = 4;

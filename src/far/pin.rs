@@ -1,29 +1,30 @@
-//! Memory that nobody has registered, shown to the device when an operation
-//! first needs it: a bounded number of windows of a bounded number of bytes.
+//! The registration cache: memory is registered with the device when an operation
+//! first needs it, as a bounded number of windows of a bounded number of bytes. To
+//! show a window to the device is to register it, to hide it is to end that.
 //!
 //! ```text
 //!  area  ├────────┼────────┼────────┼────────┤   strides
 //!        ├── window 0 ─────┤ ├── window 2 ────┤   each two strides long
 //!
-//!  take ─► known? one user more ──────────────────────────────► key
-//!       └► else: the least used that nobody uses end ──► shown ─┘
+//!  take ─► shown? one user more ──────────────────────────────► key
+//!       └► else: the least recently used idle window ends ─► shown ─┘
 //! ```
 //!
 //! There are two kinds of areas. The rank's heap stays mapped as long as the
-//! process, and freed blocks of it keep their pages (they are a file's), so what
-//! a window shows is never another memory than the one that is there. Memory
-//! from elsewhere is an area while an [`Adopted`](crate::Adopted) owns it, which
-//! ends its windows before it lets the memory go; one that is forgotten keeps
-//! both.
+//! process, and freed blocks of it keep their pages (they belong to a file), so a
+//! window always shows the memory that is mapped there. Memory from elsewhere is an
+//! area while an [`Adopted`](crate::Adopted) owns it, which ends the windows before
+//! it releases the memory; an `Adopted` that is forgotten keeps both.
 //!
-//! Any other pointer goes by the bounce chunks. A cache of registrations by
-//! address alone would be unsound: whoever unmaps memory tells nobody, glibc's
+//! Any other memory goes through bounce chunks. A cache of registrations by address
+//! alone would be unsound: `munmap` notifies no other part of the process, glibc's
 //! own `munmap` cannot be intercepted, and a device that has pinned the old pages
-//! would go on with them, without an error, when other memory comes to the same
-//! place. A guard that only borrows is no way out: it may be forgotten.
+//! would go on with them, without an error, when other memory is mapped at the same
+//! address. A guard that only borrows the memory is no solution, because it may be
+//! forgotten.
 //!
-//! A window whose operation has lost its peer is never ended: the device may
-//! have it still.
+//! If an operation on a window has lost its peer, the window is never ended, because
+//! the device may still use it.
 
 use super::Shared;
 use std::collections::BTreeMap;
@@ -33,14 +34,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsumugi_core::mem::{Access, LocalAddr, RegionKey};
 use tsumugi_pvas::Member;
 
-/// See the module.
+/// The cache. See the module.
 #[derive(Debug)]
 pub(super) struct Pins {
     heap: Area,
     known: Mutex<Known>,
 }
 
-/// Memory that stays where it is.
+/// A range of memory that stays mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Area {
     start: usize,
@@ -51,24 +52,24 @@ struct Area {
 #[derive(Debug)]
 pub(super) struct Pin<'p> {
     pins: &'p Pins,
-    /// Where the window starts.
+    /// The start of the window.
     window: usize,
     local: LocalAddr,
     bytes: usize,
 }
 
-/// The windows that are shown.
+/// The windows that are registered.
 #[derive(Debug, Default)]
 struct Known {
     windows: Vec<Window>,
-    /// Memory from elsewhere: its bytes, by its start.
+    /// Adopted memory: its length in bytes, by its start.
     adopted: BTreeMap<usize, usize>,
     clock: u64,
-    /// Of all windows.
+    /// Bytes of all windows.
     bytes: usize,
-    /// Windows that were ever shown.
+    /// How many windows were ever registered.
     shown: u64,
-    /// The device has taken no more than there are.
+    /// The device has refused to register more than there are.
     is_refused: bool,
 }
 
@@ -80,20 +81,20 @@ struct Window {
     used: u64,
 }
 
-/// What would have to go is in use.
+/// The error when every window that could be ended is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct InUse;
 
 impl Pins {
-    /// Over the rank's heap, of which nothing is shown.
+    /// Makes a cache for the rank's heap, with no window yet.
     pub(super) fn new(member: &Member) -> Self {
         let heap = member.heap();
         let heap = Area { start: heap.start().as_ptr() as usize, bytes: heap.bytes() };
         Self { heap, known: Mutex::new(Known::default()) }
     }
 
-    /// The device's name for these bytes, or for the first of them. `None`:
-    /// they are of no area, or cannot be shown now.
+    /// Returns the device's name for these bytes, or for the first of them. `None`:
+    /// they are in no area, or cannot be registered now.
     pub(super) fn take(&self, shared: &Shared, at: *const u8, bytes: usize) -> Option<Pin<'_>> {
         let at = at as usize;
         let mut known = self.lock();
@@ -118,9 +119,9 @@ impl Pins {
             while let Some(key) = known.make_room(bytes).ok()? {
                 hide(shared, key);
             }
-            // SAFETY: of the heap, which stays mapped as long as the process, or
-            // of adopted memory, which does until `disown`; only operations of
-            // those who may use its bytes lead there.
+            // SAFETY: the window is in the heap, which stays mapped as long as the
+            // process, or in adopted memory, which stays mapped until `disown`. Only
+            // operations of callers that may access its bytes use its key.
             let region =
                 unsafe { shared.direct.register(base, bytes as u64, Access::Local) }.ok()?;
             // SAFETY: the same.
@@ -129,28 +130,30 @@ impl Pins {
                 return Some(region.key);
             }
             shared.direct.unregister(region.key);
-            // Mostly, as many bytes are locked as may be: one makes room.
+            // The usual cause is the limit of locked memory: ending one window makes
+            // room.
             known.is_refused = true;
         }
         None
     }
 
-    /// Memory from elsewhere may be shown from now on.
+    /// Allows windows of memory from elsewhere from now on.
     ///
     /// # Safety
     ///
-    /// These are whole values' bytes that nobody else adopts, and they stay
-    /// mapped to what they are until [`disown`](Self::disown) has said yes.
+    /// The bytes are those of whole values that are not adopted otherwise, and they
+    /// stay mapped to the same memory until [`disown`](Self::disown) has returned
+    /// true.
     pub(super) unsafe fn adopt(&self, start: usize, bytes: usize) {
-        // Of the heap all can be shown already.
+        // The heap is an area already.
         if bytes > 0 && !self.heap.has(start) {
             let other = self.lock().adopted.insert(start, bytes);
             debug_assert_eq!(other, None, "nobody else has it");
         }
     }
 
-    /// Ends what was shown of it. False: the device may have some of it still,
-    /// and nothing has happened.
+    /// Ends the windows of adopted memory. Returns false, and changes nothing, if
+    /// the device may still use one of them.
     pub(super) fn disown(&self, shared: &Shared, start: usize) -> bool {
         let mut known = self.lock();
         let Ok(keys) = known.disown(start) else { return false };
@@ -158,13 +161,13 @@ impl Pins {
         true
     }
 
-    /// How many windows are shown.
+    /// How many windows are registered now.
     #[cfg(test)]
     pub(super) fn shown_now(&self) -> usize {
         self.lock().windows.len()
     }
 
-    /// How many were ever shown.
+    /// How many windows were ever registered.
     pub(super) fn shown(&self) -> u64 {
         self.lock().shown
     }
@@ -179,7 +182,7 @@ impl Area {
         at.checked_sub(self.start).is_some_and(|offset| offset < self.bytes)
     }
 
-    /// The first window that has this address.
+    /// The first window that contains this address.
     fn window(self, at: usize) -> Self {
         let offset = (at - self.start) / STRIDE * STRIDE;
         Self { start: self.start + offset, bytes: (2 * STRIDE).min(self.bytes - offset) }
@@ -187,13 +190,13 @@ impl Area {
 }
 
 impl Known {
-    /// The adopted memory with this address.
+    /// The adopted memory that contains this address.
     fn area_of(&self, at: usize) -> Option<Area> {
         let (&start, &bytes) = self.adopted.range(..=at).next_back()?;
         Some(Area { start, bytes }).filter(|area| area.has(at))
     }
 
-    /// The key of a window that is shown, which has one user more.
+    /// Returns the key of a window that is registered, and counts one user more.
     fn find(&mut self, area: Area) -> Option<RegionKey> {
         self.clock += 1;
         let window = self.windows.iter_mut().find(|window| window.area == area)?;
@@ -202,8 +205,8 @@ impl Known {
         Some(window.key)
     }
 
-    /// Makes room for one: a window that is to be hidden, if one must, and then
-    /// it is to be called again.
+    /// Makes room for a window. Returns the key of a window that the caller must
+    /// hide before it calls this again, or `None` if there is room.
     fn make_room(&mut self, bytes: usize) -> Result<Option<RegionKey>, InUse> {
         let fits = self.windows.len() < WINDOWS_MAX && self.bytes + bytes <= BYTES_MAX;
         if fits && !self.is_refused {
@@ -221,7 +224,7 @@ impl Known {
         window.key
     }
 
-    /// One is shown now, and has a user.
+    /// Adds a window that is now registered and has one user.
     fn add(&mut self, area: Area, key: RegionKey) {
         self.windows.push(Window { area, key, users: 1, used: self.clock });
         self.bytes += area.bytes;
@@ -234,7 +237,8 @@ impl Known {
         }
     }
 
-    /// The keys of all windows of adopted memory, which is no area any more.
+    /// Forgets adopted memory, and returns the keys of its windows, which the caller
+    /// hides.
     fn disown(&mut self, start: usize) -> Result<Vec<RegionKey>, InUse> {
         let Some(&bytes) = self.adopted.get(&start) else { return Ok(Vec::new()) };
         let area = Area { start, bytes };
@@ -252,17 +256,17 @@ impl Known {
 }
 
 impl Pin<'_> {
-    /// What operations call it.
+    /// The local address of the first byte.
     pub(super) fn local(&self) -> LocalAddr {
         self.local
     }
 
-    /// How many of the bytes it has.
+    /// How many of the bytes the window contains.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The device may use it still.
+    /// Keeps the window in use for ever, because the device may still use it.
     pub(super) fn park(self) {
         let _ = ManuallyDrop::new(self);
     }
@@ -274,17 +278,19 @@ impl Drop for Pin<'_> {
     }
 }
 
-/// The device first: the key must not be somebody else's meanwhile.
+/// Ends a registration, with the device first: the key must not be in use for
+/// another region while the device still has it.
 fn hide(shared: &Shared, key: RegionKey) {
     shared.device.unregister(key);
     shared.direct.unregister(key);
 }
 
 const STRIDE: usize = 2 << 20;
-/// As many windows of the full 4 MiB as 32, or more that are shorter.
+/// As many bytes as 32 windows of the full 4 MiB, or as more that are shorter.
 const BYTES_MAX: usize = 64 * STRIDE;
 const WINDOWS_MAX: usize = 128;
-/// To show one, of which the first may find that no more may be locked.
+/// Attempts to register a window; the first may find the limit of locked memory
+/// reached.
 const TRIES: usize = 2;
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! Which rank of this node is held off its processor for too long, though it is not
-//! the one that beats.
+//! A failure detector within a node: finds ranks of this node that were stopped for
+//! too long, although the node's heartbeats go on.
 //!
 //! ```text
 //!  watch of each rank ── counts on, in its control ──► watch of the node's first rank:
-//!                                                      one that stands still for 1.5
-//!                                                      times the limit is ended
+//!                                                      a rank with a count that stands
+//!                                                      still for 1.5 times the limit
+//!                                                      is ended
 //! ```
 //!
-//! To whoever speaks to such a rank it is as a node that is silent: what waits for
-//! it would wait for ever. The watch that looks gives the others as much more time as
-//! it was late itself: a node that is held off as a whole loses none of its ranks.
-//! In a job of one node there is no watch, and none is given up.
+//! For its peers such a rank is like a silent node: an operation that waits for it
+//! would wait for ever. If the watch of the first rank was late itself, it gives the
+//! others as much more time, so a node that was stopped as a whole loses none of its
+//! ranks. In a job of one node there is no watch, and no rank is given up.
 //!
-//! Times are milliseconds of any clock, which wrap after some weeks.
+//! Times are milliseconds of any clock; they wrap after some weeks.
 
 use super::silence::{LOOK, LOOKS, Rule};
 use crate::Rank;
@@ -20,14 +21,14 @@ use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
 use tsumugi_pvas::Member;
 
-/// Of the watch of one rank; when it is dropped its own pulse is over.
+/// The counters of one rank's watch; when this is dropped, the rank has no pulse.
 pub(super) struct Pulses {
     member: Member,
     begun: Instant,
     seen: Seen,
 }
 
-/// What the first rank of a node has seen of the others.
+/// The counts that the first rank of a node has seen at its neighbours.
 #[derive(Debug)]
 struct Seen {
     given_up: u32,
@@ -38,9 +39,9 @@ struct Seen {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seat {
     count: u32,
-    /// When that was new.
+    /// When the count was new.
     at: u32,
-    /// And looks since.
+    /// Looks since the count was new.
     looks: u8,
 }
 
@@ -57,8 +58,8 @@ impl Pulses {
         pulses
     }
 
-    /// Counts on, and looks at the others, if it is time: those that have stood still
-    /// for too long.
+    /// Counts on, and looks at the other counts, if it is time. Returns the ranks
+    /// with counts that have stood still for too long.
     pub(super) fn round(&mut self) -> Vec<Rank> {
         let now = self.begun.elapsed().as_millis() as u32;
         if now.wrapping_sub(self.seen.looked) < LOOK / 2 {
@@ -68,12 +69,13 @@ impl Pulses {
         let member = &self.member;
         let mut living = member.neighbours().filter(|rank| member.is_alive(*rank));
         if living.next() != Some(member.rank()) {
-            // Whoever becomes the first begins with what it sees then.
+            // A rank that becomes the first one begins with the counts that it sees
+            // then.
             self.seen.looked = now;
             return Vec::new();
         }
         let counts = member.space().controls().map(|control| match control.is_alive() {
-            // Relaxed: nothing is read by it.
+            // Relaxed: no other memory is read because of this count.
             true => control.pulse().load(Ordering::Relaxed),
             false => 0,
         });
@@ -81,10 +83,10 @@ impl Pulses {
         still.into_iter().filter_map(|local| member.neighbours().nth(local)).collect()
     }
 
-    /// Only the watch of this rank writes that word.
+    /// Increments the pulse of this rank; only its watch writes that word.
     fn count(&self) {
         let pulse = self.member.control().pulse();
-        // Relaxed, both: it orders nothing.
+        // Relaxed, both: the pulse orders no other memory.
         pulse.store(pulse.load(Ordering::Relaxed).wrapping_add(2) | 1, Ordering::Relaxed);
     }
 }
@@ -96,7 +98,8 @@ impl Drop for Pulses {
 }
 
 impl Seen {
-    /// Who stands still for too long, by its place; it begins anew then.
+    /// Returns the local indices of ranks with counts that stand still for too long;
+    /// their time begins anew.
     fn round(&mut self, now: u32, counts: impl Iterator<Item = u32>) -> Vec<usize> {
         let late = now.wrapping_sub(self.looked).saturating_sub(LOOK);
         self.looked = now;
@@ -131,8 +134,8 @@ mod tests {
         Seen { given_up, looked: 0, neighbours: vec![Seat::default(); 2].into() }
     }
 
-    /// Looks each so many milliseconds until then, and who was found when, while the
-    /// second rank has that count.
+    /// Looks every `every` milliseconds until `until`, while the second rank has the
+    /// given count. Returns the times at which it was found.
     fn look(seen: &mut Seen, every: u32, until: u32, count: impl Fn(u32) -> u32) -> Vec<u32> {
         let mut found = Vec::new();
         while seen.looked.wrapping_add(every) <= until {

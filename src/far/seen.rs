@@ -1,4 +1,4 @@
-//! What tests ask of the way to other nodes.
+//! Counters and switches of the network layer for tests.
 
 use super::Far;
 use super::pin::Pins;
@@ -6,12 +6,12 @@ use crate::Rank;
 use tsumugi_core::sync::Ordering;
 
 impl Far {
-    /// Fetches that have ended well.
+    /// How many fetches have succeeded.
     pub(crate) fn fetched(&self) -> usize {
         self.fetches().come.load(Ordering::Relaxed)
     }
 
-    /// As if the watch had found no room for a beat.
+    /// Makes a beat due, as if the watch had found no room for it.
     pub(crate) fn miss_beat(&self) {
         let shared = self.shared();
         shared.beats.round(&shared.member, |_, _| false);
@@ -22,27 +22,27 @@ impl Far {
         self.shared().beats.is_due()
     }
 
-    /// As if nothing had been heard of a rank of another node for too long.
+    /// Declares a rank of another node lost, as if it had been silent for too long.
     pub(crate) fn give_up(&self, rank: Rank) {
         assert!(self.shared().member.declare_lost(rank), "{rank} was lost before");
     }
 
-    /// What has come and was not let in.
+    /// How many packets were refused, or malformed.
     pub(crate) fn strays(&self) -> u64 {
         self.shared().strays.load(Ordering::Relaxed)
     }
 
-    /// Windows of memory that nobody has registered, and the device is shown.
+    /// How many windows of unregistered memory the registration cache has now.
     pub(crate) fn pinned(&self) -> usize {
         self.shared().pins.as_ref().map_or(0, Pins::shown_now)
     }
 
-    /// Whether one looks for the end of an operation.
+    /// Whether a caller polls for the end of an operation.
     pub(crate) fn is_looked_for(&self) -> bool {
         self.shared().is_looked_for.load(Ordering::Relaxed)
     }
 
-    /// Operations that have a tag.
+    /// How many operations have a tag.
     pub(crate) fn in_flight(&self) -> usize {
         self.engine.completions().in_flight()
     }

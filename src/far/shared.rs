@@ -1,5 +1,5 @@
-//! What the links, the watch and callers have in common: the device, and what
-//! parcels, bells and losses do to this rank.
+//! The state that links, watch and callers share: the device, and the handling of
+//! parcels, doorbells and losses at this rank.
 
 use super::bad::Bad;
 use super::beat::{self, Beats, Word};
@@ -20,54 +20,55 @@ use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::callback;
 
-/// What links, watch and callers have in common.
+/// The state that links, watch and callers share.
 pub(super) struct Shared {
     pub(super) device: Device,
-    /// What makes the network bad on purpose.
+    /// The fault injection, if there is one.
     pub(super) bad: Option<Bad>,
     pub(super) member: Member,
     pub(super) direct: Direct,
     pub(super) handlers: [OnceLock<Handler>; Parcel::KINDS],
-    /// Called for each word of this rank that a notifying operation from
-    /// elsewhere has changed.
+    /// Called for each word of this rank that a notifying operation of another node
+    /// has changed.
     pub(super) bell: OnceLock<Box<dyn Fn(LocalAddr) + Send + Sync>>,
-    /// Called after a poll in which something arrived.
+    /// Called after a poll in which a packet arrived.
     pub(super) serve: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// Deaths that the device was told of.
+    /// Deaths of which the device was notified.
     pub(super) gone_seen: Mutex<usize>,
     pub(super) gone_count: AtomicU32,
     /// Polls of workers so far.
     pub(super) polls: AtomicU64,
     /// Workers that sleep.
     pub(super) asleep: AtomicU64,
-    /// Where the watch naps; odd: it does.
+    /// The word on which the watch naps; odd while it does.
     pub(super) nap: AtomicU32,
-    /// Parcels and bells so far.
+    /// Parcels and bells that have arrived so far.
     pub(super) arrivals: AtomicU64,
-    /// What has come and makes no sense.
+    /// Packets that were malformed or refused.
     pub(super) strays: AtomicU64,
-    /// Errands of others that were carried out here.
+    /// Errands of other ranks that were carried out here.
     pub(super) served: AtomicU64,
-    /// Bytes that were copied once more through chunks.
+    /// Bytes that were copied through bounce chunks.
     pub(super) bounced: AtomicU64,
     /// Errands and answers that wait for room, of all links.
     pub(super) unsent: AtomicU64,
-    /// A packet that is no errand's has found no room: the next is left to it.
+    /// A packet of another kind than errands has found no room: the next room is for
+    /// it.
     pub(super) turned_away: AtomicBool,
-    /// Whether whoever waits for an operation looks for its end all the time.
+    /// Whether a thread that waits for an operation polls all the time.
     pub(super) spins: bool,
-    /// How often a caller looks for the end of its own before it sleeps.
+    /// How often a caller polls for the end of its operation before it sleeps.
     pub(super) rounds: u32,
-    /// One does.
+    /// A caller polls for the end of its operation.
     pub(super) is_looked_for: AtomicBool,
     pub(super) beats: Beats,
-    /// Lost, it seems, while the launcher is to say who has died.
+    /// Ranks that seem lost, until the launcher reports which rank died first.
     pub(super) suspects: Suspects,
-    /// Where the others' cards are.
+    /// The source of the other ranks' cards.
     pub(super) cards: Arc<dyn Cards>,
-    /// If puts and gets are the device's.
+    /// Present if the device carries out puts and gets.
     pub(super) windows: Option<Windows>,
-    /// If it also lets go of memory when a peer is lost.
+    /// Present if the device also releases memory when a peer is lost.
     pub(super) pins: Option<Pins>,
     pub(super) joined: Joined,
 }
@@ -93,27 +94,29 @@ impl Shared {
             Ok(()) => Ok(()),
             Err(SendError::Full) => {
                 if kind != Parcel::Errand {
-                    // Relaxed: a hint to whoever sends errands next.
+                    // Relaxed: a hint to the link that sends errands next.
                     self.turned_away.store(true, Ordering::Relaxed);
                 }
                 Err(ParcelError::Full)
             }
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
-            // While it is not known who has died there is no room for it.
+            // Until it is known which rank died first, this is as if there were no
+            // room.
             Err(SendError::Addr(error)) => {
                 Err(self.note(error, None).map_or(ParcelError::Full, ParcelError::Addr))
             }
         }
     }
 
-    /// Whether that was sent, or need not be.
+    /// Sends a beat or a notice. Returns whether it was sent, or cannot be sent
+    /// ever.
     pub(super) fn tell(&self, to: Rank, word: Word<'_>) -> bool {
         match word {
             Word::Beat(bytes) => {
                 self.try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
             }
             Word::GivenUp(bytes) => {
-                // The device is to know that it is lost.
+                // The device must have marked the rank as dead.
                 self.see_losses();
                 let packet = [&[Parcel::GivenUp as u8], bytes].concat();
                 self.device.tell_lost(to, &packet) != Err(SendError::Full)
@@ -121,7 +124,7 @@ impl Shared {
         }
     }
 
-    /// Whether a rank was declared lost here: nothing of it is let in any more.
+    /// Whether a rank was declared lost here: its packets are refused from then on.
     #[cold]
     pub(super) fn is_shut_out(&self, from: Rank, kind: Parcel, bytes: &[u8]) -> bool {
         if self.member.is_alive(from) {
@@ -135,32 +138,34 @@ impl Shared {
         true
     }
 
-    /// Another node has given this one up, it says: whether that makes sense.
+    /// Handles a notice that another node has given this one up. Returns whether it
+    /// is well formed.
     fn given_up(&self, by: Rank, bytes: &[u8]) -> bool {
         let Some(verdict) = self.beats.told(&self.member, by, bytes) else { return false };
         let after = beat::parse_told(bytes);
         if let (Verdict::Ends, Some(after)) = (verdict, after) {
             let (own, seconds) = (self.member.rank(), f64::from(after) / 1000.0);
-            // The others of this node end with it.
+            // The other ranks of this node end with this one.
             self.member.declare_lost(own);
             let line = format!(
                 "tsumugi: {own}: this rank was given up by {by} after {seconds} s of silence\n"
             );
             eprint!("{line}");
-            // SAFETY: a plain call. Nothing is torn down: whatever this rank does
-            // next would be done for a job that goes on without it.
+            // SAFETY: a plain call. Destructors are skipped on purpose: the job goes
+            // on without this rank, so nothing that it does from here on may take
+            // effect.
             unsafe { libc::_exit(GIVEN_UP_CODE) };
         }
         true
     }
 
-    /// Names ranks that were lost by silence.
+    /// Prints the names of ranks that were lost by silence.
     pub(super) fn say_silent(&self, ranks: &[Rank]) {
         let limit = self.beats.given_up_after().as_secs_f64();
         self.say(ranks, Some(format!("after {limit} s of silence")));
     }
 
-    /// The next endpoint.
+    /// Opens the next endpoint.
     pub(super) fn try_endpoint(&'static self) -> Option<Queue<'static>> {
         match &self.bad {
             None => self.device.try_endpoint(),
@@ -168,12 +173,12 @@ impl Shared {
         }
     }
 
-    /// Whether it is all right to sleep until the device calls.
+    /// Arms the event of the device. Whether a thread may sleep until it comes.
     pub(super) fn arm(&self, link: usize) -> bool {
         self.bad.as_ref().is_none_or(|bad| !bad.holds(link)) && self.device.arm(link)
     }
 
-    /// A parcel has come.
+    /// Handles a parcel that has come.
     pub(super) fn arrived(&self, from: Rank, kind: Parcel, bytes: &[u8]) {
         let is_known = match (&self.handlers[kind as usize].get(), kind) {
             (Some(handle), _) => {
@@ -195,19 +200,20 @@ impl Shared {
         }
     }
 
-    /// A word of this rank was changed from elsewhere by a notifying
-    /// operation.
+    /// Calls the handler of bells for a word of this rank that a notifying operation
+    /// of another node has changed.
     pub(super) fn rang(&self, word: LocalAddr) {
         if let Some(handle) = self.bell.get() {
             handle(word);
         }
     }
 
-    /// An operation has failed: if its peer is lost, all are told. What its caller
-    /// gets: a connection that closes may be that of a rank which ends because of
-    /// another one, and then the error names that one. `None`: the launcher is still
-    /// to say which; whoever asks holds locks, and asks again later. That peer is
-    /// lost all the same, see [`settle`](Self::settle).
+    /// Handles an operation that has failed: if its peer is lost, declares that, and
+    /// prints it. Returns the error for the caller. A connection that closes may
+    /// belong to a rank that ends because of another rank's death, and then the
+    /// error names that other rank. `None`: the launcher has not reported yet which
+    /// rank died first; the caller holds locks, so it asks again later. Even if it
+    /// does not, the peer is declared lost, see [`settle`](Self::settle).
     #[cold]
     pub(super) fn note(&self, error: AddrError, failure: Option<Failure>) -> Option<AddrError> {
         let AddrError::PeerLost { rank } = error else { return Some(error) };
@@ -226,8 +232,8 @@ impl Shared {
         Some(culprit.map_or(error, |rank| AddrError::PeerLost { rank }))
     }
 
-    /// Declares peers lost whose loss was noted while the launcher was to say who has
-    /// died, if it has, or its time is over.
+    /// Declares peers lost that were suspected while the launcher's report was
+    /// awaited, if that has come, or its time is over.
     #[inline]
     pub(super) fn settle(&self) {
         if self.suspects.has_some() && !self.member.culprit().is_awaited() {
@@ -237,7 +243,7 @@ impl Shared {
         }
     }
 
-    /// Names ranks of a node that are lost.
+    /// Prints the names of ranks of one node that are lost.
     pub(super) fn say(&self, ranks: &[Rank], why: Option<String>) {
         let Some(first) = ranks.first() else { return };
         let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
@@ -249,12 +255,12 @@ impl Shared {
         });
         let host = host.map_or(String::new(), |host| format!(" on {host}"));
         let why = why.map_or(String::new(), |why| format!(" ({why})"));
-        // One write, so that it does not mix with what ranks print.
+        // One write, so that the line does not mix with the output of ranks.
         let line = format!("tsumugi: {}{more}{host}: no answer, lost{why}\n", names.join(", "));
         eprint!("{line}");
     }
 
-    /// Tells the device of the dead that it does not know.
+    /// Notifies the device of deaths that it does not have yet.
     #[inline]
     pub(super) fn see_losses(&self) {
         let count = self.member.gone_count();
@@ -279,13 +285,13 @@ impl Shared {
     }
 }
 
-/// As the system calls it.
+/// The name of this host, from the kernel.
 fn own_host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned())
 }
 
-/// What a rank ends with that others have given up.
+/// The exit code of a rank that was given up by another node.
 const GIVEN_UP_CODE: i32 = 1;
-/// Of ranks, in one line.
+/// Names of ranks in one line.
 const NAMES_MAX: usize = 8;

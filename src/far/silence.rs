@@ -1,43 +1,46 @@
-//! Which other node is given up because nothing is heard of it: a machine
-//! without a network and without a clock.
+//! A failure detector between nodes: which other node is given up because it was
+//! silent for too long. A state machine without a network and without a clock.
 //!
 //! ```text
 //!            nothing heard for 1.5 times the limit,
-//!            and the device was found empty since        told that it is given up:
-//!  Here ─────────────────────────────────────────► GivenUp ── each time that it
-//!    │                                                        shows itself, and
-//!    └── known to have died ──► Left                          ever more rarely
+//!            and the device was found empty since        sent notices of it: each
+//!  Here ─────────────────────────────────────────► GivenUp ── time that it shows
+//!    │                                                        itself, and ever
+//!    └── known to have died ──► Left                          more rarely
 //! ```
 //!
-//! The limit is how long a rank may be held off its processor, or cut off. Half
-//! as long again is for what the network does when a cut has healed: TCP sends
-//! again after pauses that double. A thread that comes late itself gives the
-//! others as much more time.
+//! The limit is how long a rank may be stopped, or the network cut. Half as long
+//! again is for the time that the network takes after a cut has healed: TCP sends
+//! again after pauses that double. A thread that is late itself gives the other
+//! nodes as much more time.
 //!
-//! Two nodes that cannot hear each other give each other up. When they can
-//! again, both are told, and the one with the higher number ends. A node that is
-//! told by one that it still knows ends too: nothing that it sends is let in there
-//! any more. Who has given a node up stays at that.
+//! Two nodes that do not hear each other give each other up. When they do again,
+//! each gets the other's notice, and the node with the higher number ends. A node
+//! that gets a notice from a node that it has not given up ends, too: its packets
+//! are refused there from then on. A node that has given another up never takes that
+//! back.
 //!
-//! Times are milliseconds of any clock, which wrap after some weeks.
+//! Times are milliseconds of any clock; they wrap after some weeks.
 
 use std::time::Duration;
 use tsumugi_core::sync::mutant;
 
-/// What follows from the limit, all in milliseconds.
+/// Times that follow from the limit, all in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// From a beat to the next.
+    /// From one beat to the next.
     pub beat: u32,
-    /// A node that was silent for so long is late: then every packet counts.
+    /// A node that was silent for this long is late: from then on every packet
+    /// counts.
     pub late: u32,
-    /// And for so long: it is given up.
+    /// A node that was silent for this long is given up.
     pub given_up: u32,
-    /// Nodes start at different times.
+    /// The same for a node of which no beat has come yet: nodes start at different
+    /// times.
     pub start: u32,
 }
 
-/// What one node knows of the others.
+/// The state of one node about the others.
 #[derive(Debug)]
 pub(super) struct Silence {
     own: u32,
@@ -50,26 +53,27 @@ pub(super) struct Silence {
 /// Another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Peer {
-    /// When it was heard last, or may be heard first; once it is given up: when
-    /// it is told next.
+    /// The time of its last packet, or from which the first may come; after it is
+    /// given up: the time of the next notice to it.
     at: u32,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Since it should have been heard, the device was found empty so often.
+    /// Not given up; `looks` counts how often the device was found empty since a
+    /// packet of the node was due.
     Here {
         looks: u8,
     },
-    /// It is told after `1 << step` beats again.
+    /// Given up; the next notice is sent after `1 << step` beats.
     GivenUp {
         step: u8,
     },
     Left,
 }
 
-/// What is to be done.
+/// The actions that are due.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Round {
     /// A beat is due.
@@ -78,11 +82,11 @@ pub(super) struct Round {
     pub is_late: bool,
     /// Nodes that are given up from now on.
     pub given_up: Vec<u32>,
-    /// Nodes that are to be told so.
+    /// Nodes to which a notice of that is to be sent.
     pub told: Vec<u32>,
 }
 
-/// What a node does that is told that it was given up.
+/// The decision of a node that gets a notice that it was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Ends,
@@ -90,7 +94,7 @@ pub(super) enum Verdict {
 }
 
 impl Rule {
-    /// For ranks that may be held off for so long.
+    /// The times for ranks that may be stopped for `limit`.
     pub(super) fn new(limit: Duration) -> Self {
         let limit = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).clamp(LEAST, MOST);
         let given_up = limit + limit / 2;
@@ -100,29 +104,30 @@ impl Rule {
 }
 
 impl Silence {
-    /// Bytes that it takes for each node.
+    /// Bytes that the state takes for each node.
     pub(super) const NODE_BYTES: usize = size_of::<Peer>();
 
-    /// Node `own` of so many; it is `now`.
+    /// Makes the state of node `own` of `nodes` nodes at the time `now`.
     pub(super) fn new(own: u32, nodes: usize, rule: Rule, now: u32) -> Self {
-        // The first of a node may be heard once all have started; a beat ends that.
+        // At first a node has a longer time, in which all nodes start; its first
+        // beat ends that.
         let at = now.wrapping_add(rule.start - rule.given_up);
         let peers = vec![Peer { at, state: State::Here { looks: 0 } }; nodes].into();
         Self { own, rule, peers, looked: now, next: now }
     }
 
-    /// Until the next round that has something to do, at most.
+    /// Milliseconds until the next round that has something to do, at most.
     pub(super) fn until_next(&self, now: u32) -> u32 {
         u32::try_from(since(self.next, now)).unwrap_or(0).min(LOOK)
     }
 
-    /// The next round beats.
+    /// Makes the next round beat.
     pub(super) fn hurry(&mut self, now: u32) {
         self.next = now;
     }
 
-    /// A beat has come: the node's watch has begun, and from here on its silence
-    /// counts, however early it is.
+    /// Handles a beat. It shows that the node's watch has begun, so from now on the
+    /// node's silence counts, even before the grace time is over.
     pub(super) fn hears_beat(&mut self, node: u32, now: u32) {
         self.hears(node, now);
         if let Some(peer) = self.peers.get_mut(node as usize)
@@ -133,7 +138,7 @@ impl Silence {
         }
     }
 
-    /// A packet of a node's first rank has come.
+    /// Handles any packet of a node's first rank.
     pub(super) fn hears(&mut self, node: u32, now: u32) {
         let beat = self.rule.beat;
         let Some(peer) = self.peers.get_mut(node as usize) else { return };
@@ -141,7 +146,7 @@ impl Silence {
             State::Here { .. } if since(now, peer.at) > 0 => {
                 *peer = Peer { at: now, state: State::Here { looks: 0 } };
             }
-            // It is back, and may not know yet.
+            // The node is back, and may not have got the notice yet.
             State::GivenUp { .. } if mutant("silence_taken_back") => {
                 *peer = Peer { at: now, state: State::Here { looks: 0 } };
             }
@@ -154,7 +159,7 @@ impl Silence {
         }
     }
 
-    /// All that had arrived was taken.
+    /// Counts a look at the device that has found it empty.
     pub(super) fn looks(&mut self, now: u32) {
         for peer in &mut self.peers {
             if let State::Here { looks } = &mut peer.state
@@ -165,14 +170,15 @@ impl Silence {
         }
     }
 
-    /// A node is known to have died.
+    /// Records that a node is known to have died.
     pub(super) fn leaves(&mut self, node: u32) {
         if let Some(peer) = self.peers.get_mut(node as usize) {
             peer.state = State::Left;
         }
     }
 
-    /// What is to be done now; what has arrived was taken before.
+    /// Returns the actions that are due now. The caller has taken all arrivals
+    /// before.
     pub(super) fn round(&mut self, now: u32) -> Round {
         let late = since(now, self.looked).saturating_sub(LOOK.cast_signed());
         self.looked = now;
@@ -215,7 +221,7 @@ impl Silence {
         round
     }
 
-    /// This node is told by another one that it was given up there.
+    /// Handles a notice of another node that it has given up this one.
     pub(super) fn is_told_by(&self, node: u32) -> Verdict {
         match self.peers.get(node as usize).map(|peer| peer.state) {
             Some(State::Here { .. }) => Verdict::Ends,
@@ -224,7 +230,7 @@ impl Silence {
         }
     }
 
-    /// As if so much time had gone by without a packet.
+    /// Moves the clock as if `by` milliseconds had passed without a packet.
     #[cfg(test)]
     pub(super) fn age(&mut self, by: u32) {
         for peer in &mut self.peers {
@@ -233,19 +239,20 @@ impl Silence {
     }
 }
 
-/// From the second to the first; negative: the first is yet to come.
+/// The time from `then` to `now`; negative: `now` is the earlier one.
 fn since(now: u32, then: u32) -> i32 {
     now.wrapping_sub(then).cast_signed()
 }
 
 const BEAT_MAX: u32 = 250;
 const START: u32 = 10_000;
-/// Whoever is there looks as often.
+/// Milliseconds between two looks of a node that is not stopped.
 pub(super) const LOOK: u32 = 100;
-/// In which one packet each may be taken.
+/// Looks that must find the device empty before a node is given up; each may take
+/// one packet.
 pub(super) const LOOKS: u8 = 16;
-/// A node that was given up is told after twice as long each time, up to a
-/// minute or so, for it may have died.
+/// The pause between notices doubles, up to a minute or so, because the node that
+/// was given up may have died.
 const STEP_MAX: u8 = 8;
 /// Bounds of the limit.
 const LEAST: u32 = 100;

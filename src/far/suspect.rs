@@ -1,54 +1,57 @@
-//! Ranks that do not answer while the launcher is to say who has died.
+//! Suspects: ranks that do not answer while the launcher's report of the first death
+//! is awaited.
 //!
 //! ```text
-//!  an operation fails ─► suspect ─── the launcher's word, or ───► declared lost
+//!  an operation fails ─► suspect ─── the launcher's report, or ─► declared lost
 //!                           │        its time is over
-//!                           └─ what fails on it waits: its error may name another
+//!                           └─ operations that fail on it wait: their error may
+//!                              name another rank
 //! ```
 //!
-//! Whoever notices that holds the lock of the device, or that of the beats, so it
-//! does not wait for the word: all that polls looks whether it has come.
+//! The thread that detects the failure holds the lock of the device, or that of the
+//! beats, so it must not wait for the report: each thread that polls looks whether
+//! the report has come.
 
 use crate::Rank;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsumugi_backends::ofi::Failure;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
-/// See the module.
+/// The list of suspects. See the module.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
     list: Mutex<Vec<Suspect>>,
-    /// There are some.
+    /// Whether the list has entries.
     any: AtomicBool,
 }
 
-/// Who, and how the device has said it first.
+/// A suspect, and the first error of the device for it.
 type Suspect = (Rank, Option<Failure>);
 
 impl Suspects {
-    /// Each rank once, as it was noticed first.
+    /// Adds a rank once, with its first error.
     pub(super) fn add(&self, rank: Rank, failure: Option<Failure>) {
         let mut list = self.lock();
         if !list.iter().any(|(other, _)| *other == rank) {
             list.push((rank, failure));
         }
-        // Relaxed: whoever misses it looks again; the lock orders the list.
+        // Relaxed: a thread that misses it looks again; the lock orders the list.
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there are any.
+    /// Whether there are suspects.
     #[inline]
     pub(super) fn has_some(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether that rank is one.
+    /// Whether that rank is a suspect.
     #[inline]
     pub(super) fn has(&self, rank: Rank) -> bool {
         self.has_some() && self.lock().iter().any(|(other, _)| *other == rank)
     }
 
-    /// All, once.
+    /// Takes all suspects.
     #[cold]
     pub(super) fn take(&self) -> Vec<Suspect> {
         let mut list = self.lock();

@@ -1,5 +1,5 @@
-//! The thread that polls when nobody does: all ULTs compute or sleep, or are
-//! in a system call.
+//! The progress thread of the network (the watch): it polls when no worker does,
+//! because all ULTs compute or sleep, or are in a system call.
 //!
 //! ```text
 //!  others poll ──► nap of 200 us ──► do they still? then twice as long,
@@ -11,15 +11,15 @@
 //!                             └──── linger ◄── called ──the most
 //! ```
 //!
-//! Called by the device, the watch lingers: it polls on for 100 us, because
-//! what comes next mostly comes soon, and a thread that sleeps takes longer to
-//! wake than the network to carry it. Puts and gets of others cannot be seen,
-//! so if the device calls again soon after that, the watch lingers twice as
-//! long, up to 4 ms. Only if a worker sleeps whose core it may have, and only
-//! where ranks spin at all.
+//! After an event of the device the watch lingers: it polls on for 100 us, because
+//! the next packet usually comes soon, and waking a sleeping thread takes longer
+//! than the network needs to carry a packet. Puts and gets of other ranks make no
+//! event, so if the device has another event soon after that, the watch lingers
+//! twice as long, up to 4 ms. It lingers only while a worker sleeps, so that a core
+//! is free for it, and only where ranks spin at all.
 //!
-//! A device without a descriptor is looked at again after a [`Pause`]. The beats
-//! and the [`Pulses`] are this thread's, too.
+//! A device without a descriptor is looked at again after a [`Pause`]. The watch
+//! also runs the beats and the [`Pulses`].
 
 use super::Far;
 use super::pause::{Next, Pause};
@@ -34,10 +34,10 @@ use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::Futex;
 use tsumugi_ult::{StartError, SystemFutex};
 
-/// The thread; it ends when this is dropped.
+/// The progress thread; it ends when this is dropped.
 pub(crate) struct Watch {
     far: Arc<Far>,
-    /// Closed, it ends the thread.
+    /// The thread ends when this pipe is closed.
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,11 +58,11 @@ impl Drop for Watch {
         self.stop = None;
         self.far.wake_watch();
         if let Some(thread) = self.thread.take() {
-            // It has contained all panics.
+            // The thread has contained all panics.
             let _ = thread.join();
         }
-        // Others are to hear who has died here before the connections of this
-        // rank close, which may end because of it.
+        // Other nodes must get the report of deaths here before the connections of
+        // this rank close, because this rank may be ending because of such a death.
         let until = Instant::now() + FAREWELL;
         while self.far.shared().beats.is_due() && Instant::now() < until {
             self.far.turn();
@@ -72,19 +72,19 @@ impl Drop for Watch {
 }
 
 impl Far {
-    /// A worker goes to sleep.
+    /// Notes that a worker goes to sleep.
     pub(crate) fn worker_sleeps(&self) {
-        // Relaxed: the watch only lingers by it.
+        // Relaxed: the count only decides whether the watch lingers.
         self.shared().asleep.fetch_add(1, Ordering::Relaxed);
         self.wake_watch();
     }
 
-    /// It is awake again.
+    /// Notes that a worker is awake again.
     pub(crate) fn worker_wakes(&self) {
         self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Beats if it is time, and gives up who is silent.
+    /// Sends a beat if it is time, and gives up silent nodes.
     fn beat(&self) {
         let shared = self.shared();
         for lost in shared.beats.round(&shared.member, |to, word| shared.tell(to, word)) {
@@ -92,7 +92,7 @@ impl Far {
         }
     }
 
-    /// Ends neighbours that were held off for too long.
+    /// Ends neighbours that were stopped for too long.
     fn end_held_off(&self, pulses: &mut Pulses) {
         let shared = self.shared();
         for rank in pulses.round() {
@@ -102,7 +102,7 @@ impl Far {
         }
     }
 
-    /// The watch is to look after the device at once.
+    /// Wakes the watch from its nap, so that it looks at the device at once.
     fn wake_watch(&self) {
         let word = self.nap_word();
         if word.load(Ordering::SeqCst) & 1 != 0 {
@@ -115,8 +115,9 @@ impl Far {
         &self.shared().nap
     }
 
-    /// A turn of the watch, which nobody else would take up: what panics in it
-    /// has been taken from the device, and the next goes on behind it.
+    /// Runs a turn of the watch and contains its panics, because no other thread
+    /// would go on for it. If the handler of an arrival panics, the arrival has been
+    /// taken from the device already, so the next turn goes on after it.
     fn watch_turn(&self) -> bool {
         panic::contain("the network's thread", || self.turn()).unwrap_or(true)
     }
@@ -134,7 +135,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let mut pulses = Pulses::new(&shared.member, shared.beats.limit());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
-        // Who has ended the nap polls no more, but has until then.
+        // The worker that has ended the nap polls no more, but it did until then.
         let was_called = std::mem::take(&mut was_ended);
         if std::mem::replace(&mut polls, now) != now && !was_called {
             was_ended = nap(far, rest);
@@ -152,7 +153,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 None => {
                     let start = Instant::now();
                     let came = far.watch_turn();
-                    // Relaxed: it only lingers by it.
+                    // Relaxed: it only decides whether the watch lingers.
                     let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
                     if came {
                         pause.restart();
@@ -165,7 +166,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             match &events {
                 _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.arm(link)) => {
-                    // What came between the last look and the arming.
+                    // For packets that came between the last look and the arming.
                     yields = 0;
                     if !far.watch_turn() && !far.has_unsent() {
                         let start = Instant::now();
@@ -177,7 +178,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                         }
                     }
                 }
-                // Somebody has the device, and may want this core.
+                // Another thread has the device, and may want this core.
                 Some(_) if yields < YIELDS => {
                     thread::yield_now();
                     yields = if turns > 0 { 0 } else { yields + 1 };
@@ -195,17 +196,17 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     }
 }
 
-/// Leaves the device to those who poll, for a while. Whether somebody has
-/// ended that.
+/// Leaves the device to the workers that poll, for a while. Returns whether a worker
+/// has ended the nap.
 fn nap(far: &Far, limit: Duration) -> bool {
     let word = far.nap_word();
-    // The lowest bit: somebody naps.
+    // The lowest bit: the watch naps.
     let before = word.fetch_or(1, Ordering::SeqCst) | 1;
     SystemFutex.wait(word, before, Some(limit));
     word.fetch_and(!1, Ordering::SeqCst) != before
 }
 
-/// Polls for a while, or until others poll, or the beats are due.
+/// Polls for a while, or until workers poll, or a beat is due.
 fn linger(far: &Far, patience: Duration) {
     let shared = far.shared();
     let polls = shared.polls.load(Ordering::Relaxed);
@@ -213,7 +214,7 @@ fn linger(far: &Far, patience: Duration) {
     let end = called + shared.beats.until_next();
     while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
     {
-        // A clock takes as long as half a look.
+        // Reading the clock takes half as long as a look.
         let came = (0..LOOKS).filter(|_| far.watch_turn()).count() > 0;
         let now = Instant::now();
         if came {
@@ -225,7 +226,8 @@ fn linger(far: &Far, patience: Duration) {
     }
 }
 
-/// Whether one of the first ended the sleep.
+/// Sleeps until a descriptor is ready, or `limit` is over. Returns whether it was
+/// one of `events`.
 fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
     let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
@@ -233,26 +235,26 @@ fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
         tv_sec: limit.as_secs() as libc::time_t,
         tv_nsec: limit.subsec_nanos().into(),
     };
-    // SAFETY: as many descriptors as there are; no signal mask.
+    // SAFETY: the array has that many descriptors; the signal mask may be null.
     unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
     fds[..events.len()].iter().any(|fd| fd.revents != 0)
 }
 
 fn has_stopped(stopped: RawFd) -> bool {
     let mut fd = libc::pollfd { fd: stopped, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one descriptor.
+    // SAFETY: the array is one descriptor, a local.
     unsafe { libc::poll(&mut fd, 1, 0) > 0 }
 }
 
-/// What this rank has to say at its end may take so long to find room.
+/// How long the last beats of this rank may wait for room.
 const FAREWELL: Duration = Duration::from_millis(100);
 const TURNS: usize = 64;
-/// In a row, that have found nothing.
+/// Yields in a row after looks that found nothing.
 const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(200);
-/// Whoever stops polling to compute is noticed after so long.
+/// A worker that stops polling to compute is noticed after this long at most.
 const NAP_MAX: Duration = Duration::from_micros(800);
-/// Naps in a row, after which the beats are looked after.
+/// Naps in a row after which the beats are looked after.
 const NAPS_MAX: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);

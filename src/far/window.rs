@@ -1,5 +1,5 @@
-//! Which memory of this rank the others may fetch long messages from: its
-//! heap, shown to the device in windows, each when a message first lies there.
+//! The parts of this rank's heap from which other ranks may fetch long messages:
+//! windows, each of which is registered when a message first lies in it.
 //!
 //! ```text
 //!  heap    ├────────┼────────┼────────┼────────┤   strides
@@ -7,9 +7,8 @@
 //!  window  1         ├────────────────┤             each two strides long
 //! ```
 //!
-//! A message that begins in stride k and is no longer than one lies in window
-//! k, whole. Where showing memory ties it down, strides are short and windows
-//! few.
+//! A message that begins in stride k and is no longer than one stride lies wholly in
+//! window k. Where registering pins memory, strides are short and windows few.
 
 use super::Shared;
 use std::ptr::NonNull;
@@ -18,20 +17,20 @@ use tsumugi_core::mem::{Access, RegionKey};
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_pvas::Member;
 
-/// See the module.
+/// The windows of the heap. See the module.
 #[derive(Debug)]
 pub(super) struct Windows {
     start: usize,
     bytes: usize,
     stride: usize,
     max: usize,
-    /// The key of each; 0: not shown yet, [`REFUSED`]: it cannot be.
+    /// The key of each window; 0: not registered yet, [`REFUSED`]: it cannot be.
     keys: Box<[AtomicU32]>,
     shown: Mutex<usize>,
 }
 
 impl Windows {
-    /// Over the rank's heap. `pins`: showing ties memory down.
+    /// Makes the table for the rank's heap. `pins`: registering pins memory.
     pub(super) fn new(member: &Member, pins: bool) -> Self {
         let heap = member.heap();
         let (start, bytes) = (heap.start().as_ptr() as usize, heap.bytes());
@@ -40,8 +39,8 @@ impl Windows {
         Self { start, bytes, stride, max, keys, shown: Mutex::new(0) }
     }
 
-    /// A word by which others find these bytes: a key, and an offset. `None`:
-    /// they are not shown.
+    /// Returns a word by which other ranks find these bytes: a key and an offset.
+    /// `None`: they cannot be fetched.
     pub(super) fn place(&self, shared: &Shared, at: usize, bytes: usize) -> Option<u64> {
         let offset = at.checked_sub(self.start).filter(|offset| *offset < self.bytes)?;
         let index = offset / self.stride;
@@ -49,7 +48,7 @@ impl Windows {
         if bytes > self.stride || offset + bytes > self.bytes {
             return None;
         }
-        // Relaxed: whoever reads the key has the device's own lock to go by.
+        // Relaxed: a thread that uses the key is ordered by the device's own lock.
         let key = match self.keys[index].load(Ordering::Relaxed) {
             0 => self.show(shared, index),
             key => key,
@@ -78,8 +77,8 @@ impl Windows {
 
     fn register(&self, shared: &Shared, at: usize, bytes: usize) -> Option<RegionKey> {
         let base = NonNull::new(std::ptr::with_exposed_provenance_mut(at))?;
-        // SAFETY: of the heap, which stays mapped as long as the process; what
-        // peers read there is no more than bytes.
+        // SAFETY: the window is in the heap, which stays mapped as long as the
+        // process; peers only read plain bytes there.
         let region = unsafe { shared.direct.register(base, bytes as u64, Access::Read) }.ok()?;
         // SAFETY: the same.
         let is_shown = unsafe { shared.device.register(&region) }.is_ok();
@@ -90,7 +89,7 @@ impl Windows {
     }
 }
 
-/// The key, and the offset, of such a word.
+/// The key and the offset in such a word.
 pub(super) fn parts(place: u64) -> (RegionKey, u64) {
     (RegionKey::from_bits((place >> 32) as u32), place & u64::from(u32::MAX))
 }
@@ -98,6 +97,6 @@ pub(super) fn parts(place: u64) -> (RegionKey, u64) {
 const REFUSED: u32 = u32::MAX;
 const STRIDE: usize = 1 << 30;
 const STRIDE_PINNED: usize = 2 << 20;
-/// A quarter of a gigabyte.
+/// As many windows of 4 MiB as 256 MiB.
 const PINNED_MAX: usize = 64;
 const _: () = assert!(2 * STRIDE as u64 <= 1 << 32, "an offset has 32 bits");

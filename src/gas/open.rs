@@ -1,8 +1,8 @@
-//! What callers have begun, and what they wait for.
+//! The operations that callers have begun, and the callers that wait.
 //!
-//! A place for each operation that was begun and whose caller has not taken
-//! what came of it, in a table of fixed size: a caller who keeps what has
-//! ended takes room from others, and one who lets go gives it back.
+//! Each operation that was begun has a place, in a table of fixed size, until its
+//! caller has taken the result. A caller that keeps ended operations takes room
+//! from others; letting an operation go frees its place.
 
 use super::{Driver, State};
 use crate::{AddrError, Rank};
@@ -16,16 +16,16 @@ use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::Request;
 use tsumugi_ult::Here;
 
-/// What came of an operation.
+/// The result of an operation.
 pub(super) type Outcome = Result<u64, AccessError>;
 
 /// The operations of all callers.
 pub(super) struct Open {
     places: Vec<Place>,
     free: Vec<u32>,
-    /// Of each operation of the machine's its place.
+    /// The place of each operation of the machine.
     place_of: Vec<u32>,
-    /// Who waits until there is room.
+    /// The callers that wait until there is room.
     stuck: Vec<Waker>,
 }
 
@@ -33,28 +33,29 @@ pub(super) struct Open {
 struct Place {
     result: Option<Outcome>,
     waker: Option<Waker>,
-    /// Nobody wants to know.
+    /// The caller has dropped the operation, so no result is needed.
     is_let_go: bool,
 }
 
-/// On the stack of who waits for a table; touched under the lock.
+/// A caller that waits for a table; lies on the caller's stack and is accessed
+/// under the lock.
 pub(super) struct Missing {
     pub(super) rank: Rank,
     pub(super) result: Option<Result<(), AddrError>>,
     pub(super) waker: Option<Waker>,
 }
 
-/// How a caller's lookups of an address have gone.
+/// The state of a caller's repeated lookups of an address.
 #[derive(Default)]
 pub(crate) struct Search {
-    /// The copy of the table that did not list the region.
+    /// The version of the table copy that did not list the region.
     known: Option<u32>,
     is_again: bool,
 }
 
 impl Open {
-    /// For so many operations under way, and three times as many that have
-    /// ended.
+    /// Makes a table for `operations` operations in progress, and three times as
+    /// many that have ended.
     pub(super) fn new(operations: usize) -> Self {
         let places = operations * 4;
         Self {
@@ -65,7 +66,8 @@ impl Open {
         }
     }
 
-    /// An operation has ended.
+    /// Stores the result of an operation that has ended, and collects the wakers of
+    /// its waiters.
     pub(super) fn end(&mut self, handle: Handle, result: Outcome, wakers: &mut Vec<Waker>) {
         let at = self.place_of[slot_of(handle)];
         let place = &mut self.places[at as usize];
@@ -84,14 +86,14 @@ impl Open {
     }
 }
 
-/// Bytes of the places for `operations` under way.
+/// The bytes of the table for `operations` operations in progress.
 pub(super) const fn footprint(operations: usize) -> usize {
     operations * (4 * (size_of::<Place>() + size_of::<u32>()) + size_of::<u32>())
 }
 
 impl Driver {
-    /// Begins what is issued by `issue`: its handle, and the place of what
-    /// comes of it. Never waits.
+    /// Begins an operation or a flush. Returns its handle, and the place of its
+    /// result. Never waits.
     pub(crate) fn try_begin(
         &self,
         request: Option<Request>,
@@ -113,7 +115,7 @@ impl Driver {
         Ok((handle, at))
     }
 
-    /// Sleeps until there may be room for one more.
+    /// Sleeps until there may be room for one more operation.
     pub(crate) fn wait_for_room(&self) {
         let reason = Reason { what: "room for a global operation", at: 0, wanted: 0 };
         let mut publish = |waker| {
@@ -124,21 +126,23 @@ impl Driver {
             }
             is_full
         };
-        // SAFETY: whoever makes room takes the waker out and uses it.
+        // SAFETY: the end of any operation takes the waker out of `stuck` and uses
+        // it.
         unsafe { Here.sleep(reason, &mut publish) };
         Here.yield_now();
     }
 
-    /// Whether this one has ended.
+    /// Whether the operation with this place has ended.
     pub(crate) fn has_ended(&self, at: u32) -> bool {
         self.lock().open.places[at as usize].result.is_some()
     }
 
-    /// What came of it, when it has ended; the place is given back.
+    /// Waits for the end of an operation and returns its result; frees the place.
     pub(crate) fn wait(&self, handle: Handle, at: u32) -> Outcome {
         let reason = Reason { what: "global operation", at: handle.to_bits(), wanted: 0 };
         let mut publish = |waker| {
-            // Copied: the caller's frame may go once the waker is out.
+            // Copied, because the caller's frame may be gone once the waker is
+            // published.
             let (this, at) = (self, at);
             let place = &mut this.lock().open.places[at as usize];
             let asleep = place.result.is_none();
@@ -148,7 +152,7 @@ impl Driver {
             asleep
         };
         // SAFETY: the end of the operation takes the waker out and uses it. Leaving
-        // takes a lock that no sleeper has.
+        // takes a lock that no sleeper holds.
         unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.let_go(at)) };
         let open = &mut self.lock().open;
         let result = open.places[at as usize].result.take();
@@ -156,7 +160,7 @@ impl Driver {
         result.expect("who waits is woken by the end of its operation")
     }
 
-    /// Nobody wants to know what comes of it.
+    /// Drops an operation, so that its result is not kept.
     pub(crate) fn let_go(&self, at: u32) {
         let open = &mut self.lock().open;
         match open.places[at as usize].result {
@@ -165,20 +169,22 @@ impl Driver {
         }
     }
 
-    /// Places that no operation has.
+    /// The number of free places.
     #[cfg(test)]
     pub(crate) fn places_free(&self) -> usize {
         self.lock().open.free.len()
     }
 
-    /// A lookup has missed: who gives the table up may have waited for it.
+    /// Called when a lookup has missed. Its hold may have kept a table that the
+    /// machine wants to evict; then the machine is polled, as after the end of an
+    /// operation.
     pub(crate) fn tell_of_miss(&self, addr: GlobalAddr) {
         if self.cache().is_waited_for(addr) {
             self.tick();
         }
     }
 
-    /// A lookup has missed: waits until it is worth looking again.
+    /// Called when a lookup has missed: waits until another lookup may succeed.
     pub(crate) fn bring(
         &self,
         addr: GlobalAddr,
@@ -187,8 +193,8 @@ impl Driver {
     ) -> Result<(), AccessError> {
         self.tell_of_miss(addr);
         if core::mem::replace(&mut search.is_again, true) {
-            // It has come and gone: whoever holds the slots of others may be a
-            // ULT of this worker's.
+            // The table has come and was evicted again: the slots may be held by a
+            // ULT of this worker, which must run.
             Here.yield_now();
         }
         let mut state = self.lock();
@@ -197,7 +203,8 @@ impl Driver {
             Miss::NoTable => state.machine.want(addr)?,
             Miss::NotListed { version } => {
                 if search.known.replace(version).is_some_and(|known| known != version) {
-                    // The copy was read after the access began.
+                    // The copy was read after the access began, so the region does
+                    // not exist.
                     return Err(AccessError::Stale { addr });
                 }
                 state.machine.want_newer(addr, version)?
@@ -205,7 +212,7 @@ impl Driver {
         };
         match (wanted, self.cache().split().rank(addr)) {
             (Wanted::Coming, Some(rank)) => {
-                // Before the state knows of this stack.
+                // Checked before the state has a pointer to this stack.
                 tsumugi_ult::assert_may_block("table");
                 let missing = Missing { rank, result: None, waker: None };
                 let missing = UnsafeCell::new(missing);
@@ -235,8 +242,8 @@ impl Driver {
         let mut publish = |waker| {
             let this = self;
             let _state = this.lock();
-            // SAFETY: under the lock, and the caller has not returned: it waits
-            // for this result or for the waker.
+            // SAFETY: the lock is held, and the caller has not returned, because it
+            // waits for this result or for the waker.
             missing.with_mut(|missing| unsafe {
                 let asleep = (*missing).result.is_none();
                 if asleep {
@@ -248,14 +255,14 @@ impl Driver {
         // SAFETY: the end of the fetch takes the waker out and uses it.
         unsafe { Here.sleep(reason, &mut publish) };
         let _state = self.lock();
-        // SAFETY: under the lock.
+        // SAFETY: the lock is held, so the driver does not access `missing`.
         let result = missing.with_mut(|missing| unsafe { (*missing).result.take() });
         let result = result.expect("who waits is woken by the end of the fetch");
         result.map_err(|error| AccessError::of(error, addr))
     }
 }
 
-/// The slot of the machine's that a handle names.
+/// The slot of the machine that a handle names.
 fn slot_of(handle: Handle) -> usize {
     usize::from(handle.to_bits() as u16)
 }

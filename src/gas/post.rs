@@ -1,5 +1,5 @@
-//! Operations of the machine's: those on this node are carried out by whoever
-//! drives, those on others begun.
+//! Carries out the machine's operations: those on this node by the driving thread,
+//! those on other nodes through the network.
 
 use super::Driver;
 use crate::AddrError;
@@ -11,7 +11,8 @@ use tsumugi_gas::machine::{Event, Outgoing};
 use tsumugi_gas::table::Agent;
 
 impl Driver {
-    /// Carries an operation out, or begins it: then there is no event yet.
+    /// Carries an operation out and returns its event, or begins it on the network
+    /// and returns none yet.
     pub(super) fn post(&self, out: &Outgoing) -> Option<Event> {
         let Outgoing { op, source, agent, then } = out;
         let tag = op.tag;
@@ -25,7 +26,7 @@ impl Driver {
         let is_control = self.control.is_in(op.remote.key);
         let op = self.control.real(op);
         match &self.far {
-            // The device's memory it reaches on this node, too.
+            // Memory of a device is accessed by the device on this node, too.
             Some(far) if *agent == Agent::Device || !far.is_near(op.remote.rank) => {
                 let Some(then) = then.as_ref().map(|then| self.control.real(then)) else {
                     far.begin(&op);
@@ -48,8 +49,8 @@ impl Driver {
     fn carry_over(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
         let bytes = op.bytes();
         let to = self.direct.resolve(op.remote, bytes, Need::Write)?;
-        // SAFETY: as many bytes were resolved; region memory is only ever
-        // accessed as plain bytes and atomics.
+        // SAFETY: `bytes` bytes were resolved; memory of regions is only accessed
+        // as plain bytes and atomics.
         unsafe { load_bytes(&self.direct, source, to.as_ptr(), bytes as usize) }.map(|()| 0)
     }
 
@@ -60,7 +61,7 @@ impl Driver {
         let mut quietly = *op;
         quietly.notify = false;
         let result = execute(&self.direct, &quietly)?;
-        // After the word; and before the look at who sleeps.
+        // After the change of the word, and before the check for sleeping workers.
         execute(&self.direct, &self.control.bell_of(op.remote))?;
         self.ring(op.remote.rank);
         Ok(result)

@@ -1,4 +1,4 @@
-//! The memory of the machine's tables, which the driver lends it.
+//! The memory of the machine's tables, which the driver owns.
 
 use super::{Control, PART_BYTES};
 use crate::Rank;
@@ -13,13 +13,13 @@ use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::STARTER_KEY;
 use tsumugi_ult::fences::Fences;
 
-/// The machine's tables, freed with the state.
+/// The machine's tables, which are freed with the state.
 pub(super) type Tables = (
     (Lent<Slot>, Lent<Record>, Lent<u64>, Lent<u64>, Lent<Fetch>, Lent<Issued>),
     (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>, Lent<Seat>, Lent<Rank>),
 );
 
-/// A machine and its tables.
+/// Makes a machine and its tables.
 pub(super) fn machine(
     member: &Member,
     shape: Shape,
@@ -76,7 +76,7 @@ pub(super) fn machine(
     (Machine::new(setup, given), lent)
 }
 
-/// What all threads of this process pass.
+/// A memory barrier on all threads of this process.
 fn barrier() {
     Fences::Asymmetric.heavy();
 }

@@ -1,12 +1,12 @@
-//! Gets, puts and atomics that are over when they return.
+//! Gets, puts and atomics that are complete when they return.
 //!
 //! ```text
 //!  near   hold the table (two stores of this worker) ─► load or store ─► release
 //!  far    pin it (two atomics) ─► the operation, by the network ─► unpin
 //! ```
 //!
-//! There is one path through both, so that the operation is compiled into its
-//! caller once: what is rare goes out of line and comes back to it.
+//! Both cases share one path, so that the operation is compiled into its caller
+//! only once: the rare cases are out-of-line functions that return to this path.
 
 use super::{AccessError, Global, GlobalAddr, GlobalPtr};
 use crate::gas::Search;
@@ -49,7 +49,7 @@ impl Global {
         self.with(from, into.len(), Need::Read, |from| self.runtime.get_slice(from, into))
     }
 
-    /// Writes `values` from `to` on.
+    /// Writes all of `values` from `to` on.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Global {
         self.with(to, values.len(), Need::Write, |to| self.runtime.put_slice(to, values))
     }
 
-    /// Adds `value`, wrapping, and answers what was there.
+    /// Adds `value`, wrapping, and returns the old value.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_add(at, value))
     }
 
-    /// Keeps the bits of `mask` and answers what was there.
+    /// Keeps only the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_and(at, mask))
     }
 
-    /// Sets the bits of `mask` and answers what was there.
+    /// Sets the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_or(at, mask))
     }
 
-    /// Flips the bits of `mask` and answers what was there.
+    /// Flips the bits of `mask` and returns the old value.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_xor(at, mask))
     }
 
-    /// Writes `value` and answers what was there.
+    /// Writes `value` and returns the old value.
     ///
     /// # Errors
     ///
@@ -109,8 +109,8 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.swap(at, value))
     }
 
-    /// Writes `new` if `expected` is there, and answers what was there: the
-    /// swap took place if that is `expected`.
+    /// Writes `new` if the word is `expected`, and returns the old value: the swap
+    /// took place if that is `expected`.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.compare_swap(at, expected, new))
     }
 
-    /// Adds `value`, wrapping. Nobody asks what was
-    /// there, as of [`Runtime::add`](crate::Runtime::add).
+    /// Adds `value`, wrapping. Does not return the old value, as
+    /// [`Runtime::add`](crate::Runtime::add).
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.add(at, value))
     }
 
-    /// Keeps the bits of `mask`. Nobody asks what was there.
+    /// Keeps only the bits of `mask`. Does not return the old value.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.and(at, mask))
     }
 
-    /// Sets the bits of `mask`. Nobody asks what was there.
+    /// Sets the bits of `mask`. Does not return the old value.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.or(at, mask))
     }
 
-    /// Flips the bits of `mask`. Nobody asks what was there.
+    /// Flips the bits of `mask`. Does not return the old value.
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.xor(at, mask))
     }
 
-    /// Calls with the place that an address has in its backend, and its table
-    /// stays here meanwhile.
+    /// Calls `call` with the remote address behind a global address; the table that
+    /// it comes from stays in the cache during the call.
     #[inline(always)]
     pub(super) fn with<T: Plain, R>(
         &self,
@@ -182,14 +182,15 @@ impl Global {
             Some(held) => held,
             None => self.hold(addr, bytes, need)?,
         };
-        // Not a guard: nothing in it panics, and a guard is not inlined.
+        // Not a drop guard: no code between can panic, and a guard is not inlined.
         let result = call(Remote::new(held.remote));
         self.let_go::<0>(held.by);
         result.map_err(|error| refused(error, addr))
     }
 
-    /// Holds the table of an address from this worker's seat, if it is here and
-    /// the access is over before the worker does anything else.
+    /// Holds the table of an address from this worker's seat (hazard pointers), if
+    /// the table is in the cache and the access ends before the worker does
+    /// anything else.
     #[inline(always)]
     fn try_seat(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<Held> {
         if self.flies && self.may_fly(addr) {
@@ -205,9 +206,10 @@ impl Global {
         Some(held)
     }
 
-    /// The same when its table is not here: then it is brought, and the caller
-    /// may be on another worker; or for an operation that is in flight, or of
-    /// a thread that is no worker.
+    /// Holds or pins the table in all other cases: if the table is not in the
+    /// cache, it is fetched, after which the caller may be on another worker; if
+    /// the operation may still be in progress on the network, or if the thread is
+    /// no worker, the table is pinned.
     #[cold]
     #[inline(never)]
     fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Held, AccessError> {
@@ -223,7 +225,8 @@ impl Global {
                         if !held.is_devices() {
                             return Ok(held);
                         }
-                        // It will be in flight: with a pin.
+                        // The device's operation will be in progress on the
+                        // network, so it needs a pin.
                         self.let_go::<0>(held.by);
                         flies = true;
                         continue;
@@ -257,18 +260,19 @@ impl Global {
     #[cold]
     #[inline(never)]
     fn unpin(&self, slot: Option<u32>) {
-        // Somebody may wait for the slot, whoever has its table.
+        // A fetch of any table may wait for the slot.
         self.cache.unpin(slot);
         self.driver.tick();
     }
 
-    /// Whether an access may be in flight when it has begun.
+    /// Whether an access may still be in progress after it was begun.
     #[inline]
     fn may_fly(&self, addr: GlobalAddr) -> bool {
         self.runtime.queue.is_some() || !self.is_near(addr)
     }
 
-    /// Whether an address is of this node; one that is nowhere is refused here.
+    /// Whether an address is on this node. An address of no rank counts as near;
+    /// the access by this node then refuses it.
     #[inline]
     pub(super) fn is_near(&self, addr: GlobalAddr) -> bool {
         match (&self.runtime.far, self.split().rank(addr)) {
@@ -278,21 +282,21 @@ impl Global {
     }
 }
 
-/// A table that stays where it is, and where an address leads by it.
+/// A remote address, and the hold that keeps its table in the cache.
 pub(super) struct Held {
     pub(super) remote: RemoteAddr,
     pub(super) by: By,
 }
 
 impl Held {
-    /// Whether processors leave it to the device.
+    /// Whether the device must carry out the operation, and not a processor.
     #[inline(always)]
     pub(super) fn is_devices(&self) -> bool {
         self.remote.key.agent() == Agent::Device
     }
 }
 
-/// What keeps it there.
+/// The kind of hold: a hazard pointer of a worker, or a pin.
 pub(super) enum By {
     Seat(usize, HeldSlot),
     Pin(Option<u32>),
@@ -304,7 +308,7 @@ pub(super) fn refused(error: AddrError, addr: GlobalAddr) -> AccessError {
     AccessError::of(error, addr)
 }
 
-/// Bytes of `count` values.
+/// The size of `count` values in bytes.
 #[inline(always)]
 pub(super) fn bytes_of<T>(addr: GlobalAddr, count: usize) -> Result<u64, AccessError> {
     let bytes = count.checked_mul(size_of::<T>());

@@ -1,19 +1,19 @@
-//! One address on each rank, told to all.
+//! One address for each rank, known to all ranks.
 
 use super::{Global, GlobalAddr, Place};
 use crate::{Error, Rank};
 
-/// Where each rank has something.
+/// The address at which each rank has an object.
 #[derive(Debug)]
 pub(crate) enum Bases {
-    /// At the same place of it.
+    /// All ranks have the object at the same place of their memory.
     Same(Place),
-    /// At one of their own.
+    /// Each rank has the object at a place of its own.
     Each(Box<[GlobalAddr]>),
 }
 
 impl Bases {
-    /// Tells all ranks where this one has it. Collective.
+    /// Publishes the address at which this rank has the object. Collective.
     pub(crate) fn tell(global: &Global, own: GlobalAddr) -> Result<Self, Error> {
         let split = global.split();
         let place = split.place(own).map(|place| Place { rank: Rank(0), ..place });
@@ -24,7 +24,7 @@ impl Bases {
         })
     }
 
-    /// Where `rank` has it; `None` if there is no such rank.
+    /// The address at which `rank` has the object; `None` if there is no such rank.
     pub(crate) fn of(&self, global: &Global, rank: Rank) -> Option<GlobalAddr> {
         match self {
             _ if rank.0 >= global.runtime.size() => None,

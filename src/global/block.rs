@@ -7,10 +7,10 @@ use crate::{Agent, Error, Exposed, Plain, Remote, RemoteAddr};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An array of `T` in this rank's memory with a global address. When it is
-/// dropped, its address is stale at once for what this rank begins, and for
-/// accesses as soon as the rank that accesses has been told; the memory is kept
-/// until then.
+/// An array of `T` in this rank's memory with a global address. When it is dropped,
+/// the address is stale: at once for operations that this rank begins, and for
+/// other ranks as soon as they have been notified. The memory is kept until all
+/// ranks have been notified.
 pub struct GlobalBlock<T> {
     global: Global,
     block: Option<Block>,
@@ -30,13 +30,13 @@ impl Global {
         self.expose_for(Agent::Cpu, len)
     }
 
-    /// The same with words whose atomics are the agent's: the type of the
-    /// region, which every rank finds in its table. What
-    /// [`Runtime::share_for`](crate::Runtime::share_for) says of
-    /// [`Agent::Device`] holds here, too, of gets, puts, atomics, and
-    /// operations that are [begun](Self::begin); bytes that are copied to or
-    /// from an array of the rank that copies are moved by whoever leads to the
-    /// other end.
+    /// Makes an array as [`expose`](Self::expose) does, with atomics by `agent`.
+    /// The agent is stored with the region, so every rank finds it in its table.
+    /// The description of [`Agent::Device`] in
+    /// [`Runtime::share_for`](crate::Runtime::share_for) applies here, too: to
+    /// gets, puts, atomics, and operations that are [begun](Self::begin). When a
+    /// rank copies to or from an array of its own, the bytes are moved by the agent
+    /// of the path to the other end.
     ///
     /// # Errors
     ///
@@ -45,9 +45,9 @@ impl Global {
         self.register(self.runtime.expose_for(agent, len)?)
     }
 
-    /// Gives an array that peers reach already a global address, too, whoever
-    /// its agent is. [`GlobalBlock::unregister`] takes the address away again
-    /// and answers the array.
+    /// Gives an array that peers already reach by a [`Remote`] also a global
+    /// address, for any agent. [`GlobalBlock::unregister`] takes the address away
+    /// again and returns the array.
     ///
     /// ```
     /// tsumugi::run_ranks(2, |rt| {
@@ -59,7 +59,7 @@ impl Global {
     ///     rt.barrier()?;
     ///     // It has both names.
     ///     assert_eq!(rt.get(array.remote(2))?, 7);
-    ///     // When this returns, nobody writes to it by a global address.
+    ///     // When this returns, no rank writes to it by a global address.
     ///     let mine = array.unregister();
     ///     assert_eq!(rt.get(mine.at(2))?, 7);
     ///     rt.barrier()
@@ -70,7 +70,7 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::Name`]; the array is gone.
+    /// [`Error::Name`] if there is no name left; then the array is freed.
     pub fn register<T: Plain>(&self, memory: Exposed<T>) -> Result<GlobalBlock<T>, Error> {
         let (block, len) = memory.into_block();
         let first = self.driver.name(self.color, block.region())?;
@@ -79,7 +79,7 @@ impl Global {
 }
 
 impl<T: Plain> GlobalBlock<T> {
-    /// The address of value `index`. Whether there is one, the access checks.
+    /// The address of value `index`. The access checks that the value exists.
     pub fn at(&self, index: usize) -> GlobalPtr<T> {
         let split = self.global.split();
         let at = i64::try_from(index)
@@ -88,22 +88,23 @@ impl<T: Plain> GlobalBlock<T> {
         at.unwrap_or(GlobalPtr::NULL)
     }
 
-    /// The other name of value `index`, which is good as long as the array is:
-    /// for [`Runtime::get`](crate::Runtime::get) and its neighbours.
+    /// The remote address of value `index`, which is valid as long as the array:
+    /// for [`Runtime::get`](crate::Runtime::get) and the other calls with a
+    /// [`Remote`].
     pub fn remote(&self, index: usize) -> Remote<T> {
         let (rank, key) = (self.global.runtime.rank(), self.block().region().key);
         Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
     }
 
-    /// Who carries out the atomics on it.
+    /// The agent that carries out the atomics on the array.
     pub fn agent(&self) -> Agent {
         self.block().region().key.agent()
     }
 
-    /// Takes the address away, waits until nobody reaches the array by it any
-    /// more, and answers the array. From the call on the address is stale, as
-    /// after a drop. Blocking: every rank that has used the address is asked
-    /// to forget it; one that has died is not.
+    /// Takes the address away, waits until no rank reaches the array by it any
+    /// more, and returns the array. From the call on the address is stale, as after
+    /// a drop. Blocking: every live rank that has used the address is asked to
+    /// forget it.
     pub fn unregister(mut self) -> Exposed<T> {
         let block = self.block.take().expect("it goes once");
         let mut retiring = Retiring::new(block);
@@ -115,17 +116,17 @@ impl<T: Plain> GlobalBlock<T> {
         self.block.as_ref().expect("it goes with the array")
     }
 
-    /// Where it is in this process, and how many bytes it has.
+    /// The local address of the array and its size in bytes.
     pub(crate) fn memory(&self) -> (std::ptr::NonNull<u8>, u64) {
         (self.block().region().base, (self.len * size_of::<T>()) as u64)
     }
 
-    /// Values in the array.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the array has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,9 +1,9 @@
-//! Channels: messages of any length from one rank to one other, in order, by
-//! way of the global memory alone: see [`tsumugi_gas::channel`].
+//! Channels: messages of any length from one rank to another, in order, by
+//! operations on the global memory alone: see [`tsumugi_gas::channel`].
 //!
-//! What is sent lies in memory with a global address and is copied once, into
-//! the receiver's ring. Whoever waits, for room or for a message, sleeps for a
-//! word of its own memory.
+//! A message lies in memory with a global address and is copied once, into the
+//! receiver's ring. An end that waits, for room or for a message, sleeps on a word
+//! of its own memory.
 
 use super::{
     AccessError, After, Full, Global, GlobalAddr, GlobalBlock, Handle, Operation, Request,
@@ -15,31 +15,32 @@ use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_gas::channel::{Channel, Issue, Received, Receiver, Sender};
 
-/// The end that sends.
+/// The sending end of a channel.
 pub struct ChannelSender {
     sender: Sender,
     issuer: Issuer,
     head: GlobalBlock<u64>,
 }
 
-/// The end that receives.
+/// The receiving end of a channel.
 pub struct ChannelReceiver {
-    // Before the ring, which it borrows.
+    // Declared before the ring, which it borrows, so that it is dropped first.
     receiver: Receiver<'static>,
     ring: GlobalBlock<u64>,
     global: Global,
 }
 
-/// Operations that nobody has heard of.
+/// The operations of a sender that were begun and not yet waited for.
 struct Issuer {
     global: Global,
     under_way: VecDeque<Operation>,
 }
 
 impl Global {
-    /// The sending end of a channel to `to`, which calls
+    /// Makes the sending end of a channel to `to`, which must call
     /// [`channel_from`](Self::channel_from) with the same `comm`, `tag` and
-    /// `bytes`: those of the ring, a power of two of at least 64. Blocking.
+    /// `bytes`. `bytes` is the size of the ring, a power of two of at least 64.
+    /// Blocking.
     ///
     /// # Errors
     ///
@@ -48,7 +49,7 @@ impl Global {
     ///
     /// # Panics
     ///
-    /// If `bytes` is none of these.
+    /// If `bytes` is not such a number.
     pub fn channel_to(
         &self,
         (comm, to, tag): (&Comm, Rank, u32),
@@ -62,15 +63,15 @@ impl Global {
         Ok(ChannelSender { sender, issuer, head })
     }
 
-    /// The receiving end of a channel from `from`. Blocking.
+    /// Makes the receiving end of a channel from `from`. Blocking.
     ///
     /// # Errors
     ///
-    /// As of [`channel_to`](Self::channel_to).
+    /// Those of [`channel_to`](Self::channel_to).
     ///
     /// # Panics
     ///
-    /// As there.
+    /// As [`channel_to`](Self::channel_to).
     pub fn channel_from(
         &self,
         (comm, from, tag): (&Comm, Rank, u32),
@@ -81,8 +82,8 @@ impl Global {
         let own = ring.at(0).addr();
         let channel = Channel::new(self.split(), own, meet((comm, from, tag), own)?, bytes);
         let (base, _) = ring.memory();
-        // SAFETY: so many words of the array's, which are only ever accessed as
-        // atomics and by operations, and which outlive the receiver.
+        // SAFETY: the array has that many words; they are only accessed as atomics
+        // and by operations, and they outlive the receiver.
         let words = unsafe { std::slice::from_raw_parts(base.as_ptr().cast::<AtomicU64>(), words) };
         Ok(ChannelReceiver { receiver: channel.receiver(words), ring, global: self.clone() })
     }
@@ -90,7 +91,7 @@ impl Global {
 
 impl ChannelSender {
     /// Sends the `bytes` bytes at `from`, memory of this rank; returns when all
-    /// of them are in the ring. Blocking.
+    /// bytes are in the ring. Blocking.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl ChannelSender {
             match self.sender.advance(&mut self.issuer, head) {
                 Ok(true) => return self.issuer.hear(true),
                 Ok(false) => {
-                    // What takes room is in the ring first.
+                    // The copies that fill the ring must end first.
                     self.issuer.hear(true)?;
                     global.wait_until(self.head.at(0), Until::NotEqual(head))?;
                 }
@@ -117,15 +118,16 @@ impl ChannelSender {
 }
 
 impl ChannelReceiver {
-    /// Waits for a message, or for more of the one that is being taken, and
-    /// takes as much of it as `into` has room for. Blocking.
+    /// Waits for a message, or for more bytes of a message that was received in
+    /// part, and copies as many of them as `into` has room for. Blocking.
     ///
     /// # Errors
     ///
     /// [`AccessError`].
     pub fn recv(&mut self, into: &mut [u8]) -> Result<Received, AccessError> {
         loop {
-            // Before the look: what comes after it ends the wait.
+            // Read before the attempt, so that a message that comes after the
+            // attempt ends the wait.
             let tail = self.global.get(self.ring.at(0))?;
             let received = self.receiver.try_receive(into);
             if let Some(report) = self.receiver.poll_report() {
@@ -138,7 +140,8 @@ impl ChannelReceiver {
         }
     }
 
-    /// What is there, if anything is. Never waits between ranks of a node.
+    /// Receives as [`recv`](Self::recv) does, if there are bytes. Never waits
+    /// between ranks of a node.
     ///
     /// # Errors
     ///
@@ -153,7 +156,7 @@ impl ChannelReceiver {
 }
 
 impl Issuer {
-    /// Hears of what has ended, or waits for all of it.
+    /// Removes the operations that have ended, or waits for all of them.
     fn hear(&mut self, all: bool) -> Result<(), AccessError> {
         while all || self.under_way.front().is_some_and(Operation::has_ended) {
             match self.under_way.pop_front() {
@@ -177,7 +180,7 @@ impl Issue for Issuer {
     }
 }
 
-/// Tells the other end where the own memory is, and hears where its is.
+/// Exchanges the addresses of the two ends' memory.
 fn meet((comm, peer, tag): (&Comm, Rank, u32), own: GlobalAddr) -> Result<GlobalAddr, Error> {
     let mut other = [0u64];
     comm.send_recv(peer, tag, &[own.to_bits()], peer, tag, &mut other)?;
@@ -196,5 +199,6 @@ impl fmt::Debug for ChannelReceiver {
     }
 }
 
-/// Operations of one channel that are under way; others need places, too.
+/// The maximum number of operations in progress for one channel, so that places are
+/// left for others.
 const UNDER_WAY_MAX: usize = 32;

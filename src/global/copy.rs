@@ -9,14 +9,14 @@ use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_gas::cache::Miss;
 
 impl Global {
-    /// Copies `count` values from `src` to `dst`, each of which may be any
-    /// rank's. Between two ranks of this node the caller does it, if both
-    /// memories are processors'; else this is
-    /// [`begin`](Self::begin) and [`Operation::wait`](super::Operation::wait).
+    /// Copies `count` values from `src` to `dst`; each may be in any rank's memory.
+    /// Between two ranks of this node, the calling thread copies, if processors are
+    /// the agents of both memories; otherwise this is [`begin`](Self::begin)
+    /// followed by [`Operation::wait`](super::Operation::wait).
     ///
-    /// 2, 4 or 8 bytes that lie as a word of as many does are written once, whole,
-    /// so that a copy may give back a lock that an atomic took; of others each
-    /// may be written more than once.
+    /// A naturally aligned word of 2, 4 or 8 bytes is written once, as a whole, so
+    /// a copy may release a lock that was taken by an atomic. In copies of other
+    /// sizes, each byte may be written more than once.
     ///
     /// # Errors
     ///
@@ -34,7 +34,8 @@ impl Global {
         }
         let (mut search, mut search_dst) = (Search::default(), Search::default());
         let (from, to) = loop {
-            // One worker, both hands.
+            // Both holds are taken by the same worker, with its two hazard
+            // pointers.
             let seat = self.runtime.ults().worker();
             let from = match self.grip::<0>(seat, src, bytes, Need::Read) {
                 Ok(from) => from,
@@ -46,8 +47,9 @@ impl Global {
             match self.grip::<1>(seat, dst, bytes, Need::Write) {
                 Ok(to) => break (from, to),
                 Err(miss) => {
-                    // Nobody waits for a table while it keeps others from
-                    // giving way.
+                    // The first hold is released before the wait for the second
+                    // table, because a held table cannot be evicted while others
+                    // wait for its slot.
                     self.let_go::<0>(from.by);
                     self.driver.bring(dst, miss, &mut search_dst)?;
                 }
@@ -63,14 +65,14 @@ impl Global {
         result.map_err(|(error, is_dst)| refused(error, if is_dst { dst } else { src }))
     }
 
-    /// Whether a copy between two addresses is the caller's own, and over when
-    /// it returns.
+    /// Whether the calling thread itself copies between two addresses, so that the
+    /// copy is complete when the call returns.
     #[inline]
     pub(crate) fn is_by_caller(&self, dst: GlobalAddr, src: GlobalAddr) -> bool {
         self.is_near(dst) && self.is_near(src)
     }
 
-    /// Holds a table with one hand of a worker, or pins it.
+    /// Holds a table with one hazard pointer of a worker, or pins it.
     #[inline(always)]
     fn grip<const HAND: usize>(
         &self,
@@ -91,8 +93,8 @@ impl Global {
         })
     }
 
-    /// Copies between two ranks of this node; of an error, whether it is the
-    /// destination's.
+    /// Copies between two ranks of this node. An error comes with whether it
+    /// concerns the destination.
     #[inline(always)]
     fn carry_over(
         &self,
@@ -102,8 +104,8 @@ impl Global {
     ) -> Result<(), (crate::AddrError, bool)> {
         let direct = &self.runtime.direct;
         let to = direct.resolve(to, bytes, Need::Write).map_err(|error| (error, true))?;
-        // SAFETY: as many bytes were resolved; region memory is only ever
-        // accessed as plain bytes and atomics.
+        // SAFETY: `bytes` bytes were resolved; memory of regions is only accessed
+        // as plain bytes and atomics.
         unsafe { load_bytes(direct, from, to.as_ptr(), bytes as usize) }
             .map_err(|error| (error, false))
     }

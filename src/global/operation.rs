@@ -1,14 +1,15 @@
-//! Copies and atomics that are begun now and end later, in an order that the
-//! program states.
+//! Copies and atomics that are begun by one call and end later, in an order that
+//! the program states.
 //!
 //! ```text
 //!  begin ─► waits for what it comes after ─► under way ─► ended ─► wait
 //!    │                                                      ▲
-//!    └── dropped: it goes on, and nobody hears of its end ──┘
+//!    └── dropped: it goes on, without a report of its end ──┘
 //! ```
 //!
-//! An operation has ended when its bytes are there, at whatever rank; what
-//! comes [after](After) it begins then, also when it ended with an error.
+//! An operation has ended when its bytes are in the destination's memory, on any
+//! rank. Operations that were begun [after](After) it start then, even when it has
+//! ended with an error.
 
 use super::Global;
 use crate::Rank;
@@ -24,29 +25,30 @@ use tsumugi_gas::request::Request;
 pub struct Operation {
     driver: Arc<Driver>,
     handle: Handle,
-    /// Until somebody has heard of its end.
+    /// The place of its result; `None` once the result was taken.
     place: Option<u32>,
 }
 
 impl Global {
     /// Begins a [`Copy`](super::Copy), a [`List`](super::List) or a
-    /// [`Change`](super::Change); sleeps while there is no room. Blocking.
+    /// [`Change`](super::Change). Sleeps while there is no room for one more.
+    /// Blocking.
     pub fn begin(&self, request: impl Into<Request>) -> Operation {
         self.begin_after(request, After::Nothing)
     }
 
-    /// Begins one when what it comes after has ended; the caller goes on at
-    /// once, but sleeps while there is no room. Blocking.
+    /// Begins an operation that starts when those in `after` have ended. The caller
+    /// continues at once, but sleeps while there is no room for one more. Blocking.
     pub fn begin_after(&self, request: impl Into<Request>, after: After<'_>) -> Operation {
         let request = request.into();
         self.issue(Some(request), after, None)
     }
 
-    /// Begins one, if there is room. Never waits.
+    /// Begins an operation, if there is room. Never waits.
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was begun.
+    /// [`Full`]; then no operation was begun.
     pub fn try_begin_after(
         &self,
         request: impl Into<Request>,
@@ -55,12 +57,14 @@ impl Global {
         self.try_issue(Some(request.into()), after, None)
     }
 
-    /// Begins what ends when all that was begun so far and touches `rank` has.
+    /// Begins an operation that ends when all operations that were begun so far and
+    /// touch `rank` have ended.
     pub fn flush(&self, rank: Rank) -> Operation {
         self.issue(None, After::Nothing, Some(rank))
     }
 
-    /// Begins what ends when all that was begun so far has.
+    /// Begins an operation that ends when all operations that were begun so far
+    /// have ended.
     pub fn flush_all(&self) -> Operation {
         self.issue(None, After::All, None)
     }
@@ -86,21 +90,22 @@ impl Global {
 }
 
 impl Operation {
-    /// Its name, for what comes [after](After) it.
+    /// The handle by which other operations are ordered [after](After) this one.
     pub fn handle(&self) -> Handle {
         self.handle
     }
 
-    /// Whether it has ended: what ACP calls inquire. Never waits.
+    /// Whether the operation has ended (`acp_inquire` in ACP). Never waits.
     pub fn has_ended(&self) -> bool {
         self.place.is_none_or(|place| self.driver.has_ended(place))
     }
 
-    /// Waits until it has ended; of an atomic, the old value, else 0.
+    /// Waits until the operation has ended. Returns the old value for an atomic,
+    /// else 0.
     ///
     /// # Errors
     ///
-    /// [`AccessError`]: some of it may have been done.
+    /// [`AccessError`]; then a part of the operation may have been done.
     pub fn wait(mut self) -> Result<u64, AccessError> {
         match self.place.take() {
             Some(place) => self.driver.wait(self.handle, place),

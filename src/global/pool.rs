@@ -1,5 +1,5 @@
-//! Memory of all ranks that any rank takes and gives back: remote malloc and
-//! free, and what containers are made of.
+//! Memory of all ranks that any rank can allocate and free: remote malloc and free,
+//! the base of the containers.
 //!
 //! ```text
 //!  of each rank:  queue nodes of its claims to locks │ its heap
@@ -16,7 +16,7 @@
 //!         Rank(0) => Set::create(&pool, &ranks, 16, Rank(0)).map_err(Error::program)?.addr,
 //!         _ => Default::default(),
 //!     };
-//!     // An address is a word: it goes wherever words go.
+//!     // An address is a word, so it can be stored and sent.
 //!     let set = Set::at_addr(&pool, pool.global().tell(made)?[0]).map_err(Error::program)?;
 //!     let is_first = set.insert(&pool, Data::Here(b"key")).map_err(Error::program)?;
 //!     assert_eq!(rt.sum(u64::from(is_first))?, 1);
@@ -40,9 +40,9 @@ use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::NodeId;
 use tsumugi_pvas::config::EXPOSED;
 
-/// Memory of all ranks to be taken and given back. A handle: cheap to clone,
-/// and to send to other threads of the rank. The memory lives as long as
-/// somebody on its rank has one.
+/// A heap on every rank for remote allocations. This is a handle: cheap to clone,
+/// and to send to other threads of the rank. A rank's heap lives as long as the
+/// rank has a handle.
 #[derive(Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -50,17 +50,17 @@ pub struct Pool {
 
 struct Shared {
     global: Global,
-    /// Of this rank.
+    /// The memory of this rank.
     own: GlobalBlock<u64>,
     bases: Bases,
     heap_bytes: u64,
     nodes: Nodes,
-    /// Where callers begin to look for memory.
+    /// Where allocations begin to search the heap; it changes with each.
     hint: AtomicU32,
 }
 
 impl Global {
-    /// Every rank's `addr`, in the order of the ranks. Collective.
+    /// Collects every rank's `addr`, in the order of the ranks. Collective.
     ///
     /// # Errors
     ///
@@ -92,25 +92,25 @@ impl Global {
             nodes: Nodes::new(self.runtime.rank(), NODES),
             hint: AtomicU32::new(self.runtime.rank().0),
         };
-        // Nobody asks for memory before there is some.
+        // No rank may allocate before all heaps exist.
         self.runtime.barrier()?;
         Ok(Pool { shared: Arc::new(shared) })
     }
 }
 
 impl Pool {
-    /// The global memory that it is of.
+    /// The global memory to which the pool belongs.
     pub fn global(&self) -> &Global {
         &self.shared.global
     }
 
-    /// Where a rank's part begins.
+    /// The start of a rank's memory.
     fn base(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
         let base = self.shared.bases.of(&self.shared.global, rank);
         base.ok_or(AccessError::Nowhere { addr: GlobalAddr::NULL })
     }
 
-    /// This rank's part.
+    /// The memory of this rank.
     #[cfg(feature = "capi")]
     pub(crate) fn own(&self) -> &GlobalBlock<u64> {
         &self.shared.own
@@ -153,7 +153,7 @@ impl Store for Pool {
 
     fn allocate(&self, rank: Rank, bytes: u64) -> Result<GlobalAddr, HeapError> {
         let heap = self.heap(rank).map_err(HeapError::Access)?;
-        // Relaxed: any number will do.
+        // Relaxed: any number is correct.
         let hint = self.shared.hint.fetch_add(1, Ordering::Relaxed);
         malloc(&heap, bytes, hint, |word| self.word(word))
     }
@@ -171,7 +171,7 @@ impl Store for Pool {
 
     fn take_node(&self) -> NodeId {
         let load = |slot: usize| {
-            // Its own memory; a word that is not read is not free.
+            // A read of own memory; if it fails, the node does not count as free.
             self.shared.global.get(self.shared.own.at(slot * 2)).unwrap_or(0)
         };
         self.shared.nodes.take(load)
@@ -200,7 +200,8 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Between two looks at a lock that nobody may have any more.
+/// How long to wait between two checks of a lock that a dead rank may have held.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Claims of a rank that wait at a time; others wait for their node.
+/// The maximum number of lock claims of a rank that wait at a time; further claims
+/// wait for a queue node.
 const NODES: u32 = 4096;

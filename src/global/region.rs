@@ -1,5 +1,5 @@
-//! Memory that the program has and gives a global address, and the questions
-//! that there are to an address.
+//! Global addresses for memory that the program has already, and the translations
+//! between memory and addresses.
 
 use super::retire::Retiring;
 use super::{AccessError, Global, GlobalAddr, GlobalPtr};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, RegionKey, RegisterError};
 
-/// Values of the program's own with a global address. When it is dropped the
-/// address is stale, as that of a [`GlobalBlock`](super::GlobalBlock).
+/// Values of the program's own with a global address. When it is dropped, the
+/// address is stale, as that of a dropped [`GlobalBlock`](super::GlobalBlock).
 pub struct GlobalRegion<T> {
     global: Global,
     first: GlobalAddr,
@@ -21,19 +21,19 @@ pub struct GlobalRegion<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// What ends when nobody reaches the memory.
+/// The registration, which ends when no rank reaches the memory any more.
 struct Registration {
     runtime: Runtime,
     key: RegionKey,
-    /// Whose it is, if it is to live as long.
+    /// The owner of the memory, if the memory must live as long.
     _owner: Option<Box<dyn Send>>,
 }
 
 impl Global {
-    /// Lets all ranks read values that are this rank's, where they are: in its
-    /// heap, where all of a program lies whose allocator is
-    /// [`GlobalHeap`](crate::GlobalHeap). They are kept until nobody reads
-    /// them any more.
+    /// Makes values of this rank readable for all ranks, in place. The values must
+    /// lie in the rank's heap; all allocations of a program lie there if its global
+    /// allocator is [`GlobalHeap`](crate::GlobalHeap). The values are kept until no
+    /// rank reads them any more.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -63,28 +63,29 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::Register`] for values that are elsewhere, [`Error::Name`].
+    /// [`Error::Register`] for values that are not in the rank's heap,
+    /// [`Error::Name`].
     pub fn publish<T: Plain>(&self, values: Arc<[T]>) -> Result<GlobalRegion<T>, Error> {
         let base = NonNull::from(&*values).cast::<T>();
         let len = values.len();
-        // SAFETY: nobody changes what is shared so, and the region has a share
-        // of it until nobody reaches it.
+        // SAFETY: values behind a shared `Arc` do not change, and the region keeps
+        // a clone of the `Arc` until no rank reaches them.
         unsafe { self.name(base, len, Access::Read, Some(Box::new(values))) }
     }
 
-    /// Gives the `len` values at `base` a global address: any part of this
-    /// rank's exposed memory, which all may read and change from then on.
+    /// Gives the `len` values at `base` a global address. They may be any part of
+    /// this rank's exposed memory; from then on all ranks may read and change them.
     ///
     /// # Errors
     ///
-    /// [`Error::Register`] for memory that is elsewhere, [`Error::Name`].
+    /// [`Error::Register`] for memory that is not exposed, [`Error::Name`].
     ///
     /// # Safety
     ///
-    /// They are plain bytes, which this process reads and changes as other
-    /// threads' (by atomics, or through operations), until
-    /// [`unregister`](GlobalRegion::unregister) has returned; if the region is
-    /// dropped instead, for the rest of the job.
+    /// The values are plain bytes. Until [`unregister`](GlobalRegion::unregister)
+    /// has returned, this process accesses them only as memory that other threads
+    /// change (by atomics, or through operations); if the region is dropped
+    /// instead, this holds for the rest of the job.
     pub unsafe fn register_at<T: Plain>(
         &self,
         base: NonNull<T>,
@@ -94,9 +95,12 @@ impl Global {
         unsafe { self.name(base, len, Access::ReadWrite, None) }
     }
 
+    /// Registers the values at `base` and gives them a global address.
+    ///
     /// # Safety
     ///
-    /// That of [`register_at`](Self::register_at), as far as `access` says.
+    /// That of [`register_at`](Self::register_at), as far as `access` allows
+    /// writes.
     unsafe fn name<T: Plain>(
         &self,
         base: NonNull<T>,
@@ -120,30 +124,31 @@ impl Global {
         Ok(GlobalRegion { global, first, len, registration, of: PhantomData })
     }
 
-    /// The global address of memory of this rank's, by a registration that it
-    /// lies in; `None` if there is none. It looks at all registrations.
+    /// The global address of memory of this rank, by any registration that contains
+    /// it; `None` if there is none. The search visits all registrations.
     pub fn addr_of<T: Plain>(&self, at: *const T) -> Option<GlobalPtr<T>> {
         let at = NonNull::new(at.cast_mut())?;
         self.driver.addr_of(at.cast()).map(GlobalPtr::new)
     }
 
-    /// Whose memory an address is of; `None` for one that is nowhere. Its
-    /// colour, region and offset are [`Split::place`](super::Split::place).
+    /// The rank that owns the memory at an address; `None` for an address of no
+    /// rank. [`Split::place`](super::Split::place) returns its colour, region and
+    /// offset.
     pub fn rank_of<T: Plain>(&self, at: GlobalPtr<T>) -> Option<Rank> {
         let rank = self.split().rank(at.addr());
         rank.filter(|rank| rank.0 < self.runtime.size())
     }
 
-    /// Where the `count` values at `at` lie in this process, if they are this
-    /// rank's or a rank's of its node. What a program does through the pointer
-    /// is its own business; it is valid as long as the memory is registered
-    /// and its rank runs.
+    /// The address of the `count` values at `at` in this process, if they are in
+    /// memory of this rank or of another rank of its node. The program is
+    /// responsible for its accesses through the pointer; the pointer is valid as
+    /// long as the memory is registered and its rank runs.
     ///
     /// # Errors
     ///
     /// The errors of a get; [`AccessError::Unsupported`] for a rank of another
-    /// node, [`AccessError::Stale`] for another rank's memory that is the
-    /// device's.
+    /// node, [`AccessError::Stale`] for another rank's memory with the device as
+    /// its agent.
     pub fn local<T: Plain>(
         &self,
         at: GlobalPtr<T>,
@@ -159,23 +164,23 @@ impl Global {
 }
 
 impl<T: Plain> GlobalRegion<T> {
-    /// The address of its first value.
+    /// The address of the first value.
     pub fn first(&self) -> GlobalPtr<T> {
         GlobalPtr::new(self.first)
     }
 
-    /// Values in it.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the region has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes the address away, and waits until nobody reaches the memory by
-    /// it any more: from then on it is the program's alone. Blocking, as
+    /// Takes the address away, and waits until no rank reaches the memory by it any
+    /// more; from then on the memory is the program's alone. Blocking, as
     /// [`GlobalBlock::unregister`](super::GlobalBlock::unregister).
     pub fn unregister(mut self) {
         let registration = self.registration.take().expect("it goes once");

@@ -1,16 +1,16 @@
-//! Memory whose address was taken away, and who waits to have it back.
+//! Returns memory to a waiting caller after its address was taken away.
 
 use crate::gas::Memory;
 use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_ult::sync::Latch;
 
-/// The end of who waits.
+/// The side of the caller that waits for the memory.
 pub(super) struct Retiring<M> {
     memory: Option<M>,
     back: Arc<Back<M>>,
 }
 
-/// The end of the driver, which drops it when nobody reaches the memory.
+/// The side of the driver, which drops it when no rank reaches the memory any more.
 struct Kept<M> {
     memory: Option<M>,
     back: Arc<Back<M>>,
@@ -27,12 +27,12 @@ impl<M: Send + 'static> Retiring<M> {
         Self { memory: Some(memory), back }
     }
 
-    /// What is retired.
+    /// The memory to be retired, as the driver's side of this.
     pub(super) fn memory(&mut self) -> Memory {
         Box::new(Kept { memory: self.memory.take(), back: self.back.clone() })
     }
 
-    /// Sleeps until it comes back. Blocking.
+    /// Sleeps until the driver has dropped the memory, and returns it. Blocking.
     pub(super) fn wait(self) -> M {
         self.back.is_back.wait();
         let memory = self.back.memory.lock().unwrap_or_else(PoisonError::into_inner).take();

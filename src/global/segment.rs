@@ -1,5 +1,5 @@
-//! Segmented buffers: a ring of segments at a source and one at a sink, which
-//! the source fills and sends segment by segment.
+//! Segmented buffers: a ring of segments at a source and one at a sink; the source
+//! fills segments and sends them one by one.
 //!
 //! ```text
 //!  source   ▒▒▒▒│▒▒▒▒│░░░░│░░░░      sink   ▒▒▒▒│▒▒▒▒│░░░░│░░░░
@@ -9,12 +9,12 @@
 //!             └─────────── room ◄── take: +1 ─┘
 //! ```
 //!
-//! All counts go up for ever; segment `n` is `n` modulo the number of
-//! segments. The source writes a segment of its own memory and
-//! [sends](SegmentSource::send) it; the sink reads it where it is and
-//! [takes](SegmentSink::take) it, which makes room for another. Whoever waits
-//! sleeps for a word of its own memory. An end that is dropped is gone for the
-//! other, whose calls end with [`AccessError::Stale`]: both
+//! All counters only increase; segment `n` has the place `n` modulo the number of
+//! segments. The source writes to a segment of its own memory and
+//! [sends](SegmentSource::send) it; the sink reads the segment in place and
+//! [takes](SegmentSink::take) it, which makes room for another. An end that waits
+//! sleeps on a word of its own memory. When an end is dropped, the calls of the
+//! other end return [`AccessError::Stale`]; therefore both must
 //! [close](SegmentSource::close) first.
 
 use super::{AccessError, After, Change, Copy, Global, GlobalAddr, GlobalBlock, Operation};
@@ -23,30 +23,31 @@ use std::collections::VecDeque;
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
 
-/// The end that sends.
+/// The sending end.
 #[derive(Debug)]
 pub struct SegmentSource {
     end: End,
-    /// Segments that were sent, and those whose copy has ended.
+    /// `tail` counts the segments that were sent, `sent` the segments that have
+    /// arrived.
     tail: u64,
     sent: u64,
     under_way: VecDeque<Operation>,
 }
 
-/// The end that receives.
+/// The receiving end.
 #[derive(Debug)]
 pub struct SegmentSink {
     end: End,
     head: u64,
 }
 
-/// What both ends have.
+/// The part that is common to both ends.
 #[derive(Debug)]
 struct End {
     global: Global,
-    /// How the two found each other.
+    /// The communicator, peer and tag by which the two ends have connected.
     way: (Comm, Rank, u32),
-    /// Own memory: what the other end counts.
+    /// A counter in own memory, which the other end increases.
     counted: GlobalBlock<u64>,
     own: GlobalAddr,
     peer: Peer,
@@ -54,7 +55,7 @@ struct End {
     count: u64,
 }
 
-/// What the other end has told.
+/// The addresses of the other end's memory.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     counted: GlobalAddr,
@@ -62,9 +63,9 @@ struct Peer {
 }
 
 impl SegmentSource {
-    /// Connects with the sink at `to` that uses the same `comm`, `tag`, length
-    /// and number of segments. The `count` segments of `bytes` bytes are at
-    /// `own`, memory of this rank. Blocking.
+    /// Connects with the sink at `to`, which must use the same `comm`, `tag`,
+    /// length and number of segments. The `count` segments of `bytes` bytes each
+    /// lie at `own`, memory of this rank. Blocking.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl SegmentSource {
         Ok(Self { end, tail: 0, sent: 0, under_way: VecDeque::new() })
     }
 
-    /// Segments that the sink has taken.
+    /// The number of segments that the sink has taken.
     ///
     /// # Errors
     ///
@@ -89,12 +90,13 @@ impl SegmentSource {
         self.end.global.get(self.end.counted.at(0))
     }
 
-    /// Segments that were sent.
+    /// The number of segments that were sent.
     pub fn tail(&self) -> u64 {
         self.tail
     }
 
-    /// Segments whose bytes are at the sink, so that they may be written anew.
+    /// The number of segments that have arrived in the sink's memory, so that the
+    /// source may write to these segments again.
     pub fn sent(&mut self) -> u64 {
         while self.under_way.front().is_some_and(Operation::has_ended) {
             self.under_way.pop_front();
@@ -103,7 +105,7 @@ impl SegmentSource {
         self.sent
     }
 
-    /// Whether there is room for one more at the sink.
+    /// Whether the sink has room for one more segment.
     ///
     /// # Errors
     ///
@@ -112,8 +114,8 @@ impl SegmentSource {
         Ok(self.tail - self.head()? < self.end.count)
     }
 
-    /// Begins to send the next segment, if there is room for it. Lock-free
-    /// between ranks of a node.
+    /// Begins to send the next segment, if there is room for it, and returns
+    /// whether there was. Lock-free between ranks of a node.
     ///
     /// # Errors
     ///
@@ -125,7 +127,8 @@ impl SegmentSource {
         let from = self.end.segment(self.end.own, self.tail)?;
         let to = self.end.segment(self.end.peer.buffer, self.tail)?;
         let copy = Copy::new(to, from, self.end.bytes).then_add(self.end.peer.counted, 1);
-        // In turn, so that the sink's count names segments that are there.
+        // The copies are ordered, so that the sink's counter includes only segments
+        // that have arrived.
         let before = self.under_way.back().map_or(After::Nothing, |last| After::One(last.handle()));
         let operation = self.end.global.begin_after(copy, before);
         self.under_way.push_back(operation);
@@ -134,7 +137,7 @@ impl SegmentSource {
         Ok(true)
     }
 
-    /// The same, when there is room. Blocking.
+    /// Sends the next segment when there is room for it. Blocking.
     ///
     /// # Errors
     ///
@@ -146,7 +149,7 @@ impl SegmentSource {
         Ok(())
     }
 
-    /// Ends it, when all segments are at the sink and the sink closes, too.
+    /// Closes this end, when all segments have arrived and the sink closes, too.
     /// Blocking.
     ///
     /// # Errors
@@ -157,7 +160,7 @@ impl SegmentSource {
         self.end.close()
     }
 
-    /// Waits until all segments are at the sink. Blocking.
+    /// Waits until all segments are in the sink's memory. Blocking.
     ///
     /// # Errors
     ///
@@ -172,11 +175,12 @@ impl SegmentSource {
 }
 
 impl SegmentSink {
-    /// The other end of [`SegmentSource::connect`]. Blocking.
+    /// Connects with the source at `from`, the other end of
+    /// [`SegmentSource::connect`]. Blocking.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of [`SegmentSource::connect`].
     pub fn connect(
         global: &Global,
         (comm, from, tag): (&Comm, Rank, u32),
@@ -186,7 +190,7 @@ impl SegmentSink {
         Ok(Self { end: End::connect(global, (comm, from, tag), own, (bytes, count))?, head: 0 })
     }
 
-    /// Ends it, when the source closes, too. Blocking.
+    /// Closes this end, when the source closes, too. Blocking.
     ///
     /// # Errors
     ///
@@ -195,12 +199,12 @@ impl SegmentSink {
         self.end.close()
     }
 
-    /// Segments that were taken.
+    /// The number of segments that were taken.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Segments that have come.
+    /// The number of segments that have arrived.
     ///
     /// # Errors
     ///
@@ -209,8 +213,8 @@ impl SegmentSink {
         self.end.global.get(self.end.counted.at(0))
     }
 
-    /// Waits until one has come that was not taken, and answers which of the
-    /// ring it is. Blocking.
+    /// Waits until there is a segment that has arrived and was not taken, and
+    /// returns its place in the ring. Blocking.
     ///
     /// # Errors
     ///
@@ -220,8 +224,8 @@ impl SegmentSink {
         Ok(self.head % self.end.count)
     }
 
-    /// Takes the first that has come, if one has: the source may send another
-    /// in its place.
+    /// Takes the first segment that has arrived, if there is one: the source may
+    /// send another one into its place.
     ///
     /// # Errors
     ///
@@ -271,13 +275,13 @@ impl End {
         self.global.split().add(buffer, offset as i64).map_err(|_| beyond)
     }
 
-    /// Adds to what the other end counts, and wakes who waits there.
+    /// Adds to the other end's counter, and wakes a waiter there.
     fn tell(&self, more: u64) -> Result<(), AccessError> {
         let add = Change::atomic(Kind::FetchAdd, self.peer.counted, more).notifying();
         self.global.change(add).map(drop)
     }
 
-    /// Sleeps until the other end has counted so far.
+    /// Sleeps until the other end has increased the counter to `until`.
     fn wait(&self, until: u64) -> Result<u64, AccessError> {
         self.global.wait_until(self.counted.at(0), Until::AtLeast(until))
     }

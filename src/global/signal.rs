@@ -1,7 +1,7 @@
-//! Words of global memory that somebody waits for.
+//! Words of global memory for which threads wait.
 //!
 //! ```text
-//!  put_signal ── values ─► then the word ──► wakes who waits at its rank
+//!  put_signal ── values ─► then the word ──► wakes waiters at its rank
 //!  begin(copy.then_add(word, n)) ── the same, when a copy has landed
 //!  begin(change.notifying()) ────── the same, of an atomic with an order
 //! ```
@@ -12,8 +12,8 @@ use std::time::Duration;
 use tsumugi_core::mem::Need;
 
 impl Global {
-    /// Changes the word `at`, wakes whoever waits for it, and answers what
-    /// was there.
+    /// Changes the word `at`, wakes the threads that wait for it, and returns the
+    /// old value.
     ///
     /// # Errors
     ///
@@ -24,13 +24,13 @@ impl Global {
     }
 
     /// Writes `values` from `to` on, then changes the word `at` of the same or
-    /// another rank and wakes whoever waits for it: who sees the signal sees
-    /// the values.
+    /// another rank and wakes the threads that wait for it. A thread that sees the
+    /// signal sees the values.
     ///
     /// # Errors
     ///
-    /// [`AccessError`]. Of an error in `to`, nothing has happened; of one in
-    /// `at`, the values have arrived.
+    /// [`AccessError`]. If the error concerns `to`, nothing was written; if it
+    /// concerns `at`, the values have arrived.
     pub fn put_signal<T: Plain>(
         &self,
         to: GlobalPtr<T>,
@@ -42,23 +42,23 @@ impl Global {
         self.signal(at, signal).map(drop)
     }
 
-    /// Waits until a word of this rank's own memory, changed by a signal of any
-    /// rank, satisfies `until`, and answers the value that did. A ULT sleeps
-    /// meanwhile, and an OS thread too. The memory must stay as long.
+    /// Waits until a word of this rank's own memory satisfies `until`, by a signal
+    /// of any rank, and returns the value that did. The calling ULT or OS thread
+    /// sleeps meanwhile. The memory must stay registered during the call.
     ///
-    /// Changes by plain puts and atomics are seen, but wake nobody.
+    /// Changes by plain puts and atomics are seen, but do not wake a waiter.
     ///
     /// # Errors
     ///
     /// [`AccessError::PeerLost`] when a rank has died; the errors of a get;
-    /// [`AccessError::Elsewhere`] if the word is another rank's.
+    /// [`AccessError::Elsewhere`] if the word belongs to another rank.
     pub fn wait_until(&self, at: GlobalPtr<u64>, until: Until) -> Result<u64, AccessError> {
         let (addr, word) = (at.addr(), self.own_word(at)?);
         self.runtime.wait_until(word, until).map_err(|error| AccessError::of(error, addr))
     }
 
-    /// As [`wait_until`](Self::wait_until), for `limit` at most: `Ok(None)` if
-    /// it has passed.
+    /// As [`wait_until`](Self::wait_until), for at most `limit`; returns `Ok(None)`
+    /// if that has passed.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl Global {
         met.map_err(|error| AccessError::of(error, addr))
     }
 
-    /// Where a word of this rank's is. Nothing is held: somebody may wait for
-    /// long, and what this rank unregisters meanwhile is not kept for that.
+    /// The remote address of a word of this rank. The table is not held afterwards:
+    /// a wait may be long, and it does not delay an unregistration by this rank.
     fn own_word(&self, at: GlobalPtr<u64>) -> Result<Remote<u64>, AccessError> {
         let (addr, own) = (at.addr(), self.runtime.rank());
         match self.split().rank(addr) {

@@ -1,11 +1,11 @@
-//! Words of any rank as a whole.
+//! Changes of one word of any rank.
 
 use super::{AccessError, Change, Global, GlobalPtr};
 use crate::Remote;
 use tsumugi_core::mem::{Need, Width};
 
 impl Global {
-    /// Carries out a change of a word; what was there. Blocking.
+    /// Carries out a change of a word and returns the old value. Blocking.
     pub(crate) fn change(&self, word: Change) -> Result<u64, AccessError> {
         let need = if word.writes() { Need::Write } else { Need::Read };
         let carry = |at: Remote<u64>| self.runtime.carry(&word.at(at.addr()));

@@ -1,18 +1,18 @@
-//! Workspaces: bytes that lie in parts on several ranks and are read and
-//! written by offset, from anywhere.
+//! Workspaces: bytes that lie in parts on several ranks, and that any rank reads
+//! and writes by offset.
 //!
 //! ```text
 //!  offset   0        part_bytes        2 part_bytes
 //!           ├── rank ──┼── rank + 1 ─────┼── ... ──┤  size
 //! ```
 //!
-//! A workspace has no locks: what is written by two at once is one's or the
-//! other's, byte by byte.
+//! A workspace has no locks: when two ranks write at once, each byte is from one of
+//! the two.
 
 use super::{AccessError, Copy, Global, GlobalAddr, GlobalBlock, Operation};
 use crate::{Error, Rank};
 
-/// A workspace, and this rank's part of it.
+/// A workspace, with this rank's parts of it.
 #[derive(Debug)]
 pub struct Workspace {
     global: Global,
@@ -23,9 +23,10 @@ pub struct Workspace {
 }
 
 impl Global {
-    /// Makes a workspace of `size` bytes, `part_bytes` on each rank from
-    /// `first` on, and then from rank 0 on again. Collective, the same on all
-    /// ranks; zero at first.
+    /// Makes a workspace of `size` zero bytes, in parts of `part_bytes` bytes: the
+    /// first part is on `first`, the next parts on the following ranks, and after
+    /// the last rank on rank 0 again. Collective, with the same arguments on all
+    /// ranks.
     ///
     /// # Errors
     ///
@@ -34,7 +35,7 @@ impl Global {
     ///
     /// # Panics
     ///
-    /// If a part has no bytes.
+    /// If `part_bytes` is 0.
     pub fn workspace(&self, size: u64, first: Rank, part_bytes: u64) -> Result<Workspace, Error> {
         assert!(part_bytes > 0, "a workspace whose parts have no bytes");
         let ranks = u64::from(self.runtime.size());
@@ -56,7 +57,7 @@ impl Global {
 }
 
 impl Workspace {
-    /// How many bytes it has.
+    /// The size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -71,8 +72,7 @@ impl Workspace {
         self.each_part(into, bytes, offset, |own, other, bytes| Copy::new(other, own, bytes))
     }
 
-    /// Copies `bytes` bytes from `from`, memory of any rank, to `offset`.
-    /// Blocking.
+    /// Copies `bytes` bytes from `from`, memory of any rank, to `offset`. Blocking.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Workspace {
         self.each_part(from, bytes, offset, Copy::new)
     }
 
-    /// Copies each part, all of them side by side.
+    /// Begins a copy for each part, and then waits for all of them.
     fn each_part(
         &self,
         other: GlobalAddr,

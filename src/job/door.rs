@@ -1,15 +1,16 @@
-//! The way to the others' cards while the job runs: the bootstrap, which stays
-//! open, and whoever asks it.
+//! A lazy bootstrap client: fetches the cards (endpoint information) of other ranks
+//! while the job runs, over the bootstrap connection, which stays open.
 //!
 //! ```text
 //!  a rail: look ─► desk ── has it come? ── yes ─► the card, once
-//!                    └─ no: wanted ─► a thread, or who waits at a barrier ─► bootstrap
+//!                    └─ no: wanted ─► the thread, or one at a barrier ─► bootstrap
 //! ```
 //!
-//! A rail never waits: each poll looks again. The thread is started when a card
-//! is first wanted. A rank that waits for the others asks for cards itself
-//! meanwhile: somebody may need an answer from it to come as far, and it may
-//! never have spoken to that one before.
+//! A rail never waits: it polls, and each poll calls `look` again. The thread is
+//! started when a card is first requested. A rank that waits for the others at a
+//! barrier also fetches cards itself meanwhile: another rank may need an answer
+//! from it before it can reach the barrier, and this rank may never have
+//! communicated with that one before.
 
 use crate::far::{Cards, HOSTS_MAX};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,30 +23,33 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Nodes;
 
-/// See the module.
+/// The bootstrap client and its cache; see the module.
 pub(super) struct Door {
-    /// Whoever has it asks; never held with the desk's lock by one that waits.
+    /// The thread that has this lock sends requests. A thread that waits for this
+    /// lock does not hold the lock of `desk`.
     boot: Mutex<Box<dyn OpenBootstrap>>,
     nodes: OnceLock<Arc<Nodes>>,
     desk: Mutex<Desk>,
     called: Condvar,
 }
 
-/// What is wanted, and what has come.
+/// The requested cards, and the cards that have come.
 #[derive(Default)]
 struct Desk {
-    /// In the order in which they were asked for.
+    /// The ranks that were requested, in the order of the requests.
     wanted: VecDeque<Rank>,
-    /// `None`: wanted. A card is here until its rail has taken it.
+    /// `None` if the card is requested. A card stays here until its rail has taken
+    /// it.
     cards: BTreeMap<u32, Option<Came>>,
-    /// Of nodes that ranks were met of; not of more than [`HOSTS_MAX`].
+    /// The host name of each node of which a rank was contacted, for up to
+    /// [`HOSTS_MAX`] nodes.
     hosts: BTreeMap<u32, Box<str>>,
     fetched: u64,
     is_closed: bool,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The network's card of a rank.
+/// The network's part of a rank's card, or the error.
 type Came = Result<Box<[u8]>, BootError>;
 
 impl Door {
@@ -54,17 +58,17 @@ impl Door {
         Arc::new(Self { boot, nodes, desk, called: Condvar::new() })
     }
 
-    /// All have been told of each other: cards can be wanted.
+    /// Sets the table of nodes; from now on cards can be requested.
     pub(super) fn open(&self, nodes: &Arc<Nodes>) {
         let _ = self.nodes.set(nodes.clone());
     }
 
-    /// Uses the bootstrap.
+    /// Calls `ask` with the bootstrap.
     pub(super) fn with<R>(&self, ask: impl FnOnce(&mut dyn OpenBootstrap) -> R) -> R {
         ask(&mut **self.boot())
     }
 
-    /// Waits for all ranks of the job. Others' cards come meanwhile.
+    /// Waits for all ranks of the job. Cards of other ranks are fetched meanwhile.
     pub(super) fn meet(&self) -> Result<(), BootError> {
         self.boot().arrive()?;
         loop {
@@ -76,7 +80,7 @@ impl Door {
         }
     }
 
-    /// This rank ends well.
+    /// Ends the client when this rank ends successfully.
     pub(super) fn leave(&self) -> Result<(), BootError> {
         let thread = {
             let mut desk = self.desk();
@@ -85,13 +89,14 @@ impl Door {
         };
         self.called.notify_all();
         if let Some(thread) = thread {
-            // It panics only where the bootstrap did, and that was printed.
+            // The thread panics only if the bootstrap does, and that panic was
+            // printed.
             let _ = thread.join();
         }
         self.boot().leave()
     }
 
-    /// Asks for all that is wanted.
+    /// Fetches all requested cards.
     fn serve(&self, boot: &mut dyn OpenBootstrap) {
         loop {
             let Some(rank) = self.desk().wanted.front().copied() else { return };
@@ -112,7 +117,7 @@ impl Door {
         }
     }
 
-    /// The thread.
+    /// The body of the thread.
     fn run(&self) {
         loop {
             let desk = self.desk();
@@ -197,7 +202,7 @@ fn fetch(boot: &mut dyn OpenBootstrap, rank: Rank) -> Result<Card, BootError> {
     Card::parse(&bytes[..len]).map_err(|_| BootError::Garbled { what: "its card" })
 }
 
-/// So long a card that is wanted waits for one that waits at a barrier.
+/// The maximum time that a request waits for a thread that is at the barrier.
 const SLICE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

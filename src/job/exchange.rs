@@ -1,4 +1,5 @@
-//! What brings the ranks together, and whether it can be asked later.
+//! The bootstrap of a job: open, so that it can be used later, or closed after the
+//! start.
 
 use super::door::Door;
 use super::kept::Packing;
@@ -11,16 +12,17 @@ use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Nodes;
 
-/// See the module.
+/// The bootstrap of a job; see the module.
 pub(super) enum Exchange {
-    /// It stays, and tells cards later, too.
+    /// It stays open, and cards can be fetched later.
     Open(Arc<Door>),
-    /// It is for all ranks at once.
+    /// All cards are fetched at the start, and then it is closed.
     Closed(Box<dyn Bootstrap>),
 }
 
 impl Exchange {
-    /// Before the job runs, when nobody else uses it.
+    /// Calls `ask` with the bootstrap, before the job runs, when no other thread
+    /// uses it.
     pub(super) fn with<R>(&mut self, ask: impl FnOnce(&mut dyn Bootstrap) -> R) -> R {
         match self {
             Self::Open(door) => door.with(|bootstrap| ask(bootstrap)),
@@ -28,7 +30,7 @@ impl Exchange {
         }
     }
 
-    /// Where cards are to be had from now on.
+    /// The source of cards from now on.
     pub(super) fn cards(&mut self, nodes: &Arc<Nodes>) -> Result<Arc<dyn Cards>, Error> {
         match self {
             Self::Open(door) => {
@@ -71,7 +73,7 @@ impl fmt::Debug for Exchange {
     }
 }
 
-/// A rank's card, now.
+/// Fetches and parses a rank's card.
 pub(super) fn card_of(boot: &mut dyn Bootstrap, rank: Rank) -> Result<Card, Error> {
     let mut bytes = [0; CARD_BYTES_MAX];
     let len = boot.card(rank, &mut bytes)?;

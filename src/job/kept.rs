@@ -1,12 +1,12 @@
-//! The others' cards where they cannot be asked for later: all of them, packed.
+//! The packed cards of all ranks, for a bootstrap that cannot be used later.
 //!
 //! ```text
 //!  ranks: u32   nodes: u32   ends: u32 of each address, then of each host
 //!  addresses, one behind the other   a host's name for each node
 //! ```
 //!
-//! A node has them once: its first rank lays them out where all can read them,
-//! and each gives its own copy up.
+//! A node keeps them once: its first rank puts them into memory that all ranks of
+//! the node can read, and each rank frees its own copy.
 
 use crate::far::Cards;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,15 +14,15 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Nodes;
 
-/// See the module.
+/// The packed cards; see the module.
 #[derive(Debug)]
 pub(super) struct Kept {
     own: Mutex<Option<Arc<[u8]>>>,
-    /// The node's.
+    /// The copy that the ranks of the node share.
     common: OnceLock<&'static [u8]>,
 }
 
-/// What is being packed.
+/// Cards that are being packed.
 #[derive(Debug, Default)]
 pub(super) struct Packing {
     ends: Vec<u32>,
@@ -32,7 +32,7 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// The next rank's.
+    /// Adds the card of the next rank.
     pub(super) fn push(&mut self, nodes: &Nodes, address: &[u8], host: &str) {
         let rank = Rank(self.ends.len() as u32);
         self.addresses.extend_from_slice(address);
@@ -44,7 +44,7 @@ impl Packing {
         }
     }
 
-    /// All have been pushed.
+    /// Packs the cards, after all have been added.
     pub(super) fn pack(self) -> Kept {
         let counts = [self.ends.len() as u32, self.host_ends.len() as u32];
         let words = counts.iter().chain(&self.ends).chain(&self.host_ends);
@@ -60,7 +60,7 @@ impl Kept {
             Some(packed) => read(packed),
             None => {
                 let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                // Given up meanwhile: the node's is there by then.
+                // If the own copy was freed meanwhile, the node's copy is there.
                 let common = || self.common.get().copied().unwrap_or_default();
                 read(own.as_deref().unwrap_or_else(common))
             }
@@ -118,8 +118,8 @@ fn host(packed: &[u8], node: u32) -> Option<&[u8]> {
     packed.get(base + addresses..)?.get(range(packed, ranks as usize, node, nodes)?)
 }
 
-/// Where the one of that number lies, of `count` whose ends stand behind
-/// `before` others.
+/// The byte range of entry `number` of a table with `count` entries; the ends of
+/// its entries are stored after `before` other words.
 fn range(packed: &[u8], before: usize, number: u32, count: u32) -> Option<std::ops::Range<usize>> {
     if number >= count {
         return None;

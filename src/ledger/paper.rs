@@ -1,32 +1,34 @@
-//! The ledger of a large job beside table 3 of the paper on ACP's basic layer.
+//! The ledger of a large job, compared with table 3 of the paper on ACP's basic
+//! layer.
 //!
-//! What that layer had at a million ranks, what has its place here, and all
-//! else that a rank has: bytes of one rank of a job on nodes of
-//! [`NODE_RANKS`], without what the network's own library keeps. What one rank
-//! has for all of its node counts by a part.
+//! The lines are the parts that this layer had at a million ranks, the
+//! corresponding tables here, and all other tables of a rank: bytes of one rank of
+//! a job on nodes of [`NODE_RANKS`] ranks, without the memory of the network's own
+//! library. A table that one rank has for all ranks of its node is divided by their
+//! number.
 
 use super::{Ledger, NODE_RANKS, Table};
 use crate::{am, far, msg};
 use tsumugi_core::am::BLOCK_PEERS;
 
-/// One line of it.
+/// One line of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// What it is.
+    /// The name of the part.
     pub name: &'static str,
-    /// Bytes in the paper, at a million ranks; none: it has no such thing, or
-    /// does not count it.
+    /// The bytes in the paper, at a million ranks; `None` if the paper has no such
+    /// part, or does not count it.
     pub paper_bytes: Option<u64>,
-    /// Bytes here.
+    /// The bytes in this project.
     pub bytes: u64,
 }
 
 impl Ledger {
-    /// All that a rank of a job of `ranks` has before any traffic, with the
-    /// global memory open and room for 1,024 tables of others; the last line
-    /// is the sum. The nodes are alike. Its lane to itself and landing buffers
-    /// are touched when they are used: they come with [the
-    /// traffic](Self::in_use).
+    /// All memory that a rank of a job of `ranks` ranks has before any traffic,
+    /// with the global memory open and room for 1,024 tables of other ranks; the
+    /// last line is the sum. All nodes have the same number of ranks. The lane of a
+    /// rank to itself and the landing buffers are touched on first use: they are
+    /// counted with [the traffic](Self::in_use).
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
             let is_it = |table: &&Table| names.contains(&table.name) || names.contains(&table.part);
@@ -43,27 +45,27 @@ impl Ledger {
     }
 }
 
-/// What a rank has when it speaks to others.
+/// The memory that a rank has when it communicates with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse {
-    /// How it does.
+    /// The way in which it communicates.
     pub name: &'static str,
-    /// Bytes, with those that it has before.
+    /// The bytes in total, with the memory that it had before.
     pub bytes: u64,
 }
 
 impl Ledger {
-    /// What a rank of a job of `ranks` has when it has spoken to so many others,
-    /// each on a node of its own: by the global memory, by calls besides, long
-    /// ones too, and by messages besides. Messages that wait to be sent or
-    /// received have [memory of their own](Self::lanes_bytes).
+    /// The memory of a rank of a job of `ranks` ranks that has communicated with
+    /// `peers` others, each on a node of its own: by the global memory; in addition
+    /// by calls, also long ones; and in addition by messages. Messages that wait to
+    /// be sent or received take [additional memory](Self::lanes_bytes).
     pub fn in_use(&self, ranks: u64, peers: u64) -> [InUse; 3] {
         let peers = peers.min(ranks.saturating_sub(1));
         let total = self.beside_paper(ranks).last().map_or(0, |line| line.bytes);
         let few = ranks.min(u64::from(u32::MAX)) as u32;
         let calls = am::footprint(few);
         let met = (calls.rank_bytes + calls.far_lane_bytes) as u64;
-        // Lanes for calls are made for some ranks at a time.
+        // Lanes for calls are allocated in blocks of several ranks.
         let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
         let global = total + peers * far::PEER_BYTES as u64;
         let later = |name| {
@@ -83,19 +85,20 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// What waits in the lanes between a rank and one of another node if those
-    /// are full, both ways: the memory for it is there for as long as it waits,
-    /// and then for others.
+    /// The bytes that wait in the lanes between a rank and a rank of another node,
+    /// in both directions, if the lanes are full. The memory is in use as long as
+    /// the messages wait, and is then used for other lanes.
     pub fn lanes_bytes(&self) -> u64 {
         msg::far_footprint(u32::MAX).2 as u64
     }
 
-    /// The most that a rank of a large job may have before any traffic, and
-    /// with 1,024 others in use: what this project has set itself.
+    /// The limits that this project has set itself for the memory of a rank of a
+    /// large job: before any traffic, and with 1,024 other ranks in use.
     pub const BARS: [u64; 2] = [8_000_000, 16_000_000];
 }
 
-/// Each line: what it is in the paper, and the tables here, or whole parts.
+/// For each line: its name, its bytes in the paper, and the tables here, or whole
+/// components.
 const LINES: &[(&str, Option<u64>, &[&str])] = &[
     (
         "commands, operations and their order",

@@ -1,4 +1,4 @@
-//! Sends and receives begin.
+//! How sends and receives begin.
 
 use super::Received;
 use super::drive::{Guard, Messages, Under};
@@ -14,11 +14,11 @@ use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
 impl Messages {
-    /// Sends, and waits until the bytes may be changed.
+    /// Sends a message, and waits until its buffer may be changed.
     ///
     /// # Safety
     ///
-    /// They are readable, and stay as they are until then.
+    /// The `bytes` bytes at `at` are readable, and do not change until then.
     #[inline]
     pub(crate) unsafe fn send(
         &self,
@@ -30,20 +30,21 @@ impl Messages {
         if self.send_short(to, label, at, bytes) {
             return Ok(());
         }
-        // Before the machine has bytes that the caller would take back by a panic.
+        // Before the machine has the buffer, which the caller would take back by a
+        // panic.
         tsumugi_ult::assert_may_block("message");
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         match unsafe { self.send_any(to, label, at, bytes) }? {
             Begun::Done(()) => Ok(()),
             Begun::Pending(request) => self.end_of(request, usize::MAX).map(|_| ()),
         }
     }
 
-    /// Receives, and waits for it.
+    /// Receives a message, and waits for it.
     ///
     /// # Safety
     ///
-    /// The room is writable, and nobody else uses it until then.
+    /// The buffer is writable, and is not otherwise used until then.
     #[inline]
     pub(crate) unsafe fn receive(
         &self,
@@ -56,20 +57,20 @@ impl Messages {
         {
             return received_of(received, room);
         }
-        // As in `send`.
+        // Before the machine has the buffer, as in `send`.
         tsumugi_ult::assert_may_block("message");
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         match unsafe { self.post_any(pattern, at, room) }? {
             Begun::Done(received) => received_of(received, room),
             Begun::Pending(request) => self.end_of(request, room),
         }
     }
 
-    /// Begins to send; waits only while the tables are full.
+    /// Begins a send; waits only while the tables are full.
     ///
     /// # Safety
     ///
-    /// The bytes are readable, and stay as they are until it was finished.
+    /// The buffer is readable, and does not change until the send has finished.
     #[inline(always)]
     pub(crate) unsafe fn begin_send(
         &self,
@@ -81,10 +82,12 @@ impl Messages {
         if self.send_short(to, label, at, bytes) {
             return Ok(Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })));
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { self.begin_any_send(to, label, at, bytes) }
     }
 
+    /// Begins a send that is not short.
+    ///
     /// # Safety
     ///
     /// As for [`begin_send`](Self::begin_send).
@@ -96,18 +99,19 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<Under, MessageError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         Ok(match unsafe { self.send_any(to, label, at, bytes) }? {
             Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
             Begun::Pending(request) => Under::Way(request, usize::MAX),
         })
     }
 
-    /// Begins to receive; waits only while the tables are full.
+    /// Begins a receive; waits only while the tables are full.
     ///
     /// # Safety
     ///
-    /// The room is writable, and nobody else uses it until it was finished.
+    /// The buffer is writable, and is not otherwise used until the receive has
+    /// finished.
     #[inline(always)]
     pub(crate) unsafe fn begin_receive(
         &self,
@@ -127,10 +131,12 @@ impl Messages {
                 Short::Other => {}
             }
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { self.begin_any_receive(pattern, at, room) }
     }
 
+    /// Begins a receive that is not short.
+    ///
     /// # Safety
     ///
     /// As for [`begin_receive`](Self::begin_receive).
@@ -141,20 +147,20 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         Ok(match unsafe { self.post_any(pattern, at, room) }? {
             Begun::Done(received) => Under::Ended(received_of(received, room)),
             Begun::Pending(request) => Under::Way(request, room),
         })
     }
 
-    /// Sends what goes in its packet, if there is room and nothing waits, in a
-    /// job of one node. It answers in a register: a caller that copied an
-    /// answer in memory would wait for all stores before it, and with them for
-    /// the line of the lane to come over.
+    /// Sends a message with its bytes in the packet, if there is room and nothing
+    /// waits, in a job of one node. The result is in a register: a caller that
+    /// copies a result in memory would wait for all stores before it, and so for the
+    /// cache line of the lane.
     #[inline(never)]
     fn send_short(&self, to: Rank, label: Label, at: *const u8, bytes: usize) -> bool {
-        // Where such a buffer lies is not asked.
+        // It does not matter where such a buffer lies.
         let from = Bytes { at: at as u64, len: bytes as u64, in_reach: false };
         if bytes > INLINE_BYTES_MAX {
             return false;
@@ -164,6 +170,8 @@ impl Messages {
         machine.send_short(near, to, label, from)
     }
 
+    /// Sends any message.
+    ///
     /// # Safety
     ///
     /// As for [`begin_send`](Self::begin_send).
@@ -179,7 +187,7 @@ impl Messages {
             let to = state.seat(to)?;
             on_wire!(state, |machine, wire| {
                 if bytes > INLINE_BYTES_MAX {
-                    // The receive that it is for may be known by now.
+                    // The receive for this message may have been announced by now.
                     machine.look(wire, to);
                 }
                 machine.send(wire, to, label, from)
@@ -187,8 +195,8 @@ impl Messages {
         })
     }
 
-    /// Receives what is next, or posts a receive of which nobody is told, in a
-    /// job of one node.
+    /// Receives the next message, or posts a receive that is not announced to any
+    /// peer, in a job of one node.
     #[inline(never)]
     fn post_short(
         &self,
@@ -217,6 +225,8 @@ impl Messages {
         short
     }
 
+    /// Posts any receive, or receives a message that is there.
+    ///
     /// # Safety
     ///
     /// As for [`begin_receive`](Self::begin_receive).
@@ -227,7 +237,7 @@ impl Messages {
         room: usize,
     ) -> Result<Begun<msg::Received>, MessageError> {
         self.begin(|state| {
-            // Nobody is told of a smaller one.
+            // Receives of smaller buffers are not announced to peers.
             let is_offered = room >= state.offered_from as usize;
             let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
             let pattern = state.seated(pattern)?;
@@ -244,18 +254,18 @@ impl Messages {
         })
     }
 
-    /// Waits for a message that fits, gives it room, and receives it.
+    /// Waits for a message that matches, gets a buffer for it, and receives it.
     ///
     /// # Safety
     ///
-    /// `room_for` answers where there is room for so many bytes, which is
-    /// nobody else's until this returns.
+    /// `room_for` returns a buffer of at least as many bytes, which is not otherwise
+    /// used until this returns.
     pub(crate) unsafe fn receive_whole(
         &self,
         pattern: Pattern,
         mut room_for: impl FnMut(usize) -> *mut u8,
     ) -> Result<Received, MessageError> {
-        // As in `send`.
+        // Before the machine has the buffer, as in `send`.
         tsumugi_ult::assert_may_block("message");
         let (mut at, mut room) = (room_for(0), 0);
         loop {
@@ -265,7 +275,8 @@ impl Messages {
             }
             let into = self.incoming(at, room);
             let begun = self.begin(|state| {
-                // Another thread may have taken it, and the next be longer.
+                // Another thread may have taken the message, and the next may be
+                // longer.
                 let pattern = state.seated(pattern)?;
                 let Some(first) = state.machine.probe(&pattern) else { return Ok(None) };
                 if first.len > room as u64 {
@@ -285,7 +296,7 @@ impl Messages {
         }
     }
 
-    /// Begins something, as soon as there is room in the tables.
+    /// Begins an operation, as soon as there is room in the tables.
     #[inline(always)]
     fn begin<T>(
         &self,
@@ -302,18 +313,18 @@ impl Messages {
         }
     }
 
-    /// Something was begun: gives the lock back, and tells those who wait for
-    /// what came with it.
+    /// Gives the lock back after a begin, and wakes threads that wait for messages
+    /// that came with it.
     #[inline(always)]
     fn begun(&self, mut state: Guard<'_>) {
         if state.machine.has_news() || !state.probers.is_empty() {
-            // What came may be what a prober waits for.
+            // A prober may wait for a message that came.
             state.has_moved = true;
             self.work_on(state, false);
         }
     }
 
-    /// Nothing has begun: waits for a while if it may later.
+    /// Handles a begin that was refused: waits for a while if it may succeed later.
     #[cold]
     fn refused(&self, error: CallError) -> Result<(), MessageError> {
         Err(match error {
@@ -335,18 +346,18 @@ impl Messages {
         })
     }
 
-    /// A buffer that peers may read if they can reach it.
+    /// A buffer that peers may read, if it is in their reach.
     #[inline]
     fn outgoing(&self, at: *const u8, bytes: usize) -> Bytes {
         let (place, len) = (NonNull::new(at.cast_mut()), bytes as u64);
         let space = self.member.space();
-        // It is not asked of what travels in its packet.
+        // For a message in its packet the place does not matter.
         let in_reach = bytes > INLINE_BYTES_MAX
             && place.is_some_and(|place| space.place_of(place, len).is_some());
         Bytes { at: at as u64, len, in_reach }
     }
 
-    /// A buffer that they may write.
+    /// A buffer that peers may write, if it is in their reach.
     #[inline]
     fn incoming(&self, at: *mut u8, room: usize) -> Bytes {
         let (place, len) = (NonNull::new(at), room as u64);
@@ -356,19 +367,19 @@ impl Messages {
     }
 }
 
-/// What came of a receive for a short message from one source, in two words.
+/// The result of a receive for a short message from one source, in two words.
 enum Short {
     Posted(Request),
-    /// A message so long; what fits is there.
+    /// A message of this length; the part that fits is in the buffer.
     Received {
         tag: u32,
         bytes: u32,
     },
-    /// Nothing: it is not that simple.
+    /// Nothing was done, because the case is not that simple.
     Other,
 }
 
-/// A buffer that they need not.
+/// A buffer that peers never access.
 #[inline(always)]
 fn small(at: *mut u8, room: usize) -> Bytes {
     Bytes { at: at as u64, len: room as u64, in_reach: false }

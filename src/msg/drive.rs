@@ -1,23 +1,23 @@
-//! What drives the machine of [`tsumugi_core::msg`] over the partitions of a
+//! The driver of the state machine of [`tsumugi_core::msg`] over the partitions of a
 //! node.
 //!
 //! ```text
 //!  send, recv ─► lock: machine ─► packets into lanes, short copies
 //!                   ▲   │
-//!   whoever waits,  │   ▼
+//!   a waiter,       │   ▼
 //!   an idle worker, turn ─► long copies, without the lock · sleepers woken
 //!   the helper
 //! ```
 //!
-//! The lock is held for some hundred instructions, and never while somebody is
-//! woken or a long message is copied. Who waits for a message first looks for
-//! it himself for a while, if his rank has one worker and no other ULT wants
-//! that; then he sleeps, and workers that are idle look for all.
+//! The lock is held for some hundreds of instructions, and never while a thread is
+//! woken or a long message is copied. A thread that waits for a message first polls
+//! for it for a while, if its rank has one worker and no other ULT wants that; then
+//! it sleeps, and idle workers poll for all.
 //!
-//! A peer that sends rings only where a worker sleeps. It needs no fence for
-//! that: the worker passes one for all ([`tsumugi_pvas::fence`]) before it
-//! sleeps. The helper is rung for long messages alone: short ones are there
-//! when the receiver comes for them.
+//! A peer that sends rings the doorbell only if a worker sleeps. It needs no fence
+//! for that, because the worker runs the heavy half of an asymmetric fence
+//! ([`tsumugi_pvas::fence`]) before it sleeps. The helper is woken only for long
+//! messages: short ones are there when the receiver comes for them.
 
 use super::Received;
 use super::parcels::Parcels;
@@ -45,36 +45,37 @@ use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
 pub struct Messages {
     pub(super) member: Member,
     state: BiasedLock<State>,
-    /// Of each request: its handle has gone, and its scope wants the result. False
+    /// For each request: its handle has gone, and its scope wants the result. False
     /// again before the request is free.
     pub(super) orphans: Box<[AtomicBool]>,
-    /// Somebody who waits looks for messages himself.
+    /// A thread that waits polls for messages.
     pub(super) is_watched: AtomicBool,
-    /// How often; 0 where that would be at the cost of others.
+    /// How many rounds such a thread polls; 0 where that would be at the cost of
+    /// others.
     pub(super) rounds: u32,
-    /// The last death that the machine was told of.
+    /// The last death of which the machine was notified.
     lost: AtomicU32,
     contexts: AtomicU32,
     neighbours: Neighbours,
-    /// How far each of them seems to be, by the long copies; where both sides
-    /// say what they copy.
+    /// For each neighbour the gauge of its distance, from the times of long copies;
+    /// and the words in which both sides claim parts of one copy.
     gauges: Box<[Gauge]>,
     splits: Box<[[&'static Split; 2]]>,
-    /// The process of each that the kernel lets this one copy from, if it does;
-    /// found out when it is needed first.
+    /// For each neighbour the process from which the kernel lets this rank copy, if
+    /// it does; found out at the first use.
     kernels: Box<[OnceLock<Option<u32>>]>,
-    /// What carries messages to other nodes, and what comes from there.
+    /// The port to other nodes, and the queue of parcels that have come from there.
     far: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
-    /// Where this rank's receives are, if the design has boards.
+    /// The table of this rank's posted receives, if the design has boards.
     board: Option<Board<'static>>,
 }
 
 /// A message that has begun.
 #[derive(Clone, Copy, Debug)]
 pub enum Under {
-    /// It was over at once.
+    /// The message has ended at once.
     Ended(Result<Received, MessageError>),
-    /// It is the machine's; a receive has so much room.
+    /// The machine has the request; the number is the length of a receive's buffer.
     Way(Request, usize),
 }
 
@@ -89,15 +90,15 @@ impl Under {
 
 pub(super) type Guard<'a> = BiasedGuard<'a, State>;
 
-// SAFETY: what is not atomic is under the lock; the pointers in it are used as
-// said there.
+// SAFETY: all that is not atomic is under the lock; the pointers in the state are
+// only used under it, while their owners wait.
 unsafe impl Send for Messages {}
 // SAFETY: the same.
 unsafe impl Sync for Messages {}
 
 impl Messages {
-    /// The messages of a rank, when everybody of its node has told where its
-    /// lanes are.
+    /// Makes the messages of a rank, when all ranks of its node have exchanged the
+    /// places of their lanes.
     pub(crate) fn new(
         member: &Member,
         lanes: &Lanes,
@@ -142,7 +143,7 @@ impl Messages {
         })
     }
 
-    /// Whether its result is still to be had.
+    /// Whether the machine still keeps the request's result.
     pub(crate) fn is_held(&self, under: Under) -> bool {
         match under {
             Under::Ended(_) => false,
@@ -150,7 +151,7 @@ impl Messages {
         }
     }
 
-    /// The handle goes, and leaves the result to its scope.
+    /// Marks that the handle has gone and that its scope takes the result.
     #[inline]
     pub(crate) fn orphan(&self, under: Under) {
         if let Under::Way(request, _) = under {
@@ -162,14 +163,14 @@ impl Messages {
         match under {
             Under::Ended(_) => true,
             Under::Way(request, _) => {
-                // One that is held after the look was so before it: then it is its
-                // own, and not that of a later one in its place.
+                // If it is held after the load, it was held at the load: then the
+                // mark is of this request, and not of a later one in the same place.
                 self.orphans[index(request)].load(Ordering::Relaxed) && self.is_held(under)
             }
         }
     }
 
-    /// The handle goes; `kept` keeps the bytes until the end.
+    /// Drops the handle; `kept` keeps the bytes until the request ends.
     pub(crate) fn abandon(&self, under: Under, kept: Box<dyn Any + Send>) {
         if let Under::Way(request, _) = under {
             self.lock().abandon(request, kept);
@@ -185,58 +186,58 @@ impl Messages {
         }
     }
 
-    /// The next communicator's number: the same on every rank that asks in
-    /// the same order.
+    /// The number of the next communicator: the same on all ranks that create
+    /// communicators in the same order.
     pub(crate) fn next_context(&self) -> Result<u16, MessageError> {
         let next = self.contexts.fetch_add(1, Ordering::Relaxed);
         u16::try_from(next).map_err(|_| MessageError::NoContext)
     }
 
-    /// What was sent so far.
+    /// Counts of what was sent and received so far.
     pub fn counts(&self) -> Counts {
         let mut counts = *self.lock().machine.counts();
-        // Parcels that made no sense.
+        // Parcels that were malformed.
         counts.dropped += self.far.as_ref().map_or(0, |(_, bag)| bag.refused());
         counts
     }
 
-    /// Moves on what can be, with what has come. Whether there was anything.
-    /// At once, if another thread is at it.
+    /// Handles packets that have come, and moves requests on. Returns whether there
+    /// was anything; returns false at once if another thread has the lock.
     pub(crate) fn poll(&self) -> bool {
         self.state.try_lock().is_some_and(|state| self.work_on(state, false))
     }
 
-    /// The same, once more, of a thread that is about to sleep.
+    /// Does the same once more for a thread that is about to sleep.
     pub(crate) fn rest(&self) -> bool {
         self.free_board();
-        // What the network has not taken nobody would send.
+        // No other thread would send the parcels that the network has refused.
         let has_moved = self.poll_far() | self.work_on(self.lock(), true);
         has_moved || self.far.is_some() && self.lock().has_unsent()
     }
 
-    /// Whether a peer has found nobody to look at a long message.
+    /// Whether a peer has found no thread here that would handle its long message.
     #[inline]
     pub(crate) fn is_neglected(&self) -> bool {
         self.member.control().is_neglected()
             || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
     }
 
-    /// Takes what has come from other nodes into the bag. Not under the lock:
-    /// what takes parcels must not wait for it.
+    /// Takes parcels from other nodes into the bag. Called without the lock: the
+    /// handler of parcels must not wait for it.
     #[inline]
     pub(crate) fn poll_far(&self) -> bool {
         self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
     }
 
-    /// What is done for one that is neglected.
+    /// The helper's work for a rank that is neglected.
     pub(crate) fn help(&self) -> bool {
         self.free_board();
         let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
         self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
     }
 
-    /// Opens the board for those who wait for a rank that died with its lock:
-    /// one of them may have ours.
+    /// Breaks the board's lock after its holder has died; ranks that wait for that
+    /// lock may have messages of this one.
     fn free_board(&self) {
         if let Some(board) = &self.board
             && self.death().is_some()
@@ -249,7 +250,7 @@ impl Messages {
         }
     }
 
-    /// `None`: the seat is one of another node's.
+    /// The gauge of a neighbour. `None`: the seat is of another node.
     fn gauge(&self, seat: Rank) -> Option<&Gauge> {
         self.gauges.get(seat.0 as usize)
     }
@@ -298,7 +299,8 @@ impl Messages {
         }
     }
 
-    /// Tells the machine; what is to be copied next.
+    /// Reports the result of a copy to the machine. Returns the next copy to be
+    /// done.
     fn job_done(&self, job: &Job, outcome: Outcome) -> Option<Job> {
         let mut state = self.lock();
         if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
@@ -313,16 +315,16 @@ impl Messages {
         state.machine.poll_job()
     }
 
-    /// Moves the bytes of a long message: what came of it, or `None` if that
-    /// is told later.
+    /// Copies the bytes of a long message. Returns the result, or `None` if it comes
+    /// later.
     fn carry_out(&self, job: &Job) -> Option<Outcome> {
         let Copy { peer, from, to, len, .. } = job.copy;
         if job.copy.by_kernel {
             return Some(Outcome::Moved(self.fetch_by_kernel(&job.copy)));
         }
         if let Some(gauge) = self.gauge(peer) {
-            // SAFETY: the machine's: both buffers are lent to the message, and
-            // what is split is this side's as far as it has claimed it.
+            // SAFETY: the machine lends both buffers to the message, and of a split
+            // copy only the parts that this side has claimed.
             let carry_out = |copy: &Copy| unsafe { carry_out_long(copy, gauge) };
             let Some((id, side)) = job.split else {
                 carry_out(&job.copy);
@@ -338,14 +340,14 @@ impl Messages {
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         let rank = self.lock().rank_of(peer);
         let begun = self.far.as_ref().is_some_and(|(parcels, _)| {
-            // SAFETY: the buffer is lent to the message until the machine is
-            // told.
+            // SAFETY: the buffer is lent to the message until the machine gets the
+            // result.
             unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
         });
         if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { rank: peer }))) }
     }
 
-    /// Copies from a buffer of a neighbour's that only the kernel reaches.
+    /// Copies from a buffer of a neighbour that only the kernel can reach.
     fn fetch_by_kernel(&self, copy: &Copy) -> Result<(), Ended> {
         let Copy { peer, from, to, len, .. } = *copy;
         let kernel = &self.kernels[peer.0 as usize];
@@ -356,9 +358,10 @@ impl Messages {
         });
         let pid = pid.ok_or(Ended::Failed { rank: peer })?;
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
-        // SAFETY: a buffer that is lent to the message, and so long.
+        // SAFETY: a buffer of this length that is lent to the message.
         let to = unsafe { std::slice::from_raw_parts_mut(to, len as usize) };
-        // SAFETY: memory of another process, or that the message is sent from.
+        // SAFETY: memory of another process, or the buffer from which the message is
+        // sent.
         let read = unsafe { cma::read_from(pid, from as usize, to) };
         read.map_err(|_| Ended::Failed { rank: peer })
     }
@@ -369,7 +372,7 @@ impl Messages {
         self.far.is_some()
     }
 
-    /// A death that the machine was not told of.
+    /// The latest death of which the machine was not notified.
     fn death(&self) -> Option<u32> {
         let lost = self.member.control().lot().latest_lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
@@ -381,7 +384,7 @@ impl Messages {
     }
 }
 
-/// The same, in words that a message's length is compared with.
+/// Converts measured thresholds to words that are compared with a message's length.
 fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
     let word = |bytes: u64| bytes.min(u64::from(u32::MAX)) as u32;
     Thresholds {
@@ -401,11 +404,12 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
     }
 }
 
-/// What came of a job.
+/// The result of a copy.
 enum Outcome {
-    /// Its bytes have moved, or could not be.
+    /// Its bytes were copied, or could not be.
     Moved(Result<(), Ended>),
-    /// Both sides have; whether this one has claimed any, and the other.
+    /// Both sides have copied; whether this side has claimed any part, and the other
+    /// side.
     Split([bool; 2]),
 }
 

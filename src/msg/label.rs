@@ -1,30 +1,30 @@
-//! What a message is told apart by, and what a receiver asks for.
+//! The envelope of a message, and the pattern of a receive.
 
 use crate::Rank;
 use tsumugi_core::msg::Pattern;
 
-/// Whom a receive takes a message of.
+/// The sources from which a receive takes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Whoever sent it.
+    /// Any rank.
     Any,
     /// This rank.
     Rank(Rank),
 }
 
-/// Which tags a receive takes.
+/// The tags that a receive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tags {
-    /// All.
+    /// Any tag.
     Any,
-    /// This one.
+    /// This tag.
     Is(u32),
 }
 
-/// A message that has come: whose it was, and how long.
+/// The source, tag and length of a message that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Who sent it.
+    /// The rank that sent it.
     pub source: Rank,
     /// Its tag.
     pub tag: u32,
@@ -45,7 +45,7 @@ pub(crate) fn pattern(context: u16, source: Source, tags: Tags) -> Pattern {
 }
 
 impl Received {
-    /// How many `T` that is; `None` if it is no whole number.
+    /// Its length as a number of `T`; `None` if that is no whole number.
     pub fn values<T>(&self) -> Option<usize> {
         match size_of::<T>() {
             0 => (self.bytes == 0).then_some(0),

@@ -1,54 +1,54 @@
-//! The seam to whatever carries parcels to ranks of other nodes.
+//! The interface to the carrier of parcels between nodes.
 
 use crate::Rank;
 use crate::far::{Far, Fetched, Parcel, ParcelError};
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
-/// Sends bytes that arrive once and whole or never, in any order.
+/// Sends parcels, which arrive once and whole, or never, in any order.
 pub(crate) trait Parcels: Send + Sync {
     /// Bytes of the longest parcel: at least
     /// [`PARCEL_BYTES_MIN`](tsumugi_core::msg::PARCEL_BYTES_MIN).
     fn parcel_bytes_max(&self) -> usize;
 
-    /// Sends a parcel, whose bytes are copied. Never waits; called under a
-    /// lock that the handler of parcels does not take.
+    /// Sends a parcel; the bytes are copied. Never waits; called under a lock that
+    /// the handler of parcels does not take.
     fn try_send(&self, to: Rank, bytes: &[u8]) -> Result<(), Unsent>;
 
-    /// Who takes parcels that come; set once, before the first one. It is
-    /// short and does not block.
+    /// Sets the handler of parcels that come; once, before the first one. The
+    /// handler is short and does not block.
     fn on_parcel(&self, handle: Handler);
 
-    /// The word by which ranks of other nodes can fetch these bytes, if they
-    /// can; called under that lock, too.
+    /// The word by which ranks of other nodes can fetch these bytes, if they can;
+    /// called under the same lock.
     fn place(&self, at: u64, bytes: u64) -> Option<u64> {
         let _ = (at, bytes);
         None
     }
 
-    /// Begins to fetch bytes from such a place of a rank's, which has told it
-    /// and is not trusted. False: nothing has begun.
+    /// Begins to fetch bytes from such a place, which the rank has sent and which is
+    /// not trusted. False: nothing has begun.
     ///
     /// # Safety
     ///
-    /// `to` is valid for writes of `bytes` bytes until it has ended.
+    /// `to` is valid for writes of `bytes` bytes until the fetch has ended.
     unsafe fn fetch(&self, from: Rank, place: u64, to: *mut u8, bytes: u64, id: u64) -> bool {
         let _ = (from, place, to, bytes, id);
         false
     }
 
-    /// Who is told of each that has ended, by its id; set once, before the
-    /// first one. It is short and does not block.
+    /// Sets the handler of fetches that have ended, which gets their ids; once,
+    /// before the first one. The handler is short and does not block.
     fn on_fetched(&self, handle: Fetched) {
         drop(handle);
     }
 
-    /// Takes what has come, and moves on what is under way. Whether there was
+    /// Takes parcels that have come, and moves fetches on. Returns whether there was
     /// anything.
     fn poll(&self) -> bool;
 }
 
-/// What takes a parcel: who sent it, and its bytes.
+/// A handler of parcels: it gets the sender and the bytes.
 pub(crate) type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
 
 /// Why a parcel was not sent.
@@ -56,7 +56,7 @@ pub(crate) type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
 pub(crate) enum Unsent {
     /// There is no room now.
     Full,
-    /// The rank is gone: it will be said to be lost.
+    /// The rank is gone: its loss will be declared.
     Lost,
 }
 
@@ -87,7 +87,7 @@ impl Parcels for Far {
     }
 
     unsafe fn fetch(&self, from: Rank, place: u64, to: *mut u8, bytes: u64, id: u64) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { Self::fetch(self, from, place, to, bytes, id) }
     }
 
@@ -105,8 +105,8 @@ impl Parcels for Far {
     }
 }
 
-/// Something has come for messages: whoever polls may be none of those who
-/// look for them.
+/// Wakes a thread that looks for messages: the thread that polls the network may be
+/// another one.
 fn ring(member: &Member) {
     let control = member.control();
     control.bells().ring_helped(&SystemFutex, || control.set_neglected());

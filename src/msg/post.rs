@@ -1,20 +1,19 @@
-//! Messages to and from ranks of other nodes: parcels of [`Mail`].
+//! Messages to and from ranks of other nodes, as parcels of [`Mail`].
 //!
 //! ```text
-//!  whoever polls ──parcel──► bag ─┐            under the lock of messages:
+//!  polling thread ─parcel─► bag ──┐            under the lock of messages:
 //!                                 └─► unpack ─► Mail ─► the machine
 //!  network ◄── try_send ── flush ◄───────────── Mail ◄─┘
 //! ```
 //!
-//! Parcels come on whatever thread polls the network, which may have the lock
-//! or wait for nothing: they are copied into the bag, and taken out of it by
-//! whoever has the lock next. A parcel that the network refuses stays in the
-//! lane, and nobody sleeps until it is gone.
+//! Parcels come on the thread that polls the network, which may hold the lock and
+//! must not wait: they are copied into the bag, and the next thread that has the
+//! lock takes them out. A parcel that the network refuses stays in the lane, and no
+//! worker sleeps until it is sent.
 //!
-//! The lane to a rank is made when the first message goes there or comes from
-//! there: less than a KiB each. What lies in lanes, as it was not sent or not
-//! taken yet, is in chunks that all of them share; when they are few, there are
-//! [some more](POOL_CHUNKS).
+//! The lane to a rank is made at the first message to it or from it: less than a KiB
+//! each. Bytes that were not sent or not taken yet are in chunks that all lanes
+//! share; when few are left, [more are made](POOL_CHUNKS).
 
 use super::parcels::{Parcels, Unsent};
 use crate::lend::{Lent, lend};
@@ -30,7 +29,7 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
 
-/// The far lanes of a rank, under the lock of its messages. They are known by
+/// The far lanes of a rank, under the lock of its messages. The lanes are indexed by
 /// the seats of their ranks.
 pub(crate) struct Post {
     member: Member,
@@ -39,37 +38,37 @@ pub(crate) struct Post {
     shape: Shape,
     parcels: Arc<dyn Parcels>,
     bag: Arc<Bag>,
-    /// What was in the bag last, and room for the parcel that goes next.
+    /// The last contents of the bag, and a buffer for the next parcel.
     unpacked: Vec<u8>,
     room: Box<[u8]>,
-    // What the mail is made of; goes last.
+    // The memory that the mail borrows; dropped last.
     ends: Lent<MailEnd<'static>>,
     lanes: Vec<(Lent<FarLane<'static>>, Lent<Place<'static>>)>,
     chunks: Vec<Lent<Chunk<'static>>>,
 }
 
-/// Parcels that nobody has looked at.
+/// The receive queue: parcels that were not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Bag {
     is_full: AtomicBool,
     refused: AtomicU64,
-    /// Each: from whom, how long, and so many bytes.
+    /// For each parcel: the sender, the length, and the bytes.
     bytes: Mutex<Vec<u8>>,
-    /// What was fetched, or could not be, and why.
+    /// Results of fetches.
     fetched: Mutex<VecDeque<Fetched>>,
 }
 
-/// For which request, from whom, and how it ended.
+/// The request, the sender, and the result of a fetch.
 type Fetched = (Request, Rank, Result<(), AddrError>);
 
 /// The memory of this process.
 pub(crate) struct Exposed;
 
-/// The same, of which others may be told.
+/// The same memory, of which peers can be given places to fetch from.
 struct Outgoing<'p>(&'p dyn Parcels);
 
 impl Post {
-    /// The lanes of a machine of this shape.
+    /// Makes the lanes of a machine of this shape.
     pub(crate) fn new(
         member: &Member,
         seats: Seats,
@@ -105,7 +104,7 @@ impl Post {
         &self.bag
     }
 
-    /// The seats that are taken: the machine may not know of the last ones yet.
+    /// The seats that are taken; the machine may not have the last ones yet.
     pub(crate) fn seats(&self) -> &Seats {
         &self.seats
     }
@@ -124,18 +123,18 @@ impl Post {
         Some(seat)
     }
 
-    /// Whose messages these are.
+    /// The rank that has these messages, as a member of its node.
     pub(crate) fn member(&self) -> &Member {
         &self.member
     }
 
-    /// The lane of a seat, if it is a neighbour's.
+    /// The lane of a seat, if its rank is a neighbour.
     #[inline(always)]
     pub(crate) fn near(&self, seat: Rank) -> Option<Rank> {
         self.seats.is_near(seat).then_some(seat)
     }
 
-    /// The lanes, with all in them that has come.
+    /// The lanes, with all parcels that have come.
     #[inline]
     pub(crate) fn mail(&mut self) -> &mut Mail<'static> {
         if self.bag.is_full() {
@@ -145,7 +144,7 @@ impl Post {
         &mut self.mail
     }
 
-    /// The lanes, with one to that seat.
+    /// The lanes, with a lane to that seat.
     #[inline]
     pub(crate) fn mail_to(&mut self, seat: Rank) -> &mut Mail<'static> {
         if !self.mail.is_connected(seat) {
@@ -164,7 +163,7 @@ impl Post {
         self.mail.push(to, packet, load, &mut buffers);
     }
 
-    /// The next request whose bytes were fetched, or could not be.
+    /// The next request with a fetch that has ended.
     pub(crate) fn poll_fetched(&mut self) -> Option<(Request, Result<(), Ended>)> {
         let next = self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let (request, from, result) = next?;
@@ -176,7 +175,7 @@ impl Post {
         Some((request, result))
     }
 
-    /// Sends what waits, as far as the network takes it.
+    /// Sends parcels that wait, as far as the network takes them.
     #[inline]
     pub(crate) fn flush(&mut self) {
         if self.mail.has_unsent() {
@@ -184,12 +183,13 @@ impl Post {
         }
     }
 
-    /// Whether something waits for the network.
+    /// Whether a parcel waits for the network.
     pub(crate) fn has_unsent(&self) -> bool {
         self.mail.has_unsent()
     }
 
-    /// The rank of a seat has died, and the machine was told.
+    /// Ends the lane of a seat after its rank has died; the machine was notified
+    /// before.
     pub(crate) fn lose(&mut self, seat: Rank) {
         if !self.seats.is_near(seat) {
             self.mail.lost(seat);
@@ -197,7 +197,7 @@ impl Post {
     }
 
     fn send(&mut self) {
-        // Each rank whose parcels find no room has one try.
+        // Each rank with a parcel that finds no room has one try.
         let mut refused = 0;
         while refused < TRIES
             && let Some((to, len)) = self.mail.poll_parcel(&mut self.room)
@@ -208,7 +208,7 @@ impl Post {
                     self.mail.refused(to);
                     refused += 1;
                 }
-                // Nothing will be taken of it any more, either.
+                // The rank will take nothing any more.
                 Err(Unsent::Lost) => self.mail.posted(to),
             }
         }
@@ -245,7 +245,7 @@ impl Post {
         self.lanes.push((lent_lane, lent_places));
     }
 
-    /// Chunks for what the next call puts into a lane.
+    /// Makes chunks, if the next call that writes into a lane could lack them.
     #[inline(always)]
     fn feed(&mut self) {
         if self.mail.is_short() {
@@ -263,14 +263,14 @@ impl Post {
 }
 
 impl Bag {
-    /// Whether there are parcels that nobody has looked at.
+    /// Whether there are parcels that were not handled yet.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         // Acquire: pairs with the Release in `put`.
         self.is_full.load(Ordering::Acquire)
     }
 
-    /// Parcels that made no sense.
+    /// How many parcels were malformed.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -294,7 +294,7 @@ impl Bag {
     fn empty_into(&self, into: &mut Vec<u8>) {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *bytes, into);
-        // Relaxed: whoever fills it again has the lock after us.
+        // Relaxed: the thread that fills it again takes the lock after this one.
         self.is_full.store(false, Ordering::Relaxed);
     }
 }
@@ -302,8 +302,8 @@ impl Bag {
 impl Buffers for Exposed {
     fn read(&mut self, at: u64, into: &mut [u8]) {
         let from: *const u8 = std::ptr::with_exposed_provenance(at as usize);
-        // SAFETY: the machine gives addresses of buffers that were lent to it,
-        // and no more than their lengths.
+        // SAFETY: the machine gives addresses of buffers that were lent to it, and
+        // not more than their lengths.
         unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
     }
 
@@ -336,13 +336,13 @@ fn places_of(shape: &Shape) -> Vec<Place<'static>> {
     (0..FarLane::places(shape)).map(|_| None).collect()
 }
 
-/// For how many seats a table is made that is to have so many: what is in it
-/// is copied when it is too short.
+/// The number of seats for a table that must have at least `seats`: with some to
+/// spare, because a table that is too short is copied.
 pub(super) fn with_room(seats: u32, member: &Member) -> u32 {
     (seats + (seats / 8).max(STEP) - 1).min(member.size())
 }
 
-/// The first parcel of a bag, and the others.
+/// Splits the first parcel of a bag from the others.
 fn split(bytes: &[u8]) -> Option<(Rank, &[u8], &[u8])> {
     let (from, rest) = bytes.split_first_chunk()?;
     let (len, rest) = rest.split_first_chunk()?;
@@ -356,12 +356,13 @@ impl fmt::Debug for Post {
     }
 }
 
-/// Parcels that find no room before the next is left for later.
+/// Parcels that may find no room before the rest is left for later.
 const TRIES: u32 = 4;
-/// Seats by which a table grows at least; in tests each new one makes it grow.
+/// Seats by which a table grows at least; in tests each new seat makes it grow.
 const STEP: u32 = if cfg!(test) { 1 } else { 64 };
-/// Chunks that there are at first, and more each time there are too few.
+/// Chunks that are made at first, and again each time there are too few.
 pub(super) const POOL_CHUNKS: usize = 64;
-/// What a bag is expected to hold; one is filled while the other is emptied.
+/// Bytes that a bag is expected to hold; one bag is filled while the other is
+/// emptied.
 pub(super) const BAG_BYTES: usize = 64 << 10;
 pub(super) const BAGS: usize = 2;

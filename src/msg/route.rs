@@ -1,20 +1,19 @@
-//! Which way a packet goes: to a rank of this node by its lane, to others by
-//! post. A job of one node has lanes alone, and asks nobody.
+//! Routing of packets: to a rank of this node by its lane in shared memory, to other
+//! nodes by post. A job of one node has lanes alone, and needs no routing.
 
 use super::post::{Exposed, Post};
 use super::wire::NodeWire;
 use crate::Rank;
 use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Wire};
 
-/// The wire of a rank's machine in a job of several nodes, whose ranks are
-/// seats.
+/// The wire of a rank's machine in a job of several nodes; its ranks are seats.
 #[derive(Debug)]
 pub(crate) struct JobWire<'w> {
     pub(crate) near: &'w mut NodeWire,
     pub(crate) post: &'w mut Post,
 }
 
-/// Has `$machine` do something on its `$wire`, and sends what is for other
+/// Runs code with `$machine` on its `$wire`, and then sends the parcels for other
 /// nodes.
 macro_rules! on_wire {
     ($state:expr, |$machine:ident, $wire:ident| $body:expr) => {{
@@ -35,8 +34,8 @@ macro_rules! on_wire {
 }
 pub(crate) use on_wire;
 
-/// Does something apart from the code around it: what is done on one node
-/// alone has all registers to itself.
+/// Calls a function out of line, so that the code for jobs of one node has all
+/// registers to itself.
 #[cold]
 #[inline(never)]
 pub(crate) fn aside<R>(something: impl FnOnce() -> R) -> R {
@@ -147,7 +146,7 @@ impl Wire for JobWire<'_> {
     }
 
     fn ring(&mut self, from: Rank) {
-        // A far rank sees the parcel that comes.
+        // A far rank sees the parcel itself.
         if let Some(near) = self.post.near(from) {
             self.near.ring(near);
         }

@@ -1,4 +1,4 @@
-//! The machine of a rank, and who waits for which of its requests.
+//! The machine of a rank, and the waiters of its requests.
 
 use super::post::{Post, with_room};
 use super::route::on_wire;
@@ -14,21 +14,21 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::wait::Waker;
 
-/// Under the lock.
+/// The state of messages, under the lock.
 pub(super) struct State {
     pub(super) machine: Machine<'static>,
     pub(super) near: NodeWire,
-    /// If the job has other nodes.
+    /// Present if the job has other nodes.
     pub(super) post: Option<Box<Post>>,
-    /// One for each request of the machine.
+    /// An entry for each request of the machine.
     entries: Vec<Entry>,
-    /// Those that wait for any message to come.
+    /// Wakers of threads that wait for any message to come.
     pub(super) probers: Vec<Waker>,
-    /// The least room of a receive that any peer may be told of.
+    /// The least length of a receive that may be announced to a peer.
     pub(super) offered_from: u32,
-    /// Something has come that they have not been told of.
+    /// Something has come for which the probers were not woken yet.
     pub(super) has_moved: bool,
-    /// What the machine works on; goes last.
+    /// The memory that the machine borrows; dropped last.
     tables: Tables,
     _boards: Lent<Board<'static>>,
 }
@@ -42,27 +42,27 @@ type Tables = (
     Lent<msg::Mirrored>,
 );
 
-/// What the facade knows of a request.
+/// The facade's state of a request.
 #[derive(Default)]
 pub(super) struct Entry {
     waiting: Option<NonNull<Waiting>>,
-    /// What keeps its bytes when its handle has gone.
+    /// The owner of the buffer after the handle has gone.
     kept: Option<Box<dyn Any + Send>>,
 }
 
-/// On the stack of whoever waits, until that is over; touched under the lock.
+/// On the stack of a waiter, until its wait is over; accessed under the lock.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Requests that must end yet.
+    /// Requests that must still end.
     pub(super) left: usize,
     pub(super) waker: Option<Waker>,
 }
 
-/// Woken, and dropped, when the lock has been given back.
+/// Wakers, to be used and dropped after the lock was given back.
 pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
 
 impl State {
-    /// A machine over these lanes.
+    /// Makes a machine over these lanes.
     pub(super) fn new(
         rank: Rank,
         shape: Shape,
@@ -95,17 +95,17 @@ impl State {
     ///
     /// # Errors
     ///
-    /// There is no such rank; on one node the machine says so.
+    /// There is no such rank; on one node the machine checks that.
     #[inline(always)]
     pub(super) fn seat(&mut self, rank: Rank) -> Result<Rank, CallError> {
         if self.post.is_none() { Ok(rank) } else { self.far_seat(rank) }
     }
 
-    /// A pattern for the machine, whose source is a seat.
+    /// Returns the pattern for the machine, with a seat as its source.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// There is no such rank, as for [`seat`](Self::seat).
     #[inline(always)]
     pub(super) fn seated(&mut self, pattern: Pattern) -> Result<Pattern, CallError> {
         match pattern.source {
@@ -125,7 +125,7 @@ impl State {
         seat.ok_or(CallError::Addr(AddrError::NoSuchRank { rank, size }))
     }
 
-    /// Whose seat it is.
+    /// The rank that has a seat.
     #[inline(always)]
     pub(super) fn rank_of(&self, seat: Rank) -> Rank {
         match &self.post {
@@ -134,13 +134,13 @@ impl State {
         }
     }
 
-    /// The same message, of a rank.
+    /// The same message with a rank in place of the seat.
     #[inline(always)]
     pub(super) fn named(&self, received: Received) -> Received {
         Received { source: self.rank_of(received.source), ..received }
     }
 
-    /// The machine learns of the seats that were taken.
+    /// Adds the seats that were taken to the machine.
     fn catch_up(&mut self) {
         while let Some(post) = &self.post
             && self.machine.peers() < post.seats().count()
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Makes the tables longer.
+    /// Makes the machine's tables longer.
     #[cold]
     fn grow(&mut self, seats: u32) {
         let shape = Shape { peers: seats, ..self.machine.shape() };
@@ -168,19 +168,19 @@ impl State {
         self.tables = tables;
     }
 
-    /// From here on messages to that seat go by these.
+    /// Sets the thresholds for messages to that seat.
     pub(super) fn use_thresholds(&mut self, seat: Rank, to: Thresholds) {
         let set = self.machine.set_thresholds(seat, to);
         set.unwrap_or_else(|error| panic!("{error}"));
         self.offered_from = self.offered_from.min(to.offered_from());
     }
 
-    /// Whether something waits for the network.
+    /// Whether a parcel waits for the network.
     pub(super) fn has_unsent(&self) -> bool {
         self.post.as_ref().is_some_and(|post| post.has_unsent())
     }
 
-    /// Takes what has come from other nodes. Whether anything has.
+    /// Handles what has come from other nodes. Returns whether anything has.
     #[inline]
     pub(super) fn take_arrived(&mut self) -> bool {
         if self.post.is_some() { self.look_at_arrived() } else { false }
@@ -201,20 +201,20 @@ impl State {
         has_moved
     }
 
-    /// Notes who is to be woken by what has ended, as far as there is room.
+    /// Collects the wakers of requests that have ended, as far as there is room.
     pub(super) fn note_ended(&mut self, woken: &mut Woken) {
         while !woken.is_full()
             && let Some(request) = self.machine.poll_ended()
         {
             let entry = &mut self.entries[index(request)];
             if entry.kept.take().is_some() {
-                // Nobody asks for it any more.
+                // The handle has gone, so the result is dropped.
                 self.machine.take(request);
             } else if let Some(waiting) = entry.waiting.take() {
-                // SAFETY: whoever waits takes the pointer back, under the
-                // lock, before it returns.
+                // SAFETY: the waiter takes the pointer back, under the lock, before
+                // its frame ends.
                 let waiting = unsafe { &mut *waiting.as_ptr() };
-                // More may have ended than it waits for.
+                // More requests may have ended than it waits for.
                 waiting.left = waiting.left.saturating_sub(1);
                 if waiting.left == 0
                     && let Some(waker) = waiting.waker.take()
@@ -225,8 +225,8 @@ impl State {
         }
     }
 
-    /// Lets `waiting` know when one of `requests` has ended; how many have, or
-    /// were named before. `None`, and nothing has happened: somebody else waits
+    /// Registers `waiting` for the ends of `requests`. Returns how many have ended,
+    /// or were named before. `None`, and nothing has changed: another thread waits
     /// for one of them.
     pub(super) fn register(
         &mut self,
@@ -248,7 +248,7 @@ impl State {
         Some(ended)
     }
 
-    /// Nobody tells `waiting` any more.
+    /// Ends the registration of `waiting`.
     pub(super) fn unregister(
         &mut self,
         requests: impl Iterator<Item = Request>,
@@ -260,12 +260,12 @@ impl State {
         }
     }
 
-    /// Whether somebody sleeps until it has ended.
+    /// Whether a thread sleeps until the request has ended.
     pub(super) fn is_waited_for(&self, request: Request) -> bool {
         self.entries[index(request)].waiting.is_some()
     }
 
-    /// The handle goes; `kept` stays until the end.
+    /// Drops the handle; `kept` stays until the request ends.
     pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
         if self.machine.take(request).is_none() {
             self.entries[index(request)].kept = Some(kept);
@@ -276,7 +276,8 @@ impl State {
     #[inline(always)]
     pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
         if self.entries[index(request)].waiting.is_some() {
-            // Another thread, which is to be told first if it has ended.
+            // Another thread waits, and must be woken first if the request has
+            // ended.
             return None;
         }
         Some(match self.machine.take(request)? {
@@ -287,8 +288,8 @@ impl State {
         })
     }
 
-    /// Tells the machine of ranks that have died: those with whom there was
-    /// nothing to do are found dead when there is.
+    /// Reports deaths to the machine. Ranks without a seat are found dead when they
+    /// get one.
     pub(super) fn lose(&mut self, is_lost: impl Fn(Rank) -> bool) {
         self.catch_up();
         for seat in (0..self.machine.peers()).map(Rank) {
@@ -306,7 +307,7 @@ impl State {
     }
 }
 
-/// Tables of a machine of that shape, empty.
+/// Makes empty tables for a machine of that shape.
 fn tables_of(shape: Shape) -> (msg::Tables<'static>, Tables) {
     let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
     let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
@@ -317,7 +318,7 @@ fn tables_of(shape: Shape) -> (msg::Tables<'static>, Tables) {
     (tables, (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror))
 }
 
-/// Bytes of what is known of the ranks of a job.
+/// Bytes of the tables by ranks of a job.
 pub(super) fn tables_bytes(shape: Shape) -> usize {
     shape.peers as usize * size_of::<msg::Peer>()
         + shape.unexpected() * size_of::<msg::Unexpected>()
@@ -331,7 +332,7 @@ pub(super) fn requests_bytes() -> usize {
     REQUESTS_MAX * request
 }
 
-/// Which entry is that request's.
+/// The index of a request's entry.
 pub(super) fn index(request: Request) -> usize {
     request.to_bits() as u32 as usize
 }

@@ -1,5 +1,5 @@
-//! Ranks that are threads, some of which reach each other by parcels alone:
-//! shuffled, refused now and then, and lost with who is to get them.
+//! Ranks that are threads, of which some communicate by parcels only: shuffled,
+//! refused now and then, and lost when the receiver dies.
 
 use super::Parcels;
 use super::parcels::{Handler, Unsent};
@@ -17,22 +17,22 @@ use tsumugi_ult::SystemFutex;
 #[path = "../../tests/job/mixture.rs"]
 mod mixture;
 
-/// What is between the nodes.
+/// The network between the nodes.
 struct Network {
     parcel_bytes_max: usize,
     ranks: Vec<Station>,
 }
 
-/// What is on the way to a rank.
+/// The parcels on the way to a rank.
 struct Station {
     coming: Mutex<(Vec<Sent>, Seeded)>,
     handler: OnceLock<Handler>,
 }
 
-/// A parcel, and who sent it.
+/// A parcel and its sender.
 type Sent = (Rank, Vec<u8>);
 
-/// A rank's end of it.
+/// A rank's port to the network.
 struct Port {
     network: Arc<Network>,
     member: Member,
@@ -81,7 +81,7 @@ impl Parcels for Port {
     }
 }
 
-/// Runs ranks of which each has its node's number.
+/// Runs ranks on the nodes with these numbers.
 fn run(
     nodes: &[u32],
     design: Design,
@@ -110,7 +110,7 @@ fn run(
     config.run_ranks_apart(nodes.len() as u32, far, refused).map(|_| ())
 }
 
-/// What it would have received is for the next.
+/// The messages that it would have received are for the next receiver.
 #[test]
 fn one_that_is_cut_off_looking_lets_others_look() {
     let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
@@ -217,7 +217,7 @@ fn a_rank_of_another_node_that_dies_ends_what_waits_for_it() {
             comm.send(Rank(0), 1, b"last words")?;
             let mut word = [0u8; 4];
             comm.recv(Rank(0), 1, &mut word)?;
-            // The only rank that fails.
+            // This rank is the only one that fails.
             return Err(Error::Message(MessageError::Cancelled));
         }
         let mut words = [0u8; 10];

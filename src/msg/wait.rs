@@ -1,4 +1,4 @@
-//! Whoever waits: looks for a while, and then sleeps.
+//! Waiting: a waiter polls for a while, and then sleeps.
 
 use super::Received;
 use super::drive::{Messages, Under};
@@ -13,7 +13,7 @@ use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
 
 impl Messages {
-    /// Waits for the end.
+    /// Waits until the message has ended.
     #[inline(always)]
     pub(crate) fn finish(&self, under: Under) -> Result<Received, MessageError> {
         match under {
@@ -22,7 +22,7 @@ impl Messages {
         }
     }
 
-    /// The same for one whose handle has gone.
+    /// Does the same for a message with a handle that has gone.
     pub(crate) fn finish_orphan(&self, under: Under) -> Result<Received, MessageError> {
         if let Some(request) = under.request() {
             self.orphans[index(request)].store(false, Ordering::Relaxed);
@@ -30,7 +30,7 @@ impl Messages {
         self.finish(under)
     }
 
-    /// Waits for the end of a request that has so much room.
+    /// Waits for the end of a request with a buffer of `room` bytes.
     #[inline(always)]
     pub(super) fn end_of(&self, request: Request, room: usize) -> Result<Received, MessageError> {
         match self.take_whole(request) {
@@ -41,7 +41,7 @@ impl Messages {
         }
     }
 
-    /// What has ended, if all went well; in registers, see `begin`.
+    /// Takes the result if all went well; it is returned in registers, see `begin`.
     #[inline(never)]
     fn take_whole(&self, request: Request) -> Option<Whole> {
         let mut state = self.lock();
@@ -70,13 +70,13 @@ impl Messages {
         }
     }
 
-    /// Waits until all have ended.
+    /// Waits until all messages have ended.
     pub(crate) fn wait_all(&self, unders: impl Iterator<Item = Under> + Clone) {
         let requests = unders.filter_map(Under::request);
         let mut rest = requests.clone();
         let mut next = rest.next();
         let mut all = |state: &mut State| {
-            // One that another thread has taken has ended, too.
+            // A request that another thread has taken has ended, too.
             while next.is_some_and(|request| !state.machine.is_under_way(request)) {
                 next = rest.next();
             }
@@ -93,7 +93,7 @@ impl Messages {
         }
     }
 
-    /// Waits until one has ended, and answers which.
+    /// Waits until one message has ended, and returns its index.
     pub(crate) fn wait_any(&self, unders: impl Iterator<Item = Under> + Clone) -> usize {
         loop {
             let state = self.lock();
@@ -115,7 +115,7 @@ impl Messages {
         }
     }
 
-    /// Whether it has ended; moves it on if not.
+    /// Whether the message has ended; moves it on if not.
     pub(crate) fn is_done(&self, under: Under) -> bool {
         let Under::Way(request, _) = under else { return true };
         self.lock().machine.has_ended(request) || {
@@ -124,7 +124,7 @@ impl Messages {
         }
     }
 
-    /// Waits for a message that fits, and leaves it.
+    /// Waits for a message that matches, and leaves it in its queue.
     pub(crate) fn probe(&self, pattern: Pattern) -> Result<Received, MessageError> {
         let (source, size) = (pattern.source, self.member.size());
         if let Some(rank) = source.filter(|rank| rank.0 >= size) {
@@ -150,22 +150,22 @@ impl Messages {
                 }
                 !is_there
             };
-            // SAFETY: whoever takes the probers out wakes each.
+            // SAFETY: a thread that takes the probers out wakes each of them.
             unsafe { Here.sleep(reason(source, pattern.tag), &mut publish) };
         }
     }
 
-    /// A message that fits, if one is there.
+    /// Returns a message that matches, if one is there, and leaves it in its queue.
     pub(crate) fn try_probe(&self, pattern: Pattern) -> Option<Received> {
         self.work();
         let mut state = self.lock();
-        // There is nothing of a rank that there is not.
+        // A rank that does not exist has sent no message.
         let pattern = state.seated(pattern).ok()?;
         let found = state.machine.probe(&pattern)?;
         Some(looked_at(state.named(found)))
     }
 
-    /// The pattern for the machine: of a rank that there is.
+    /// The pattern for the machine; its source must be a rank of the job.
     #[inline]
     fn seated(&self, pattern: Pattern) -> Pattern {
         if !self.has_far() {
@@ -174,8 +174,9 @@ impl Messages {
         self.lock().seated(pattern).expect("the rank is one of the job")
     }
 
-    /// Looks for something for a while, from that seat above all; `leave` runs if
-    /// the end of its scheduler cuts the caller off meanwhile.
+    /// Polls for a while until `found` returns something, above all from the seat
+    /// `from`. `leave` runs if the caller is cut off meanwhile by the end of its
+    /// scheduler.
     #[inline]
     fn watch<T>(
         &self,
@@ -197,8 +198,8 @@ impl Messages {
         self.look(look, leave)
     }
 
-    /// Looks for a short message for a while, before a receive is posted for
-    /// it: so it goes from its lane straight into the buffer.
+    /// Polls for a short message for a while, before a receive is posted for it: so
+    /// the message goes from its lane straight into the buffer.
     #[inline]
     pub(super) fn look_for(&self, pattern: Pattern, into: Bytes) -> Option<msg::Received> {
         pattern.source.filter(|rank| rank.0 < self.member.size())?;
@@ -212,7 +213,7 @@ impl Messages {
                 Some(received) => (false, Some(Some(received))),
                 None => {
                     let has_moved = look + 1 == LOOKS && machine.advance(wire);
-                    // What is here is for a receive that is posted.
+                    // The message that is here is for a posted receive.
                     (has_moved, (!machine.is_quiet(wire, from)).then_some(None))
                 }
             })
@@ -221,15 +222,15 @@ impl Messages {
         Some(if self.has_far() { self.lock().named(received) } else { received })
     }
 
-    /// Whether nobody else looks: to be asked before [`look`](Self::look).
+    /// Whether no other thread polls; to be checked before [`look`](Self::look).
     #[inline]
     fn may_watch(&self) -> bool {
-        // Relaxed: two that watch do no harm.
+        // Relaxed: two threads that poll do no harm.
         self.rounds > 0 && !self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// Looks for a while; each look says whether something has moved, and what
-    /// was found. Cut off, it lets others look, and runs `leave`.
+    /// Polls for a while; each look returns whether something has moved, and what
+    /// was found. A thread that is cut off lets another one poll, and runs `leave`.
     #[inline]
     fn look<T>(
         &self,
@@ -265,7 +266,8 @@ impl Messages {
                 break;
             }
             if !has_moved {
-                // SAFETY: leaving only takes locks of which none that yields has one.
+                // SAFETY: `leave` only takes locks, and a thread that yields holds
+                // none of them.
                 unsafe { Here.yield_or_leave(&mut leave) };
             }
         }
@@ -273,9 +275,10 @@ impl Messages {
         result
     }
 
-    /// The receiver of a blocking call was cut off: a message that comes from now
-    /// on is for the next receive. One that has begun to come ends where it was to
-    /// go, on a stack that stays. Another thread that waits for it, too, is told.
+    /// Ends the request of a blocking receive that was cut off. A message that comes
+    /// from now on is for the next receive. A message that has begun to come still
+    /// goes to its buffer, on a stack that stays. Another thread that waits for the
+    /// request is woken.
     #[cold]
     fn leave(&self, request: Request) {
         let mut state = self.lock();
@@ -287,13 +290,14 @@ impl Messages {
         self.work();
     }
 
-    /// Sleeps until `count` of the requests have ended. Only lets others run if
-    /// another thread sleeps for one of them: a request tells one.
+    /// Sleeps until `count` of the requests have ended. If another thread sleeps for
+    /// one of them, this only yields, because a request wakes one thread.
     fn sleep_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
         self.sleep_or_leave(requests, count, &mut || ());
     }
 
-    /// The same; `leave` runs if the end of its scheduler cuts the sleeper off.
+    /// Does the same; `leave` runs if the sleeper is cut off by the end of its
+    /// scheduler.
     fn sleep_or_leave(
         &self,
         requests: impl Iterator<Item = Request> + Clone,
@@ -332,24 +336,25 @@ impl Messages {
             leave();
         };
         // SAFETY: the last of the requests to end takes the waker out and uses it.
-        // Leaving only takes locks of which no sleeper has one.
+        // `leave` only takes locks, and no sleeper holds one of them.
         unsafe { Here.sleep_or_leave(reason(peer, tag), &mut publish, &mut leave) };
         if requests.clone().nth(count).is_some() {
             self.lock().unregister(requests.clone(), pointer);
         }
         if is_shared {
             self.work();
-            // SAFETY: the same, of none that yields.
+            // SAFETY: as above; a thread that yields holds none of these locks
+            // either.
             unsafe { Here.yield_or_leave(&mut leave) };
         }
     }
 }
 
-/// A message, whole, in two words.
+/// A message that was received whole, in two words.
 struct Whole {
     source: Rank,
     tag: u32,
-    /// One more than its bytes.
+    /// One more than its length.
     more: NonZero<usize>,
 }
 
@@ -384,5 +389,5 @@ fn reason(source: Option<Rank>, tag: Option<u32>) -> Reason {
     Reason { what: "message", at, wanted: tag.map_or(u64::MAX, u64::from) }
 }
 
-/// Looks that a thread takes with the lock in its hands.
+/// Looks of a thread each time that it has the lock.
 const LOOKS: u32 = 8;

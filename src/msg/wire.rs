@@ -1,10 +1,10 @@
-//! Lanes in shared memory.
+//! Message lanes in shared memory.
 //!
-//! Each rank holds, in its memory for rings, the lanes to it from every rank
-//! of the node, itself too: [`tsumugi_core::msg::Lanes`]. Ranks are numbered
-//! here as they stand on the node: `route` knows which that is. What is added here is
-//! that whoever sleeps at the other end is woken, and that long copies go past
-//! the caches. It stays until the job ends: a peer's last word may come late.
+//! Each rank has, in its exposed memory, the lanes to it from every rank of the node
+//! and from itself: [`tsumugi_core::msg::Lanes`]. Ranks are numbered here by their
+//! places on the node, which `route` finds. This module adds the wake-up of a
+//! sleeper at the other end, and copies of long messages that bypass the caches. The
+//! memory stays until the job ends, because a last write of a peer may come late.
 
 use super::post::{BAG_BYTES, BAGS, POOL_CHUNKS};
 use super::state::REQUESTS_MAX;
@@ -28,41 +28,41 @@ use tsumugi_pvas::copy::{self, Mode};
 use tsumugi_pvas::{Control, Gauge, Member, fence as halves};
 use tsumugi_ult::SystemFutex;
 
-/// This rank's lanes, before the others know of them.
+/// This rank's lanes, before the other ranks have their key.
 pub(crate) struct Lanes {
     at: NonNull<u8>,
     key: RegionKey,
-    /// Of a machine and lanes for the neighbours alone.
+    /// The shape of a machine and lanes for the neighbours alone.
     shape: Shape,
-    /// All of a job have boards of the same size.
+    /// All ranks of a job have boards of the same size.
     board: BoardShape,
     neighbours: Neighbours,
-    /// Behind the lanes, where the design has them.
+    /// A board lies behind the lanes, because the design has boards.
     has_board: bool,
-    /// For fences in two halves.
+    /// The process is registered for asymmetric fences.
     is_registered: bool,
 }
 
-/// All lanes from and to this rank, and how their other ends are woken.
+/// All lanes from and to this rank, and the doorbells at their other ends.
 pub(crate) struct NodeWire {
     lanes: msg::Lanes<'static>,
     peers: Vec<Peer>,
-    /// What the lanes are made of; goes last.
+    /// The memory that the lanes borrow; dropped last.
     _ends: Lent<LaneEnd>,
 }
 
-/// Who is at the other end.
+/// The rank at the other end of a lane.
 struct Peer {
     control: &'static Control,
     bells: &'static Bells,
-    /// Up to here copies between its memory and ours go in pieces.
+    /// Copies between its memory and ours go in pieces up to this length.
     pieces_max: u64,
-    /// Its workers pass a fence for us before they sleep.
+    /// Its workers run the heavy fence for this rank before they sleep.
     sleeps_fenced: bool,
 }
 
 impl Lanes {
-    /// Lanes that were never used, and a board if the design has one.
+    /// Makes lanes that were never used, and a board if the design has one.
     pub(crate) fn new(
         member: &Member,
         neighbours: Neighbours,
@@ -76,25 +76,25 @@ impl Lanes {
         let bytes = lanes_bytes + board_bytes;
         let at = zeroes(member, bytes)?;
         if has_board {
-            // SAFETY: behind the lanes, for the rest of the job.
+            // SAFETY: zeroed memory behind the lanes, for the rest of the job.
             let made = unsafe { Board::init(at.add(lanes_bytes), board) };
             made.unwrap_or_else(|error| panic!("{error}"));
         }
-        // SAFETY: exposed memory, which stays mapped and is never given back:
+        // SAFETY: exposed memory, which stays mapped and is never given back, of
         // plain bytes and words.
         let region =
             unsafe { member.direct().register_runtime(at, bytes as u64, Access::ReadWrite)? };
         let is_registered = halves::register();
-        // With more than one worker it is not enough to see who sleeps: who
-        // looks for work must be seen, too. And whoever does not spin sleeps as
-        // often as others send, and each time interrupts a processor that computes:
-        // `tsumugi bench message --only halo10` shows it.
+        // With more than one worker the sender must see not only sleepers but also
+        // workers that look for work. And a worker that does not spin sleeps as
+        // often as peers send, and each time its fence interrupts all processors
+        // that compute: `tsumugi bench message --only halo10` shows it.
         let is_rare = chosen.workers == 1 && chosen.spin > 0;
         member.control().set_sleeps_fenced(is_registered && is_rare);
         Ok(Self { at, key: region.key, shape, board, neighbours, has_board, is_registered })
     }
 
-    /// For the others.
+    /// The key of the lanes, for the other ranks.
     pub(crate) fn key(&self) -> RegionKey {
         self.key
     }
@@ -107,11 +107,12 @@ impl Lanes {
         &self.neighbours
     }
 
-    /// The lanes, when all neighbours have told their keys, and their boards.
+    /// Connects the lanes, and the boards, when all neighbours have exchanged their
+    /// keys.
     ///
     /// # Errors
     ///
-    /// A peer that is gone.
+    /// [`Error::Addr`]: a peer is gone, or its key is not valid.
     pub(crate) fn connect(
         &self,
         member: &Member,
@@ -125,14 +126,14 @@ impl Lanes {
         let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
         let mut boards = Vec::new();
         let (ends, lent) = lend((0..shape.peers).map(|_| LaneEnd::EMPTY).collect());
-        // SAFETY: zeroed lanes that stay until the job ends; we are called
-        // once. Addresses are those of buffers that their owners have lent.
+        // SAFETY: zeroed lanes that stay until the job ends; this is called once.
+        // Addresses in packets are those of buffers that their owners have lent.
         let lanes = unsafe { msg::Lanes::new(own, shape, self.at, ends) };
         let mut lanes = lanes.unwrap_or_else(|error| panic!("{error}"));
         let peers = (0..).map(Rank).zip(neighbours.ranks()).map(|(local, rank)| {
             let key = key_of(rank);
             let there = direct.resolve(RemoteAddr { rank, key, offset: 0 }, size, Need::Write)?;
-            // SAFETY: that rank's lanes, once.
+            // SAFETY: that rank's lanes, connected once.
             unsafe { lanes.connect(local, there) };
             if self.has_board {
                 // SAFETY: that rank's board, behind its lanes.
@@ -149,22 +150,23 @@ impl Lanes {
     }
 }
 
-/// What messages cost a rank without any other, what a rank more on its node
-/// adds at most in tables, and for its lane, which is touched when it is used.
+/// Bytes that messages take: at a rank without any other; at most for one rank more
+/// on its node, in tables; and for the lane of such a rank, which is touched at its
+/// first use.
 pub(crate) fn footprint() -> (usize, usize, usize) {
     let lane = shape(1).memory_size();
     (super::state::requests_bytes(), super::state::tables_bytes(shape(1)), lane)
 }
 
-/// Bytes of the tables of a rank of a job of `ranks`, of which it has or had to
-/// do with `peers`, its node's among them.
+/// Bytes of the tables of a rank in a job of `ranks`, if it has exchanged messages
+/// with `peers` of them, the ranks of its node included.
 pub(crate) fn tables_bytes(ranks: u32, peers: u32) -> usize {
     super::state::tables_bytes(Shape { peers, ..shape(ranks) })
 }
 
-/// What messages cost for each rank of another node that sends or is sent any,
-/// with room that tables have for more; what they cost for all of those
-/// together; and what lies in the two lanes of one if they are full.
+/// Bytes that messages take for each rank of another node with which there are any,
+/// with the spare room of tables; for all such ranks together; and for the contents
+/// of the two lanes of one if they are full.
 pub(crate) fn far_footprint(ranks: u32) -> (usize, usize, usize) {
     let entries = tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<MailEnd<'static>>();
     let places = FarLane::places(&shape(1));
@@ -174,15 +176,15 @@ pub(crate) fn far_footprint(ranks: u32) -> (usize, usize, usize) {
     (lane + entries + entries / 8 + SEAT_BYTES, all, places * chunk)
 }
 
-/// The head of a rank of this node.
+/// The control block of a rank of this node.
 fn control_of(rank: Rank, member: &Member) -> &'static Control {
     let control: *const Control = member.control_of(rank);
     // SAFETY: a space that has a heap is never unmapped.
     unsafe { &*control }
 }
 
-/// How much room there is in a job of so many ranks: tables of messages that
-/// nobody has received yet grow with their number.
+/// The sizes of tables in a job of `peers` ranks: the table of unexpected messages
+/// grows with the number of ranks.
 fn shape(peers: u32) -> Shape {
     let peers = peers.max(1);
     let quota = (UNEXPECTED_MAX / peers).clamp(8, 256);
@@ -191,13 +193,13 @@ fn shape(peers: u32) -> Shape {
 }
 
 impl NodeWire {
-    /// The words of the lanes to that neighbour and from it on which long
-    /// messages are split: first the side of the front.
+    /// The words of the lanes to that neighbour and from it in which both sides
+    /// claim parts of long messages: first the word of the sender's side.
     pub(super) fn splits(&self, rank: Rank) -> [&'static Split; 2] {
         [Side::Sender, Side::Receiver].map(|side| self.lanes.split(rank, side))
     }
 
-    /// From here on copies go so.
+    /// Sets the length up to which copies go in pieces.
     pub(super) fn use_pieces(&mut self, rank: Rank, max: u64) {
         self.peers[rank.0 as usize].pieces_max = max;
     }
@@ -219,7 +221,7 @@ impl Wire for NodeWire {
         self.lanes.push(to, packet, load);
         match packet.kind {
             Kind::Rts | Kind::Cts | Kind::Data => self.peer(to).ring_helped(),
-            // Nobody needs to wake for that.
+            // No worker needs to wake for that.
             Kind::Part => {}
             _ => self.peer(to).ring(),
         }
@@ -270,7 +272,7 @@ impl Wire for NodeWire {
 
     fn set_starved(&mut self, to: Rank) {
         self.lanes.set_starved(to);
-        // It may sleep, and have more to grant.
+        // The peer may sleep, and may have credits to return.
         self.peer(to).bells.ring(&SystemFutex);
     }
 
@@ -312,10 +314,11 @@ impl Wire for NodeWire {
 
     fn come(&mut self, at: u64, len: u64) {
         let at = at as *const u8;
-        // Loads, as the processor fetches farther ahead of them than of hints.
+        // Loads, because the processor prefetches farther ahead of loads than of
+        // hints.
         for line in (0..len as usize).step_by(LINE_BYTES) {
-            // SAFETY: a buffer that is lent to the message; its sender has
-            // written these bytes and told so.
+            // SAFETY: a buffer that is lent to the message; the sender has written
+            // these bytes and has announced that.
             unsafe { at.add(line).read_volatile() };
         }
     }
@@ -332,10 +335,10 @@ impl Peer {
         }
     }
 
-    /// The same, or its helper if all compute.
+    /// Wakes a worker if one sleeps, or the helper if all workers compute.
     #[cold]
     fn ring_helped(&self) {
-        // SeqCst: after the packet, before the bells are looked at.
+        // SeqCst: after the packet, and before the check of the sleepers.
         fence(Ordering::SeqCst);
         self.bells.ring_helped(&SystemFutex, || self.control.set_neglected());
     }
@@ -345,27 +348,27 @@ impl Peer {
 ///
 /// # Safety
 ///
-/// Both buffers are as long as it says, in reach of this process, and the
-/// message's.
+/// Both buffers have the length of the copy, are in reach of this process, and are
+/// lent to the message.
 unsafe fn carry_out(copy: &Copy, in_pieces: bool) {
     between(copy, |mode, from, to, len| {
         let mode = if in_pieces { Mode::Pieces } else { mode };
-        // SAFETY: the caller's; two buffers of messages do not overlap.
+        // SAFETY: the caller's promise; two buffers of messages do not overlap.
         unsafe { copy::copy(mode, from, to, len) };
     });
 }
 
-/// The same for a long one, by which the gauge sees how far its peer is.
+/// Copies the bytes of a long message; the gauge measures the distance of the peer.
 ///
 /// # Safety
 ///
-/// The same.
+/// That of [`carry_out`].
 pub(super) unsafe fn carry_out_long(copy: &Copy, gauge: &Gauge) {
-    // SAFETY: the same.
+    // SAFETY: the caller's promise, as in `carry_out`.
     between(copy, |mode, from, to, len| unsafe { gauge.copy(mode, from, to, len) });
 }
 
-/// Has a copy done, unless there is nothing to do.
+/// Runs a copy with its mode, unless there is nothing to copy.
 fn between(copy: &Copy, by: impl FnOnce(Mode, NonNull<u8>, NonNull<u8>, usize)) {
     let mode = if copy.streaming { Mode::Streaming } else { Mode::Plain };
     let ends = [copy.from, copy.to].map(|at| NonNull::new(at as *mut u8));
@@ -377,13 +380,13 @@ fn between(copy: &Copy, by: impl FnOnce(Mode, NonNull<u8>, NonNull<u8>, usize)) 
 }
 
 const LINE_BYTES: usize = 64;
-/// Unexpected messages of a rank in a job of many.
+/// Unexpected messages of a rank in a job of many ranks.
 const UNEXPECTED_MAX: u32 = 4096;
-/// And receives that are offered to it.
+/// Receives that are announced to a rank in such a job.
 const OFFERS_MAX: u32 = 16_384;
 
-// SAFETY: a rank's wire is used by whoever holds its lock; what it points to
-// is shared memory made for that.
+// SAFETY: only the thread that has the lock of the rank's messages uses the wire;
+// the pointers are to shared memory, which any thread may use.
 unsafe impl Send for NodeWire {}
 
 impl fmt::Debug for NodeWire {

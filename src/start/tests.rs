@@ -1,5 +1,5 @@
-//! All of a job on several nodes, on one thread: every operation over a
-//! network that is as bad as its seed says, the same in every run.
+//! All parts of a job on several nodes, on one thread: every operation over a
+//! network with faults drawn from the seed, the same in every run.
 //!
 //! ```text
 //!  one worker ─┬─ ULT of rank 0 ─ far, am, messages ─┐
@@ -28,6 +28,7 @@ mod awaited;
 mod global;
 mod cut_off;
 mod given_up;
+mod held;
 #[path = "../../tests/moving/histories.rs"]
 mod histories;
 #[allow(clippy::duplicate_mod)]
@@ -37,14 +38,14 @@ mod mixture;
 #[path = "../../tests/job/reach.rs"]
 mod reach;
 
-/// What the programs of jobs say.
+/// The output of the programs of jobs.
 mod roles {
     pub(super) fn say(line: &str) {
         println!("{line}");
     }
 }
 
-/// All ranks, polled in turn.
+/// All ranks, which are polled in turn.
 struct All(Vec<Arc<Node>>);
 
 impl Progress for All {
@@ -52,14 +53,13 @@ impl Progress for All {
         self.0.iter().fold(false, |any, node| node.poll() | any)
     }
 
-    /// Nobody rings: the worker is to look all the time.
+    /// Always true: no doorbell is rung, so the worker must poll all the time.
     fn has_work(&self) -> bool {
         true
     }
 }
 
-/// Cards that come when they were looked for some times, as of a launcher that
-/// takes its time.
+/// Cards that arrive after some looks, as from a slow launcher.
 #[derive(Debug)]
 struct Slow {
     cards: Vec<Vec<u8>>,
@@ -96,7 +96,7 @@ impl Cards for Slow {
     }
 }
 
-/// What the network is like, which all ranks change together.
+/// The faults of the network, which all ranks change together.
 struct Weather {
     hub: Hub,
     nodes: Vec<Arc<Node>>,
@@ -116,8 +116,8 @@ impl Weather {
     }
 }
 
-/// Runs `main` on ranks of which each has its node's number, over a network
-/// that is drawn from the seed; `None`: a sound one.
+/// Runs `main` on ranks of the nodes with these numbers, over a network with faults
+/// drawn from the seed; `None`: without faults.
 fn run(
     nodes: &[u64],
     seed: Option<u64>,
@@ -130,7 +130,7 @@ fn run(
     });
 }
 
-/// The same of ranks that do not end together.
+/// Does the same for ranks that do not end together.
 fn run_each(
     nodes: &[u64],
     seed: Option<u64>,
@@ -139,7 +139,7 @@ fn run_each(
     run_as(Config::default().workers(1), nodes, seed, main);
 }
 
-/// The same with this configuration.
+/// Does the same with this configuration.
 fn run_as(
     config: Config,
     nodes: &[u64],
@@ -182,7 +182,7 @@ fn run_as(
     });
 }
 
-/// The parts of all ranks: those of a node wait for each other.
+/// Makes the parts of all ranks: the ranks of a node wait for each other.
 fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
     let size = nodes.len() as u32;
     let chosen = config.choose(size);
@@ -190,7 +190,7 @@ fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<
     let round = seed.unwrap_or(0) / ROUNDS;
     let of = hub::Config {
         endpoints: 1 + usize::from(round % 3 == 2),
-        // Every fourth network has packets alone.
+        // Every fourth network has packets only.
         moves_memory: round % 4 != 3,
         ..hub::Config::default()
     };
@@ -229,7 +229,7 @@ fn everything_works_over_a_sound_network() {
     run(&[1, 1, 2, 2], None, |rt, _| reach::play(rt, reach::Extent::SHORT));
 }
 
-/// Over a device that is the agent of words, of ranks of its own node, too.
+/// Over a device that is the agent of words, also for ranks of its own node.
 #[test]
 fn global_memory_has_one_agent_for_each_region() {
     for nodes in [&[1, 2][..], &[1, 1, 1, 2], &[1, 2, 1, 2]] {
@@ -238,7 +238,7 @@ fn global_memory_has_one_agent_for_each_region() {
             let global = rt.global()?;
             let words = global.expose_for::<u64>(crate::Agent::Device, 1)?;
             assert_eq!(words.agent(), crate::Agent::Device);
-            // Not even this rank's own processors have a hand in it.
+            // Not even this rank's own processors carry out these operations.
             let before = operations();
             assert_eq!(global.fetch_add(words.at(0), 5)?, 0);
             assert_eq!(global.get(words.at(0))?, 5);
@@ -249,7 +249,7 @@ fn global_memory_has_one_agent_for_each_region() {
     }
 }
 
-/// The same as bad as can be.
+/// The same over networks with many faults.
 #[test]
 fn global_memory_has_one_agent_over_bad_networks() {
     for seed in [1, 2, 5] {
@@ -257,8 +257,8 @@ fn global_memory_has_one_agent_over_bad_networks() {
     }
 }
 
-/// No rank's processors look at a word of the device's directory: neither those
-/// of the home nor its neighbours'.
+/// No rank's processors access a word of the device's directory, neither at the home
+/// nor at its neighbours.
 #[test]
 fn a_directory_has_one_agent_for_each_word() {
     for nodes in [&[1, 2][..], &[1, 1, 2]] {
@@ -273,7 +273,8 @@ fn a_directory_has_one_agent_for_each_word() {
                 assert_eq!(array.owner(index)?, array.home(index)?);
                 assert_eq!(counts().operations - before.operations, 1, "page {index}");
             }
-            // All pages come to the first, and none of the homes has served it.
+            // All pages come to the first rank, and no home has served a request for
+            // them.
             rt.barrier()?;
             let before = counts().served;
             if rt.rank() == Rank(0) {
@@ -315,7 +316,7 @@ fn a_beat_that_found_no_room_goes_with_whoever_polls() {
 
 #[test]
 fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
-    // As it is, as bad as can be, and where there are packets alone.
+    // Without faults, with many faults, and with packets only.
     for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
             let (comm, far) = (rt.comm(), weather.nodes[1].far().expect("of two nodes"));
@@ -345,13 +346,13 @@ fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
 
 #[test]
 fn long_puts_and_gets_of_the_heap_need_no_copy() {
-    // As it is, as bad as can be, and where there are packets alone.
+    // Without faults, with many faults, and with packets only.
     for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
             let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
             let words = rt.share::<u64>(LONG)?;
             let other = words.at(Rank(1 - rt.rank().0), 0);
-            // Over the end of a window, and short.
+            // Beyond the end of a window, and short.
             for len in [LONG, 20_000, 100] {
                 let mut values = rt.buffer::<u64>(len)?;
                 let expected = (0..len as u64).map(|at| at * 3 + len as u64);
@@ -364,7 +365,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
                 rt.barrier()?;
             }
             assert_eq!(far.pinned() > 0, pins, "{seed:?}");
-            // An error is the operation's, and says so.
+            // An error is that of the operation.
             let values = rt.buffer::<u64>(LONG)?;
             let late = rt.put_slice(other.add(1), &values[..]);
             assert!(matches!(late, Err(crate::AddrError::OutOfRange { .. })), "{late:?}");
@@ -405,7 +406,7 @@ fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
                 match step {
                     0 => assert_eq!(values.into_inner().unwrap().len(), LONG),
                     1 => drop(values),
-                    // Its memory stays as well.
+                    // The registrations and the memory of a forgotten value stay.
                     _ => {
                         let kept = shown;
                         std::mem::forget(values);
@@ -425,7 +426,7 @@ fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
     }
 }
 
-/// Jobs of which each round has other faults.
+/// Runs jobs with other faults in each round.
 fn everything(seeds: Range<u64>, shape: impl Fn(u64) -> &'static [u64]) {
     for first in seeds.step_by(ROUNDS as usize) {
         run(shape(first), Some(first), move |rt, weather| {
@@ -456,5 +457,5 @@ fn everything_works_over_bad_networks_beside_neighbours() {
 
 const ROUNDS: u64 = 12;
 const PAGES: usize = 60;
-/// Words of more than a window of the heap.
+/// Words of more than one window of the heap.
 const LONG: usize = (1 << 19) + 1000;

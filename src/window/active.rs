@@ -1,5 +1,5 @@
-//! Epochs that both sides take part in: fences, and post, start, complete and
-//! wait.
+//! Active-target epochs of a window: fences, and post, start, complete and wait
+//! (PSCW).
 //!
 //! ```text
 //!  target                              origin
@@ -8,30 +8,33 @@
 //!  wait waits for all ◄─ completed + 1 ── complete, when they have landed
 //! ```
 //!
-//! Progress: blocking, but for `post`. Nobody polls what is not its own.
+//! Progress: blocking, except `post`. A waiter sleeps on a word of its own rank.
 
 use super::{Inner, Window, WindowError};
 use crate::{AddrError, Error, Plain, Rank, Signal, Until};
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
-/// How often has been waited for what, in the words that peers count up.
+/// How many epochs this rank has waited for, to be compared with the words that
+/// peers count up.
 #[derive(Default)]
 pub(super) struct Counts {
     started: HashMap<Rank, u64>,
     completed: u64,
 }
 
-/// This rank's memory is open to some ranks, until they have completed.
+/// An exposure epoch: this rank's memory is open to some ranks, until they have
+/// completed.
 #[derive(Debug)]
 #[must_use = "it is over when it was waited for"]
 pub struct Exposure<'w, T: Plain> {
     window: &'w Window<T>,
-    /// What the count of those that have completed will be.
+    /// The count of completed epochs at which this one is over.
     until: u64,
 }
 
-/// Some ranks' memory is open to this rank, until it completes.
+/// An access epoch: the memory of some ranks is open to this rank, until it
+/// completes.
 #[derive(Debug)]
 #[must_use = "the targets wait until it is completed"]
 pub struct Epoch<'w, T: Plain> {
@@ -41,24 +44,24 @@ pub struct Epoch<'w, T: Plain> {
 }
 
 impl<T: Plain> Window<T> {
-    /// Waits until all that was put by any rank before its fence has landed
-    /// everywhere. Collective.
+    /// Waits until all puts of any rank before its fence have landed at all targets.
+    /// Collective.
     ///
     /// # Errors
     ///
-    /// That of the first put that failed; [`Error::Coll`].
+    /// The error of the first put that failed; [`Error::Coll`]: the barrier failed.
     pub fn fence(&self) -> Result<(), Error> {
         let flushed = self.inner.puts.flush_all();
         self.inner.runtime.barrier()?;
         flushed.map_err(Error::from)
     }
 
-    /// Opens this rank's memory to `origins`, each of which
-    /// [`start`](Self::start)s. Does not wait for them.
+    /// Opens this rank's memory to `origins`, each of which must call
+    /// [`start`](Self::start). Does not wait for them.
     ///
     /// # Errors
     ///
-    /// [`WindowError::Addr`]: one of them is no rank, or has died.
+    /// [`WindowError::Addr`]: an origin is no rank of the job, or has died.
     pub fn post(&self, origins: &[Rank]) -> Result<Exposure<'_, T>, WindowError> {
         let inner = &*self.inner;
         origins.iter().try_for_each(|&origin| inner.check(origin))?;
@@ -79,7 +82,7 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`WindowError::Addr`]: one of them is no rank, or a rank has died.
+    /// [`WindowError::Addr`]: a target is no rank of the job, or a rank has died.
     pub fn start(&self, targets: &[Rank]) -> Result<Epoch<'_, T>, WindowError> {
         let inner = &*self.inner;
         targets.iter().try_for_each(|&target| inner.check(target))?;
@@ -98,22 +101,22 @@ impl<T: Plain> Window<T> {
 }
 
 impl<T: Plain> Exposure<'_, T> {
-    /// Waits until all origins have completed: what they put is there.
+    /// Waits until all origins have completed: their puts have landed.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names a rank that died.
+    /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     pub fn wait(self) -> Result<(), AddrError> {
         let inner = &*self.window.inner;
         let at = inner.ways.completed(inner.runtime.rank());
         inner.runtime.wait_until(at, Until::AtLeast(self.until)).map(drop)
     }
 
-    /// Whether they have. Wait-free.
+    /// Whether all origins have completed. Wait-free.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`] of reading the counter.
     pub fn is_over(&self) -> Result<bool, AddrError> {
         let inner = &*self.window.inner;
         let count = inner.runtime.get(inner.ways.completed(inner.runtime.rank()))?;
@@ -122,11 +125,13 @@ impl<T: Plain> Exposure<'_, T> {
 }
 
 impl<T: Plain> Epoch<'_, T> {
-    /// Tells the targets that it is over, when all that was put has landed.
+    /// Ends the epoch: waits until all puts have landed, and then notifies the
+    /// targets.
     ///
     /// # Errors
     ///
-    /// That of the first put that failed; the targets are told all the same.
+    /// The error of the first put that failed; the targets are notified all the
+    /// same.
     pub fn complete(mut self) -> Result<(), AddrError> {
         self.end()
     }
@@ -148,7 +153,7 @@ impl<T: Plain> Epoch<'_, T> {
 
 impl<T: Plain> Drop for Epoch<'_, T> {
     fn drop(&mut self) {
-        // Who is gone is not waiting any more.
+        // A target that is gone does not wait any more.
         let _ = self.end();
     }
 }

@@ -1,11 +1,11 @@
-//! Where ULTs enter the locks of a window that are more than one word: with
-//! [`Design::Tree`] all of a rank by one gate, one of them for all, and whoever
-//! finds the rank inside on its side goes in with it; with the others each by
-//! a gate of its own, and what it holds besides by the same.
+//! The gate by which ULTs of a rank enter the locks of a window that are more than
+//! one word. With [`Design::Tree`] all ULTs of a rank share one gate and one entry
+//! for all, and a ULT that finds the rank inside on its side enters with it. With
+//! the other designs each ULT has a gate of its own, also for its nested accesses.
 //!
-//! Nobody stays inside for ever by that: when ULTs of the rank wait for the
-//! other side, or 64 have followed the first, those that come wait until the
-//! rank has been outside.
+//! Sharing does not keep the rank inside for ever: when ULTs of the rank wait for
+//! the other side, or 64 have followed the first, ULTs that come wait until the rank
+//! has been outside.
 
 use super::WindowError;
 use super::ways::Ways;
@@ -16,7 +16,7 @@ use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::lock::{Access, Design, Door, NodeId, Plan, Waiting, Want};
 use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 
-/// The door of a rank, and who stands before it.
+/// The gate of a rank: its door (the lock's state), and the ULTs that wait.
 pub(super) struct Gate {
     plan: Plan,
     way: Mutex<Doorway>,
@@ -25,13 +25,13 @@ pub(super) struct Gate {
 
 struct Doorway {
     door: Door,
-    /// Who wait for all targets, and for one exclusively.
+    /// How many ULTs wait for all targets, and for one exclusively.
     asking: [u32; 2],
-    /// Who went in since the rank was outside.
+    /// How many ULTs have entered since the rank was outside.
     followed: u32,
 }
 
-/// What was asked for, and held.
+/// An access that is held.
 pub(super) struct Entered {
     gate: Arc<Gate>,
     access: Box<Access>,
@@ -45,7 +45,7 @@ impl Gate {
         Arc::new(Self { plan, way, changed: Condvar::new() })
     }
 
-    /// The gate for somebody who holds nothing: this one, or one of its own.
+    /// The gate for a ULT that holds nothing: this one, or a new one.
     pub(super) fn of_one(self: &Arc<Self>, ways: &Ways) -> Arc<Self> {
         match self.plan.design {
             Design::Tree => self.clone(),
@@ -53,8 +53,8 @@ impl Gate {
         }
     }
 
-    /// Waits until `want` is held. `is_nested`: the caller holds something of
-    /// the same side, and is waited for by those whom it would wait for.
+    /// Waits until `want` is held. `is_nested`: the caller holds something of the
+    /// same side, so the waiters for which it would wait may wait for it.
     pub(super) fn enter(
         self: Arc<Self>,
         ways: &Ways,
@@ -72,7 +72,7 @@ impl Gate {
             if side.is_none_or(|side| way.lets_in(side, is_nested)) {
                 match access.begin(&mut way.door, want, node) {
                     Ok(()) => break,
-                    // It would wait for the caller.
+                    // It would wait for an access that waits for the caller.
                     Err(refused) if is_nested => {
                         ways.release_node(node);
                         way.asking[side.unwrap_or(0)] -= 1;
@@ -134,7 +134,7 @@ impl Gate {
                         None => access.handle_wake(&mut way.door, 0),
                     }
                 }
-                // Another ULT of this rank is taking the rank in, or out.
+                // Another ULT of this rank is entering or leaving for the rank.
                 None => self.changed.wait(&mut way),
             }
         }
@@ -142,12 +142,12 @@ impl Gate {
 }
 
 impl Entered {
-    /// The gate for what the same ULT wants besides.
+    /// The gate for nested accesses of the same ULT.
     pub(super) fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
 
-    /// Gives it back.
+    /// Gives the access back.
     pub(super) fn leave(self, ways: &Ways) -> Result<(), AddrError> {
         let Self { gate, mut access, node } = self;
         let mut way = gate.way.lock();
@@ -166,7 +166,7 @@ impl Doorway {
     }
 }
 
-/// Which of the two sides an access goes in by, if it does.
+/// The side by which an access enters, if it does.
 fn side_of(design: Design, want: Want) -> Option<usize> {
     match (want, design) {
         (Want::All, _) | (Want::Shared(_), Design::Global) => Some(0),
@@ -175,5 +175,5 @@ fn side_of(design: Design, want: Want) -> Option<usize> {
     }
 }
 
-/// Who go in behind the first before the rank goes out.
+/// ULTs that may enter after the first before the rank leaves.
 const FOLLOWERS: u32 = 64;

@@ -1,4 +1,5 @@
-//! What a rank holds of a window: all targets, or one, until it is dropped.
+//! Guards of locked targets: all targets of a window, or one, held until the guard
+//! is dropped.
 
 use super::gate::{Entered, Gate};
 use super::{Design, Inner, KIND, Window, WindowError};
@@ -7,11 +8,12 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tsumugi_core::mem::RemoteAddr;
+use tsumugi_core::sync::mutant;
 use tsumugi_gas::lock::drive::{self, Held};
 use tsumugi_gas::lock::{Lock, Mode, Want};
 
-/// Targets of a window, held until this is dropped: then what was put is
-/// flushed, and the targets are given back.
+/// A lock on targets of a window. When it is dropped, the puts to them are flushed,
+/// and then the targets are given back.
 #[must_use = "dropped at once, it is given back at once"]
 pub struct Hold<'w, T: Plain> {
     window: &'w Window<T>,
@@ -19,21 +21,22 @@ pub struct Hold<'w, T: Plain> {
     grip: Option<Grip>,
 }
 
-/// By what: two words, for what is told apart where nobody is in the way.
+/// How a lock is held. It has two words, so that the usual cases need no memory.
 pub(super) enum Grip {
-    /// The caller says that nobody is in the way.
+    /// No lock is held: the caller promises that there are no conflicting accesses.
     Unchecked,
-    /// The lock of the target, by one operation.
+    /// The lock of the target is held by one atomic operation.
     Alone(Mode),
-    /// The same, by a claim.
+    /// The lock of the target is held by a claim (a queue node).
     One(Box<Held>),
-    /// The lock of each target, but for these by one operation each.
+    /// The lock of each target is held, by one atomic operation each except for
+    /// these.
     Each(Option<Box<Claimed>>),
-    /// As one of those of the rank that are inside.
+    /// The rank's group lock is held; this ULT is one of those inside.
     Entered(Box<Entered>),
 }
 
-/// Locks that were had by claims, in the order of their targets.
+/// Locks that are held by claims, in the order of their targets.
 pub(super) type Claimed = Vec<(Rank, Held)>;
 
 impl<'w, T: Plain> Hold<'w, T> {
@@ -41,18 +44,19 @@ impl<'w, T: Plain> Hold<'w, T> {
         Self { window, want, grip: Some(grip) }
     }
 
-    /// Holds one target more, exclusively. As with any locks, ranks that take
-    /// several do so in one order, or wait for each other for ever.
+    /// Locks one more target, exclusively. As with any locks, ranks that take
+    /// several must take them in the same order, or they deadlock.
     ///
     /// # Errors
     ///
-    /// Those of [`Window::exclusive`]; [`WindowError::Held`] if it is held by
-    /// this, [`WindowError::Refused`] if this holds what keeps it out.
+    /// Those of [`Window::exclusive`]; [`WindowError::Held`] if this guard holds the
+    /// target already; [`WindowError::Refused`] if this guard holds a lock that
+    /// excludes the new one.
     pub fn exclusive(&self, target: Rank) -> Result<Self, WindowError> {
         self.one_more(Want::Exclusive(target), target)
     }
 
-    /// Holds one target more, beside others that share it.
+    /// Locks one more target, shared with other holders.
     ///
     /// # Errors
     ///
@@ -77,15 +81,15 @@ impl<'w, T: Plain> Hold<'w, T> {
         Ok(Self::new(self.window, want, grip))
     }
 
-    /// Gives it back, when all that was put has arrived.
+    /// Gives the lock back, after all puts have landed.
     ///
     /// # Errors
     ///
-    /// That of the first put that failed, or of giving back. It is given back
-    /// all the same, if it can be.
+    /// The error of the first put that failed, or of giving back. The lock is given
+    /// back all the same, if it can be.
     #[inline]
     pub fn release(self) -> Result<(), AddrError> {
-        // It has given back then.
+        // So the drop does not give back a second time.
         ManuallyDrop::new(self).give_back()
     }
 
@@ -95,7 +99,10 @@ impl<'w, T: Plain> Hold<'w, T> {
         let inner = &*self.window.inner;
         match (self.want, grip) {
             (Want::Shared(target) | Want::Exclusive(target), Grip::Alone(mode)) => {
-                let flushed = inner.puts.flush(target);
+                let flushed = match mutant("hold_unflushed") {
+                    true => Ok(()),
+                    false => inner.puts.flush(target),
+                };
                 inner.unlock(target, Held::alone(mode)).and(flushed)
             }
             (want, grip) => inner.gives_back(want, grip),
@@ -104,8 +111,8 @@ impl<'w, T: Plain> Hold<'w, T> {
 }
 
 impl Inner {
-    /// Waits until `want` is held, by somebody who is `inside` of a gate if it
-    /// holds something.
+    /// Waits until `want` is held; `inside` is the gate of a guard of the same ULT,
+    /// if it has one that went through a gate.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn grip(&self, want: Want, inside: Option<&Arc<Gate>>) -> Result<Grip, WindowError> {
         match (want, self.design) {
@@ -141,7 +148,7 @@ impl Inner {
                 Ok(held) if held.is_alone() => {}
                 Ok(held) => claimed.get_or_insert_default().push((target, held)),
                 Err(error) => {
-                    // What is held already is for others to have.
+                    // Locks that are held already must be free for others.
                     let _ = self.gives_back_each(target.0, claimed);
                     return Err(error.into());
                 }
@@ -153,7 +160,9 @@ impl Inner {
     #[inline(never)]
     fn gives_back(&self, want: Want, grip: Grip) -> Result<(), AddrError> {
         let flushed = match want {
+            Want::All if mutant("hold_unflushed_of_all") => Ok(()),
             Want::All => self.puts.flush_all(),
+            _ if mutant("hold_unflushed_of_claim") => Ok(()),
             Want::Shared(target) | Want::Exclusive(target) => self.puts.flush(target),
         };
         let ended = match (grip, want) {
@@ -167,11 +176,11 @@ impl Inner {
         ended.and(flushed)
     }
 
-    /// Those of the first `count` targets.
+    /// Gives back the locks of the first `count` targets.
     fn gives_back_each(&self, count: u32, claimed: Option<Box<Claimed>>) -> Result<(), AddrError> {
         let mut claimed = claimed.map_or_else(Vec::new, |claimed| *claimed).into_iter().peekable();
         self.sends_for_all(count);
-        // All, whatever becomes of one.
+        // All of them, even if one fails.
         let mut ended = Ok(());
         for target in (0..count).map(Rank) {
             let held = claimed.next_if(|(of, _)| *of == target);
@@ -181,8 +190,8 @@ impl Inner {
         ended
     }
 
-    /// The words of the first `count` targets. Of more than a few, others would
-    /// have taken the last away before it is their turn.
+    /// Prefetches the lock words of the first `count` targets. If they are more than
+    /// a few, other cores would have taken the last lines away before their turn.
     #[inline(always)]
     fn sends_for_all(&self, count: u32) {
         if count > LINES_AT_ONCE {
@@ -214,8 +223,8 @@ impl Inner {
 impl<T: Plain> Drop for Hold<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // What is out of reach cannot be given back, nor had by another. A put
-        // that failed is told by the next flush of who asks.
+        // A lock that is out of reach can neither be given back nor taken by another
+        // rank. A put that failed is reported by the next flush.
         let _ = self.give_back();
     }
 }
@@ -226,7 +235,8 @@ impl<T: Plain> fmt::Debug for Hold<'_, T> {
     }
 }
 
-/// Of 2 ranks a hold of all takes a quarter less so, of 8 as long, of 16 longer.
+/// Prefetching makes a hold of all a quarter faster with 2 ranks, equally fast with
+/// 8, and slower with 16.
 const LINES_AT_ONCE: u32 = 8;
 
 const _: () = assert!(size_of::<Hold<'static, u64>>() == 32);

@@ -1,15 +1,15 @@
-//! A rank's own array as a copy of its own: MPI's separate memory model.
+//! A private copy of a rank's own array: MPI's separate memory model.
 //!
 //! ```text
-//!   this rank ─► private copy ─┐            ┌─ others' puts and atomics
+//!   this rank ─► private copy ─┐            ┌─ other ranks' puts and atomics
 //!                              └── sync ────┘► public copy, which is the window
 //! ```
 //!
-//! With the unified model, which is a window's, there is one copy, and a
-//! program that reads what is being put reads as late as it can be read. With
-//! this one what others put is seen after the next sync and not before, and
-//! what is changed here is seen by them after it: the copy is an ordinary
-//! slice, for code that knows nothing of windows.
+//! In the unified model, which windows use by default, there is one copy, and a
+//! program that reads while a put is under way may see old or new values. In the
+//! separate model the puts of other ranks are seen after the next sync and not
+//! before, and other ranks see the changes made here after it. The private copy is
+//! an ordinary slice, for code that does not use windows.
 //!
 //! Progress: [`Private::sync`] is wait-free, [`Private::fence`] blocking.
 
@@ -18,21 +18,21 @@ use crate::{Error, Plain};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// The private copy of this rank's array; its public copy is the window's.
+/// The private copy of this rank's array; the public copy is the window's.
 #[must_use = "what is not synchronised is lost"]
 pub struct Private<'w, T: Plain> {
     window: &'w Window<T>,
     own: Vec<T>,
-    /// Both copies as they were when they were one.
+    /// The values of both copies at the last sync.
     same: Vec<T>,
 }
 
 impl<T: Plain> Window<T> {
-    /// A private copy of this rank's array, as the array is now.
+    /// Makes a private copy of this rank's array as it is now.
     ///
     /// # Errors
     ///
-    /// [`WindowError::Addr`].
+    /// [`WindowError::Addr`]: the array cannot be read.
     pub fn private(&self) -> Result<Private<'_, T>, WindowError> {
         let same = self.public()?;
         Ok(Private { window: self, own: same.clone(), same })
@@ -49,14 +49,15 @@ impl<T: Plain> Window<T> {
 }
 
 impl<T: Plain> Private<'_, T> {
-    /// Makes both copies one: what was changed in either since the last time is
-    /// in both. Nobody may put to this rank's array meanwhile, who has not been
-    /// kept away by a fence, an epoch or an exclusive hold.
+    /// Makes both copies equal: each gets the changes of the other since the last
+    /// sync. The caller must keep other ranks from putting to this rank's array
+    /// meanwhile, by a fence, an epoch or an exclusive hold.
     ///
     /// # Errors
     ///
-    /// [`WindowError::Conflict`] names a value that was changed in both: then
-    /// neither copy is touched. [`WindowError::Addr`].
+    /// [`WindowError::Conflict`] names a value that was changed in both copies: then
+    /// neither copy is touched. [`WindowError::Addr`]: the public copy cannot be
+    /// accessed.
     pub fn sync(&mut self) -> Result<(), WindowError> {
         let public = self.window.public()?;
         let changed = |values: &[T], index: usize| {
@@ -70,7 +71,7 @@ impl<T: Plain> Private<'_, T> {
         let runtime = &self.window.inner.runtime;
         let own: Vec<usize> = indices.filter(|&index| changed(&self.own, index)).collect();
         let mut merged = public;
-        // Values in a row are one put.
+        // One put for each run of adjacent values.
         for run in own.chunk_by(|before, after| before + 1 == *after) {
             let (first, last) = (run[0], run[run.len() - 1]);
             merged[first..=last].copy_from_slice(&self.own[first..=last]);
@@ -81,14 +82,15 @@ impl<T: Plain> Private<'_, T> {
         Ok(())
     }
 
-    /// A [`Window::fence`] between two syncs: what any rank has put, or changed
-    /// in its private copy and fenced, is in this one. Collective.
+    /// A [`Window::fence`] between two syncs: this copy then has all that any rank
+    /// has put, or has changed in its private copy and fenced. Collective.
     ///
     /// # Errors
     ///
     /// Those of [`sync`](Self::sync) and of [`Window::fence`].
     pub fn fence(&mut self) -> Result<(), Error> {
-        // What was put here before must not meet what is changed after.
+        // Puts to this rank before the fence must not conflict with changes after
+        // it.
         self.window.fence()?;
         self.sync()?;
         self.window.fence()

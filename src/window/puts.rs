@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tsumugi_ult::sync::Latch;
 
-/// Those of a window.
+/// The open puts of a window.
 pub(super) struct Puts {
-    /// Where no rank is on another node, all are done at once.
+    /// Whether a rank is on another node; if not, all puts are done at once.
     is_far: bool,
     to: Mutex<HashMap<Rank, Open>>,
 }
 
-/// Those to one rank.
+/// The open puts to one rank.
 #[derive(Default)]
 struct Open {
     count: usize,
-    /// Who waits for them all to have landed.
+    /// Threads that wait until all of them have landed.
     waiting: Vec<Arc<Latch>>,
     failed: Option<AddrError>,
 }
@@ -26,8 +26,8 @@ impl Puts {
         Self { is_far, to: Mutex::default() }
     }
 
-    /// Writes `values` to `to`: they are there after the next flush. `values`
-    /// may change as soon as this returns.
+    /// Writes `values` to `to`: they have landed after the next flush. `values` may
+    /// change as soon as this returns.
     pub(super) fn put<T: Plain>(
         self: &Arc<Self>,
         runtime: &Runtime,
@@ -47,7 +47,7 @@ impl Puts {
         let begun =
             runtime.put_then(to, buf, move |outcome| puts.landed(target, outcome.result.map(drop)));
         if begun.is_err() {
-            // No room to begin one: it is carried out before we go on.
+            // No room to begin a put: it is carried out before this returns.
             let result = runtime.put_slice(to, values);
             self.landed(target, Ok(()));
             return result;
@@ -59,7 +59,7 @@ impl Puts {
     ///
     /// # Errors
     ///
-    /// That of the first that failed since the last flush.
+    /// The error of the first put that has failed since the last flush.
     #[inline]
     pub(super) fn flush(&self, target: Rank) -> Result<(), AddrError> {
         if self.is_far { self.lands(target) } else { Ok(()) }
@@ -84,7 +84,7 @@ impl Puts {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The same for all targets.
+    /// Waits until all puts to all targets have landed.
     pub(super) fn flush_all(&self) -> Result<(), AddrError> {
         if !self.is_far {
             return Ok(());

@@ -1,9 +1,10 @@
-//! The vertices of a window's group lock that a rank runs: one of its duties.
+//! The service (steward) that runs the vertices of a window's group lock that this
+//! rank has: a [`Duty`] of the rank.
 //!
 //! ```text
-//!  a peer: writes a vertex's word ─► sets the bell ─► rings the rank
-//!  here:   pump ─► the vertices look at their words ─► operations
-//!                   near: carried out at once; far: begun, their ends ring
+//! a peer: writes a vertex's word ─► sets the bell ─► rings the rank
+//! here:   pump ─► the vertices look at their words ─► operations
+//!                  near: carried out at once; far: begun, their ends ring
 //! ```
 
 use super::ways::Ways;
@@ -15,7 +16,7 @@ use tsumugi_core::sync::Ordering;
 use tsumugi_core::tag::Tag;
 use tsumugi_gas::lock::{Tree, Vertex, VertexStep};
 
-/// Those of one window.
+/// The vertices of one window that this rank runs.
 pub(crate) struct Steward {
     ways: Arc<Ways>,
     far: Option<Carried>,
@@ -23,7 +24,8 @@ pub(crate) struct Steward {
 }
 
 impl Steward {
-    /// The vertices of `tree` that the rank runs; `None`: it runs none.
+    /// Makes the steward of the vertices of `tree` that the rank runs; `None`: it
+    /// runs none.
     pub(super) fn new(ways: &Arc<Ways>, tree: Tree) -> Option<Self> {
         let ids = tree.vertices_of(ways.rank());
         let vertices: Vec<Vertex> = ids.map(|id| Vertex::new(tree, id)).collect();
@@ -34,11 +36,13 @@ impl Steward {
         Some(Self { ways: ways.clone(), far, vertices: Mutex::new(vertices) })
     }
 
-    /// One look at all words, and what follows from it.
+    /// Looks once at all words, and carries out or begins the operations that
+    /// follow.
     fn turn(&self, vertices: &mut [Vertex]) -> usize {
         let mut moved = 0;
         for (index, vertex) in (0u64..).zip(vertices) {
-            // Its own memory, which is registered as long as the steward is.
+            // The words are in own memory, which is registered as long as the
+            // steward lives.
             let _ = vertex.handle_words(|word| self.ways.load(word));
             while let Some((step, op)) = vertex.poll_op() {
                 moved += 1;
@@ -70,8 +74,8 @@ impl Duty for Steward {
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        // SeqCst: before the words are looked at, so that what comes after is
-        // rung for.
+        // SeqCst: the bell is cleared before the words are looked at, so that the
+        // bell is set again for a word that changes later.
         self.ways.bell().swap(0, Ordering::SeqCst);
         let mut moved = 0;
         if let Some(far) = &self.far {
@@ -88,7 +92,7 @@ impl Duty for Steward {
                 return moved > 0;
             }
         }
-        // There may be more; somebody else is let run first.
+        // There may be more; other ULTs run first.
         self.ways.rang();
         true
     }
@@ -104,8 +108,8 @@ impl Duty for Steward {
     }
 }
 
-/// Operations that a vertex has under way at most: one to each below it, one
+/// Operations that a vertex has under way at most: one to each vertex below, one
 /// upwards, one on its own words.
 const VERTEX_OPS: usize = 18;
-/// Looks before somebody else is let run.
+/// Looks before other ULTs run.
 const TURNS: u32 = 100;

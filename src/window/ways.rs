@@ -1,5 +1,5 @@
-//! How a window's locks reach their words: as other locks do, and by ringing
-//! whoever runs the vertex that a word is of.
+//! How a window's locks reach their words: as other locks do, and besides by ringing
+//! the rank that runs the vertex of a word.
 //!
 //! ```text
 //!  words of a rank:  lock 8 │ bell, completed 8 │ posted, one a rank │ tree
@@ -18,16 +18,16 @@ use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::lock::{Claim, LOCK_BYTES, NodeId, NodeTable};
 use tsumugi_ult::SystemFutex;
 
-/// The words of a window on all ranks.
+/// The words of a window's locks on all ranks.
 pub(crate) struct Ways {
     words: Words,
     runtime: Runtime,
-    /// Where the words of the tree are.
+    /// The range of the words of the tree.
     tree: Range<u64>,
 }
 
 impl Ways {
-    /// Words whose atomics are the agent's, with `tree` bytes for a tree on each
+    /// Makes words with atomics by `agent`, and `tree` bytes for a tree on each
     /// rank. Collective.
     pub(super) fn share(runtime: &Runtime, agent: Agent, tree: u64) -> Result<Self, Error> {
         let at = POSTED + u64::from(runtime.size()) * 8;
@@ -44,12 +44,12 @@ impl Ways {
         self.words.key()
     }
 
-    /// Where the tree's words begin.
+    /// The offset of the tree's words.
     pub(super) fn tree(&self) -> u64 {
         self.tree.start
     }
 
-    /// Who carries out the atomics on them.
+    /// The agent that carries out the atomics on the words.
     pub(super) fn agent(&self) -> Agent {
         self.words.agent()
     }
@@ -70,41 +70,41 @@ impl Ways {
         self.words.release_node(node, false);
     }
 
-    /// How many have completed their epoch here.
+    /// How many origins have completed their epoch at `rank`.
     pub(super) fn completed(&self, rank: Rank) -> Remote<u64> {
         self.words.at(rank, COMPLETED)
     }
 
-    /// How often `target` has opened itself for `origin`, at `origin`.
+    /// How often `target` has posted an epoch to `origin`; the word is at `origin`.
     pub(super) fn posted(&self, origin: Rank, target: Rank) -> Remote<u64> {
         self.words.at(origin, POSTED + u64::from(target.0) * 8)
     }
 
-    /// A carrier of a steward's operations to other nodes.
+    /// Makes a carrier of a steward's operations to other nodes.
     pub(super) fn carried(&self, places: usize) -> Option<Carried> {
         let far = self.runtime.far.clone()?;
         Some(Carried::new(far, self.runtime.node().member(), places))
     }
 
-    /// Set when a word of one of the own vertices has changed.
+    /// The bell: set when a word of one of this rank's vertices has changed.
     pub(super) fn bell(&self) -> &AtomicU64 {
         let bell = self.words.at(self.rank(), BELL);
         self.runtime.own_word(bell).expect("own words, as long as this lives")
     }
 
-    /// A word of one of the own vertices has changed.
+    /// Sets the bell and wakes a worker after a word of an own vertex has changed.
     pub(super) fn rang(&self) {
-        // SeqCst: after the word, before the look at who sleeps.
+        // SeqCst: after the word, and before the check of the sleepers.
         self.bell().store(1, Ordering::SeqCst);
         self.ring(self.rank());
     }
 
-    /// An own word. Wait-free.
+    /// Reads a word of this rank. Wait-free.
     pub(super) fn load(&self, at: RemoteAddr) -> Result<u64, AddrError> {
         execute(&self.runtime.direct, &Op::get_word(self.words.real(at), Width::W8))
     }
 
-    /// The operation under the key that its rank's words have.
+    /// The operation under the key that the words have at its rank.
     pub(super) fn real(&self, op: &Op) -> Op {
         let mut real = *op;
         real.remote = self.words.real(op.remote);
@@ -116,7 +116,7 @@ impl Ways {
         let real = self.real(op);
         let result = execute(&self.runtime.direct, &real)?;
         if self.is_of_vertex(op) {
-            // After the word; and before the look at who sleeps.
+            // After the word, and before the check of the sleepers.
             let bell = self.words.at(op.remote.rank, BELL).addr();
             execute(&self.runtime.direct, &Op::put_word(bell, Width::W8, 1).notifying())?;
             self.ring(op.remote.rank);
@@ -124,13 +124,13 @@ impl Ways {
         Ok(result)
     }
 
-    /// Asks for a word's line, if it is at hand, so that it is here when it is
-    /// changed: of many words, all lines come at once, not one after the other.
+    /// Prefetches a word's cache line for writing, if the word is in reach: then the
+    /// lines of many words come at once and not one after the other.
     #[inline(always)]
     pub(super) fn sends_for(&self, at: RemoteAddr) {
         let Some(word) = self.runtime.word_at_hand(self.words.real(at)) else { return };
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, of any address; processors without it do nothing.
+        // SAFETY: a hint, for any address; processors without it ignore it.
         unsafe {
             let word = std::ptr::from_ref(word);
             std::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags));
@@ -138,17 +138,18 @@ impl Ways {
         let _ = word;
     }
 
-    /// A rank that has died, if one has.
+    /// A rank that has died, if there is one.
     pub(super) fn lost(&self) -> Option<Rank> {
         self.runtime.node().lot().lost()
     }
 
-    /// Whether an operation is to be heard by who runs a vertex.
+    /// Whether the rank that runs a vertex must see this operation.
     fn is_of_vertex(&self, op: &Op) -> bool {
         op.notify && op.remote.key == self.key() && self.tree.contains(&op.remote.offset)
     }
 
-    /// Wakes a worker of `rank`, which is near, or its helper if all compute.
+    /// Wakes a worker of `rank`, which is of this node, or its helper if all workers
+    /// compute.
     fn ring(&self, rank: Rank) {
         let control = self.runtime.node().member().control_of(rank);
         control.bells().ring_helped(&SystemFutex, || {});

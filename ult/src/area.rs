@@ -1,9 +1,9 @@
-//! The memory of all stacks: one range, of this process alone or of a rank's
+//! The memory of all stacks: one range, private to this process or in a rank's
 //! partition.
 //!
-//! The range is kept from forked children: in a shared mapping a child that
-//! still runs on its parent's stack would overwrite it. Where the system refuses
-//! that, it says so once, and all else works.
+//! The range is kept from forked children, because in a shared mapping a child that
+//! still runs on its parent's stack would overwrite that stack. If the system refuses
+//! this, the process reports so once on standard error, and all else works.
 
 use crate::host::{self, page_bytes};
 use core::fmt;
@@ -17,79 +17,82 @@ pub struct StackArea {
     mapped: bool,
 }
 
-/// Why an area cannot be had or used.
+/// Why a stack area cannot be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackError {
-    /// The system gave no memory: its error number.
+    /// The system gave no memory, or refused to keep the range from forked children.
     Map {
-        /// What was asked for.
+        /// The bytes that were requested.
         bytes: usize,
         /// The system's error number.
         errno: i32,
     },
     /// The range does not begin and end on a page.
     Unaligned {
-        /// Its first byte.
+        /// The range's first byte.
         base: usize,
-        /// Its length.
+        /// The range's length in bytes.
         bytes: usize,
     },
-    /// A stack of this size cannot be: not a multiple of the page, or less
-    /// than 8 KiB.
+    /// No stack can have this size: it is not a multiple of the page, or less than 8
+    /// KiB.
     Size {
-        /// The size.
+        /// The size in bytes.
         stack_bytes: usize,
     },
-    /// A stack of this size is larger than the area, or than 16 TiB.
+    /// The stack size is larger than the area, or than 16 TiB.
     Large {
-        /// The size.
+        /// The size in bytes.
         stack_bytes: usize,
-        /// The area's length.
+        /// The area's length in bytes.
         bytes: usize,
     },
-    /// The area has no room for main's stack and one more.
+    /// The area has no room for main's stack and one more stack.
     Small {
-        /// The area's length.
+        /// The area's length in bytes.
         bytes: usize,
-        /// What would do.
+        /// The length that would be enough.
         needed: usize,
     },
 }
 
-// SAFETY: an area is a range of addresses that its holder may use.
+// SAFETY: an area is a range of addresses, not tied to a thread; its owner may use it
+// from any thread.
 unsafe impl Send for StackArea {}
-// SAFETY: the same; it has no methods that write.
+// SAFETY: as for `Send`; and no method of a shared area writes.
 unsafe impl Sync for StackArea {}
 
 impl StackArea {
-    /// Reserves `bytes` of private memory; pages are touched on use only. With
-    /// `std` only.
+    /// Reserves `bytes` of private memory; the system provides pages when they are
+    /// first touched. With `std` only.
     ///
     /// # Errors
     ///
-    /// [`StackError::Map`], [`StackError::Unaligned`].
+    /// [`StackError::Map`] if the system gives no memory or refuses to keep the range
+    /// from forked children, [`StackError::Unaligned`] if `bytes` is no multiple of
+    /// the page.
     #[cfg(feature = "std")]
     pub fn map(bytes: usize) -> Result<Self, StackError> {
         let base = host::map(bytes).map_err(|errno| StackError::Map { bytes, errno })?;
-        // Dropped on error, and so unmapped.
+        // If the next call fails, the drop of `area` unmaps the range.
         let area = Self { base, bytes, mapped: true };
         area.keep_from_children()?;
         Ok(area)
     }
 
-    /// An area in memory of the caller's, a rank's partition.
+    /// An area in memory that the caller has, such as a rank's partition.
     ///
     /// # Safety
     ///
-    /// The range is readable and writable and nobody else uses it. It stays
-    /// so until the scheduler that takes the area has been dropped or its `run`
-    /// has returned, which gives the range back as it was; if that scheduler
-    /// abandons sleeping ULTs (see [`Scheduler`](crate::Scheduler)), for ever.
+    /// The range is readable and writable and no other code uses it. It stays so
+    /// until the scheduler that takes the area has been dropped or its `run` has
+    /// returned, which gives the range back as it was; if that scheduler abandons
+    /// sleeping ULTs (see [`Scheduler`](crate::Scheduler)), for ever.
     ///
     /// # Errors
     ///
-    /// [`StackError::Unaligned`], [`StackError::Map`] if the system refuses to
-    /// keep it from forked children.
+    /// [`StackError::Unaligned`] if the range does not begin and end on a page;
+    /// [`StackError::Map`] if the system refuses to keep it from forked children.
     pub unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Result<Self, StackError> {
         let area = Self { base, bytes, mapped: false };
         area.keep_from_children()?;
@@ -100,13 +103,13 @@ impl StackArea {
         self.base
     }
 
-    /// Its length.
+    /// The area's length in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes for `stacks` stacks of `stack_bytes` beside main's; `usize::MAX`,
-    /// which no area has, if they are more.
+    /// Bytes for `stacks` stacks of `stack_bytes` beside main's stack. If the sum
+    /// overflows, `usize::MAX`, a length that no area has.
     pub fn bytes_for(stacks: usize, stack_bytes: usize, main_stack_bytes: usize) -> usize {
         let page = page_bytes();
         let each = stacks.saturating_mul(stack_bytes.saturating_add(page));
@@ -118,7 +121,7 @@ impl StackArea {
         if base.addr() % page_bytes() != 0 || bytes % page_bytes() != 0 {
             return Err(StackError::Unaligned { base: base.addr(), bytes });
         }
-        // SAFETY: the range is the area's own.
+        // SAFETY: the range belongs to the area.
         unsafe { host::keep_from_children(self.base, bytes) }
             .map_err(|errno| StackError::Map { bytes, errno })
     }
@@ -126,12 +129,12 @@ impl StackArea {
 
 impl Drop for StackArea {
     fn drop(&mut self) {
-        // SAFETY: the range is the area's own, and nobody runs in it.
+        // SAFETY: the range belongs to the area, and no ULT runs in it any more.
         unsafe {
             if self.mapped {
                 host::unmap(self.base, self.bytes);
             } else {
-                // Back to its owner as it came.
+                // The caller of `from_raw` gets the range back in its first state.
                 host::hand_back(self.base, self.bytes);
             }
         }
@@ -169,5 +172,5 @@ impl fmt::Display for StackError {
 
 impl core::error::Error for StackError {}
 
-/// A stack smaller than this could not even panic.
+/// The smallest stack: on less, a ULT could not even panic.
 pub(crate) const STACK_BYTES_MIN: usize = 8192;

@@ -1,4 +1,5 @@
-//! What one thread does without atomic instructions, as long as it is alone.
+//! A biased lock's owner word: one thread works without atomic instructions as long
+//! as no other thread comes.
 //!
 //! ```text
 //!           claim            end, by another
@@ -11,23 +12,24 @@
 //!   is the owner still me?             is inside 1?
 //! ```
 //!
-//! One of the two sees the other ([`Fences`]): the thread finds that it has to
-//! use atomic instructions, or the other that the thread is inside, and waits
-//! in whatever way suits. The fence costs the other a barrier on all
-//! processors, microseconds, but once: a bias that was ended never comes back.
+//! At least one of the two threads sees the other ([`Fences`]): the owner finds that
+//! it must use atomic instructions, or the other thread finds that the owner is
+//! inside, and waits for it to leave. The heavy fence costs the other thread a
+//! barrier on all processors, some microseconds, but only once: a bias that was ended
+//! never comes back.
 //!
-//! Who is meant is a word that no other thread has at the time: for a worker,
-//! the address of its seat. A later worker that has the same address has it
-//! from an allocator that has it from the one before, and so sees all that that
-//! one did.
+//! The owner's name is a word that no other thread has at the same time: for a
+//! worker, the address of its seat. A later worker may have the same address. It got
+//! that memory through the allocator from the earlier worker, and so sees all that
+//! the earlier worker did.
 //!
-//! The park words of a scheduler of one worker have a bias from the beginning;
-//! a lock gets one when one thread has taken it [`STREAK`] times and nobody
-//! else ever has. So whoever ends it has paid back a barrier by that many
-//! lighter lockings.
+//! The park words of a scheduler of one worker are biased from the beginning. A lock
+//! becomes biased when one thread has taken it [`STREAK`] times and no other thread
+//! ever has. So that many cheaper lockings have paid for the barrier that the end of
+//! the bias costs.
 //!
-//! Progress: all calls are wait-free, but [`end_and_wait`](Bias::end_and_wait),
-//! which blocks the first time while the thread is inside.
+//! Progress: all calls are wait-free but [`end_and_wait`](Bias::end_and_wait), which
+//! blocks the first time while the owner is inside.
 //!
 //! # References
 //!
@@ -40,25 +42,27 @@ use crate::futex::os_yield;
 use core::fmt;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, mutant};
 
-/// Whose something is.
+/// The owner of a lock or a word, if there is one.
 pub struct Bias<I = AtomicBool> {
     owner: AtomicUsize,
     /// Written by the owner.
     inside: I,
-    /// How often in a row the same one came; written by whoever has the lock.
+    /// How many times in a row the same thread took the lock; written by the lock's
+    /// holder.
     streak: AtomicU32,
 }
 
-/// Where the owner says whether it is inside, perhaps in a word that it writes
-/// in any case. `go_in` and `leave` are the owner's.
+/// The place where the owner marks that it is inside, perhaps in a word that it
+/// writes in any case. Only the owner calls `go_in` and `leave`.
 pub trait Inside {
-    /// The owner is inside.
+    /// Marks the owner as inside.
     fn go_in(&self);
 
-    /// It is outside. Releases what it did.
+    /// Marks the owner as outside, and releases its writes.
     fn leave(&self);
 
-    /// Whether it is inside; if not, what it did is seen. Any thread.
+    /// Whether the owner is inside. If not, the caller sees the owner's writes. Any
+    /// thread.
     fn has_owner(&self) -> bool;
 }
 
@@ -81,19 +85,19 @@ impl Inside for AtomicBool {
     }
 }
 
-/// What the end of a bias found.
+/// The result of ending a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was nobody's, or has ended before.
+    /// There was no owner, or the bias had ended before.
     Before,
-    /// The owner is not inside, and will not be.
+    /// The owner is outside, and will not go in again.
     Outside,
-    /// The owner is inside, or just finds out that it may not be.
+    /// The owner is inside, or is about to find that it may not be.
     Inside,
 }
 
 impl Bias {
-    /// Nobody's yet.
+    /// A bias without an owner.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self {
@@ -103,7 +107,7 @@ impl Bias {
         }
     }
 
-    /// Nobody's yet.
+    /// A bias without an owner.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self {
@@ -115,58 +119,60 @@ impl Bias {
 }
 
 impl<I: Inside> Bias<I> {
-    /// Nobody's yet; who owns it goes in and out there.
+    /// A bias without an owner; the owner will mark itself in `inside`.
     pub(crate) fn through(inside: I) -> Self {
         Self { owner: AtomicUsize::new(NOBODY), inside, streak: AtomicU32::new(0) }
     }
 
-    /// Where the owner goes in and out.
+    /// The place where the owner marks itself as inside.
     #[inline(always)]
     pub(crate) fn inside(&self) -> &I {
         &self.inside
     }
 
-    /// Whether everybody uses atomic instructions, for good.
+    /// Whether the bias has ended, so that all threads must use atomic instructions.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
         // Acquire: pairs with the Release in `end`.
         self.owner.load(Ordering::Acquire) == SHARED
     }
 
-    /// Whether it is this thread's; no owner has the name 0.
+    /// Whether the thread `me` is the owner; no owner has the name 0.
     #[inline(always)]
     pub fn is_of(&self, me: usize) -> bool {
         self.owner.load(Ordering::Relaxed) == me
     }
 
-    /// Whether it is some thread's, or was until just now.
+    /// Whether there is an owner, or was one until just now.
     pub fn is_taken(&self) -> bool {
-        // Acquire: as in `is_shared`, which this may be the first to find.
+        // Acquire: as in `is_shared`, because this load may be the first to find the
+        // owner.
         let owner = self.owner.load(Ordering::Acquire);
         is_name(owner) || owner == ENDING
     }
 
-    /// Whether the owner is inside. By the owner.
+    /// Whether the owner is inside. Called by the owner.
     #[inline(always)]
     pub fn is_inside(&self) -> bool {
         self.inside.has_owner()
     }
 
-    /// Goes inside, if it is this thread's.
+    /// Marks the owner as inside, if the owner is `me`.
     #[inline(always)]
     pub fn enter(&self, me: usize) -> bool {
         self.is_of(me) && self.go_in(me)
     }
 
-    /// Goes inside what was this thread's a moment ago, if it still is.
+    /// Marks `me` as inside, if it is still the owner; the caller has seen that it
+    /// was.
     #[inline(always)]
     pub fn go_in(&self, me: usize) -> bool {
         self.inside.go_in();
         self.may_stay(me)
     }
 
-    /// After the caller said that it is inside: whether it is this thread's. If
-    /// not, it is outside again.
+    /// Whether `me` may stay inside, after the caller has marked itself as inside. If
+    /// `me` is no longer the owner, marks it as outside again.
     #[inline(always)]
     pub(crate) fn may_stay(&self, me: usize) -> bool {
         if self.is_still_of(me) {
@@ -176,14 +182,14 @@ impl<I: Inside> Bias<I> {
         false
     }
 
-    /// Goes outside.
+    /// Marks the owner as outside.
     #[inline(always)]
     pub fn leave(&self) {
         self.inside.leave();
     }
 
-    /// Whether it is still this thread's, after it has gone in or out: if not,
-    /// others may have seen it inside.
+    /// Whether `me` is still the owner, after it has gone in or out. If not, other
+    /// threads may have seen it inside.
     #[inline(always)]
     pub fn is_still_of(&self, me: usize) -> bool {
         if !mutant("bias_no_light") {
@@ -193,22 +199,25 @@ impl<I: Inside> Bias<I> {
         self.is_of(me)
     }
 
-    /// Makes it this thread's, if it was nobody's; of a thread that has no
-    /// name, all threads'. Before anybody relies on it.
+    /// Makes `me` the owner, if there is none. A thread without a name ends the bias
+    /// in place of that. The caller must do this before any thread relies on the
+    /// bias.
     pub fn claim(&self, me: usize) -> bool {
         let new = if me == NAMELESS { SHARED } else { me };
-        // Relaxed: it is this thread's own; others end it first.
+        // Relaxed: `me` is the calling thread; other threads end the bias before they
+        // use it.
         self.owner.compare_exchange(NOBODY, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Notes that this thread took the lock that this is the bias of, which
-    /// keeps others from being here. True: it is this thread's from now on,
-    /// which is inside.
+    /// Notes that the thread `me` took the lock that this bias belongs to. The lock
+    /// keeps other threads out of this call. Returns true if `me` is the owner from
+    /// now on; it is then marked as inside.
     #[cold]
     pub fn note(&self, me: usize) -> bool {
         let owner = self.owner.load(Ordering::Relaxed);
         let candidate = me | CANDIDATE;
-        // Only the end of a bias comes in between, and that is for good.
+        // Between the load and the exchange only the end of the bias can come, which
+        // is final.
         let replace = |new| {
             self.owner.compare_exchange(owner, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
@@ -229,8 +238,8 @@ impl<I: Inside> Bias<I> {
             return false;
         }
         self.inside.go_in();
-        // Release, as the end of a bias takes what was done inside: pairs with
-        // the exchange in `end`.
+        // Release: the thread that ends the bias must see what was done under the
+        // lock; pairs with the exchange in `end`.
         let claimed =
             self.owner.compare_exchange(candidate, me, Ordering::Release, Ordering::Relaxed);
         if claimed.is_err() {
@@ -239,10 +248,10 @@ impl<I: Inside> Bias<I> {
         claimed.is_ok()
     }
 
-    /// Ends the bias; `me` is the caller, who has no need of a barrier if it
-    /// is its own. Of several that come at once, one hears of it, and is called
-    /// back, with whether the owner is inside, before anybody uses atomic
-    /// instructions in the owner's place: what those find there is then right.
+    /// Ends the bias; `me` is the caller, which needs no barrier if it is the owner.
+    /// If several threads call at once, one of them runs `prepare`, with whether the
+    /// owner is inside, before any thread uses atomic instructions in the owner's
+    /// place. So such a thread finds what `prepare` wrote.
     pub fn end(&self, me: usize, prepare: impl FnOnce(bool)) -> Ended {
         let mut owner = self.owner.load(Ordering::Relaxed);
         loop {
@@ -264,18 +273,19 @@ impl<I: Inside> Bias<I> {
         }
         prepare(inside);
         if !is_early {
-            // Release: pairs with the Acquire in `is_shared` and
-            // `end_and_wait`: what was prepared is seen.
+            // Release: pairs with the Acquire in `is_shared` and `end_and_wait`, so
+            // that those threads see what `prepare` wrote.
             self.owner.store(SHARED, Ordering::Release);
         }
         if inside { Ended::Inside } else { Ended::Outside }
     }
 
-    /// Ends the bias and waits until its owner is outside. By any other
-    /// thread, before it uses atomic instructions.
+    /// Ends the bias and waits until its owner is outside. A thread other than the
+    /// owner calls this before it uses atomic instructions.
     #[inline]
     pub fn end_and_wait(&self) {
-        // Acquire: pairs with the Release below: plain stores are seen.
+        // Acquire: pairs with the Release below, so that the owner's plain stores are
+        // seen.
         if self.owner.load(Ordering::Acquire) != SHARED {
             self.end_for_good();
         }
@@ -283,7 +293,8 @@ impl<I: Inside> Bias<I> {
 
     #[cold]
     fn end_for_good(&self) {
-        // Two may be here: each waits for itself. What is shared stays so.
+        // Two threads may be here, and each waits for the owner by itself. SHARED is
+        // final.
         let end = |owner| (owner != SHARED).then_some(ENDING);
         // Acquire: as in `end_and_wait`.
         if self.owner.fetch_update(Ordering::Relaxed, Ordering::Acquire, end).is_err() {
@@ -296,7 +307,7 @@ impl<I: Inside> Bias<I> {
         self.owner.store(SHARED, Ordering::Release);
     }
 
-    /// After the end found the owner inside: waits until it is not.
+    /// Waits until the owner is outside, after the end of the bias found it inside.
     pub fn wait_outside(&self) {
         while self.inside.has_owner() && !mutant("bias_no_wait") {
             os_yield();
@@ -329,18 +340,18 @@ impl<I> fmt::Debug for Bias<I> {
     }
 }
 
-/// Whether a word is a thread, and not one that may become the owner.
+/// Whether a word names an owner; a candidate for ownership does not count.
 fn is_name(owner: usize) -> bool {
     !matches!(owner, NOBODY | SHARED | ENDING) && owner & CANDIDATE == 0
 }
 
-/// How often one thread must have taken a lock that nobody else has, before it
-/// is biased.
+/// How many times one thread must have taken a lock, and no other thread, before the
+/// lock becomes biased.
 pub const STREAK: u32 = if cfg!(tsumugi_loom) { 1 } else { 1024 };
 
-/// The name of all threads that can be no owners.
+/// The name of all threads that cannot be owners.
 const NAMELESS: usize = 0;
-// Words that are no addresses, which are even and larger than these.
+// Special words. Names of owners are addresses, which are even and larger than these.
 const CANDIDATE: usize = 1;
 const SHARED: usize = 2;
 const ENDING: usize = 4;
@@ -353,7 +364,7 @@ mod tests {
     const ME: usize = 64;
     const OTHER: usize = 128;
 
-    /// A barrier is for those who have said that they will ask for some.
+    /// Registers the process for barriers: only a registered process may request one.
     fn register() {
         let _ = Fences::of_system();
     }

@@ -1,11 +1,11 @@
-//! What a ULT runs: a closure of any type, kept in a room of one size.
+//! The closure that a ULT runs, of any type, kept in a room of one size.
 //!
 //! ```text
 //!   fill: closure ──► [ room ] ──run──► closure, then result ──► [ room ] ──► joiner
 //! ```
 //!
-//! What fits lies in the room itself; what does not, in a box that the room
-//! points to. The types are forgotten and come back through [`Body`], one
+//! A value that fits lies in the room itself; a larger one lies in a box that the
+//! room points to. The room does not keep the value's type. [`Body`] restores it: one
 //! table of functions per closure type in the program.
 
 use crate::host::{Payload, catch};
@@ -15,14 +15,14 @@ use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
 use tsumugi_core::sync::UnsafeCell;
 
-/// What a ULT leaves: its value, or the panic that ended it.
+/// The result of a ULT: its value, or the panic that ended it.
 pub(crate) type Outcome<T> = Result<T, Payload>;
 
-/// The panic payload of a ULT that its scheduler's end cut off.
+/// The panic payload of a ULT that did not end before its scheduler did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// What can be done with a closure of one type that is in a room.
+/// The operations on a room that holds a closure of one type.
 pub(crate) struct Body {
     /// Runs the closure and leaves its outcome in its place.
     ///
@@ -30,11 +30,11 @@ pub(crate) struct Body {
     ///
     /// The room holds the closure.
     pub(crate) run: unsafe fn(&Room),
-    /// Runs the closure and writes its outcome to the place given.
+    /// Runs the closure and writes its outcome to the given place.
     ///
     /// # Safety
     ///
-    /// The room holds the closure; the place is the outcome's type.
+    /// The room holds the closure; the place has the outcome's type.
     pub(crate) call: unsafe fn(&Room, *mut ()),
     /// Drops the outcome.
     ///
@@ -42,22 +42,23 @@ pub(crate) struct Body {
     ///
     /// The room holds the outcome.
     pub(crate) drop_result: unsafe fn(&Room),
-    /// Leaves [`Cancelled`] as the outcome.
+    /// Leaves [`Cancelled`] as the outcome. The argument: whether the closure was
+    /// started.
     ///
     /// # Safety
     ///
-    /// The room holds the closure, or if it was started, nothing.
+    /// The room holds the closure, or, if the closure was started, nothing.
     pub(crate) cancel: unsafe fn(&Room, bool),
 }
 
-/// A place for a closure, then for its outcome.
+/// Memory for a closure, then for its outcome.
 pub(crate) struct Room(UnsafeCell<MaybeUninit<Bytes>>);
 
 #[repr(C, align(8))]
 struct Bytes([u8; ROOM_BYTES]);
 
 impl Body {
-    /// The table for `F`.
+    /// The table of functions for `F`.
     pub(crate) const fn of<T, F: FnOnce() -> T>() -> &'static Self {
         &Of::<T, F>::BODY
     }
@@ -68,15 +69,16 @@ impl Room {
         Self(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
-    /// Puts a value in.
+    /// Writes a value into the room.
     ///
     /// # Safety
     ///
-    /// The room is empty, and the caller's.
+    /// The room is empty, and no other thread uses it.
     #[inline(always)]
     pub(crate) unsafe fn put<V>(&self, value: V) {
         self.0.with_mut(|room| {
-            // SAFETY: the caller's; the size was asked.
+            // SAFETY: the caller promises that the room is empty; `fits` has checked the
+            // size and the alignment.
             unsafe {
                 if fits::<V>() {
                     room.cast::<V>().write(value);
@@ -87,15 +89,15 @@ impl Room {
         });
     }
 
-    /// Takes the value out.
+    /// Reads the value out of the room.
     ///
     /// # Safety
     ///
-    /// It is a `V`, and the caller's.
+    /// The room holds a `V`, and no other thread uses it.
     #[inline(always)]
     pub(crate) unsafe fn take<V>(&self) -> V {
         self.0.with_mut(|room| {
-            // SAFETY: the caller's: `put` of the same type came before.
+            // SAFETY: by the caller's contract, `put` of the same type came before.
             unsafe {
                 if fits::<V>() {
                     room.cast::<V>().read()
@@ -118,37 +120,37 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
     };
 
     unsafe fn run(room: &Room) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the room holds the closure, which is an `F`.
         let f = unsafe { room.take::<F>() };
         let outcome: Outcome<T> = catch(f);
-        // SAFETY: the closure is out, the room is empty.
+        // SAFETY: the closure was taken out, so the room is empty.
         unsafe { room.put(outcome) }
     }
 
     unsafe fn call(room: &Room, place: *mut ()) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the room holds the closure, which is an `F`.
         let f = unsafe { room.take::<F>() };
         let outcome: Outcome<T> = catch(f);
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the place has the outcome's type.
         unsafe { place.cast::<Outcome<T>>().write(outcome) }
     }
 
     unsafe fn drop_result(room: &Room) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the room holds the outcome.
         let outcome = unsafe { room.take::<Outcome<T>>() };
-        // A result that panics as it drops concerns nobody any more; the
-        // panic hook has spoken.
+        // A panic of the result's destructor is dropped: the ULT has ended, and the
+        // panic hook has reported it.
         let _ = catch(|| drop(outcome));
     }
 
     unsafe fn cancel(room: &Room, started: bool) {
         if !started {
-            // SAFETY: a closure that never ran is still there.
+            // SAFETY: a closure that never ran is still in the room.
             let f = unsafe { room.take::<F>() };
             let _ = catch(|| drop(f));
         }
         let outcome: Outcome<T> = Err(Box::new(Cancelled));
-        // SAFETY: the closure is out, the room is empty.
+        // SAFETY: the closure was taken out, so the room is empty.
         unsafe { room.put(outcome) }
     }
 }
@@ -176,7 +178,7 @@ mod tests {
         #[repr(align(64))]
         struct Aligned(u8);
         let room = Room::new();
-        // SAFETY: each is taken as what it was put.
+        // SAFETY: each value is taken as the type that was put.
         unsafe {
             room.put(5u64);
             assert_eq!(room.take::<u64>(), 5);

@@ -1,23 +1,23 @@
-//! Whether suspensions are checked, and what is kept and said of those that
-//! break a rule.
+//! The check of suspensions: whether it is on, its record of each ULT, and its
+//! reports of suspensions that break a rule.
 //!
-//! | what a ULT does | how that is seen |
+//! | what a ULT does | how the check sees it |
 //! |---|---|
-//! | it suspends under a `NoSuspend` | the ULT's record has the guards that live |
-//! | it suspends while it unwinds | its OS thread panics, and did not when the ULT went on there |
+//! | it suspends under a `NoSuspend` | the ULT's record lists the guards that live |
+//! | it suspends while it unwinds | its OS thread panics, and did not when the ULT resumed there |
 //!
-//! Both are facts of the ULT that is named: none is reported for what another one
-//! did. What is not here has no fact to go by. The standard library tells of no
-//! guard of its locks and of no reference into a `thread_local!`; and words on a
-//! stack that look like one may be left from a call that has returned. A scan of
-//! stacks was tried, and reported such words.
+//! Both are facts about the ULT that the report names: no ULT is reported for what
+//! another ULT did. Other breaches leave no fact to check. The standard library
+//! reports neither the guards of its locks nor references into a `thread_local!`, and
+//! words on a stack that look like one may be left from a call that has returned. A
+//! scan of stacks was tried, and reported such words.
 //!
-//! Once a ULT has gone to sleep while it unwinds, the counts of the thread that it
-//! leaves and of the one where it goes on are wrong for good, and other threads'
-//! panics show through. So the first of a process is reported, and no other.
+//! Once a ULT has gone to sleep while it unwinds, the panic counts of the thread that
+//! it leaves and of the thread where it resumes are wrong for good, and ULTs that do
+//! not unwind seem to. So only the first such suspension of a process is reported.
 //!
-//! A ULT's record is made when it first has something to record, and dropped
-//! with the values that the ULT has for itself, see `local`.
+//! A ULT's record is made when there is first something to record, and dropped with
+//! the ULT's local values, see `local`.
 //!
 //! Progress: blocking, on short locks.
 
@@ -31,25 +31,25 @@ use core::panic::Location;
 #[cfg(not(tsumugi_loom))]
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
-/// What is done about a suspension that breaks a rule of
-/// [`spawn`](crate::spawn#suspension): one under a
+/// The reaction to a suspension that breaks a rule of
+/// [`spawn`](crate::spawn#suspension): a suspension under a
 /// [`NoSuspend`](crate::NoSuspend), or of a ULT that unwinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspensionCheck {
-    /// Nothing is looked at: the default in builds without debug assertions.
+    /// Nothing is checked: the default in builds without debug assertions.
     Off,
-    /// A line on standard error: for a `NoSuspend` once for each name, reason and
-    /// place, for unwinding once in a process, because the standard library's
-    /// counts of panics are wrong after the first. With a backtrace if
-    /// `RUST_BACKTRACE` asks for them.
+    /// Writes a line to standard error: for a `NoSuspend` once for each name, reason
+    /// and place, for unwinding once in a process, because the standard library's
+    /// counts of panics are wrong after the first time. The line has a backtrace if
+    /// `RUST_BACKTRACE` requests them.
     Report,
-    /// The same, and a `NoSuspend` that a suspension was under panics when it is
-    /// dropped. Not at the suspension itself: what waits there may have lent
-    /// memory that unwinding would give up. A suspension while unwinding is
-    /// reported only, because a panic would end the process. The default in
-    /// builds with debug assertions.
+    /// Does the same, and a `NoSuspend` that a suspension was under panics when it is
+    /// dropped. The panic does not come at the suspension itself, because the code
+    /// that waits there may have lent memory that unwinding would free. A suspension
+    /// while unwinding is reported only, because a panic would end the process. The
+    /// default in builds with debug assertions.
     Panic,
-    /// The same line, and the process is aborted there, for either of the two.
+    /// Writes the same line and aborts the process at the suspension, for both rules.
     Abort,
 }
 
@@ -62,7 +62,7 @@ impl Default for SuspensionCheck {
     }
 }
 
-/// What is known of one ULT.
+/// The check's record of one ULT.
 pub(crate) struct Record(Lock<Known>);
 
 struct Known {
@@ -70,37 +70,37 @@ struct Known {
     made: u64,
 }
 
-/// A `NoSuspend` that lives, or was forgotten.
+/// A `NoSuspend` that lives, or was forgotten (`mem::forget`).
 struct Guard {
     number: u64,
     made_at: &'static Location<'static>,
-    /// What the first suspension under it was for.
+    /// What the first suspension under the guard was for.
     broken_by: Option<&'static str>,
 }
 
 impl Record {
-    /// That of a ULT, made now if there was none.
+    /// The record of a ULT, made now if there is none.
     ///
     /// # Safety
     ///
-    /// `home` is the caller's own, as for [`Locals::find`].
+    /// `home` belongs to the calling ULT, as for [`Locals::find`].
     pub(crate) unsafe fn of(home: *mut *mut Locals) -> Arc<Self> {
         let known = || Known { guards: Vec::new(), made: 0 };
-        // SAFETY: the caller's; the value stays while its ULT runs.
+        // SAFETY: `home` belongs to the caller; the value stays while its ULT runs.
         unsafe { &*Locals::find(home, place(), || Arc::new(Self(Lock::new(known())))) }.clone()
     }
 
-    /// That of a ULT, if there is one.
+    /// The record of a ULT, if there is one.
     ///
     /// # Safety
     ///
     /// As for [`of`](Self::of).
     pub(crate) unsafe fn seen(home: *mut *mut Locals) -> Option<Arc<Self>> {
-        // SAFETY: the caller's.
+        // SAFETY: `home` belongs to the caller.
         unsafe { Locals::seen::<Arc<Self>>(home, place()) }.cloned()
     }
 
-    /// A guard begins to live; its number.
+    /// Adds a guard that begins to live; returns its number.
     pub(crate) fn begins(&self, made_at: &'static Location<'static>) -> u64 {
         self.0.with(|known| {
             known.made += 1;
@@ -109,8 +109,8 @@ impl Record {
         })
     }
 
-    /// A guard is dropped; where it was made, and what a suspension under it was
-    /// for, if there was one.
+    /// Removes a guard that is dropped. Returns where it was made, and what a
+    /// suspension under it was for, if there was one.
     pub(crate) fn ends(&self, number: u64) -> Option<(&'static Location<'static>, &'static str)> {
         self.0.with(|known| {
             let at = known.guards.iter().position(|guard| guard.number == number)?;
@@ -119,7 +119,7 @@ impl Record {
         })
     }
 
-    /// The ULT suspends; where the youngest guard was made that lives.
+    /// Notes that the ULT suspends. Returns where the youngest living guard was made.
     pub(crate) fn suspends(&self, what: &'static str) -> Option<&'static Location<'static>> {
         self.0.with(|known| {
             known.guards.iter_mut().for_each(|guard| {
@@ -130,11 +130,13 @@ impl Record {
     }
 }
 
-/// A ULT suspends while it unwinds; whether it is the first of the process.
+/// Notes that a ULT suspends while it unwinds; true for the first time in the
+/// process.
 #[cfg(not(tsumugi_loom))]
 pub(crate) fn is_first_to_unwind() -> bool {
     static IS_LATE: AtomicBool = AtomicBool::new(false);
-    // Relaxed: it publishes nothing; of two at once either is the first.
+    // Relaxed: the flag publishes nothing; of two threads at once either may be the
+    // first.
     !IS_LATE.swap(true, Ordering::Relaxed)
 }
 
@@ -143,7 +145,8 @@ pub(crate) fn is_first_to_unwind() -> bool {
     false
 }
 
-/// Says what `who` did, unless that was said of the same `name` before.
+/// Reports what the ULT `who` did, unless the same was reported of this `name`
+/// before.
 pub(crate) fn tell(check: SuspensionCheck, who: &str, name: &str, did: &str) {
     let aborts = check == SuspensionCheck::Abort;
     if aborts || is_news(name, did) {
@@ -162,7 +165,7 @@ fn add_backtrace(line: &mut String) {
     use std::backtrace::{Backtrace, BacktraceStatus};
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
-        // A `String` takes everything.
+        // Writing to a `String` does not fail.
         let _ = writeln!(line, "{backtrace}");
     }
 }
@@ -170,11 +173,11 @@ fn add_backtrace(line: &mut String) {
 #[cfg(not(all(feature = "std", not(tsumugi_loom))))]
 fn add_backtrace(_: &mut String) {}
 
-/// Whether it is said for the first time, and not much was said before.
+/// Whether this report is new, and the process has not made too many.
 #[cfg(not(tsumugi_loom))]
 fn is_news(name: &str, did: &str) -> bool {
     static TOLD: Lock<[u64; TOLD_MAX]> = Lock::new([0; TOLD_MAX]);
-    // FNV-1a, and 0 for a free place.
+    // An FNV-1a hash; 0 marks a free entry.
     let bytes = name.bytes().chain([0]).chain(did.bytes());
     let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let news = bytes.fold(0xcbf2_9ce4_8422_2325, mix).max(1);
@@ -189,13 +192,13 @@ fn is_news(_: &str, _: &str) -> bool {
     false
 }
 
-/// The key of records.
+/// The key under which a ULT's record lies among its local values.
 fn place() -> *const () {
     static PLACE: u8 = 0;
     (&raw const PLACE).cast()
 }
 
-/// Lines of one process: names can be made up without end.
+/// The most reports of one process, because a program may make up names without end.
 #[cfg(not(tsumugi_loom))]
 const TOLD_MAX: usize = 100;
 
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn guards_end_in_any_order() {
         let mut home: *mut Locals = core::ptr::null_mut();
-        // SAFETY: the test's own home.
+        // SAFETY: `home` belongs to the test.
         let (record, again) = unsafe { (Record::of(&mut home), Record::seen(&mut home)) };
         assert!(Arc::ptr_eq(&record, &again.unwrap()));
         let here = Location::caller();
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!(record.ends(third), None, "it has ended");
         assert_eq!(record.ends(fourth), None, "nothing was under it");
         assert_eq!(record.suspends("lock"), None);
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { Locals::drop_all(&mut home) };
     }
 

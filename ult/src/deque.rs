@@ -1,4 +1,4 @@
-//! A worker's queue: its owner works at one end, thieves at the other.
+//! The deque of a worker: its owner works at one end, thieves at the other.
 //!
 //! ```text
 //!    freed   top (thieves)                 bottom (the owner)
@@ -10,28 +10,29 @@
 //!     being copied by a thief
 //! ```
 //!
-//! Last-in first-out for the owner keeps a tree of ULTs depth first, and its
-//! memory small; first-in first-out for thieves gives them the big branches.
-//! [`Deque::take_first`] lets the owner use a deque as a fair queue.
+//! For the owner the deque is last-in first-out, which keeps a tree of ULTs depth
+//! first and its memory small. For thieves it is first-in first-out, which gives them
+//! the big branches. [`Deque::take_first`] lets the owner use a deque as a fair
+//! queue.
 //!
 //! # How the ends meet
 //!
-//! The owner takes by moving `bottom` down and then reading `top`; a thief
-//! claims by moving `top` up and then reading `bottom`. One of the two sees
-//! the other ([`Fences`]), and whoever sees yields: the owner puts `bottom`
-//! back, the thief gives back what it claimed beyond it. Thieves come one at a
-//! time, under a lock that the owner's `push` and `pop` never take; so a thief
-//! can claim many items for the price of one barrier.
+//! The owner takes an item by moving `bottom` down and then reading `top`. A thief
+//! claims items by moving `top` up and then reading `bottom`. At least one of the two
+//! sees the other ([`Fences`]), and the side that sees the other yields: the owner
+//! puts `bottom` back, the thief gives back what it claimed beyond `bottom`. Thieves
+//! come one at a time, under a lock that the owner's `push` and `pop` never take. So
+//! a thief can claim many items for the price of one barrier.
 //!
-//! The owner's calls may say "nothing" while a thief claims, although the
-//! thief then leaves an item: look again before sleeping.
+//! The owner's calls may return nothing while a thief claims, although the thief then
+//! leaves an item. The owner must look again before it sleeps.
 //!
-//! It grows: a full buffer is copied into one twice as large and kept until
-//! the deque is dropped, because a thief may still read it. All buffers
-//! together are at most twice the largest.
+//! The deque grows: a full buffer is copied into one twice as large, and kept until
+//! the deque is dropped, because a thief may still read it. All buffers together are
+//! at most twice the largest.
 //!
-//! Progress: `push` and `pop` are wait-free but for growth; `take_first` and
-//! `steal` are wait-free too, and give up when a thief is at work.
+//! Progress: `push` and `pop` are wait-free but for growth. `take_first` and `steal`
+//! are wait-free too, and give up when a thief is at work.
 //!
 //! # References
 //!
@@ -51,16 +52,16 @@ use tsumugi_core::sync::{
     AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
 };
 
-/// A queue of pointers; who may call what is on each function.
+/// A queue of pointers; each function says which thread may call it.
 pub struct Deque<T> {
     thieves: CachePadded<Thieves>,
     owner: CachePadded<Owner<T>>,
 }
 
-/// Written by whoever holds `busy`.
+/// The end where thieves work; written by the holder of `busy`.
 struct Thieves {
     top: AtomicI64,
-    /// Slots below are nobody's; at most `top`. Not kept without thieves.
+    /// Slots below this place are free; at most `top`. Not kept without thieves.
     freed: AtomicI64,
     busy: AtomicBool,
 }
@@ -69,33 +70,34 @@ struct Thieves {
 struct Owner<T> {
     bottom: AtomicI64,
     buffer: AtomicPtr<Header<T>>,
-    /// As far as `bottom` may go before the owner looks at `freed` again.
+    /// The limit of `bottom`: at this place the owner must look at `freed` again.
     limit: UnsafeCell<i64>,
     retired: UnsafeCell<Vec<*mut Header<T>>>,
     fences: Fences,
-    /// There are thieves.
+    /// Whether there are thieves.
     shared: bool,
 }
 
-/// What a thief got.
+/// The result of a theft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steal<T> {
     /// The oldest item.
     Taken(*mut T),
-    /// Nothing was there, or nothing that the thief wanted.
+    /// There was nothing, or nothing that the thief wanted.
     Empty,
     /// Another thief or the owner was faster.
     Lost,
 }
 
-// SAFETY: pointers are handed over whole; the owner's cells are the owner's.
+// SAFETY: pointers are handed over whole; only the owner uses the owner's cells.
 unsafe impl<T: Send> Send for Deque<T> {}
-// SAFETY: the same; the owner's calls are `unsafe fn`.
+// SAFETY: as for `Send`; the calls that use the owner's cells are `unsafe fn`, and
+// only the owner may make them.
 unsafe impl<T: Send> Sync for Deque<T> {}
 
 impl<T> Deque<T> {
-    /// An empty deque with room for `slots` (a power of two) before it grows.
-    /// Unless `shared`, nobody steals.
+    /// An empty deque with room for `slots` items (a power of two) before it grows.
+    /// Unless `shared`, there are no thieves.
     pub fn new(slots: usize, shared: bool, fences: Fences) -> Self {
         Self {
             thieves: CachePadded::new(Thieves {
@@ -137,8 +139,8 @@ impl<T> Deque<T> {
         self.put(buffer, bottom, item);
     }
 
-    /// Adds an item where the owner knows of no room. All in a call of its
-    /// own, so that `push` saves no registers.
+    /// Adds an item when the owner sees no room. This is a call of its own, so that
+    /// `push` saves no registers.
     #[cold]
     #[inline(never)]
     unsafe fn push_full(&self, bottom: i64, item: *mut T) {
@@ -151,9 +153,8 @@ impl<T> Deque<T> {
     fn put(&self, buffer: Buffer<T>, bottom: i64, item: *mut T) {
         let order =
             if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        // Release: pairs with the Acquire of a thief that looks at an item
-        // before it claims it, when the slot may be older or younger than
-        // `bottom` says.
+        // Release: pairs with the Acquire of a thief that looks at an item before it
+        // claims it. The slot may then be older or newer than `bottom` shows.
         buffer.slot(bottom).store(item, order);
         // Release: pairs with the Acquire of `bottom` in `steal`.
         self.owner.bottom.store(bottom + 1, order);
@@ -166,31 +167,31 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn pop(&self) -> Option<*mut T> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the owner.
         unsafe { self.pop_if(|_| true) }
     }
 
-    /// Takes the youngest item, if `wants` it, which is asked while others may
-    /// take it.
+    /// Takes the youngest item, if `wants` returns true for it. Thieves may take the
+    /// item while `wants` runs.
     ///
     /// # Safety
     ///
     /// As for [`push`](Self::push).
     #[inline(always)]
     pub unsafe fn pop_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the owner.
         let (place, item) = unsafe { self.youngest_if(wants) }?;
-        // SAFETY: the caller's.
+        // SAFETY: as above, and nothing has changed since `youngest_if` returned the
+        // place.
         unsafe { self.pop_at(place) }.then_some(item)
     }
 
-    /// Takes the youngest item, which is at that place; false if a thief claims
-    /// it.
+    /// Takes the youngest item, which is at `place`; false if a thief claims it.
     ///
     /// # Safety
     ///
-    /// As for [`push`](Self::push), and the owner has changed nothing since it
-    /// was told the place.
+    /// As for [`push`](Self::push), and the owner has changed nothing since it got
+    /// the place.
     #[inline(always)]
     pub(crate) unsafe fn pop_at(&self, place: i64) -> bool {
         // Release: a thief that reads this `bottom` also sees the items below.
@@ -202,7 +203,7 @@ impl<T> Deque<T> {
             }
             if self.thieves.top.load(Ordering::Relaxed) > place {
                 cold_path();
-                // Claimed. Release: as above.
+                // A thief has claimed the item. Release: as above.
                 self.owner.bottom.store(place + 1, Ordering::Release);
                 return false;
             }
@@ -210,30 +211,30 @@ impl<T> Deque<T> {
         true
     }
 
-    /// Where the youngest item is, if it is this one.
+    /// The place of `item`, if it is the youngest.
     ///
     /// # Safety
     ///
     /// As for [`push`](Self::push).
     #[inline(always)]
     pub(crate) unsafe fn place_of(&self, item: *mut T) -> Option<i64> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the owner.
         unsafe { self.youngest_if(|youngest| youngest == item) }.map(|(place, _)| place)
     }
 
-    /// The youngest item, which stays: a thief may take it at any time.
+    /// The youngest item, which stays in the deque: a thief may take it at any time.
     ///
     /// # Safety
     ///
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn youngest(&self) -> Option<*mut T> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the owner.
         unsafe { self.youngest_if(|_| true) }.map(|(_, item)| item)
     }
 
-    /// The place of the youngest item and the item, if `wants` it; nothing
-    /// changes.
+    /// The place of the youngest item and the item, if `wants` returns true for it;
+    /// nothing changes.
     ///
     /// # Safety
     ///
@@ -241,8 +242,8 @@ impl<T> Deque<T> {
     #[inline(always)]
     unsafe fn youngest_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<(i64, *mut T)> {
         let place = self.owner.bottom.load(Ordering::Relaxed) - 1;
-        // The owner's view of `top` can be too old, or a claim that will be
-        // given back in part; either way there is nothing to be had now.
+        // The owner may see an old `top`, or a claim that the thief will give back in
+        // part. In both cases there is nothing to take now.
         if place < self.thieves.top.load(Ordering::Relaxed) {
             return None;
         }
@@ -252,26 +253,27 @@ impl<T> Deque<T> {
         wants(item).then_some((place, item))
     }
 
-    /// Whether the deque looked empty; any thread. False may be out of date,
-    /// true too, unless a fence orders it after the push in question.
+    /// Whether the deque looked empty; any thread. Either answer may be out of date,
+    /// unless a fence orders the call after the push in question.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Acquire: the pair is read in the order in which a thief reads it.
+        // Acquire: `top` and `bottom` are read in the order in which a thief reads
+        // them.
         let top = self.thieves.top.load(Ordering::Acquire);
         top >= self.owner.bottom.load(Ordering::Acquire)
     }
 
-    /// Whether there were several items; see [`is_empty`](Self::is_empty).
+    /// Whether there looked to be several items; see [`is_empty`](Self::is_empty).
     pub fn has_several(&self) -> bool {
-        // Acquire: as there.
+        // Acquire: as in `is_empty`.
         let top = self.thieves.top.load(Ordering::Acquire);
         top + 1 < self.owner.bottom.load(Ordering::Acquire)
     }
 
     /// Finds room for one item more, in freed slots or a larger buffer.
     unsafe fn make_room(&self, bottom: i64) -> Buffer<T> {
-        // Without thieves, what was taken is free. Acquire: pairs with the
-        // Release in `steal`: its slots may be reused.
+        // Without thieves, all slots below `top` are free. Acquire: pairs with the
+        // Release in `steal`, after which the thief's slots may be reused.
         let freed = if self.owner.shared { &self.thieves.freed } else { &self.thieves.top };
         let freed = freed.load(Ordering::Acquire);
         // SAFETY: the caller is the owner.
@@ -291,7 +293,7 @@ impl<T> Deque<T> {
         // Release: pairs with the Acquire in `steal`.
         self.owner.buffer.store(new.into_raw(), Ordering::Release);
         set_limit(new.mask());
-        // SAFETY: only the owner is here.
+        // SAFETY: the caller is the owner, and only the owner uses the list.
         self.owner.retired.with_mut(|retired| unsafe { (*retired).push(old_raw) });
         new
     }
@@ -300,7 +302,7 @@ impl<T> Deque<T> {
 impl<T> Drop for Deque<T> {
     fn drop(&mut self) {
         let last = self.owner.buffer.load(Ordering::Relaxed);
-        // SAFETY: nobody else has the deque any more; each buffer is in one
+        // SAFETY: no other thread has the deque any more; each buffer is in one
         // place, and comes from `into_raw`.
         self.owner.retired.with_mut(|retired| unsafe {
             for buffer in (*retired).drain(..).chain([last]) {

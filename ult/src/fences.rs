@@ -1,4 +1,4 @@
-//! A fence in two halves: one that costs its caller nothing, one that costs
+//! An asymmetric fence: the light half costs its caller nothing, the heavy half costs
 //! the other side a system call.
 //!
 //! ```text
@@ -6,27 +6,29 @@
 //!   seldom:  write b; heavy();  read a        what the other wrote
 //! ```
 //!
-//! Whoever pushes or pops does so every few nanoseconds; whoever steals or
-//! goes to sleep does so seldom. So the former keep the compiler alone from
-//! reordering, and the latter have every processor that runs this process
-//! pass a barrier: Linux's `membarrier`, private and expedited. Where that is
-//! missing, and in the model, both halves are sequentially consistent fences.
+//! A worker pushes or pops every few nanoseconds, and steals or goes to sleep seldom.
+//! So the frequent side only keeps the compiler from reordering, and the rare side
+//! makes every processor that runs this process pass a barrier: Linux's `membarrier`,
+//! private and expedited. Where that is missing, and in the model, both halves are
+//! sequentially consistent fences.
 
 use tsumugi_core::sync::{Ordering, compiler_fence, fence};
 
-/// How two sides that write and then read each other's words are kept apart.
+/// The fence between two sides that each write a word and then read the other side's
+/// word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fences {
     /// Both sides have a fence.
     Symmetric,
-    /// The rare side has a system call, the other one nothing.
+    /// The rare side has a system call, the frequent side nothing.
     Asymmetric,
 }
 
 impl Fences {
-    /// The best that this system has. Tells it that this process will ask.
+    /// The best fence that this system has. Registers this process with the system
+    /// for barriers.
     pub fn of_system() -> Self {
-        // A barrier on other processors is nothing that a thread sanitizer sees.
+        // A thread sanitizer does not see a barrier on other processors.
         if cfg!(not(tsumugi_tsan)) && membarrier(REGISTER_PRIVATE_EXPEDITED) {
             Self::Asymmetric
         } else {
@@ -34,8 +36,8 @@ impl Fences {
         }
     }
 
-    /// Where the light half costs nothing; in the model, and where the thread
-    /// sanitizer looks, where it does so nowhere, what there is.
+    /// The fence whose light half costs nothing. In the model, and under the thread
+    /// sanitizer, no light half is free, and this is the symmetric fence.
     pub const LIGHTEST: Self =
         if cfg!(any(tsumugi_loom, tsumugi_tsan)) { Self::Symmetric } else { Self::Asymmetric };
 
@@ -45,7 +47,7 @@ impl Fences {
         match self {
             // SeqCst: the other half is the same.
             Self::Symmetric => fence(Ordering::SeqCst),
-            // The processor's part is done by the other half.
+            // The heavy half acts for the processor of this half as well.
             Self::Asymmetric => compiler_fence(Ordering::SeqCst),
         }
     }
@@ -53,8 +55,8 @@ impl Fences {
     /// The half of the rare side.
     #[inline]
     pub fn heavy(self) {
-        // SeqCst: also for the caller's own processor, which `membarrier`
-        // leaves out when it finds no other that runs this process.
+        // SeqCst: this orders the caller's own processor too, which `membarrier`
+        // leaves out when no other processor runs this process.
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric {
             let done = membarrier(PRIVATE_EXPEDITED);

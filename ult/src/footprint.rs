@@ -1,4 +1,4 @@
-//! What a scheduler's tables cost, for whoever plans the memory of a rank.
+//! The size of a scheduler's tables, for planning the memory of a rank.
 
 use crate::deque::Deque;
 use crate::host::page_bytes;
@@ -6,22 +6,21 @@ use crate::sched::shared::{SLOTS, Seat, Shared};
 use crate::sched::worker::Worker;
 use crate::task::Task;
 
-/// Bytes of a scheduler's tables. Nothing here depends on how many ranks a job
-/// has.
+/// Bytes of a scheduler's tables. No field depends on the number of ranks in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// Once.
+    /// Once per scheduler.
     pub shared_bytes: usize,
-    /// For each worker, with its two deques as they are at first. Its OS
-    /// thread's stack is the system's.
+    /// Per worker, with its two deques at their first size. The stack of its OS
+    /// thread is not counted, because the system allocates it.
     pub worker_bytes: usize,
-    /// For each ULT, beside its stack.
+    /// Per ULT, beside its stack.
     pub ult_bytes: usize,
-    /// For each stack: the guard page, of addresses and not of memory.
+    /// Per stack: the guard page, which takes addresses and no memory.
     pub guard_bytes: usize,
 }
 
-/// What a scheduler costs.
+/// The sizes of a scheduler's tables.
 pub fn footprint() -> Footprint {
     Footprint {
         shared_bytes: size_of::<Shared>(),

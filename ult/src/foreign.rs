@@ -1,8 +1,9 @@
-//! Schedulers of somebody else's, whose tasks block on our operations.
+//! Foreign schedulers: schedulers of other libraries whose tasks call this project's
+//! blocking operations.
 //!
-//! What blocks asks who calls: a ULT of ours sleeps on its scheduler; a task
-//! of a scheduler that was registered here is parked by that one; any other
-//! caller is an OS thread and sleeps as such.
+//! A blocking call distinguishes its callers. A ULT of ours sleeps on its scheduler;
+//! a task of a scheduler that was registered here is parked by that scheduler; any
+//! other caller is an OS thread and sleeps as such.
 //!
 //! ```text
 //!   get, join, lock, park ─► Here ─┬─ a ULT ────────► its worker
@@ -10,11 +11,11 @@
 //!                                  └─ an OS thread ─► futex
 //! ```
 //!
-//! The registry is the process's, because a task may go on on any of its
-//! scheduler's OS threads: it has [`FOREIGN_MAX`] places, and each registered
-//! scheduler is asked, in turn, when a caller that is no ULT is about to sleep.
-//! A task has its own park token; ULT-local values of a task are the OS
-//! thread's.
+//! The registry belongs to the process, because a task may resume on any of its
+//! scheduler's OS threads. It has [`FOREIGN_MAX`] places, and when a caller that is
+//! no ULT is about to sleep, each registered scheduler is asked in turn whether the
+//! caller is its task. A task has a park token of its own; its ULT-local values are
+//! those of its OS thread.
 //!
 //! Registering is lock-free.
 
@@ -29,38 +30,37 @@ use tsumugi_core::sync::{AtomicPtr, Ordering};
 use tsumugi_core::time;
 use tsumugi_core::wait::{Foreign, Foreigner, Interrupted, Reason, Task, Wait, WaitFor, Waker};
 
-/// A foreign scheduler is known as long as this lives.
+/// The registration of a foreign scheduler, until it is dropped.
 ///
-/// Dropped while tasks sleep, these are woken as before; whoever comes later
-/// is taken for an OS thread.
+/// Tasks that sleep at the drop are woken as before. A later call of a task is
+/// treated as a call of its OS thread.
 #[must_use = "dropped, the scheduler is forgotten"]
 pub struct Registration {
     index: usize,
     entry: *const Entry,
 }
 
-/// All places are taken.
+/// All places of the registry are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowded;
 
-/// Makes a foreign scheduler known: what blocks in one of its tasks parks that
-/// task from now on. The registration itself, a few words, is never given
-/// back.
+/// Registers a foreign scheduler: from now on, a blocking call in one of its tasks
+/// parks that task. The entry itself, a few words, is never freed.
 ///
 /// # Errors
 ///
-/// [`Crowded`].
+/// [`Crowded`] if [`FOREIGN_MAX`] schedulers are registered.
 pub fn register(scheduler: &'static dyn Foreign) -> Result<Registration, Crowded> {
     let entry = Box::into_raw(Box::new(Entry { scheduler }));
     for (index, place) in PLACES.iter().enumerate() {
-        // Release: the entry is for `here`.
+        // Release: `caller` must see the entry's content.
         let taken =
             place.compare_exchange(ptr::null_mut(), entry, Ordering::Release, Ordering::Relaxed);
         if taken.is_ok() {
             return Ok(Registration { index, entry });
         }
     }
-    // SAFETY: nobody else has seen it.
+    // SAFETY: no other thread has seen the entry.
     drop(unsafe { Box::from_raw(entry) });
     Err(Crowded)
 }
@@ -69,15 +69,16 @@ struct Entry {
     scheduler: &'static dyn Foreign,
 }
 
-// SAFETY: the entry is only compared, and what it holds is shared anyway.
+// SAFETY: the entry's address is only compared, and the scheduler in it is shared
+// anyway.
 unsafe impl Send for Registration {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Registration {}
 
 impl Drop for Registration {
     fn drop(&mut self) {
         debug_assert_eq!(PLACES[self.index].load(Ordering::Relaxed).cast_const(), self.entry);
-        // The entry stays: somebody may have just found it.
+        // The entry is not freed, because another thread may have just found it.
         PLACES[self.index].store(ptr::null_mut(), Ordering::Relaxed);
     }
 }
@@ -96,7 +97,7 @@ impl fmt::Display for Crowded {
 
 impl core::error::Error for Crowded {}
 
-/// Whoever calls, if it is a task of a registered scheduler.
+/// A caller that is a task of a registered scheduler.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) scheduler: &'static dyn Foreign,
@@ -104,35 +105,35 @@ pub(crate) struct Caller {
     index: usize,
 }
 
-/// The calling task. By whoever is no ULT.
+/// The calling task, if there is one. The caller is no ULT.
 #[cold]
 pub(crate) fn caller() -> Option<Caller> {
     PLACES.iter().enumerate().find_map(|(index, place)| {
-        // Acquire: pairs with `register`. SAFETY: entries are never freed once
-        // they were found.
+        // Acquire: pairs with `register`. SAFETY: entries are never freed once they
+        // can be found.
         let entry = unsafe { place.load(Ordering::Acquire).as_ref() }?;
         let scheduler = entry.scheduler;
         scheduler.current().map(|task| Caller { scheduler, task, index })
     })
 }
 
-/// A scheduler whose yields let other OS threads run too: whoever is about to
-/// wake a task may need this very processor.
+/// A foreign scheduler with yields that let other OS threads run too, because the
+/// thread that is about to wake a task may need this processor.
 struct Patient(&'static dyn Foreign);
 
-// SAFETY: whatever it promises, the scheduler does.
+// SAFETY: all calls go to the wrapped scheduler, which keeps the contract.
 unsafe impl Foreign for Patient {
     fn current(&self) -> Option<Task> {
         self.0.current()
     }
 
     unsafe fn park(&self, task: Task, limit: Option<Duration>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `park`.
         unsafe { self.0.park(task, limit) };
     }
 
     unsafe fn unpark(&self, task: Task) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `unpark`.
         unsafe { self.0.unpark(task) };
     }
 
@@ -150,11 +151,11 @@ impl Caller {
     /// As for [`Wait::sleep`].
     pub(crate) unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let (patient, clock) = (Patient(self.scheduler), Since(Instant::now()));
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of [`Wait::sleep`].
         unsafe { Foreigner::new(&patient, &clock).sleep(reason, commit) };
     }
 
-    /// The same, until `until` at most.
+    /// As [`sleep`](Self::sleep), until `until` at most.
     ///
     /// # Safety
     ///
@@ -169,12 +170,12 @@ impl Caller {
         let clock = Since(Instant::now());
         let left = until.saturating_duration_since(clock.0);
         let patient = Patient(self.scheduler);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of [`WaitFor::sleep_for`].
         unsafe { Foreigner::new(&patient, &clock).sleep_for(reason, left, commit, withdraw) }
     }
 }
 
-/// Something that each foreign task has for itself.
+/// A map with a value of each foreign task.
 pub(crate) struct ByTask<T>(Mutex<BTreeMap<(usize, usize), Arc<T>>>);
 
 impl<T> ByTask<T> {
@@ -182,8 +183,9 @@ impl<T> ByTask<T> {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The caller's, made now if it has none. What nobody else holds and
-    /// `is_idle` is forgotten now and then: a new one is as good.
+    /// The caller's value, made now if it has none. From time to time this forgets
+    /// values that no other thread holds and for which `is_idle` returns true: a new
+    /// value is as good.
     pub(crate) fn of(
         &self,
         caller: Caller,
@@ -204,7 +206,7 @@ impl<T> ByTask<T> {
     }
 }
 
-/// The time since it was made.
+/// A clock that counts from its making.
 struct Since(Instant);
 
 impl time::Clock for Since {
@@ -216,5 +218,5 @@ impl time::Clock for Since {
 static PLACES: [AtomicPtr<Entry>; FOREIGN_MAX] =
     [const { AtomicPtr::new(ptr::null_mut()) }; FOREIGN_MAX];
 
-/// Foreign schedulers that a process can have.
+/// The most foreign schedulers of a process.
 pub const FOREIGN_MAX: usize = 8;

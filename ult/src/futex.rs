@@ -1,11 +1,12 @@
-//! The system's wait on a word, in the form that works between processes.
+//! Waiting on a word with the system's futex, in the form that works between
+//! processes.
 
 use core::time::Duration;
 use tsumugi_core::sync::AtomicU32;
 use tsumugi_core::wait::Futex;
 
-/// Linux's futex, not private to the process: event words lie in memory that
-/// peers see. Without std, the host's rest.
+/// Linux's futex, not private to the process, because event words lie in memory that
+/// peers see. Without std, the host's `idle` and `wake`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemFutex;
 
@@ -20,7 +21,7 @@ impl Futex for SystemFutex {
     }
 }
 
-/// In the model a sleeper lets others run until the word changes.
+/// In the model a sleeper lets other threads run until the word changes.
 #[cfg(tsumugi_loom)]
 impl Futex for SystemFutex {
     fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) {

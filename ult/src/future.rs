@@ -1,9 +1,9 @@
 //! Waiting for a future, on a ULT, in a foreign task or on an OS thread.
 //!
-//! The waker is the caller's park token: a wake from any thread unparks it. A
-//! ULT's waker is its descriptor and a count of its scheduler, without
-//! allocation; one that comes after the ULT's end unparks whoever has the
-//! descriptor then, who looks and parks again.
+//! The waker is the caller's park token: a wake from any thread unparks the caller. A
+//! ULT's waker is its descriptor and a count of its scheduler, without allocation. A
+//! wake that comes after the ULT's end unparks the ULT that has the descriptor then,
+//! which looks at its condition and parks again.
 
 use crate::park::{ThreadParker, UltRef, own_parker, park, ult};
 use alloc::sync::Arc;
@@ -14,7 +14,7 @@ use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 /// Runs a future to its end; the caller sleeps while it is pending.
 ///
 /// If the caller is a ULT that the [end of its scheduler](crate::Scheduler#the-end)
-/// cuts off here, the future stays as it is: it keeps its place in queues, and
+/// cuts off here, the future stays as it is: it keeps its place in queues, and keeps
 /// what it is handed there.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
@@ -32,10 +32,10 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 fn waker() -> Waker {
     match ult() {
         Some(slot) => {
-            // SAFETY: the running ULT is alive.
+            // SAFETY: the running ULT is alive, so its task is.
             let ult = unsafe { UltRef::new(slot) };
-            // SAFETY: the table's functions keep the contract of `RawWaker`:
-            // each waker is one count.
+            // SAFETY: the table's functions keep the contract of `RawWaker`: each
+            // waker stands for one count.
             unsafe { Waker::from_raw(RawWaker::new(ult.into_raw(), &ULT)) }
         }
         None => Waker::from(own_parker()),
@@ -55,22 +55,22 @@ impl alloc::task::Wake for ThreadParker {
 static ULT: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
 
 unsafe fn clone(raw: *const ()) -> RawWaker {
-    // SAFETY: `raw` stands for a count, which we leave where it is.
+    // SAFETY: `raw` stands for a count, which stays with the waker it belongs to.
     let ult = core::mem::ManuallyDrop::new(unsafe { UltRef::from_raw(raw) });
     RawWaker::new(UltRef::clone(&ult).into_raw(), &ULT)
 }
 
 unsafe fn wake(raw: *const ()) {
-    // SAFETY: the waker is used up, and so is its count.
+    // SAFETY: this call uses up the waker, and with it the waker's count.
     unsafe { UltRef::from_raw(raw) }.unpark();
 }
 
 unsafe fn wake_by_ref(raw: *const ()) {
-    // SAFETY: as in `clone`.
+    // SAFETY: as in `clone`: the count stays with the waker.
     core::mem::ManuallyDrop::new(unsafe { UltRef::from_raw(raw) }).unpark();
 }
 
 unsafe fn release(raw: *const ()) {
-    // SAFETY: as in `wake`.
+    // SAFETY: as in `wake`: the drop uses up the waker's count.
     drop(unsafe { UltRef::from_raw(raw) });
 }

@@ -1,30 +1,31 @@
-//! The queue for those who are no workers: they push, a worker takes all.
+//! The injection queue: threads that are no workers push ULTs, and a worker takes all
+//! of them at once.
 //!
 //! ```text
 //!   head ─► youngest ─► ... ─► oldest        linked through the items
 //! ```
 //!
-//! Pushing is one CAS on a stack, of one item or of a chain; taking swaps the whole stack out and turns
-//! it round, so items come out first-in first-out. Because nobody takes a
-//! single item, an item that is back on the stack (ABA) harms nobody.
+//! Pushing is one CAS on a stack, of one item or of a chain. Taking swaps the whole
+//! stack out and reverses it, so items come out first-in first-out. Because no thread
+//! takes a single item, an item that is back on the stack (ABA) does no harm.
 //!
 //! Progress: `push` and `take_all` are lock-free.
 
 use core::ptr;
 use tsumugi_core::sync::{AtomicPtr, Ordering, mutant};
 
-/// What can be queued: it lends the queue a pointer of its own.
+/// An item that can be queued: it has a pointer for the queue's use.
 ///
 /// # Safety
 ///
-/// `link` is always the same word of the item, and nobody else uses it while
-/// the item is queued.
+/// `link` always returns the same word of the item, and only the queue uses that word
+/// while the item is queued.
 pub unsafe trait Linked: Sized {
-    /// The item's pointer to the next.
+    /// The item's pointer to the next item.
     fn link(&self) -> &AtomicPtr<Self>;
 }
 
-/// A queue of items of which each is in one queue at a time.
+/// A queue. An item is in one queue at a time.
 #[derive(Debug)]
 pub struct Inject<T> {
     head: AtomicPtr<T>,
@@ -42,16 +43,16 @@ impl<T: Linked> Inject<T> {
     ///
     /// The item is in no queue and stays where it is until it is taken.
     pub unsafe fn push(&self, item: *mut T) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the item is in no queue and stays.
         unsafe { self.push_all(item, item) };
     }
 
-    /// Adds a chain of items at once, which are linked from the youngest to the
+    /// Adds a chain of items at once. The items are linked from the youngest to the
     /// oldest.
     ///
     /// # Safety
     ///
-    /// As for [`push`](Self::push), of each.
+    /// As for [`push`](Self::push), for each item of the chain.
     pub unsafe fn push_all(&self, youngest: *mut T, oldest: *mut T) {
         let mut first = self.head.load(Ordering::Relaxed);
         loop {
@@ -67,9 +68,10 @@ impl<T: Linked> Inject<T> {
         }
     }
 
-    /// Takes everything and gives it to `each`, oldest first.
+    /// Takes all items and gives them to `each`, oldest first.
     pub fn take_all(&self, mut each: impl FnMut(*mut T)) {
-        // A swap in vain would take the line from all who look.
+        // A swap on an empty queue would take the cache line from all threads that
+        // look at it.
         if self.is_empty() {
             return;
         }
@@ -117,7 +119,7 @@ mod tests {
 
     struct Item(AtomicPtr<Item>, u32);
 
-    // SAFETY: the field is used for nothing else.
+    // SAFETY: the field is used for nothing but the link.
     unsafe impl Linked for Item {
         fn link(&self) -> &AtomicPtr<Self> {
             &self.0
@@ -132,7 +134,7 @@ mod tests {
             // SAFETY: each is pushed once and outlives the queue.
             unsafe { queue.push(item) };
         }
-        // SAFETY: the same, and of a chain only the first is looked at.
+        // SAFETY: as above; after `take_all` the items are in no queue.
         unsafe {
             queue.take_all(|_| {});
             queue.push(&mut items[0]);

@@ -1,46 +1,48 @@
 //! Waiting for the end of a ULT.
 //!
-//! A ULT's value, or the panic that ended it, waits in its descriptor until
-//! [`JoinHandle::join`] takes it. Dropping the handle lets the ULT go on by
-//! itself. Small closures and results (up to 40 bytes) lie in the descriptor,
-//! so that neither spawn nor join allocates.
+//! The value of a ULT, or the panic that ended it, stays in the ULT's descriptor
+//! until [`JoinHandle::join`] takes it. A ULT runs on when its handle is dropped.
+//! Small closures and results (up to 40 bytes) lie in the descriptor, so that neither
+//! spawn nor join allocates.
 //!
 //! # Joining a child that has not begun
 //!
-//! If the child is still the youngest of the worker's own queue, nobody has
-//! anything better to do than the joiner: it takes the child back and runs it
-//! in its own place, as a call on its own stack.
+//! If the child is still the youngest of the worker's own queue, no worker has begun
+//! it, and the joiner has nothing better to do. The joiner takes the child back and
+//! runs it in its own place, as a call on its own stack.
 //!
 //! ```text
 //!   joiner's stack  │ main │ joiner │ join │ child │ grandchild │  ► free
-//!   who runs         Lending  Lending         Lending  Running
+//!   state            Lending  Lending         Lending  Running
 //! ```
 //!
 //! - **Identity.** The child runs as itself: `id`, `unparker`, the park token,
-//!   ULT-local values, cancellation and everything else that goes by the
-//!   running ULT are the child's.
-//! - **If it parks or yields**, the stack leaves the worker with all that is
-//!   on it, and the innermost ULT is the one that sleeps, is woken and may go
-//!   on on another worker. The others wait for it in any case: each has joined
-//!   the next. They are [`State::Lending`](crate::State::Lending) meanwhile.
-//! - **If it panics**, the panic is caught at the child's bottom, as always.
+//!   ULT-local values, cancellation and everything else that depends on the running
+//!   ULT are the child's.
+//! - **If the child parks or yields**, the stack leaves the worker with all that is
+//!   on it. The innermost ULT is the one that sleeps, is woken and may resume on
+//!   another worker. The other ULTs on the stack wait for it in any case, because
+//!   each has joined the next. They are [`State::Lending`](crate::State::Lending)
+//!   meanwhile.
+//! - **If the child panics**, the panic is caught at the child's bottom frame, as
+//!   always.
 //! - **Stack.** A child runs there only if
-//!   [`Config::inline_bytes`](crate::Config::inline_bytes) are left of the
-//!   joiner's stack, and if it asked for no size of its own. So every ULT has
-//!   at least so much.
-//! - **A pinned joiner** lends nobody its stack, which has to stay.
+//!   [`Config::inline_bytes`](crate::Config::inline_bytes) are left of the joiner's
+//!   stack, and if it requested no stack size of its own. So every ULT has at least
+//!   that many bytes.
+//! - **A pinned joiner** does not lend its stack, which must stay on its worker.
 //!
-//! Where it may not run there, the joiner still runs it in its place, but on a
-//! stack of the child's own, which it resumes itself: if the child ends, it
-//! returns to the joiner, and no scheduler was asked. If the child leaves
-//! before, it comes back to the joiner too, who then leaves in its turn, with
-//! word of what the child left for ([`Follow`]); and so do all that run in
-//! somebody's place, down to the worker, where everybody sleeps as if they had
-//! never done so.
+//! If the child may not run on the joiner's stack, the joiner still runs it in its
+//! place, but on a stack of the child's own, which the joiner resumes directly. If
+//! the child ends, it returns to the joiner, and the scheduler is not involved. If
+//! the child leaves the worker before its end, it returns to the joiner too. The
+//! joiner then leaves in its turn, and hands on why the child left ([`Follow`]). All
+//! ULTs that run in another ULT's place do the same, down to the worker. After that,
+//! all of them sleep as if none had run in another's place.
 //!
-//! Nothing of the kind is done where the worker itself has to see who runs:
-//! for ULTs that keep their floating-point control words, and as long as
-//! somebody watches or traces. Nor while an urgent ULT waits.
+//! The worker itself must see each switch of a ULT that keeps its floating-point
+//! control words, and each switch while a watchdog or a trace is on. In these cases,
+//! and while an urgent ULT waits, a joiner does not run the child.
 //!
 //! Progress: `join` blocks.
 
@@ -61,26 +63,26 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Reason, Wait};
 
-/// Owns a ULT's result to be.
+/// Owns the future result of a ULT.
 pub struct JoinHandle<T> {
     slot: Slot,
     result: PhantomData<T>,
 }
 
-// SAFETY: a handle is the right to take one `T`, or to drop it.
+// SAFETY: a handle is the right to take one `T`, or to drop it, and `T` is `Send`.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
-// SAFETY: a shared handle only tells whether the ULT has ended.
+// SAFETY: a shared handle only shows whether the ULT has ended.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
 
-/// Lets other ULTs, or threads, run.
+/// Lets other ULTs, or OS threads, run.
 #[inline(always)]
 pub fn yield_now() {
     Here.yield_now();
 }
 
-/// Whether the caller is a ULT whose [`yield_now`] would come back at once:
-/// no other one of its worker is ready. Every so often it says no, so that a
-/// loop over it lets the worker look further.
+/// Whether the caller is a ULT and its [`yield_now`] would return at once, because no
+/// other ULT of its worker is ready. Every so often it returns false, so that a loop
+/// over it lets the worker look further.
 pub fn is_alone() -> bool {
     // SAFETY: this thread's worker, not kept across a suspension.
     let worker = current::worker().map(|worker| unsafe { worker.as_ref() });
@@ -94,28 +96,30 @@ impl<T> JoinHandle<T> {
         Self { slot, result: PhantomData }
     }
 
-    /// Waits for the ULT's end. From a ULT, this one sleeps meanwhile; from
-    /// any other thread, that thread does.
+    /// Waits for the ULT's end. If the caller is a ULT, that ULT sleeps meanwhile;
+    /// else the calling thread sleeps.
     ///
     /// # Errors
     ///
-    /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
+    /// The ULT's panic, or [`Cancelled`](crate::Cancelled) if its scheduler ended
+    /// first.
     ///
     /// # Panics
     ///
     /// Inside of [`on_os_stack`](crate::on_os_stack) on a worker of the ULT's
-    /// scheduler, if the ULT has not ended: the worker runs nothing meanwhile.
-    // Where nothing is optimised, all that is inlined here takes pages of stack,
-    // which a caller would have in each of its own calls, too.
+    /// scheduler, if the ULT has not ended, because the worker runs nothing
+    /// meanwhile.
+    // In builds without optimisation, all that is inlined here takes pages of stack,
+    // which a caller would need in each of its own calls, too.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn join(self) -> Outcome<T> {
         if let Some(worker) = current::worker() {
-            // SAFETY: we have the handle, and nothing suspends before the
-            // claim is used.
+            // SAFETY: this thread's worker; we have the handle, and nothing suspends
+            // before the claim is used.
             match unsafe { worker.as_ref().claim(self.slot) } {
-                // SAFETY: claimed; the joiner is this ULT.
+                // SAFETY: the ULT was claimed, and the joiner is the running ULT.
                 Some(Claim::Call(joiner)) => return unsafe { self.join_inline(worker, joiner) },
-                // SAFETY: the same.
+                // SAFETY: as above.
                 Some(Claim::Switch(joiner, head)) => unsafe {
                     self.run_claimed(worker, joiner, head)
                 },
@@ -127,41 +131,42 @@ impl<T> JoinHandle<T> {
         self.take()
     }
 
-    /// Runs the ULT on its own stack, and if it leaves before its end, waits
+    /// Runs the ULT on its own stack; if it leaves the worker before its end, waits
     /// for it.
     ///
     /// # Safety
     ///
-    /// It was claimed, for the ULT that runs, on this thread's worker.
+    /// It was claimed for the running ULT, on this thread's worker.
     #[inline(always)]
     unsafe fn run_claimed(&self, worker: NonNull<Worker>, joiner: Slot, head: NonNull<Head>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller has claimed the ULT on this worker.
         if let Some(left) = unsafe { worker.as_ref().run_claimed(joiner, self.slot, head) } {
             let node = Joiner::new();
             let follow = Follow { joiner, child: self.slot, node: &node, left };
-            // SAFETY: we run as the joiner again, if only to say this.
+            // SAFETY: we run as the joiner again, if only to leave with this request.
             unsafe { joiner.as_ref().ask(Request::Follow(follow)) };
         }
     }
 
-    /// Runs the ULT as a call.
+    /// Runs the ULT as a call on the joiner's stack.
     ///
     /// # Safety
     ///
-    /// It was claimed, for the ULT that runs, on this thread's worker.
+    /// It was claimed for the running ULT, on this thread's worker.
     #[inline(always)]
     unsafe fn join_inline(self, worker: NonNull<Worker>, joiner: Slot) -> Outcome<T> {
         let slot = self.slot;
         mem::forget(self);
         let mut outcome = MaybeUninit::<Outcome<T>>::uninit();
-        // SAFETY: the caller's.
+        // SAFETY: the caller has claimed the ULT; the place has the outcome's type.
         unsafe {
             worker.as_ref().set_current(slot);
             slot.as_ref().run_on(joiner.as_ref(), outcome.as_mut_ptr().cast());
         }
-        // Perhaps another one.
+        // The joiner may be on another worker now.
         let worker = current::worker();
-        // SAFETY: the joiner runs on it, the child has ended, its handle goes.
+        // SAFETY: the joiner runs on this worker, the child has ended, and its handle
+        // is used up; the child has written its outcome.
         unsafe {
             let worker = worker.unwrap_unchecked();
             worker.as_ref().set_current(joiner);
@@ -173,7 +178,8 @@ impl<T> JoinHandle<T> {
     /// Waits until the ULT has ended.
     #[inline(always)]
     fn wait(&self) {
-        // SAFETY: a handle keeps its task. Without a limit nothing interrupts.
+        // SAFETY: a handle keeps its task. Without a limit nothing interrupts the
+        // wait.
         let _ = unsafe { wait_end(self.slot, Limit::NONE) };
     }
 
@@ -181,7 +187,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The handle, if the ULT did not end in time, and why the wait ended.
+    /// The handle and why the wait ended, if the ULT did not end in time.
     pub fn join_within(self, limit: impl Into<Limit>) -> Result<Outcome<T>, (Self, Interrupted)> {
         // SAFETY: a handle keeps its task.
         match unsafe { wait_end(self.slot, limit.into()) } {
@@ -199,10 +205,10 @@ impl<T> JoinHandle<T> {
         self.join_within(limit).map_err(|(this, _)| this)
     }
 
-    /// Asks the ULT to give up. It goes on until it looks: its
+    /// Requests that the ULT gives up. The ULT runs on until it checks: its
     /// [`is_cancelled`] is true from now on, and a wait of it that is
     /// [`CANCELLABLE`](Limit::CANCELLABLE), present or to come, ends with
-    /// [`Interrupted::Cancelled`]. Nothing else is interrupted.
+    /// [`Interrupted::Cancelled`]. No other wait is interrupted.
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -217,31 +223,35 @@ impl<T> JoinHandle<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cancel(&self) {
-        // SAFETY: a handle keeps its task, and that its home.
+        // SAFETY: a handle keeps its task, and the task keeps its scheduler's shared
+        // part.
         let task = unsafe { self.slot.as_ref() };
         // SAFETY: as above.
         unsafe { &*task.home().cast::<Shared>() }.cancel(task);
     }
 
-    /// The result of a ULT that has ended.
+    /// Takes the result of a ULT that has ended.
     #[inline(always)]
     fn take(self) -> Outcome<T> {
-        // SAFETY: finished; the handle is used up; `T` is what it was made for.
+        // SAFETY: the ULT has ended, the handle is used up, and `T` is the type it
+        // was made for.
         let outcome = unsafe { self.slot.as_ref().take_result() };
-        // SAFETY: the ULT has ended and the handle goes.
+        // SAFETY: the ULT has ended and the handle is used up.
         unsafe { Shared::release(self.slot) };
         mem::forget(self);
         outcome
     }
 
-    /// Gives up the handle without letting the ULT go: whoever takes the slot
-    /// must release it.
+    /// Gives up the handle without letting the ULT go: the caller must later release
+    /// the slot.
     pub(crate) fn into_slot(self) -> Slot {
         let slot = self.slot;
         mem::forget(self);
         slot
     }
 
+    /// Makes a handle of a slot again.
+    ///
     /// # Safety
     ///
     /// The slot comes from `into_slot` of a handle of the same type, and
@@ -256,7 +266,7 @@ impl<T> JoinHandle<T> {
         unsafe { self.slot.as_ref() }.has_finished()
     }
 
-    /// A `join` would not panic.
+    /// Asserts that a `join` would not panic.
     pub(crate) fn assert_may_wait(&self) {
         if !self.is_finished() {
             // SAFETY: a handle keeps its task.
@@ -264,19 +274,19 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// The handle as one word, for whoever cannot keep the type.
+    /// Turns the handle into one word, for a caller that cannot keep the type.
     pub fn into_raw(self) -> NonNull<()> {
         self.into_slot().cast()
     }
 
-    /// The handle that a word stands for.
+    /// Turns a word back into a handle.
     ///
     /// # Safety
     ///
-    /// `raw` comes from `into_raw` of a handle of the same type, and this is
-    /// the one handle made of it, or the only one that is not forgotten.
+    /// `raw` comes from `into_raw` of a handle of the same type. This is the only
+    /// handle made of it, or the only one that is not forgotten.
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the word stands for a handle of this type.
         unsafe { Self::from_slot(raw.cast()) }
     }
 
@@ -292,7 +302,7 @@ impl<T> Drop for JoinHandle<T> {
         let task = unsafe { self.slot.as_ref() };
         if task.detach() {
             task.drop_result();
-            // SAFETY: the ULT has ended and the handle goes.
+            // SAFETY: the ULT has ended and the handle is used up.
             unsafe { Shared::release(self.slot) };
         }
     }
@@ -304,16 +314,18 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Whether somebody asked the calling ULT to give up; false on other threads.
+/// Whether [`JoinHandle::cancel`] was called for the calling ULT; false on other
+/// threads.
 ///
-/// See [`JoinHandle::cancel`].
+/// The ULT should give up then.
 pub fn is_cancelled() -> bool {
-    // SAFETY: the running ULT.
+    // SAFETY: the running ULT is alive.
     ult().is_some_and(|slot| unsafe { slot.as_ref() }.is_cancelled())
 }
 
-/// Lets others run, this ULT first, if it is ready and among the 64 youngest
-/// of the caller's worker; else as [`yield_now`]. Whether it was.
+/// Lets other ULTs run. The given ULT runs first if it is ready and among the 64
+/// youngest of the caller's worker; else this is [`yield_now`]. Returns whether it
+/// was.
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -332,18 +344,18 @@ pub fn yield_to<T>(handle: &JoinHandle<T>) -> bool {
     found
 }
 
-/// The caller may wait for the end of this ULT, however long that takes.
+/// Asserts that the caller may wait for the end of this ULT, however long that takes.
 #[inline(always)]
 pub(crate) fn assert_may_wait(task: &Task) {
     if let Some(worker) = current::worker() {
-        // SAFETY: this thread's worker, not kept.
+        // SAFETY: this thread's worker, used only here.
         let worker = unsafe { worker.as_ref() };
         let is_own = worker.current().is_none() && ptr::eq(worker.home(), task.home().cast());
         assert!(!is_own, "join waits for a ULT: {ON_OS_STACK}");
     }
 }
 
-/// Why a worker on its own stack waits for none of its scheduler's ULTs.
+/// The reason why a worker on its own stack must not wait for its scheduler's ULTs.
 pub(crate) const ON_OS_STACK: &str =
     "inside of on_os_stack a worker runs no ULT, and would wait for ever";
 
@@ -351,10 +363,10 @@ pub(crate) const ON_OS_STACK: &str =
 ///
 /// # Safety
 ///
-/// The caller keeps the task, and nobody else waits for its end.
+/// The caller keeps the task, and no other thread waits for its end.
 #[inline(always)]
 pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupted> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the task.
     let task = unsafe { slot.as_ref() };
     if task.has_finished() {
         return Ok(());
@@ -367,10 +379,11 @@ pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupte
     let reason = Reason { what: "join", at: task.slot().into(), wanted: 0 };
     let mut publish = |waker| {
         let (task, joiner) = (slot, joiner);
-        // SAFETY: the joiner stays until we are woken, or have withdrawn it.
-        // From here on nothing of the sleeper's is touched.
+        // SAFETY: the joiner stays until this ULT or thread is woken, or has
+        // withdrawn it. From here on no memory of the sleeper is touched.
         unsafe { task.as_ref().join(joiner, waker) }
     };
-    // SAFETY: the ULT's end takes the waker out, unless we have.
+    // SAFETY: the ULT's end takes the waker out, unless `unjoin` has taken the joiner
+    // back.
     unsafe { Here.sleep_within(reason, limit, &mut publish, &mut || task.unjoin(joiner)) }
 }

@@ -1,4 +1,4 @@
-//! Values that each ULT has for itself.
+//! ULT-local values: each ULT has its own.
 //!
 //! ```text
 //!   ult_local! { static N: Cell<u32> = Cell::new(0) }
@@ -6,17 +6,18 @@
 //!   task ──► [ key N ─► value ][ key M ─► value ]      made on first use
 //! ```
 //!
-//! A value stays with its ULT wherever that goes, and is dropped at the ULT's
-//! end, on its own stack, the youngest first. On a thread that is no ULT, and
-//! inside `on_os_stack`, it is the OS thread's; without std there are none
-//! there. A ULT that the end of its scheduler cuts off never drops its values.
+//! A value stays with its ULT on whichever worker that runs. It is dropped at the
+//! ULT's end, on the ULT's own stack, the youngest value first. On a thread that is
+//! no ULT, and inside `on_os_stack`, the values are the OS thread's; without std such
+//! threads have none. A ULT that the end of its scheduler cuts off never drops its
+//! values.
 
 use crate::local::{Locals, home_of_thread};
 use crate::park::ult;
 use core::fmt;
 use core::ptr;
 
-/// Declares ULT-local values, each by a [`LocalKey`].
+/// Declares ULT-local values, each with a [`LocalKey`].
 ///
 /// ```
 /// use std::cell::Cell;
@@ -37,16 +38,15 @@ macro_rules! ult_local {
     };
 }
 
-/// A value that each ULT has for itself; declared by
-/// [`ult_local!`](crate::ult_local). A key is its type and the place where it
-/// lies: a `const` has no place of its own, so each use of it may be another key,
-/// and two of one type may be one.
+/// The key of a ULT-local value; declared by [`ult_local!`](crate::ult_local). Its
+/// type and its place in memory identify a key. A `const` has no place of its own, so
+/// each use of it may be another key, and two constants of one type may be one key.
 pub struct LocalKey<T: 'static> {
     init: fn() -> T,
 }
 
 impl<T: 'static> LocalKey<T> {
-    /// A key whose values `init` makes.
+    /// A key; `init` makes the first value of each ULT.
     pub const fn new(init: fn() -> T) -> Self {
         Self { init }
     }
@@ -55,14 +55,15 @@ impl<T: 'static> LocalKey<T> {
     /// the value stays where it is.
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         let home = match ult() {
-            // SAFETY: the running ULT.
+            // SAFETY: the running ULT is alive.
             Some(slot) => unsafe { slot.as_ref() }.locals.with_mut(|home| home),
             None => home_of_thread(),
         };
         let place = ptr::from_ref(self).cast();
-        // SAFETY: the caller's own values.
+        // SAFETY: `home` has the caller's own values.
         let value = unsafe { Locals::find(home, place, self.init) };
-        // SAFETY: dropped at the end of the ULT, or thread, that we are.
+        // SAFETY: the value is dropped at the end of the ULT, or thread, that runs
+        // here.
         f(unsafe { &*value })
     }
 }
@@ -81,12 +82,12 @@ mod tests {
     #[repr(transparent)]
     struct Other(Cell<u64>);
 
-    /// What a compiler may do with two constants.
+    /// A compiler may place two constants so.
     #[test]
     fn two_keys_at_one_place_have_values_of_their_own() {
         static NUMBERS: LocalKey<Cell<u64>> = LocalKey::new(|| Cell::new(1));
-        // SAFETY: a key of either type is one function pointer, and the types of
-        // what it answers are alike to a caller: the one is transparent.
+        // SAFETY: a key of either type is one function pointer. The two functions'
+        // results have the same layout, because `Other` is transparent.
         let others: &'static LocalKey<Other> =
             unsafe { &*ptr::from_ref(&NUMBERS).cast::<LocalKey<Other>>() };
         NUMBERS.with(|number| number.set(5));

@@ -1,59 +1,60 @@
-//! User-level threads: who waits.
+//! User-level threads (ULTs) and their scheduler: all blocking calls of tsumugi wait
+//! here.
 //!
-//! Thousands of them on a few OS threads, each on a small stack of its own. A
-//! ULT that waits leaves its worker to others; switching costs nanoseconds.
-//! [`Here`] is what the rest of tsumugi sleeps through.
+//! Thousands of ULTs run on a few OS threads, the workers, each ULT on a small stack
+//! of its own. A ULT that waits leaves its worker to other ULTs; a switch costs
+//! nanoseconds. The rest of tsumugi sleeps through [`Here`].
 //!
-//! Bottom-up; a file uses only files above it in this list:
+//! The files, bottom-up; a file uses only files above it in this list:
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `host` | what the system gives, or whoever is there in its place |
-//! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | small things |
-//! | `area`, `stack` | where ULTs run |
-//! | `stake` | what a sleeper may be handed |
-//! | `overflow` | naming a stack overflow |
-//! | `deque`, `inject`, `mail`, `offer` | queues of ULTs |
-//! | `timer`, `limit` | how long to wait |
-//! | `fp`, `local` | what a ULT has for itself |
-//! | `check` | what is said of suspensions that break a rule |
-//! | `body`, `token`, `task`, `slab` | descriptors |
-//! | `sched` | workers, and the thread-local door to them |
-//! | `footprint` | what the tables cost |
-//! | `foreign` | schedulers of somebody else's |
+//! | `host` | the system's services, or the embedding program in place of a system |
+//! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | OS threads, futexes, locks, fences, pools |
+//! | `area`, `stack` | the memory of stacks, and the stacks with their contexts |
+//! | `stake` | what a sleeper may be handed: a lock, a permit, a value |
+//! | `overflow` | the report of a stack overflow |
+//! | `deque`, `inject`, `mail`, `offer` | queues and hand-off slots of ULTs |
+//! | `timer`, `limit` | timers, and limits of waits |
+//! | `fp`, `local` | per-ULT state: floating-point control words, local values |
+//! | `check` | reports of suspensions that break a rule |
+//! | `body`, `token`, `task`, `slab` | descriptors of ULTs and their parts |
+//! | `sched` | workers, and the thread-local pointer to the own worker |
+//! | `footprint` | the size of the tables |
+//! | `foreign` | schedulers of other libraries |
 //! | `awake` | threads that are counted while they are awake |
-//! | `park`, `limited` | sleeping and waking, and within a limit |
-//! | `no_suspend` | saying that a ULT must not suspend |
+//! | `park`, `limited` | sleeping and waking; sleeping within a limit |
+//! | `no_suspend` | a guard under which a ULT must not suspend |
 //! | `future` | waiting for futures |
-//! | `join`, `builder` | waiting for the end, and starting |
+//! | `join`, `builder` | waiting for the end of ULTs, and starting them |
 //! | `key` | ULT-local values |
-//! | [`sync`] | locks, meeting points, channels |
+//! | [`sync`] | locks, barriers, channels |
 //! | `scope` | ULTs that borrow |
 //! | `inside` | dumps, backtraces, traces, a watchdog |
 //!
 //! # Hazards of stackful threads
 //!
-//! A ULT may change its OS thread at any call that suspends it. References
-//! into `thread_local!`s, and guards that are not `Send`, must not live across
-//! such a call; the compiler does not check that, [`callback`] and [`NoSuspend`]
-//! do (see [`spawn`](spawn#suspension)). Nor should a ULT suspend in a destructor
-//! while it unwinds: the standard library counts panics per OS thread. Builds with
+//! A ULT may change its OS thread at any call that suspends it. References into
+//! `thread_local!`s, and guards that are not `Send`, must not live across such a
+//! call. The compiler does not check that; [`callback`] and [`NoSuspend`] do (see
+//! [`spawn`](spawn#suspension)). Nor should a ULT suspend in a destructor while it
+//! unwinds, because the standard library counts panics per OS thread. Builds with
 //! debug assertions report that.
 //!
-//! What it does not do: preempt, bind to cores, or, with `std`, run anywhere
-//! but on Linux.
+//! This crate does not preempt ULTs, does not bind workers to cores, and, with `std`,
+//! runs on Linux only.
 //!
 //! # Without std
 //!
-//! Without the feature `std`, which is a default, what is left needs `alloc`
-//! alone: schedulers of one worker, whose thread is the one that calls
+//! Without the feature `std`, which is a default, this crate needs `alloc` alone. A
+//! scheduler then has one worker, and its thread is the one that calls
 //! [`Scheduler::run`]. The embedding program gives the memory of the stacks
-//! ([`StackArea::from_raw`]), and, as a `Host`, the time and what to do when
-//! there is nothing to run. Everything but [`sync`]'s `try_` calls, unlocking
-//! and unparking is for ULTs only. A panic is the program's own handler's, and
-//! stacks have canaries in place of guard pages. Where a processor and system
-//! are not known to have thread-local storage, one scheduler runs at a time,
-//! and nobody else may call anything here, an interrupt included.
+//! ([`StackArea::from_raw`]), and, as a `Host`, the time and the way to rest when
+//! there is nothing to run. Everything but [`sync`]'s `try_` calls, unlocking and
+//! unparking is for ULTs only. A panic goes to the program's own panic handler, and
+//! stacks have canaries in place of guard pages. On processors and systems that are
+//! not known to have thread-local storage, one scheduler runs at a time, and no other
+//! code, an interrupt handler included, may call anything here.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -109,8 +110,8 @@ pub mod inside;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
 mod planted;
 
-/// The lock of what is driven by one worker as a rule, and by others now and
-/// then: for the runtime.
+/// The lock of state that one worker uses as a rule and other threads seldom: for the
+/// runtime.
 #[doc(hidden)]
 pub mod biased {
     pub use crate::sync::lock::{BiasedGuard, BiasedLock};

@@ -1,10 +1,10 @@
-//! How long a call may wait, and whether a cancellation ends it.
+//! The limit of a wait: a point in time, a cancellation, or both.
 
 use crate::host::Instant;
 use core::time::Duration;
 
-/// What may end a wait besides its event: nothing, a point in time, a
-/// cancellation of the waiting ULT, or both of these.
+/// A limit of a wait. Besides its event, a wait may be ended by nothing, by a point
+/// in time, by a cancellation of the waiting ULT, or by both of these.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,48 +23,48 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Waits for as long as it takes.
+    /// No limit: the wait lasts until its event.
     pub const NONE: Self = Self { until: None, cancellable: false };
 
-    /// Waits until [`JoinHandle::cancel`](crate::JoinHandle::cancel) asks the
-    /// waiting ULT to give up. On a thread that is no ULT, for ever.
+    /// A limit that [`JoinHandle::cancel`](crate::JoinHandle::cancel) of the waiting
+    /// ULT ends. On a thread that is no ULT, no limit.
     pub const CANCELLABLE: Self = Self { until: None, cancellable: true };
 
-    /// Waits for `duration` at most; one that ends beyond all clocks is none.
+    /// A limit of `duration` from now; none if that is beyond the clock's range.
     pub fn after(duration: Duration) -> Self {
         Self { until: Instant::now().checked_add(duration), cancellable: false }
     }
 
-    /// Waits until `deadline` at most. With `std` only.
+    /// A limit at `deadline`. With `std` only.
     #[cfg(feature = "std")]
     pub const fn until(deadline: Instant) -> Self {
         Self { until: Some(deadline), cancellable: false }
     }
 
-    /// The same, but a cancellation ends the wait too.
+    /// The same limit, but a cancellation ends the wait too.
     pub const fn or_cancelled(self) -> Self {
         Self { cancellable: true, ..self }
     }
 
-    /// Whether it ends nothing.
+    /// Whether this is no limit.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.until.is_none() && !self.cancellable
     }
 
-    /// When it ends, if it has a time.
+    /// The point in time, if the limit has one.
     #[cfg(feature = "std")]
     pub const fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
-    /// When it ends, if it has a time.
+    /// The point in time, if the limit has one.
     #[cfg(not(feature = "std"))]
     pub(crate) const fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Whether a cancellation ends it.
+    /// Whether a cancellation ends the wait.
     pub const fn is_cancellable(&self) -> bool {
         self.cancellable
     }

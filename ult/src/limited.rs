@@ -7,7 +7,7 @@
 //!   the event: the race's waker ──────────────► wakes it
 //! ```
 //!
-//! Progress: everything here blocks.
+//! Progress: all calls here block.
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::foreign;
@@ -24,14 +24,15 @@ use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
 impl Here {
-    /// As [`sleep`](Wait::sleep), within a limit. `withdraw` takes back what
-    /// `commit` published and answers whether it was still there; if it was
-    /// not, the event has won and its wake is waited for. It runs on the
-    /// caller's stack and must not block.
+    /// As [`sleep`](Wait::sleep), within a limit. `withdraw` takes back what `commit`
+    /// published and returns whether it was still there. If it was not, the event has
+    /// won, and this call waits for the event's wake. `withdraw` runs on the caller's
+    /// stack and must not block.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`]: nothing is published any more.
+    /// [`Interrupted`] if the limit ended the sleep: then nothing is published any
+    /// more.
     ///
     /// # Safety
     ///
@@ -45,21 +46,21 @@ impl Here {
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
         if limit.is_none() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the contract of [`Wait::sleep`].
             unsafe { self.sleep(reason, commit) };
             return Ok(());
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of [`WaitFor::sleep_for`].
         unsafe { self.sleep_limited(reason, limit, commit, withdraw) }
     }
 
-    /// As [`sleep_within`](Self::sleep_within), of one who may be handed
-    /// something: `stake` is for the end of the scheduler.
+    /// As [`sleep_within`](Self::sleep_within), for a sleeper that may be handed
+    /// something: the end of the scheduler uses `stake`.
     ///
     /// # Safety
     ///
-    /// As there; the stake is on this stack, and may be used as long as this
-    /// sleeps.
+    /// As for [`sleep_within`](Self::sleep_within). The stake is on this stack, and
+    /// may be used as long as this sleeps.
     #[inline(always)]
     pub(crate) unsafe fn sleep_staked(
         &self,
@@ -69,27 +70,31 @@ impl Here {
         withdraw: &mut dyn FnMut() -> bool,
         stake: *mut Stake,
     ) -> Result<(), Interrupted> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps both contracts: that of the sleep, and that of the
+        // stake.
         unsafe { staked(stake, || self.sleep_within(reason, limit, commit, withdraw)) }
     }
 
-    /// Runs `body`. If the end of its scheduler cuts the caller off in it, wherever
-    /// it was suspended, `leave` runs: on another thread, when no worker is left, and
-    /// nobody else does anything in the caller's name. Such calls may be inside of
-    /// one another: the inner one leaves first.
+    /// Runs `body`. If the end of its scheduler cuts the caller off in `body`,
+    /// wherever it was suspended, `leave` runs on another thread, when no worker is
+    /// left and no other code acts for the caller. Such calls may be nested: the
+    /// inner one leaves first.
     ///
     /// # Safety
     ///
-    /// `leave` neither suspends nor panics, and may be called on any thread as long as
-    /// `body` is suspended.
+    /// `leave` neither suspends nor panics, and may be called on any thread as long
+    /// as `body` is suspended.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn or_leave<T>(&self, leave: &mut dyn FnMut(), body: impl FnOnce() -> T) -> T {
         let mut place = Place::new(leave);
-        // SAFETY: the caller's; the place begins with its stake.
+        // SAFETY: the caller promises that `leave` may be called; the place begins with
+        // its stake.
         unsafe { staked((&raw mut place).cast(), body) }
     }
 
+    /// Sleeps with a limit that may end the sleep.
+    ///
     /// # Safety
     ///
     /// As for [`sleep_within`](Self::sleep_within).
@@ -105,26 +110,28 @@ impl Here {
         #[cfg(all(feature = "std", not(tsumugi_loom)))]
         if let Some(caller) = ult().is_none().then(foreign::caller).flatten() {
             let Some(until) = limit.deadline() else {
-                // Nobody cancels what is no ULT. SAFETY: the caller's.
+                // A foreign task or an OS thread is never cancelled. SAFETY: the
+                // caller keeps the contract of the sleep.
                 unsafe { self.sleep(reason, commit) };
                 return Ok(());
             };
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the contract of [`WaitFor::sleep_for`].
             return unsafe { caller.sleep_until(reason, until, commit, withdraw) };
         }
         let race = Race::new();
         let mut kept = true;
-        // What ends the sleep finds the race, not the sleeper: the sleeper
-        // itself is only asleep, and so only woken, once this is done.
+        // The event and the limit find the race, not the sleeper. The sleeper itself
+        // falls asleep, and so can be woken, only after `publish` is done.
         let mut publish = || {
-            // SAFETY: the race stays until the event's wake, or until what was
-            // published is withdrawn.
+            // SAFETY: the race stays until the event's wake, or until `withdraw` has
+            // taken back what `commit` published.
             kept = commit(unsafe { race.waker() });
             kept
         };
         match ult() {
             Some(slot) => {
-                // SAFETY: the running ULT, and a running ULT's home.
+                // SAFETY: the running ULT is alive, and so is its scheduler's shared
+                // part.
                 let (task, home) = unsafe {
                     let task = slot.as_ref();
                     (task, &*task.home().cast::<Shared>())
@@ -136,22 +143,23 @@ impl Here {
                     if !publish() {
                         return false;
                     }
-                    // SAFETY: this thread's worker, which commits.
+                    // SAFETY: this thread's worker, which commits this sleep.
                     let busy = current::worker().is_some_and(|w| unsafe { w.as_ref() }.is_busy());
-                    // SAFETY: all three stay until it is disarmed, below.
+                    // SAFETY: the alarm, the race and the task stay until the alarm
+                    // is disarmed below.
                     unsafe { home.arm(alarm, busy) };
-                    // SAFETY: for the sleeper, that we are.
+                    // SAFETY: we are the race's sleeper.
                     unsafe { race.fall_asleep(waker) }
                 };
                 // SAFETY: the race uses the waker once.
                 unsafe { self.sleep(reason, &mut arm) };
                 if kept {
-                    // SAFETY: armed above.
+                    // SAFETY: the alarm was armed above.
                     unsafe { home.disarm(alarm) };
                 }
             }
             None => {
-                // SAFETY: for the sleeper, that we are.
+                // SAFETY: we are the race's sleeper.
                 let mut begin = |waker| publish() && unsafe { race.fall_asleep(waker) };
                 // SAFETY: the race uses the waker once.
                 unsafe { sleep_os(&mut begin, limit.deadline().map(|until| (until, &race))) };
@@ -160,12 +168,12 @@ impl Here {
         if !kept {
             return Ok(());
         }
-        // SAFETY: the same.
+        // SAFETY: we are the race's sleeper, and `withdraw` is the event's.
         unsafe { race.settle(withdraw, |commit| self.sleep(reason, commit)) }
     }
 }
 
-// SAFETY: see `Wait`; `sleep_within` does what `sleep_for` asks.
+// SAFETY: as for `Wait`; `sleep_within` does what `sleep_for` requires.
 unsafe impl WaitFor for Here {
     unsafe fn sleep_for(
         &self,
@@ -174,7 +182,7 @@ unsafe impl WaitFor for Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `sleep_for`.
         unsafe { self.sleep_within(reason, Limit::after(limit), commit, withdraw) }
     }
 
@@ -187,12 +195,12 @@ unsafe impl WaitFor for Here {
         leave: &mut dyn FnMut(),
     ) -> Result<(), Interrupted> {
         let limit = Limit::after(limit);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contracts of the sleep and of `leave`.
         unsafe { self.or_leave(leave, || self.sleep_within(reason, limit, commit, withdraw)) }
     }
 }
 
-/// Sleeps for `duration`, and leaves the worker to others.
+/// Sleeps for `duration`; the worker runs other ULTs meanwhile.
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -207,7 +215,7 @@ unsafe impl WaitFor for Here {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sleep(duration: Duration) {
-    // A sleep always ends by being interrupted.
+    // A sleep always ends with an interruption, which is not an error here.
     let _ = sleep_within(duration);
 }
 
@@ -218,11 +226,12 @@ pub fn sleep_until(deadline: Instant) {
     let _ = sleep_within(deadline);
 }
 
-/// Sleeps until `limit` ends it, and says how: with [`Limit::NONE`], for ever.
+/// Sleeps until `limit` ends the sleep, and returns how. With [`Limit::NONE`], for
+/// ever.
 pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
     let (limit, reason) = (limit.into(), Reason::new("sleep"));
     loop {
-        // SAFETY: nobody has the waker but the alarm.
+        // SAFETY: only the alarm has the waker.
         let outcome = unsafe { Here.sleep_within(reason, limit, &mut |_| true, &mut || true) };
         if let Err(why) = outcome {
             return why;
@@ -230,22 +239,22 @@ pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
     }
 }
 
-/// As [`park`](crate::park()), but a [`Limit`] may end it: it returns without a
-/// token then.
+/// As [`park`](crate::park()), but a [`Limit`] may end it; then it returns without a
+/// token.
 ///
 /// # Errors
 ///
-/// [`Interrupted`].
+/// [`Interrupted`] if the limit ended the park.
 pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
     match ult() {
         Some(slot) => {
-            // SAFETY: the running ULT.
+            // SAFETY: the running ULT is alive.
             let task = unsafe { slot.as_ref() };
             let keep = |waker| {
-                // SAFETY: a ULT that leaves is on a stack, until it is back.
+                // SAFETY: a ULT that is leaving is on its stack, until it is back.
                 let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
-                // SAFETY: nobody reads it before the park has begun, and the
-                // ULT's own park word says that it has not.
+                // SAFETY: no other thread reads the waker before the park has begun,
+                // and the ULT's own park word shows that it has not.
                 head.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             };
             park_on_within(&task.park, limit.into(), keep)
@@ -259,7 +268,7 @@ pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
     }
 }
 
-/// As [`park_within`]; whether a token came in time.
+/// As [`park_within`], for `limit`; returns whether a token came in time.
 pub fn park_timeout(limit: Duration) -> bool {
     park_within(limit).is_ok()
 }
@@ -277,11 +286,12 @@ fn park_on_within(
         word.begin_limited()
     };
     let reason = Reason::new("park");
-    // SAFETY: whoever ends the park takes the waker out, unless we have.
+    // SAFETY: the thread that ends the park takes the waker out, unless `end_limited`
+    // has ended it.
     let outcome =
         unsafe { Here.sleep_within(reason, limit, &mut begin, &mut || word.end_limited()) };
     if outcome.is_ok() {
-        // The token that woke us.
+        // Takes the token that ended the park.
         word.take_after_all();
     }
     outcome

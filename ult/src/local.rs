@@ -1,7 +1,7 @@
-//! The values that a ULT, or an OS thread, has for itself; see `key`.
+//! The local values of a ULT, or of an OS thread; see `key`.
 //!
-//! They are made on first use and stay where they are until the end, when
-//! they are dropped, the youngest first.
+//! They are made on first use and stay in place until the end of the ULT or thread,
+//! when they are dropped, the youngest first.
 
 use crate::host::catch;
 use alloc::boxed::Box;
@@ -21,24 +21,23 @@ struct Entry {
     drop: unsafe fn(*mut ()),
 }
 
-/// Where a key lies, and the type of its values: constants of different types
-/// may share a place.
+/// The place of a key, and the type of its values, because constants of different
+/// types may share a place.
 type Key = (*const (), TypeId);
 
 impl Locals {
-    /// The value of the key at `place` in `home`, made by `init` if it is not
-    /// there.
+    /// The value of the key at `place` in `home`, made by `init` if there is none.
     ///
     /// # Safety
     ///
-    /// `home` is the caller's own, nobody else's, and null or made here.
+    /// `home` belongs to the caller alone, and is null or made here.
     pub(crate) unsafe fn find<T: 'static>(
         home: *mut *mut Self,
         place: *const (),
         init: impl FnOnce() -> T,
     ) -> *const T {
         let key = (place, TypeId::of::<T>());
-        // SAFETY: the caller's.
+        // SAFETY: `home` belongs to the caller alone.
         let found = || unsafe { (*home).as_ref() }.and_then(|locals| locals.get(key));
         if let Some(value) = found() {
             return value.cast();
@@ -49,7 +48,7 @@ impl Locals {
             return value.cast();
         }
         let value = Box::into_raw(made);
-        // SAFETY: the caller's.
+        // SAFETY: as above, and `init`, which may use `home`, has returned.
         let locals = unsafe {
             if (*home).is_null() {
                 *home = Box::into_raw(Box::new(Self(Vec::new())));
@@ -60,16 +59,16 @@ impl Locals {
         value
     }
 
-    /// The value of the key at `place` in `home`, if it is there.
+    /// The value of the key at `place` in `home`, if there is one.
     ///
     /// # Safety
     ///
-    /// As for [`find`](Self::find); the value is used before its end.
+    /// As for [`find`](Self::find); the value is not used after its drop.
     pub(crate) unsafe fn seen<'a, T: 'static>(
         home: *mut *mut Self,
         place: *const (),
     ) -> Option<&'a T> {
-        // SAFETY: the caller's; values of a key have its type.
+        // SAFETY: `home` belongs to the caller alone; values of a key have its type.
         unsafe {
             let value = (*home).as_ref()?.get((place, TypeId::of::<T>()))?;
             Some(&*value.cast::<T>())
@@ -81,14 +80,14 @@ impl Locals {
         self.0.iter().find(|entry| entry.key == key).map(|entry| entry.value)
     }
 
-    /// Drops them, for a test that has made them.
+    /// Drops all values, for a test that has made them.
     ///
     /// # Safety
     ///
-    /// As for [`find`](Self::find); nobody uses the values.
+    /// As for [`find`](Self::find); no code uses the values.
     #[cfg(all(test, feature = "std", not(tsumugi_loom)))]
     pub(crate) unsafe fn drop_all(home: *mut *mut Self) {
-        // SAFETY: the caller's.
+        // SAFETY: `home` belongs to the caller, and no code uses the values.
         unsafe { drop_all(home) }
     }
 
@@ -96,39 +95,40 @@ impl Locals {
     ///
     /// # Safety
     ///
-    /// By that ULT, on its own stack.
+    /// Called by that ULT, on its own stack.
     pub(crate) unsafe fn end(home: &UnsafeCell<*mut Self>) {
         let home = home.with_mut(|home| home);
-        // SAFETY: the caller's.
+        // SAFETY: the values belong to the ULT that calls.
         unsafe { drop_all(home) }
     }
 }
 
-/// Drops values, and those that their destructors made, within reason.
+/// Drops values, and then the values that their destructors made, for some rounds.
 unsafe fn drop_all(home: *mut *mut Locals) {
     for _ in 0..ROUNDS {
-        // SAFETY: `home` is the caller's own; a destructor that uses a key
-        // finds it empty and fills it again.
+        // SAFETY: `home` belongs to the caller. A destructor that uses a key finds
+        // `home` empty and fills it again.
         let locals = unsafe { home.replace(ptr::null_mut()) };
         if locals.is_null() {
             return;
         }
-        // SAFETY: from `Box::into_raw` in `find`.
+        // SAFETY: the pointer comes from `Box::into_raw` in `find`.
         let locals = unsafe { Box::from_raw(locals) };
         for entry in locals.0.into_iter().rev() {
-            // SAFETY: made as what `drop` was made for, dropped once. A panic
-            // there concerns nobody any more; the hook has spoken.
+            // SAFETY: the value has the type that `drop` was made for, and is dropped
+            // once. A panic of a destructor is dropped too; the panic hook has
+            // reported it.
             let _ = catch(|| unsafe { (entry.drop)(entry.value) });
         }
     }
 }
 
 unsafe fn drop_box<T>(value: *mut ()) {
-    // SAFETY: the caller's: from `Box::<T>::into_raw`.
+    // SAFETY: the caller's pointer comes from `Box::<T>::into_raw`.
     drop(unsafe { Box::from_raw(value.cast::<T>()) });
 }
 
-/// The values of a thread that is no ULT.
+/// The home of the values of a thread that is no ULT.
 pub(crate) fn home_of_thread() -> *mut *mut Locals {
     #[cfg(feature = "std")]
     return THREAD.with(|thread| thread.0.as_ptr());
@@ -136,14 +136,14 @@ pub(crate) fn home_of_thread() -> *mut *mut Locals {
     panic!("without std only ULTs have values of their own");
 }
 
-/// What an OS thread has.
+/// The values of an OS thread, dropped at its end.
 #[cfg(feature = "std")]
 struct Thread(Cell<*mut Locals>);
 
 #[cfg(feature = "std")]
 impl Drop for Thread {
     fn drop(&mut self) {
-        // SAFETY: the thread's own.
+        // SAFETY: the values belong to the ending thread.
         unsafe { drop_all(self.0.as_ptr()) }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     fn keys_of_two_types_at_one_place_are_two() {
         let mut home: *mut Locals = ptr::null_mut();
         let place = (&raw const home).cast();
-        // SAFETY: the test's own home, and values that it has.
+        // SAFETY: `home` belongs to the test, and the values are alive.
         unsafe {
             let word = Locals::find(&mut home, place, || 7u64);
             let text = Locals::find(&mut home, place, || String::from("a text"));

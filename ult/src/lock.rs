@@ -1,8 +1,8 @@
-//! A lock for a few instructions: lists that are touched seldom and briefly.
+//! A spin lock for a few instructions: for lists that are touched seldom and briefly.
 //!
-//! Nobody waits, allocates on purpose or calls a stranger while holding one,
-//! and no ULT is switched off its worker in between. A holder may lose its
-//! processor, so whoever waits gives its own away after a short spin.
+//! A holder does not wait, does not allocate on purpose and calls no foreign code,
+//! and no ULT leaves its worker while it holds the lock. A holder may lose its
+//! processor, so a waiting thread yields its own after a short spin.
 //!
 //! Progress: blocking.
 
@@ -14,9 +14,9 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by one thread at a time, see `with`.
+// SAFETY: one thread at a time reaches the value, see `with`.
 unsafe impl<T: Send> Send for Lock<T> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
@@ -30,7 +30,7 @@ impl<T> Lock<T> {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Runs `f` on the value, alone.
+    /// Runs `f` on the value under the lock.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         struct Release<'a>(&'a AtomicBool);
@@ -47,7 +47,8 @@ impl<T> Lock<T> {
         }
         self.acquire();
         let _release = Release(&self.held);
-        // SAFETY: `held` was false and we made it true: nobody else is here.
+        // SAFETY: `held` was false and this thread has set it, so no other thread is
+        // here.
         self.value.with_mut(|value| f(unsafe { &mut *value }))
     }
 

@@ -1,5 +1,5 @@
-//! A place for one item, or a chain of them, which its owner looks at while it
-//! spins.
+//! The hand-off slot of an idle worker: a place for one item, or a chain of them,
+//! which the owner polls while it spins.
 //!
 //! ```text
 //!   CLOSED ──open──► OPEN ──try_send──► the item · whether more hang on it
@@ -7,8 +7,8 @@
 //!     └─────close──────┴──close, intercept─┘  the owner takes it, or another
 //! ```
 //!
-//! A worker with nothing to do spins on a line of its own, so what is put
-//! there costs one trip of that line, where a theft costs several.
+//! An idle worker spins on a cache line of its own, so handing over an item costs one
+//! transfer of that line. A theft costs several.
 //!
 //! Progress: all calls are wait-free.
 
@@ -16,32 +16,32 @@ use core::mem::align_of;
 use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
 
-/// What has come.
+/// An item that was sent, perhaps with a chain behind it.
 #[derive(Debug)]
 pub struct Letter<T> {
     /// The item.
     pub first: NonNull<T>,
-    /// Whether others hang on it, by whatever links them.
+    /// Whether more items are linked to the first, by their own links.
     pub more: bool,
 }
 
-/// The place. `open`, `has_come` and `close` are the owner's.
+/// The slot. Only the owner calls `open`, `has_come` and `close`.
 #[derive(Debug)]
 pub struct Mail<T>(CachePadded<AtomicPtr<T>>);
 
 impl<T> Mail<T> {
-    /// No item's address.
+    /// A word that is no item's address.
     const OPEN: *mut T = ptr::without_provenance_mut(1);
 
-    /// Nobody looks.
+    /// A closed slot.
     #[expect(clippy::new_without_default, reason = "an empty place is nothing to begin with")]
     pub fn new() -> Self {
         Self(CachePadded::new(AtomicPtr::new(ptr::null_mut())))
     }
 
-    /// Hands an item over if the owner spins and has none yet. Without a look
-    /// first, which would fetch the line once more. If true, nothing of the
-    /// place is touched any more.
+    /// Hands an item over if the owner spins and has none yet. There is no load
+    /// before the exchange, because it would fetch the cache line once more. After
+    /// true, nothing of the slot is touched any more.
     #[inline]
     pub fn try_send(&self, letter: Letter<T>) -> bool {
         let word = letter.word();
@@ -50,23 +50,23 @@ impl<T> Mail<T> {
         self.0.compare_exchange(Self::OPEN, word, order, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether the owner looks and has none yet.
+    /// Whether the owner polls the slot and has no item yet.
     pub fn is_open(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::OPEN
     }
 
-    /// The owner looks from now on.
+    /// Opens the slot: the owner polls it from now on.
     pub fn open(&self) {
         self.0.store(Self::OPEN, Ordering::Relaxed);
     }
 
-    /// Whether something has come, or was intercepted.
+    /// Whether an item has come, or came and was intercepted.
     #[inline(always)]
     pub fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed) != Self::OPEN
     }
 
-    /// The owner looks no longer; what has come.
+    /// Closes the slot: the owner polls it no longer. Returns what has come.
     pub fn close(&self) -> Option<Letter<T>> {
         if self.0.load(Ordering::Relaxed).is_null() {
             return None;
@@ -82,8 +82,8 @@ impl<T> Mail<T> {
         letter_of(came)
     }
 
-    /// Takes what has come in the owner's place, who may have lost its
-    /// processor; the place is closed then. Any thread.
+    /// Takes an item in place of the owner, which may have lost its processor. The
+    /// slot is closed then. Any thread.
     pub fn intercept(&self) -> Option<Letter<T>> {
         let seen = self.0.load(Ordering::Relaxed);
         letter_of(seen)?;
@@ -97,14 +97,14 @@ impl<T> Mail<T> {
         letter_of(taken.ok()?)
     }
 
-    /// Whether something has come, and was not taken yet. Any thread.
+    /// Whether an item has come and was not taken yet. Any thread.
     pub fn is_full(&self) -> bool {
         letter_of(self.0.load(Ordering::Relaxed)).is_some()
     }
 }
 
 impl<T> Letter<T> {
-    /// The word that stands for it.
+    /// The word that stands for the letter.
     #[inline]
     pub(crate) fn word(self) -> *mut T {
         const { assert!(align_of::<T>() > BITS, "an item's address has two bits to spare") };
@@ -113,10 +113,10 @@ impl<T> Letter<T> {
     }
 }
 
-/// What a word stands for, if that is a letter.
+/// The letter that a word stands for, if it is one.
 #[inline]
 pub(crate) fn letter_of<T>(word: *mut T) -> Option<Letter<T>> {
-    // Neither CLOSED nor OPEN has an address.
+    // CLOSED and OPEN have no address bits.
     let first = NonNull::new(word.map_addr(|address| address & !BITS))?;
     Some(Letter { first, more: word.addr() & MORE != 0 })
 }
@@ -136,5 +136,5 @@ impl<T> From<NonNull<T>> for Letter<T> {
 }
 
 const MORE: usize = 1;
-/// What is no address: an `Offer` has one bit more.
+/// The bits that are no part of an address; an `Offer` uses one bit more.
 const BITS: usize = 3;

@@ -1,9 +1,9 @@
-//! Saying that a ULT must not suspend for a while.
+//! A guard that marks a time in which a ULT must not suspend.
 //!
 //! ```text
-//!   let held = MUTEX.lock();            of std's: belongs to this OS thread
-//!   let _here = NoSuspend::new();       this says so
-//!   queue.send(1);                      waits? then it is reported, with both places
+//!   let held = MUTEX.lock();            std's guard belongs to this OS thread
+//!   let _here = NoSuspend::new();       marks that
+//!   queue.send(1);                      if it waits, a report names both places
 //! ```
 //!
 //! Progress: blocking, on a short lock, where suspensions are checked; wait-free
@@ -18,10 +18,10 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::panic::{Location, RefUnwindSafe, UnwindSafe};
 
-/// As long as it lives, the ULT that made it must not suspend: what its scheduler
-/// does about a suspension is [`Config::suspension_check`](crate::Config). It
-/// stands beside whatever belongs to an OS thread, such as a guard of `std`'s
-/// locks:
+/// A guard: as long as it lives, the ULT that made it must not suspend.
+/// [`Config::suspension_check`](crate::Config) sets what the scheduler does about a
+/// suspension. A program puts the guard beside a value that belongs to an OS thread,
+/// such as a guard of `std`'s locks:
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -38,19 +38,19 @@ use core::panic::{Location, RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What counts is that a call suspends, or would but for what came in that very
-/// moment: a lock that is free is taken without. A join of a ULT that has not
-/// ended counts, and so do each yield and each park.
+/// A call counts if it suspends, or would have suspended but for an event that came
+/// in that very moment; to take a lock that is free does not count. A join of a ULT
+/// that has not ended counts, and so do each yield and each park.
 ///
-/// It is nothing where suspensions are not checked (builds without debug
-/// assertions, unless they are asked to), on a thread that runs no ULT, in a task
-/// of a foreign scheduler, and inside of [`callback`](crate::callback) and
-/// [`on_os_stack`](crate::on_os_stack). One that is forgotten counts until its ULT
-/// has ended.
+/// The guard does nothing where suspensions are not checked (builds without debug
+/// assertions, unless the check is requested), on a thread that runs no ULT, in a
+/// task of a foreign scheduler, and inside of [`callback`](crate::callback) and
+/// [`on_os_stack`](crate::on_os_stack). A guard that is forgotten (`mem::forget`)
+/// counts until its ULT has ended.
 #[must_use = "it says something as long as it lives"]
 pub struct NoSuspend {
     kept: Option<Kept>,
-    /// It belongs to the ULT that made it.
+    /// Not `Send`: the guard belongs to the ULT that made it.
     stays: PhantomData<*mut ()>,
 }
 
@@ -61,7 +61,7 @@ struct Kept {
 }
 
 impl NoSuspend {
-    /// From here on the calling ULT must not suspend.
+    /// A guard; from here on the calling ULT must not suspend.
     #[track_caller]
     pub fn new() -> Self {
         Self { kept: Kept::by_caller(Location::caller()), stays: PhantomData }
@@ -71,7 +71,7 @@ impl NoSuspend {
 impl Kept {
     fn by_caller(made_at: &'static Location<'static>) -> Option<Self> {
         let slot = ult()?;
-        // SAFETY: the running ULT, and a running ULT's home.
+        // SAFETY: the running ULT is alive, and so is its scheduler's shared part.
         let (task, home) = unsafe {
             let task = slot.as_ref();
             (task, &*task.home().cast::<Shared>())
@@ -79,7 +79,7 @@ impl Kept {
         if home.suspension_check == SuspensionCheck::Off {
             return None;
         }
-        // SAFETY: the running ULT's own.
+        // SAFETY: the locals belong to the running ULT.
         let record = unsafe { Record::of(task.locals.with_mut(|locals| locals)) };
         let number = record.begins(made_at);
         Some(Self { record, number, panics: home.suspension_check == SuspensionCheck::Panic })
@@ -105,7 +105,7 @@ impl Drop for NoSuspend {
     }
 }
 
-// A drop that panics has taken it off the record before.
+// A drop that panics has taken the guard off the record before.
 impl UnwindSafe for NoSuspend {}
 impl RefUnwindSafe for NoSuspend {}
 
@@ -115,9 +115,9 @@ impl fmt::Debug for NoSuspend {
     }
 }
 
-/// Runs `f` on the value that the OS thread has for `key`, as
-/// [`LocalKey::with`](std::thread::LocalKey::with), under a [`NoSuspend`] of the
-/// caller's place: a suspension in `f` would leave it with another thread's value.
+/// Runs `f` on the OS thread's value of `key`, as
+/// [`LocalKey::with`](std::thread::LocalKey::with), under a [`NoSuspend`] with the
+/// caller's place. After a suspension in `f`, the value could be another thread's.
 ///
 /// ```
 /// use std::cell::Cell;

@@ -1,36 +1,36 @@
-//! A place where a worker lays out the oldest of what it has, before anybody
-//! asks for it.
+//! The offer slot of a worker: a public place where the worker puts its oldest item
+//! before any thread requests it.
 //!
 //! ```text
 //!   EMPTY ──lay out: the owner──► the item · whether more hang on it
 //!     ▲                                         │
-//!     └───────────── take: anybody ─────────────┘
+//!     └───────────── take: any thread ──────────┘
 //!
-//!   SHUT: of a worker that is alone
+//!   SHUT: the slot of a worker without other workers
 //! ```
 //!
-//! Whoever has nothing takes it with one swap, wherever the owner is just now:
-//! neither side waits for the other, and the owner's own queue has no thieves.
-//! The owner learns of it when it looks whether there is room again, which it
-//! has in its cache until then.
+//! A worker without work takes the item with one swap, whatever the owner does at
+//! that moment. Neither side waits for the other, and the owner's own queue has no
+//! thieves. The owner finds that the item is gone when it looks whether the slot has
+//! room again; until then the slot's cache line is in the owner's cache.
 //!
 //! # Sleepers
 //!
-//! A push with nothing laid out looks for workers that sleep; one beside an
-//! item that lies there does not, because nobody falls asleep who sees it. That
-//! is a single look for the owner, at a line of its own. So whoever is about to
-//! sleep, and is counted, must see every push that saw the item, also of one
-//! that was taken in between: [`Offer::none_of`] is its look, with a barrier
-//! behind.
+//! A push while the slot is empty looks for sleeping workers. A push while an item
+//! lies in the slot does not, because no worker falls asleep while it sees that item.
+//! So a push costs the owner one load, of a line of its own. A worker that is about
+//! to sleep, and is counted as a sleeper, must therefore see every push that saw an
+//! item in the slot, also if the item was taken in between. [`Offer::none_of`] is its
+//! check, with a barrier behind.
 //!
 //! ```text
-//!   owner    push x; light;  sees the item: goes on
+//!   owner    push x; light;  sees the item: returns
 //!   taker                                   takes the item
 //!   sleeper  counts itself; heavy;                   sees none; heavy; sees x
 //! ```
 //!
-//! Where the light half is an instruction, no item is calm, and each push
-//! looks at both.
+//! An item is calm if a push beside it need not look for sleepers. Where the light
+//! half of the fence is an instruction, no item is calm, and each push looks at both.
 //!
 //! Progress: all calls are wait-free.
 //!
@@ -44,24 +44,24 @@ use crate::mail::{Letter, letter_of};
 use core::ptr;
 use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
 
-/// The place.
+/// The slot.
 #[derive(Debug)]
 pub struct Offer<T> {
     place: CachePadded<AtomicPtr<T>>,
-    /// What is laid out is calm.
+    /// Whether an item in the slot is calm.
     calm: bool,
 }
 
 impl<T> Offer<T> {
-    /// Nothing is laid out; nor ever will be, unless it is `shared`.
+    /// An empty slot. If it is not `shared`, no item is ever put there.
     pub fn new(shared: bool, fences: Fences) -> Self {
         let word = if shared { ptr::null_mut() } else { ptr::without_provenance_mut(CALM) };
         let place = CachePadded::new(AtomicPtr::new(word));
         Self { place, calm: fences == Fences::LIGHTEST }
     }
 
-    /// After a push of the owner's, whether nobody need be told: something lies
-    /// there, or nobody ever comes.
+    /// Whether the owner need not wake a worker after a push: an item lies in the
+    /// slot, or there are no other workers.
     #[inline(always)]
     pub fn is_calm(&self) -> bool {
         if !mutant("notify_no_light") {
@@ -71,16 +71,16 @@ impl<T> Offer<T> {
         self.place.load(Ordering::Relaxed).addr() & CALM != 0
     }
 
-    /// Whether something lay there; any thread. False for the owner: there is
-    /// room until it fills it.
+    /// Whether an item lay in the slot; any thread. If the owner gets false, the slot
+    /// has room until the owner fills it.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.seen().is_some()
     }
 
-    /// Whether nothing lay at any of these places. True: whatever their owners
-    /// have pushed because something did lie there is seen from here on. By
-    /// one that is counted as a sleeper, with a barrier in between.
+    /// Whether no item lay in any of these slots. If true, the caller sees from here
+    /// on what the slots' owners have pushed because an item did lie there. The
+    /// caller is counted as a sleeper, with a barrier in between.
     pub fn none_of<'a>(mut all: impl Iterator<Item = &'a Self>, fences: Fences) -> bool
     where
         T: 'a,
@@ -93,12 +93,12 @@ impl<T> Offer<T> {
         none
     }
 
-    /// Lays an item out.
+    /// Puts an item into the slot.
     ///
     /// # Safety
     ///
-    /// One thread at a time is the owner; only the owner calls, and the place
-    /// is empty.
+    /// One thread at a time is the owner; only the owner calls, and the slot is
+    /// empty.
     pub unsafe fn lay_out(&self, letter: Letter<T>) {
         let order = if mutant("offer_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         let calm = if self.calm { CALM } else { 0 };
@@ -106,16 +106,16 @@ impl<T> Offer<T> {
         self.place.store(letter.word().map_addr(|word| word | calm), order);
     }
 
-    /// What lies there, which anybody may take at any time.
+    /// The item in the slot, which any thread may take at any time.
     #[inline(always)]
     pub fn seen(&self) -> Option<Letter<T>> {
         letter_of(self.place.load(Ordering::Relaxed))
     }
 
-    /// Takes what lies there. Any thread.
+    /// Takes the item in the slot. Any thread.
     #[inline]
     pub fn take(&self) -> Option<Letter<T>> {
-        // One that is shut stays so.
+        // This check also keeps a shut slot shut.
         self.seen()?;
         if mutant("offer_load_then_store") {
             let came = self.place.load(Ordering::Acquire);
@@ -127,5 +127,5 @@ impl<T> Offer<T> {
     }
 }
 
-/// Set in a word beside which a push need not look further.
+/// Set in the slot's word if a push need not look for sleepers.
 const CALM: usize = 2;

@@ -1,18 +1,17 @@
-//! Who overflowed their stack, said before the process dies of it.
+//! Reports of a stack overflow, written before the process dies of it.
 //!
-//! The first scheduler of a process installs a handler for SIGSEGV, the last
-//! one takes it away; both count. The handler runs on a signal stack of its
-//! own, asks the scheduler whose ULT runs on this thread whether the address
-//! is in that ULT's guard page, and if so names the ULT. Then, as for any
-//! other address, the handler that was there before has its turn. A handler may
-//! put the default back and return (that of Rust's std does): a fault then comes
-//! again, and kills. A signal that no fault has caused does not come again, so
-//! it is sent once more.
+//! The first scheduler of a process installs a handler for SIGSEGV, and the last one
+//! removes it; both keep a count. The handler runs on a signal stack of its own. It
+//! asks the scheduler of the ULT on this thread whether the address is in that ULT's
+//! guard page, and if so names the ULT. Then, as for any other address, the handler
+//! that was there before has its turn. That handler may put the default back and
+//! return, as that of Rust's std does: a fault then comes again, and kills. A signal
+//! that no fault has caused does not come again, so it is sent once more.
 
 use crate::host;
 use core::fmt::{self, Write};
 
-/// A ULT that left its stack.
+/// A ULT that ran out of its stack.
 pub(crate) struct Overflow<'a> {
     pub(crate) id: u64,
     pub(crate) name: Option<&'a str>,
@@ -20,7 +19,7 @@ pub(crate) struct Overflow<'a> {
 }
 
 impl Overflow<'_> {
-    /// Says so on standard error: no allocation, no lock.
+    /// Writes the report to standard error, without allocation and without a lock.
     pub(crate) fn report(&self) {
         let mut line = Line { bytes: [0; 256], used: 0 };
         // A name that is too long is cut off; `Line` takes what fits.
@@ -32,7 +31,7 @@ impl Overflow<'_> {
         host::say(&line.bytes[..line.used]);
     }
 
-    /// What a dead canary leads to.
+    /// Reports the overflow and aborts, after a canary was found overwritten.
     #[cold]
     pub(crate) fn abort(&self) -> ! {
         self.report();
@@ -65,13 +64,14 @@ mod handler {
     use core::ptr;
     use std::sync::Mutex;
 
-    /// Asks whether this thread's ULT overflowed its stack at an address.
+    /// The function that checks whether this thread's ULT overflowed its stack at an
+    /// address.
     pub(crate) type Ask = fn(usize) -> Option<Overflow<'static>>;
 
-    /// One scheduler's share of the handler.
+    /// One scheduler's share in the handler.
     pub(crate) struct Handler(());
 
-    /// The handler's stack on one worker's thread, if it had none.
+    /// The handler's stack on one worker's thread, if the thread had none.
     pub(crate) struct SignalStack(Option<*mut c_void>);
 
     struct Installed {
@@ -81,8 +81,9 @@ mod handler {
         before: MaybeUninit<libc::sigaction>,
     }
 
-    /// The one thing in this crate that belongs to the process. The lock
-    /// guards installing; the handler reads without it, see `on_segv`.
+    /// The lock for installing the handler, the only state of this crate that belongs
+    /// to the whole process. The handler reads `STATE` without the lock, see
+    /// `on_segv`.
     static INSTALLED: Mutex<()> = Mutex::new(());
     static mut STATE: Installed =
         Installed { holders: 0, installed: false, ask: None, before: MaybeUninit::uninit() };
@@ -90,15 +91,16 @@ mod handler {
     impl Handler {
         pub(crate) fn install(ask: Ask) -> Self {
             let _alone = INSTALLED.lock().unwrap_or_else(|broken| broken.into_inner());
-            // SAFETY: under the lock; the handler reads `ask` and `before`
-            // only while it is installed, and they change only while not.
+            // SAFETY: under the lock. The handler reads `ask` and `before` only while
+            // it is installed, and they change only while it is not.
             unsafe {
                 let state = &raw mut STATE;
                 (*state).holders += 1;
                 if !(*state).installed {
                     (*state).installed = true;
                     (*state).ask = Some(ask);
-                    // Read first, so that it is complete when the handler is in.
+                    // Read first, so that `before` is complete when the handler is
+                    // installed.
                     libc::sigaction(libc::SIGSEGV, ptr::null(), (*state).before.as_mut_ptr());
                     let mut action: libc::sigaction = core::mem::zeroed();
                     action.sa_sigaction = on_segv as *const () as usize;
@@ -122,7 +124,8 @@ mod handler {
                 }
                 let mut now = MaybeUninit::<libc::sigaction>::uninit();
                 libc::sigaction(libc::SIGSEGV, ptr::null(), now.as_mut_ptr());
-                // Somebody who came after us and chains to us must keep us.
+                // A handler that was installed later and calls ours must find ours in
+                // place.
                 if now.assume_init().sa_sigaction == on_segv as *const () as usize {
                     libc::sigaction(libc::SIGSEGV, (*state).before.as_ptr(), ptr::null_mut());
                     (*state).installed = false;
@@ -132,8 +135,8 @@ mod handler {
     }
 
     extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-        // SAFETY: the system calls us with a valid `info`; what we read of
-        // STATE was written before the handler was installed.
+        // SAFETY: the system calls this with a valid `info`; the fields of STATE that
+        // are read here were written before the handler was installed.
         unsafe {
             let state = &raw const STATE;
             let at = (*info).si_addr() as usize;
@@ -141,7 +144,8 @@ mod handler {
             let ask = (*state).ask.filter(|_| is_fault);
             if let Some(overflow) = ask.and_then(|ask| ask(at)) {
                 overflow.report();
-                // Death by this very signal: the access runs again, unhandled.
+                // The access runs again, and the default action of this signal ends
+                // the process.
                 libc::signal(libc::SIGSEGV, libc::SIG_DFL);
                 return;
             }
@@ -172,9 +176,10 @@ mod handler {
     }
 
     impl SignalStack {
-        /// Gives the calling thread a signal stack unless it has one.
+        /// Gives the calling thread a signal stack, unless it has one.
         pub(crate) fn ensure() -> Self {
-            // SAFETY: plain system calls on memory of our own.
+            // SAFETY: the calls get structures of ours, and a mapping that this
+            // function made.
             unsafe {
                 let mut now: libc::stack_t = core::mem::zeroed();
                 libc::sigaltstack(ptr::null(), &mut now);
@@ -185,7 +190,8 @@ mod handler {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
                 let base = libc::mmap(ptr::null_mut(), SIGNAL_STACK_BYTES, access, flags, -1, 0);
                 if base == libc::MAP_FAILED {
-                    // Without it an overflow still kills, without its name.
+                    // Without a signal stack an overflow still kills, but without a
+                    // report.
                     return Self(None);
                 }
                 let stack = libc::stack_t { ss_sp: base, ss_flags: 0, ss_size: SIGNAL_STACK_BYTES };
@@ -198,7 +204,7 @@ mod handler {
     impl Drop for SignalStack {
         fn drop(&mut self) {
             let Some(base) = self.0 else { return };
-            // SAFETY: taken away from this thread first, then unmapped.
+            // SAFETY: the stack is removed from this thread first, then unmapped.
             unsafe {
                 let mut none: libc::stack_t = core::mem::zeroed();
                 none.ss_flags = libc::SS_DISABLE;

@@ -1,15 +1,16 @@
-//! Sleeping and waking, for whoever calls: a ULT or an OS thread.
+//! Sleeping and waking, for each kind of caller: a ULT, a foreign task or an OS
+//! thread.
 //!
-//! [`Here`] is the [`Wait`] of the calling thread. On a ULT a sleep switches
-//! to the worker, which commits it; in a task of a foreign scheduler it parks
-//! that task; on any other thread it is a futex.
+//! [`Here`] is the [`Wait`] of the calling thread. On a ULT a sleep switches to the
+//! worker, which commits the sleep; in a task of a foreign scheduler it parks that
+//! task; on any other thread it is a futex.
 //!
-//! [`park`] and [`Unparker::unpark`] carry a token as the standard library's
-//! do: an unpark before the park is kept, and several are one.
+//! [`park`] and [`Unparker::unpark`] carry a token, as the standard library's do: an
+//! unpark before the park is kept, and several unparks are one.
 //!
-//! Progress: `unpark` is lock-free, but for the first time that another thread
-//! unparks a ULT of a scheduler of one worker: that waits for a few of the
-//! worker's instructions. `park` and `sleep` block.
+//! Progress: `unpark` is lock-free, except the first time that another thread unparks
+//! a ULT of a scheduler of one worker; that call waits for a few of the worker's
+//! instructions. `park` and `sleep` block.
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::awake::{Counted, counted};
@@ -33,33 +34,33 @@ use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Futex, Race, Reason, Wait, Waker};
 
-/// Whoever is calling: a ULT, a task of a foreign scheduler, an OS thread.
+/// The caller: a ULT, a task of a foreign scheduler, or an OS thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Here;
 
-// SAFETY: on a ULT `commit` runs on the worker's stack, after the switch, when
-// the ULT can be resumed, once per suspension; or before the switch, where nobody
-// but this very worker can resume it. On an OS thread it runs before
-// the wait, with a waker that only sets a word: a wake that comes early is
-// found there, and the thread cannot leave `sleep` before `commit` returned.
+// SAFETY: on a ULT `commit` runs once per suspension: on the worker's stack, after
+// the switch, when the ULT can be resumed; or before the switch, where only this
+// worker can resume the ULT. On an OS thread it runs before the wait, with a waker
+// that only sets a word: a wake that comes early is found there, and the thread
+// cannot leave `sleep` before `commit` has returned.
 unsafe impl Wait for Here {
-    // Inlined, as all that suspends: a processor predicts where a function
-    // returns to by who called it, and after a switch that is somebody else.
+    // Inlined, as all functions that suspend: a processor predicts the target of a
+    // return by the last call, and after a switch that call was made by another ULT.
     #[inline(always)]
     unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of [`Wait::sleep`].
         let sleep_elsewhere = |commit| unsafe { sleep_elsewhere(reason, commit) };
         let Some(worker) = current::worker() else { return sleep_elsewhere(commit) };
         // SAFETY: this thread's worker, not kept across the suspension.
         let worker = unsafe { worker.as_ref() };
         let Some(slot) = worker.current() else { return sleep_elsewhere(commit) };
-        // SAFETY: the running ULT.
+        // SAFETY: the running ULT is alive.
         let task = unsafe { slot.as_ref() };
-        // SAFETY: the running ULT is on its stack.
+        // SAFETY: the running ULT is on its stack, so it has a head.
         unsafe { task.head().unwrap_unchecked() }.set_reason(&reason);
         let way = worker.let_sleep(slot, commit);
-        // SAFETY: the closure lives on this stack, which stays until it was
-        // committed; the lifetime is only the type's.
+        // SAFETY: the closure lives on this stack, which stays until the sleep is
+        // committed; the transmute changes only the type's lifetime.
         let commit =
             unsafe { transmute::<*mut (dyn FnMut(Waker) -> bool + '_), *mut Commit>(commit) };
         let mut request = Request::Sleep(commit);
@@ -69,7 +70,7 @@ unsafe impl Wait for Here {
             Way::Leave => (None, Left::ASLEEP),
             Way::Ask => (None, Left::request(&raw mut request)),
         };
-        // SAFETY: we run on this ULT's stack, and `let_sleep` gave us the next;
+        // SAFETY: we run on this ULT's stack, and `let_sleep` gave us the next ULT;
         // the request stays until we are resumed.
         unsafe { task.leave(next, left) };
     }
@@ -80,7 +81,7 @@ unsafe impl Wait for Here {
         // SAFETY: this thread's worker, not kept across the suspension.
         let worker = unsafe { worker.as_ref() };
         let Some(slot) = worker.current() else { return yield_elsewhere() };
-        // SAFETY: we run on this ULT's stack, and `let_run` gave us the next.
+        // SAFETY: we run on this ULT's stack, and `let_run` gave us the next ULT.
         unsafe { slot.as_ref().leave(worker.let_run(slot), Left::YIELD) };
     }
 
@@ -90,13 +91,13 @@ unsafe impl Wait for Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         leave: &mut dyn FnMut(),
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contracts of the sleep and of `leave`.
         unsafe { self.or_leave(leave, || self.sleep(reason, commit)) }
     }
 
     #[inline(always)]
     unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that `leave` may be called if it is cut off.
         unsafe { self.or_leave(leave, || self.yield_now()) }
     }
 
@@ -108,20 +109,21 @@ unsafe impl Wait for Here {
     }
 }
 
-/// Sleeps until somebody unparks the caller. May return without a reason.
+/// Sleeps until another thread or ULT unparks the caller. May return without an
+/// unpark.
 #[inline(always)]
 pub fn park() {
     let Some(worker) = current::worker() else { return park_elsewhere() };
     // SAFETY: this thread's worker, not kept across the suspension.
     let worker = unsafe { worker.as_ref() };
     let Some(slot) = worker.current() else { return park_elsewhere() };
-    // SAFETY: we run on this ULT's stack, and `let_park` gave us the next.
+    // SAFETY: we run on this ULT's stack, and `let_park` gave us the next ULT.
     unsafe { slot.as_ref().leave(worker.let_park(slot), Left::PARK) };
 }
 
 #[cold]
 fn park_elsewhere() {
-    // Where there is a token, too: it may not be there next time.
+    // Checked even if there is a token now, because there may be none next time.
     current::assert_no_callback("park");
     own_parker().park();
 }
@@ -129,20 +131,20 @@ fn park_elsewhere() {
 /// The right to unpark the calling ULT or thread.
 pub fn unparker() -> Unparker {
     match ult() {
-        // SAFETY: the running ULT; `take_home` counts its scheduler.
+        // SAFETY: the running ULT is alive, and so is its scheduler, of which this
+        // takes a count.
         Some(slot) => unsafe { Unparker(Who::Ult(UltRef::new(slot))) },
         None => Unparker(Who::Thread(own_parker())),
     }
 }
 
-/// Runs `f` on the worker's own stack, which is an OS thread's like any other:
-/// for what must not run on a ULT's. A fork is such a thing: ULT stacks are
-/// kept from children, so a child that forked on one has none. What a child
-/// touches must not lie on the ULT's stack either, so let `f` own it:
-/// `on_os_stack(move || command.status())`. The worker runs nothing else
-/// meanwhile: `f` must wait for nothing that a ULT of this worker is to do, and
-/// a [`join`](crate::JoinHandle::join) or a scope there panics rather than wait
-/// for ever.
+/// Runs `f` on the worker's own stack, an ordinary stack of an OS thread, for code
+/// that must not run on a ULT's stack. A fork is such code: ULT stacks are kept from
+/// children, so a child that was forked on a ULT stack has no stack. The memory that
+/// a child touches must not lie on the ULT's stack either, so let `f` own it:
+/// `on_os_stack(move || command.status())`. The worker runs nothing else meanwhile.
+/// So `f` must not wait for a ULT of this worker; a [`join`](crate::JoinHandle::join)
+/// or a scope there panics, because it would wait for ever.
 pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     let Some(slot) = ult() else { return f() };
     let (mut f, mut outcome) = (Some(f), None);
@@ -151,7 +153,8 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
         outcome = Some(catch(f));
     };
     let call: &mut dyn FnMut() = &mut call;
-    // SAFETY: the closure lives on this stack, which stays until it returned.
+    // SAFETY: the closure lives on this stack, which stays until the worker has
+    // called it.
     let call = unsafe { transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(call) };
     // SAFETY: we run on this ULT's stack.
     unsafe { slot.as_ref().ask(Request::OnOsStack(call)) };
@@ -161,8 +164,8 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Unparks one ULT or OS thread; of one that has ended, nothing happens, or
-/// whoever has its descriptor now parks in vain once.
+/// The right to unpark one ULT or OS thread. If it has ended, an unpark does nothing,
+/// or the ULT that has its descriptor now returns from a park once without a reason.
 #[derive(Clone)]
 pub struct Unparker(Who);
 
@@ -173,12 +176,12 @@ enum Who {
 }
 
 impl Unparker {
-    /// Ends the present park of the one it stands for, or the next.
+    /// Ends the present park of its ULT or thread, or the next one.
     ///
-    /// Lock-free, but for the first time that another thread unparks a ULT of a
-    /// scheduler of one worker: that waits for some of its instructions. A ULT
-    /// of such a scheduler that unparks another of the same uses no atomic
-    /// instruction. Not async-signal-safe: a handler raises a
+    /// Lock-free, except the first time that another thread unparks a ULT of a
+    /// scheduler of one worker; that call waits for some of the worker's
+    /// instructions. A ULT of such a scheduler that unparks another ULT of it uses no
+    /// atomic instruction. Not async-signal-safe: a handler raises a
     /// [`Flag`](crate::sync::Flag).
     #[inline(always)]
     pub fn unpark(&self) {
@@ -198,38 +201,40 @@ impl fmt::Debug for Unparker {
     }
 }
 
-/// A descriptor that may belong to somebody else by now. It holds a count of
-/// its scheduler, so it is never wild.
+/// A descriptor that may belong to another ULT by now. It holds a count of its
+/// scheduler, so the descriptor's memory stays valid.
 pub(crate) struct UltRef {
     slot: Slot,
-    /// Its scheduler, which the unparking thread's worker may have too.
+    /// The ULT's scheduler, which may also be that of the unparking thread's worker.
     home: NonNull<Shared>,
 }
 
-// SAFETY: only the park word and constants of the task are touched.
+// SAFETY: only the park word and constants of the task are used, on any thread.
 unsafe impl Send for UltRef {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for UltRef {}
 
 impl UltRef {
+    /// Takes a count of the scheduler of a ULT.
+    ///
     /// # Safety
     ///
     /// The task is alive.
     pub(crate) unsafe fn new(slot: Slot) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the task is alive.
         let this = unsafe { Self::uncounted(slot) };
-        // SAFETY: a live task's home is alive, and in an `Arc`.
+        // SAFETY: the scheduler of a live task is alive, and in an `Arc`.
         unsafe { Arc::increment_strong_count(this.home.as_ptr()) };
         this
     }
 
-    /// Takes over a count.
+    /// Takes over a count that the caller has.
     ///
     /// # Safety
     ///
-    /// The descriptor is there.
+    /// The descriptor's memory is valid.
     unsafe fn uncounted(slot: Slot) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the descriptor is valid.
         let home = unsafe { slot.as_ref() }.home().cast_mut().cast();
         Self { slot, home: NonNull::new(home).expect("a descriptor has a home") }
     }
@@ -242,35 +247,36 @@ impl UltRef {
 
     /// # Safety
     ///
-    /// `raw` is of `into_raw`, and this is the one count it stands for.
+    /// `raw` comes from `into_raw`, and its one count is given up to this call.
     pub(crate) unsafe fn from_raw(raw: *const ()) -> Self {
         let slot = NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null");
-        // SAFETY: the count keeps the scheduler, and that its descriptors.
+        // SAFETY: the count keeps the scheduler, and the scheduler its descriptors.
         unsafe { Self::uncounted(slot) }
     }
 
     #[inline(always)]
     pub(crate) fn unpark(&self) {
-        // SAFETY: our count keeps the scheduler, and that its descriptors.
+        // SAFETY: our count keeps the scheduler, and the scheduler its descriptors.
         unsafe { self.home.as_ref().unpark(self.slot) };
     }
 
     fn task(&self) -> &Task {
-        // SAFETY: descriptors stay as long as the scheduler that we count.
+        // SAFETY: descriptors stay as long as the scheduler, of which we hold a
+        // count.
         unsafe { self.slot.as_ref() }
     }
 }
 
 impl Clone for UltRef {
     fn clone(&self) -> Self {
-        // SAFETY: alive by our own count.
+        // SAFETY: our own count keeps the scheduler alive.
         unsafe { Self::new(self.slot) }
     }
 }
 
 impl Drop for UltRef {
     fn drop(&mut self) {
-        // SAFETY: the count that `new` took.
+        // SAFETY: this gives up the count that `new` took.
         unsafe { Arc::decrement_strong_count(self.home.as_ptr()) };
     }
 }
@@ -281,10 +287,10 @@ pub(crate) struct ThreadParker {
     pub(crate) waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is written before the park begins and taken by whoever ends
-// it.
+// SAFETY: the waker is written before the park begins, and taken by the thread that
+// ends the park.
 unsafe impl Send for ThreadParker {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for ThreadParker {}
 
 impl ThreadParker {
@@ -293,23 +299,23 @@ impl ThreadParker {
         Self { word: ParkWord::new(), waker: UnsafeCell::new(None) }
     }
 
-    /// By its own thread or task only.
+    /// Called by the parker's own thread or task only.
     pub(crate) fn park(&self) {
         if self.word.take() {
             return;
         }
         let mut begin = |waker| {
-            // SAFETY: nobody reads it before the park has begun.
+            // SAFETY: no other thread reads the waker before the park has begun.
             self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             self.word.begin()
         };
-        // SAFETY: whoever ends the park takes the waker out.
+        // SAFETY: the thread that ends the park takes the waker out, once.
         unsafe { Here.sleep(Reason::new("park"), &mut begin) };
     }
 
     pub(crate) fn unpark(&self) {
         if self.word.unpark() != Found::Awake {
-            // SAFETY: we ended the park.
+            // SAFETY: this thread has ended the park, so it alone may take the waker.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.expect("a parked thread left a waker").wake();
         }
@@ -326,13 +332,13 @@ tsumugi_core::sync::model::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
 }
 
-/// The caller's; by whoever is no ULT.
+/// The caller's parker; the caller is no ULT.
 #[cold]
 pub(crate) fn own_parker() -> Arc<ThreadParker> {
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
         static PARKERS: foreign::ByTask<ThreadParker> = foreign::ByTask::new();
-        // A token must not be forgotten.
+        // A parker with a token must not be forgotten.
         let is_idle = |parker: &ThreadParker| parker.word.is_idle();
         return PARKERS.of(caller, ThreadParker::new, is_idle);
     }
@@ -345,41 +351,45 @@ pub(crate) fn own_parker() -> Arc<ThreadParker> {
 /// The running ULT.
 #[inline(always)]
 pub(crate) fn ult() -> Option<Slot> {
-    // SAFETY: this thread's worker, not kept.
+    // SAFETY: this thread's worker, used only here.
     unsafe { current::worker()?.as_ref() }.current()
 }
 
-/// Leaves the stake for the end of the scheduler, inside of the one that is there,
-/// while `body` runs, if the caller is a ULT.
+/// Sets the stake of the calling ULT while `body` runs, inside of the stake that is
+/// there; the end of the scheduler uses it. Only runs `body` if the caller is no ULT.
 ///
 /// # Safety
 ///
-/// The stake is on the caller's stack, and may be used as long as this lasts.
+/// The stake is on the caller's stack, and may be used as long as this call lasts.
 #[inline(always)]
 pub(crate) unsafe fn staked<T>(stake: *mut Stake, body: impl FnOnce() -> T) -> T {
-    // SAFETY: the running ULT is on its stack, until it ends.
+    // SAFETY: the running ULT is on its stack until it ends, so it has a head.
     let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
-    // SAFETY: the caller's, and taken back before this returns.
+    // SAFETY: the caller promises that the stake may be used; it is removed before this
+    // returns.
     let _staking = head.map(|head| unsafe { Staking::new(head, stake) });
     body()
 }
 
-/// The stake of the running ULT, until this is dropped.
+/// Keeps a stake set as that of the running ULT, until this is dropped.
 struct Staking<'h> {
     head: &'h Head,
     outer: *mut Stake,
 }
 
 impl<'h> Staking<'h> {
+    /// Sets the stake, inside of the stake that is there.
+    ///
     /// # Safety
     ///
-    /// By the ULT whose stack has the head. The stake is on that stack, and may be
+    /// Called by the ULT on the head's stack. The stake is on that stack, and may be
     /// used until this is dropped there.
     #[inline(always)]
     unsafe fn new(head: &'h Head, stake: *mut Stake) -> Self {
-        // SAFETY: we are on it.
+        // SAFETY: we run on the head's stack.
         let outer = unsafe { head.set_stake(stake) };
-        // SAFETY: the caller's; nobody else looks at it before it is left here.
+        // SAFETY: the caller promises that the stake may be used; the end of the
+        // scheduler looks at it only when this ULT is suspended.
         unsafe { Stake::set_outer(stake, outer) };
         Self { head, outer }
     }
@@ -388,12 +398,12 @@ impl<'h> Staking<'h> {
 impl Drop for Staking<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: we are on it again.
+        // SAFETY: we run on the head's stack again.
         unsafe { self.head.set_stake(self.outer) };
     }
 }
 
-/// A sleep of whoever is no ULT: a foreign task, or an OS thread.
+/// Sleeps if the caller is no ULT, but a foreign task or an OS thread.
 ///
 /// # Safety
 ///
@@ -403,10 +413,10 @@ unsafe fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool)
     current::assert_no_callback(reason.what);
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of [`Wait::sleep`].
         return unsafe { caller.sleep(reason, commit) };
     }
-    // SAFETY: the caller's.
+    // SAFETY: as above.
     unsafe { sleep_os(commit, None) };
 }
 
@@ -419,9 +429,9 @@ fn yield_elsewhere() {
     os_yield();
 }
 
-/// A sleep on an OS thread: a word of its own for each sleep. When its limit
-/// passes the race is interrupted, which wakes this very thread, unless the
-/// event came first and is about to.
+/// Sleeps on an OS thread, with a word of its own for each sleep. When the limit
+/// passes, this interrupts the race. That wakes this very thread, unless the event
+/// came first and is about to wake it.
 ///
 /// # Safety
 ///
@@ -431,10 +441,10 @@ pub(crate) unsafe fn sleep_os(
     commit: &mut dyn FnMut(Waker) -> bool,
     mut limit: Option<(Instant, &Race)>,
 ) {
-    // One that wakes by itself counts all the time.
+    // A thread that wakes by itself is counted all the time.
     let counted = if limit.is_none() { counted() } else { Counted::NONE };
     let bed = Bed { word: AtomicU32::new(ASLEEP), counted };
-    // SAFETY: it stays until its word is no longer ASLEEP.
+    // SAFETY: `bed` stays until its word is no longer ASLEEP.
     let waker = unsafe { Waker::new(ptr::from_ref(&bed).cast(), wake_os) };
     if !commit(waker) {
         return;
@@ -453,7 +463,7 @@ pub(crate) unsafe fn sleep_os(
     }
 }
 
-/// What an OS thread sleeps on.
+/// The word that an OS thread sleeps on, and the count that it leaves meanwhile.
 struct Bed {
     word: AtomicU32,
     counted: Counted,
@@ -461,15 +471,15 @@ struct Bed {
 
 unsafe fn wake_os(bed: *const ()) {
     let bed = bed.cast::<Bed>();
-    // SAFETY: it is there until the store below.
+    // SAFETY: the sleeper stays, and with it `bed`, until the store below.
     let (counted, word) = unsafe { ((*bed).counted, &raw const (*bed).word) };
     counted.wakes();
-    // SAFETY: the sleeper waits for this very store. Release: what came
-    // before the wake is seen after the sleep.
+    // SAFETY: the sleeper waits for this very store. Release: the sleeper sees after
+    // the sleep what came before the wake.
     unsafe { (*word).store(AWAKE, Ordering::Release) };
-    // The word may be gone by now: the address alone is used, and a sleeper on
-    // whatever is there now wakes early, which every futex user expects.
-    // SAFETY: an address-only system call.
+    // The word may be gone by now. Only its address is used, and a sleeper on a new
+    // word at that address wakes early, which every futex user expects. SAFETY: the
+    // system call uses the address alone.
     unsafe { wake_address(word) };
 }
 
@@ -481,7 +491,7 @@ unsafe fn wake_address(word: *const AtomicU32) {
 #[cfg(tsumugi_loom)]
 unsafe fn wake_address(_word: *const AtomicU32) {}
 
-/// Nothing else than ULTs is counted without std.
+/// Without std only ULTs are counted, so this count does nothing.
 #[cfg(not(all(feature = "std", not(tsumugi_loom))))]
 #[derive(Clone, Copy)]
 struct Counted;

@@ -1,5 +1,5 @@
-//! Defects that the sanitizers report of this crate (`ci/asan.sh`, `ci/tsan.sh`), on
-//! ULTs. `tests/asan.rs` has those of their stacks.
+//! Planted defects on ULTs, which the sanitizers must report (`ci/asan.sh`,
+//! `ci/tsan.sh`). `tests/asan.rs` has the defects of ULT stacks.
 
 use crate::{Config, Scheduler, StackArea, spawn, yield_now};
 use std::hint::black_box;
@@ -11,7 +11,7 @@ tsumugi_conformance::planted! {
         let defect = || {
             let words = vec![0u64; 4];
             yield_now();
-            // SAFETY: none: this is the defect.
+            // SAFETY: none, because this is the defect: the read is out of bounds.
             unsafe { black_box(words.as_ptr()).add(black_box(4)).read_volatile() };
         };
         spawn(defect).join().unwrap();
@@ -20,7 +20,8 @@ tsumugi_conformance::planted! {
         let racy = Arc::new(Racy::default());
         on_two_threads(|thread| {
             let racy = Arc::clone(&racy);
-            // SAFETY: none: this is the defect, of a thread and a ULT of another.
+            // SAFETY: none, because this is the defect: a thread and a ULT of another
+            // thread race.
             let defect = move || unsafe { racy.get().write_volatile(thread) };
             match thread {
                 0 => defect(),

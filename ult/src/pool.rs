@@ -1,5 +1,5 @@
-//! Things that are used again: a small cache per worker in front of one depot
-//! that all share.
+//! Pools of reused objects: a small cache per worker in front of one depot for all
+//! workers.
 //!
 //! ```text
 //!  worker 0 [cache ≤ 2·BATCH]──BATCH──►┌───────┐◄──BATCH──[cache] worker 1
@@ -7,15 +7,15 @@
 //!                                      └───────┘◄── threads that are no workers, one by one
 //! ```
 //!
-//! A worker that frees more than it takes hands back, so that nothing drifts
-//! to one worker for good, and takes the depot's lock once per batch.
+//! A worker that frees more objects than it takes returns them, so that they do not
+//! gather at one worker for good. It takes the depot's lock once per batch.
 
 use crate::lock::Lock;
 use alloc::vec::Vec;
 
 pub(crate) struct Depot<T>(Lock<Vec<T>>);
 
-/// One worker's own.
+/// The cache of one worker.
 pub(crate) struct Cache<T>(Vec<T>);
 
 impl<T> Depot<T> {
@@ -62,7 +62,7 @@ impl<T> Cache<T> {
         self.0.is_empty()
     }
 
-    /// Gives everything to the depot.
+    /// Moves all objects to the depot.
     pub(crate) fn drain(&mut self, depot: &Depot<T>) {
         depot.put_all(self.0.drain(..));
     }
@@ -78,7 +78,8 @@ impl<T> Cache<T> {
 
     #[cold]
     fn hand_back(&mut self, depot: &Depot<T>) {
-        // The oldest go: the youngest are still in this core's caches.
+        // The oldest objects go, because the youngest are still in this core's
+        // caches.
         depot.put_all(self.0.drain(..BATCH));
     }
 }

@@ -1,21 +1,21 @@
-//! ULTs that may borrow from whoever starts them.
+//! ULTs that may borrow from the code that starts them.
 //!
-//! A scope keeps the descriptors of its ULTs until it ends, and does not end
-//! before they have: so what they borrow is there, whatever becomes of their
-//! handles, and whomever they lent it to.
+//! A scope keeps the descriptors of its ULTs until it ends, and does not end before
+//! they have. So what they borrow stays valid, whatever happens to their handles, and
+//! also where they have lent it to others.
 //!
-//! All ULTs of a scope are of one scheduler. If that is the one of the ULT that
-//! has the scope, the end of the scheduler cuts off both, and the scope never
-//! ends. For anybody else the scope is a guest of the scheduler, which does not
-//! end before it: see [`guests`](crate::sched::guests).
+//! All ULTs of a scope run on one scheduler. If a ULT of that scheduler has the
+//! scope, the end of the scheduler cuts off both, and the scope never ends. If
+//! another thread has the scope, the scope is a guest of the scheduler, which does
+//! not end before the scope: see [`guests`](crate::sched::guests).
 //!
 //! ```text
 //!   Reserved ──spawn──► Kept ──the scope ends──► Reaping ──the ULT has──► Ended
 //!                        └───────── join ─────► Reserved ◄──── join ───────┘
 //! ```
 //!
-//! One waits for the end of a ULT, so whoever joins one that is being reaped
-//! waits for the scope to have done so.
+//! Only one thread can wait for the end of a ULT. So a thread that joins a ULT while
+//! the scope reaps it waits until the scope has done so.
 
 use crate::body::Outcome;
 use crate::builder::Builder;
@@ -37,17 +37,17 @@ use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_core::wait::{Reason, Wait};
 
-/// Where ULTs are started that borrow what lives for `'env`.
+/// A scope in which ULTs are started that may borrow what lives for `'env`.
 pub struct Scope<'scope, 'env: 'scope> {
     host: Host,
     members: Members,
-    /// Panics that nobody has joined.
+    /// The number of panics in ULTs that were not joined.
     panics: AtomicUsize,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Owns the result to be of a ULT that borrows.
+/// Owns the future result of a ULT that may borrow.
 pub struct ScopedJoinHandle<'scope, T> {
     members: &'scope Members,
     panics: &'scope AtomicUsize,
@@ -55,20 +55,20 @@ pub struct ScopedJoinHandle<'scope, T> {
     result: PhantomData<T>,
 }
 
-/// Where the ULTs of a scope run.
+/// The scheduler on which the ULTs of a scope run.
 #[derive(Clone, Copy)]
 enum Host {
-    /// A scheduler that is there until the scope has ended.
+    /// A scheduler that stays until the scope has ended.
     On(NonNull<Shared>),
-    /// One that had ended before.
+    /// A scheduler that had ended before the scope began.
     Ended,
-    /// None: no ULT began the scope.
+    /// No scheduler: the scope was begun by a thread that is no ULT.
     None,
 }
 
 // SAFETY: a scheduler's shared part is `Sync`.
 unsafe impl Send for Host {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Host {}
 
 struct Members {
@@ -82,21 +82,22 @@ struct List {
     free: Vec<usize>,
 }
 
-/// One ULT's descriptor.
+/// The state of one ULT's descriptor in its scope.
 #[derive(Clone, Copy)]
 enum Member {
-    /// Not started yet, or joined.
+    /// The ULT is not started yet, or was joined.
     Reserved,
     Kept(Slot),
     Reaping(Slot),
     Ended(Slot),
 }
 
-// SAFETY: a slot in here stands for a handle.
+// SAFETY: a slot in here stands for a handle, and handles are `Send`.
 unsafe impl Send for List {}
 
-/// Runs `f`, and returns when it has and all ULTs that it started on the scope
-/// have ended. They run on the caller's scheduler, whoever spawns them.
+/// Runs `f`, and returns when `f` has returned and all ULTs that were started on the
+/// scope have ended. They run on the caller's scheduler, whichever thread spawns
+/// them.
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -115,30 +116,31 @@ unsafe impl Send for List {}
 ///
 /// # Panics
 ///
-/// With `f`; or if a ULT panicked whose handle was not joined.
+/// With the panic of `f`; or if a ULT panicked and its handle was not joined.
 pub fn scope<'env, R>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
-    // SAFETY: the running ULT's scheduler is there as long as the ULT, which has
+    // SAFETY: the running ULT's scheduler stays as long as the ULT, and the ULT has
     // the scope.
     let host = ult().map_or(Host::None, |slot| unsafe { Host::of(slot) });
     run(host, f)
 }
 
 impl Spawner {
-    /// As [`scope`], for a thread that is no ULT: the ULTs run on this
-    /// scheduler, which does not end before the scope has: its
-    /// [`run`](crate::Scheduler::run) and its drop wait for that.
+    /// As [`scope`], for a thread that is no ULT. The ULTs run on this scheduler,
+    /// which does not end before the scope: its [`run`](crate::Scheduler::run) and
+    /// its drop wait for the scope's end.
     ///
     /// # Panics
     ///
-    /// As [`scope`]; inside of [`on_os_stack`](crate::on_os_stack) on a worker of
-    /// this scheduler, which would wait for ULTs that it keeps from running.
+    /// As [`scope`]; and inside of [`on_os_stack`](crate::on_os_stack) on a worker of
+    /// this scheduler, because the worker would wait for ULTs that it keeps from
+    /// running.
     pub fn scope<'env, R>(
         &self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
         let shared = &*self.shared;
         let host = Host::On(NonNull::from(shared));
-        // SAFETY: this thread's worker, not kept.
+        // SAFETY: this thread's worker, used only here.
         let worker = current::worker().map(|worker| unsafe { worker.as_ref() });
         if let Some(worker) = worker.filter(|worker| ptr::eq(&raw const **worker.shared(), shared))
         {
@@ -146,18 +148,18 @@ impl Spawner {
             return run(host, f);
         }
         let guest = Guest::new();
-        // SAFETY: the guest stays here, and leaves below.
+        // SAFETY: the guest stays on this stack, and leaves below.
         if !unsafe { guest.enter(shared) } {
             return run(Host::Ended, f);
         }
         let outcome = catch(|| run(host, f));
-        // SAFETY: entered.
+        // SAFETY: the guest has entered above.
         unsafe { guest.leave(shared) };
         outcome.unwrap_or_else(|panic| resume(panic))
     }
 
-    /// Waits until no thread, and no ULT of another scheduler, is inside of a
-    /// scope on this scheduler. One waits at a time.
+    /// Waits until no thread, and no ULT of another scheduler, is inside of a scope
+    /// on this scheduler. Only one thread may wait at a time.
     #[doc(hidden)]
     pub fn wait_for_scopes(&self) {
         let reason = Reason::new("scopes");
@@ -188,12 +190,12 @@ fn run<'env, R>(host: Host, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'en
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a ULT that may borrow what outlives the scope. What must not live
-    /// across its suspensions is written at [`spawn`](crate::spawn#suspension).
+    /// Starts a ULT that may borrow what outlives the scope. The rules for what must
+    /// not live across its suspensions are at [`spawn`](crate::spawn#suspension).
     ///
     /// # Panics
     ///
-    /// As [`spawn`](crate::spawn); of a spawner's scope, if its scheduler has
+    /// As [`spawn`](crate::spawn); and in a spawner's scope, if its scheduler has
     /// ended.
     pub fn spawn<T, F>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
@@ -203,7 +205,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.spawn_with(Builder::new(), f)
     }
 
-    /// As [`spawn`](Self::spawn), with particulars.
+    /// As [`spawn`](Self::spawn), with the options of a builder.
     ///
     /// # Panics
     ///
@@ -222,16 +224,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             outcome
         };
         let shared = match self.host {
-            // SAFETY: it is there until the scope has ended.
+            // SAFETY: the scheduler stays until the scope has ended.
             Host::On(shared) => unsafe { shared.as_ref() },
             Host::Ended => panic!("the scheduler has ended"),
             Host::None => panic!("scope: this thread is no ULT; use a Spawner's"),
         };
-        // Room first: nothing may fail once the ULT runs.
+        // First an entry for the ULT: after the ULT has started, nothing may fail.
         let index = self.members.list.lock().reserve();
-        // SAFETY: the scope ends after the ULT has, and after its result is
-        // dropped or taken. If the ULT is cut off, so was whoever has the scope,
-        // which then never ends.
+        // SAFETY: the scope ends after the ULT has, and after its result is dropped
+        // or taken. If the ULT is cut off, so is the ULT that has the scope, and then
+        // the scope never ends.
         let handle = unsafe { builder.spawn_unbounded(shared, body) };
         self.members.list.lock().members[index] = Member::Kept(handle.into_slot());
         ScopedJoinHandle { members: &self.members, panics, index, result: PhantomData }
@@ -243,10 +245,11 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     ///
-    /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
+    /// The ULT's panic, or [`Cancelled`](crate::Cancelled) if its scheduler ended
+    /// first.
     pub fn join(self) -> Outcome<T> {
-        // What may panic is asked before the member is taken out, for which the
-        // scope does not wait any more.
+        // The checks that may panic come before the member is taken out, because the
+        // scope does not wait for a member that was taken out.
         assert_may_block("join");
         self.look(JoinHandle::assert_may_wait);
         let slot = self.members.take(self.index);
@@ -254,7 +257,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
         let outcome = handle.join().flatten();
         if outcome.as_ref().is_err_and(|panic| !panic.is::<crate::Cancelled>()) {
-            // The caller has it now.
+            // The caller has the panic now, so the scope does not count it.
             self.panics.fetch_sub(1, Ordering::Relaxed);
         }
         outcome
@@ -273,13 +276,14 @@ impl<T> ScopedJoinHandle<'_, T> {
     fn look<R>(&self, look: impl FnOnce(&JoinHandle<Outcome<T>>) -> R) -> R {
         let list = self.members.list.lock();
         let slot = list.members[self.index].slot().expect("a ULT that is not joined");
-        // SAFETY: the members keep the slot while we are here; not dropped.
+        // SAFETY: the members keep the slot while the list is locked; the handle is
+        // not dropped.
         let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
         look(&core::mem::ManuallyDrop::new(handle))
     }
 }
 
-/// A scope that cannot wait for its ULTs may not end.
+/// Aborts the process on unwinding, because a scope must not end before its ULTs.
 struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
@@ -296,14 +300,14 @@ impl Host {
     ///
     /// The ULT is alive.
     unsafe fn of(slot: Slot) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the ULT is alive.
         let home = unsafe { slot.as_ref() }.home().cast_mut().cast();
         Self::On(NonNull::new(home).expect("a descriptor has a home"))
     }
 }
 
 impl Members {
-    /// Waits until all have ended. Those that still run may start more.
+    /// Waits until all ULTs have ended. A ULT that still runs may start more.
     fn reap(&self) {
         let mut start = 0;
         loop {
@@ -315,20 +319,21 @@ impl Members {
             let slot = list.members[index].slot().expect("a ULT that is kept");
             list.members[index] = Member::Reaping(slot);
             drop(list);
-            // SAFETY: the slot stands for a handle, and whoever has that waits
-            // for us. Without a limit nothing interrupts.
+            // SAFETY: the slot stands for a handle, and the ULT's scoped handle waits
+            // for us before it joins. Without a limit nothing interrupts the wait.
             let _ = unsafe { wait_end(slot, Limit::NONE) };
             self.list.lock().members[index] = Member::Ended(slot);
             self.reaped.notify_all();
         }
     }
 
-    /// Drops what nobody joined. All have ended, so nobody joins any more.
+    /// Drops the results that were not joined. All ULTs have ended, so none is joined
+    /// any more.
     fn drop_results(&self) {
         for member in self.list.lock().members.drain(..) {
             let Some(slot) = member.slot() else { continue };
-            // SAFETY: the slot stands for a handle, whose type is not needed
-            // to drop what the ULT left.
+            // SAFETY: the slot stands for a handle; to drop the ULT's result, the
+            // handle's type is not needed.
             unsafe {
                 slot.as_ref().drop_result();
                 Shared::release(slot);

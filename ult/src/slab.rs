@@ -1,8 +1,8 @@
-//! The descriptors of a scheduler's ULTs: chunks that stay until it ends.
+//! The descriptors of a scheduler's ULTs, in chunks that stay until the scheduler
+//! ends.
 //!
-//! A free slot is in a worker's cache or in the depot; when neither has one, a
-//! chunk is added. Chunks are found again by number, for whoever wants to see
-//! all ULTs.
+//! A free slot is in a worker's cache or in the depot. When neither has one, the slab
+//! adds a chunk. Chunks are numbered, so that a dump can visit all ULTs.
 
 use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 use tsumugi_core::sync::Ordering;
 
-/// A free slot, or a ULT: valid as long as its slab.
+/// A free slot, or a ULT's descriptor: valid as long as its slab.
 pub(crate) type Slot = NonNull<Task>;
 
 pub(crate) struct Slab {
@@ -30,22 +30,22 @@ struct Chunk {
     tasks: [Task; CHUNK],
 }
 
-/// The names of ULTs that are gone, while a trace is on: the latest.
+/// The latest names of ULTs that have ended while a trace is on.
 struct Names {
-    /// The trace's number, and how many it keeps.
+    /// The trace's number, and how many names it keeps.
     wanted: Option<(usize, usize)>,
-    /// By slot and generation, the oldest first.
+    /// The names with slot and generation, the oldest first.
     gone: VecDeque<((u32, u32), Box<str>)>,
 }
 
-/// A slot that nobody uses.
+/// A slot without a ULT.
 pub(crate) struct Free(Slot);
 
-// SAFETY: a free slot is its holder's.
+// SAFETY: a free slot belongs to its holder alone.
 unsafe impl Send for Free {}
-// SAFETY: the chunks are reached under the lock, tasks by their own rules.
+// SAFETY: chunks are reached under the lock, tasks by the rules in `task`.
 unsafe impl Send for Slab {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Slab {}
 
 impl Slab {
@@ -53,7 +53,7 @@ impl Slab {
         Self { depot: Depot::new(), chunks: Lock::new(Vec::new()), names: Lock::new(Names::none()) }
     }
 
-    /// A free slot for a worker.
+    /// Takes a free slot, for a worker.
     #[inline]
     pub(crate) fn take(&self, cache: &mut Cache<Free>, home: *const ()) -> Slot {
         match cache.take(&self.depot) {
@@ -62,7 +62,7 @@ impl Slab {
         }
     }
 
-    /// A free slot for any other thread.
+    /// Takes a free slot, for any other thread.
     pub(crate) fn take_shared(&self, home: *const ()) -> Slot {
         match self.depot.take() {
             Some(free) => free.0,
@@ -70,18 +70,18 @@ impl Slab {
         }
     }
 
-    /// Takes a slot back from its last user, a worker.
+    /// Returns a slot; its last user is a worker.
     ///
     /// # Safety
     ///
-    /// Nobody uses the task any more; its closure and result are gone.
+    /// No thread uses the task any more; its closure and result are gone.
     #[inline]
     pub(crate) unsafe fn put(&self, slot: Slot, cache: &mut Cache<Free>) {
         self.clear(slot);
         cache.put(Free(slot), &self.depot);
     }
 
-    /// The same for any other thread.
+    /// As [`put`](Self::put), for any other thread.
     ///
     /// # Safety
     ///
@@ -91,12 +91,12 @@ impl Slab {
         self.depot.put(Free(slot));
     }
 
-    /// Takes a worker's cache back.
+    /// Moves a worker's cache to the depot.
     pub(crate) fn drain(&self, cache: &mut Cache<Free>) {
         cache.drain(&self.depot);
     }
 
-    /// Shows every slot there is. ULTs may come and go meanwhile.
+    /// Shows every slot. ULTs may start and end meanwhile.
     pub(crate) fn each(&self, mut show: impl FnMut(&Task)) {
         let mut index = 0;
         while let Some(chunk) = self.chunks.with(|chunks| chunks.get(index).copied()) {
@@ -106,21 +106,21 @@ impl Slab {
         }
     }
 
-    /// Its name, copied.
+    /// A copy of the ULT's name.
     pub(crate) fn name(&self, task: &Task) -> Option<String> {
         // SAFETY: names are dropped under the same lock.
         self.names.with(|_| unsafe { task.name().map(String::from) })
     }
 
-    /// Keeps the names of ULTs that go from now on, of the last `room` of them,
-    /// for trace number `trace`. Those that another kept are dropped.
+    /// Keeps the names of ULTs that end from now on, the last `room` of them, for
+    /// trace number `trace`. Names that were kept for another trace are dropped.
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn keep_names(&self, trace: usize, room: usize) {
         let names = Names { wanted: Some((trace, room)), gone: VecDeque::new() };
         drop(self.names.with(|kept| core::mem::replace(kept, names)));
     }
 
-    /// Keeps no more, and hands out what was kept for `trace`, by slot and
+    /// Stops keeping names, and returns what was kept for `trace`, with slot and
     /// generation.
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn take_names(
@@ -143,7 +143,7 @@ impl Slab {
         }
     }
 
-    /// What few ULTs need: a call, so that the rest is inlined.
+    /// Clears what few ULTs have. A call of its own, so that the rest can be inlined.
     #[cold]
     #[inline(never)]
     fn clear_particulars(&self, task: &Task) {
@@ -157,10 +157,10 @@ impl Slab {
             chunks.push(chunk);
             chunk
         });
-        // SAFETY: just made.
+        // SAFETY: the chunk was just made.
         let mut slots = unsafe { chunk.as_ref() }.tasks.iter().map(NonNull::from);
         let first = slots.next().expect("a chunk has a slot");
-        // The last comes out of the depot first.
+        // In reverse, because the depot returns the last slot first.
         self.depot.put_all(slots.rev().map(Free));
         first
     }
@@ -169,14 +169,14 @@ impl Slab {
 impl Chunk {
     fn new(origin: Origin) -> NonNull<Self> {
         let chunk = Box::leak(Box::<Self>::new_uninit()).as_mut_ptr();
-        // In place: a stack may be smaller than a chunk.
-        // SAFETY: new memory; each part is written once.
+        // Written in place, because a stack may be smaller than a chunk. SAFETY: new
+        // memory; each part is written once.
         unsafe {
             (&raw mut (*chunk).origin).write(origin);
             let tasks = (&raw mut (*chunk).tasks).cast::<Task>();
             (0..CHUNK).for_each(|place| tasks.add(place).write(Task::new(place as u32)));
         }
-        // Descriptors find the origin by their places.
+        // A descriptor computes the origin's address from its own.
         let _ = chunk.expose_provenance();
         NonNull::new(chunk).expect("a box is somewhere")
     }
@@ -187,7 +187,8 @@ impl Names {
         Self { wanted: None, gone: VecDeque::new() }
     }
 
-    /// Takes the particulars of a ULT that was cleared; what is to be dropped.
+    /// Takes the particulars of a ULT that was cleared; returns what is to be
+    /// dropped.
     fn part_with(&mut self, task: &Task) -> impl Sized + use<> {
         let mut particulars = task.take_particulars();
         let mut oldest = None;
@@ -197,7 +198,7 @@ impl Names {
             if self.gone.len() >= room {
                 oldest = self.gone.pop_front();
             }
-            // Clearing has counted it up.
+            // Clearing has already counted the generation up.
             let generation = task.generation.load(Ordering::Relaxed).wrapping_sub(1);
             self.gone.push_back(((task.slot(), generation), name));
         }
@@ -209,8 +210,8 @@ impl Drop for Slab {
     fn drop(&mut self) {
         self.chunks.with(|chunks| {
             for chunk in chunks.drain(..) {
-                // SAFETY: leaked in `grow`; whoever drops the slab has seen to
-                // it that no ULT is left.
+                // SAFETY: `grow` leaked the chunk; the slab's owner has made sure
+                // that no ULT is left.
                 drop(unsafe { Box::from_raw(chunk.as_ptr()) });
             }
         });

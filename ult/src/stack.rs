@@ -1,4 +1,4 @@
-//! Where ULTs run: stacks carved from one range of memory.
+//! The stacks of ULTs, carved from one range of memory.
 //!
 //! ```text
 //!  base                                                    base + bytes
@@ -14,18 +14,19 @@
 //!                       └─ one cache line ─────────┘          64, at the top
 //! ```
 //!
-//! A stack grows down. What [`Guards`] decides is what lies below its floor: a
-//! page without access, whose touch the signal handler of `overflow` turns
-//! into the ULT's name; or the line at the top of the stack below, a canary
-//! that is checked whenever the ULT leaves its worker. Guards cost two of the
-//! 65,530 mappings that a process may have, canaries lie in a page that is in
-//! use already.
+//! A stack grows down. [`Guards`] decides what lies below its floor. It is a page
+//! without access: when the stack runs into it, the signal handler of `overflow`
+//! names the ULT. Or it is a canary in the line at the top of the stack below, which
+//! is checked whenever the ULT leaves its worker. A guard page costs two of the
+//! 65,530 mappings that a process may have. A canary lies in a page that is in use
+//! already.
 //!
-//! What belongs to a stack and not to a ULT lies in its [`Head`]: its context
-//! while no ULT has it, whom it leaves to, and what a sleeper waits for. Where a
-//! ULT left off lies in its descriptor, so that a switch to it looks at no head.
-//! Heads of neighbours have different offsets in their pages, because cache
-//! sets go by those bits: a thousand heads at one offset share eight lines.
+//! Data that belong to a stack, not to a ULT, lie in its [`Head`]: its context while
+//! no ULT has the stack, the link to its resumer, and the reason of a sleep. The
+//! place where a ULT left off lies in its descriptor, so that a switch to the ULT
+//! reads no head. Heads of neighbouring stacks have different offsets in their pages,
+//! because these address bits choose the cache set: a thousand heads at one offset
+//! would share eight lines.
 //!
 //! Stacks are carved on first use and then pooled, each size by itself.
 
@@ -41,23 +42,24 @@ pub(crate) use switch::{Left, Link, Saved};
 
 use core::ptr::NonNull;
 
-/// What is below a stack's floor. A guard page stops an overflow; a canary only
-/// shows it, when its ULT is suspended or ends, and the process is aborted: by
+/// The protection below a stack's floor. A guard page stops an overflow. A canary
+/// only shows it, when its ULT is suspended or ends, and the process is aborted: by
 /// then the stack below has been written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
-    /// Whatever comes: an overflow corrupts the stack below, unnoticed.
+    /// No protection: an overflow corrupts the stack below, unnoticed.
     None(Unguarded),
-    /// A canary each.
+    /// A canary below each stack.
     Canaries,
-    /// A guard page for every so many stacks, canaries for the others.
+    /// A guard page for the first of every so many stacks, canaries for the others.
     Groups(u32),
-    /// A guard page each for the first so many stacks, canaries beyond: each page
-    /// costs the kernel a mapping, of which a process has 65,530 as a rule.
+    /// A guard page below each of the first so many stacks, canaries below the
+    /// others. Each page costs the kernel mappings, of which a process has 65,530 as
+    /// a rule.
     Pages(usize),
 }
 
-/// The promise that nothing overflows its stack; see [`Guards::None`].
+/// The promise that no ULT overflows its stack; see [`Guards::None`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unguarded(());
 
@@ -66,19 +68,20 @@ impl Unguarded {
     ///
     /// # Safety
     ///
-    /// No ULT of the scheduler, nor its main, ever needs more than the bytes of
-    /// its stack: what it writes below is another one's memory.
+    /// No ULT of the scheduler, nor its main, ever needs more than the bytes of its
+    /// stack: writes below it go to the memory of another stack.
     pub const unsafe fn new() -> Self {
         Self(())
     }
 }
 
-/// One stack. Whoever has it may run on it.
+/// One stack. Its holder may run on it.
 #[derive(Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Stack(NonNull<Head>);
 
-// SAFETY: who may touch what is said on each function.
+// SAFETY: a stack is memory that is not tied to a thread; each function says which
+// thread may touch it.
 unsafe impl Send for Stack {}
 
 impl Stack {
@@ -90,7 +93,7 @@ impl Stack {
     ///
     /// # Safety
     ///
-    /// Nobody else has it.
+    /// No other code has the stack.
     pub(crate) unsafe fn from_head(head: NonNull<Head>) -> Self {
         Self(head)
     }

@@ -1,57 +1,58 @@
-//! What a sleeper may be handed, for whoever ends its scheduler; and what one
-//! that yields has and others want.
+//! Stakes: a sleeper that may be handed something (a lock, a permit, a value), or a
+//! yielding ULT that has something, leaves a stake for the end of its scheduler.
 //!
-//! Who waits in a queue is given what it waits for before it runs again: a
-//! lock, a permit, a value. A ULT that is cut off in that wait has no use for
-//! it, and others may be behind it in the queue, on threads that live. So a
-//! sleeper that can be handed something leaves a [`Stake`] on its stack, and
-//! the end of a scheduler, once no worker is left, goes to all of them twice:
+//! A waiter in a queue is handed what it waits for before it runs again: a lock, a
+//! permit, a value. A ULT that is cut off in that wait has no use for it, and other
+//! waiters may be behind it in the queue, on threads that live. So a sleeper that may
+//! be handed something leaves a [`Stake`] on its stack. Once no worker is left, the
+//! end of a scheduler goes to all stakes twice:
 //!
 //! ```text
-//!   leave     out of each queue: from here on none of them is handed anything
-//!   pass on   what one had been handed before, to the first who lives
+//!   leave     takes each sleeper out of its queue: from here on none is handed anything
+//!   pass on   gives what a sleeper was handed before to the first waiter that lives
 //! ```
 //!
-//! Of sleeps inside of one another (a call that is more than one sleep has a stake
-//! of its own from its begin to its end), each stake knows the one around it, and
-//! the end goes to all.
+//! Sleeps may be nested: a call that is more than one sleep has a stake of its own
+//! from its begin to its end. Each stake points to the stake around it, and the end
+//! of the scheduler goes to all of them.
 //!
-//! The stake costs a sleeper four stores, and whoever hands over nothing. A ULT
-//! that only lets others run is cut off as well: one that has something then (a
-//! receive that is posted, the turn to look) leaves a stake for each yield.
+//! The stake costs a sleeper four stores, and the thread that hands over nothing. A
+//! ULT that only yields is cut off as well: if it has something then (a posted
+//! receive, or its turn to poll), it leaves a stake for each yield.
 
 use core::iter;
 use core::marker::PhantomData;
 use core::ptr;
 
-/// What a sleeper may be handed. Lies at the beginning of what it is part of, on
-/// the sleeper's stack.
+/// The stake of a sleeper. It lies at the beginning of a larger object on the
+/// sleeper's stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Stake {
     table: &'static Table,
-    /// That of the call that this sleep is part of, or null.
+    /// The stake of the call that this sleep is part of, or null.
     outer: *mut Self,
 }
 
-/// What a stake is part of.
+/// An object that begins with a stake.
 ///
 /// # Safety
 ///
-/// It is `#[repr(C)]` and begins with its stake, which is of its own type.
+/// The type is `#[repr(C)]` and begins with its stake, which was made for this type.
 pub(crate) unsafe trait Staked {
-    /// Is handed nothing any more; whether it had not been yet.
+    /// Ends the wait: from here on the sleeper is handed nothing. Returns true if it
+    /// had not been handed anything yet.
     ///
     /// # Safety
     ///
-    /// Its sleeper sleeps, and will never go on.
+    /// The sleeper sleeps, and will never resume.
     unsafe fn leave(this: *mut Self) -> bool;
 
-    /// Gives what it was handed to the next, and sees to those who waited for
-    /// it alone. `waited` is what `leave` answered.
+    /// Gives what the sleeper was handed to the next waiter, and wakes waiters that
+    /// waited for this sleeper alone. `waited` is the result of `leave`.
     ///
     /// # Safety
     ///
-    /// The same; after `leave`, once.
+    /// As for `leave`; called once, after it.
     unsafe fn pass_on(this: *mut Self, waited: bool);
 }
 
@@ -66,35 +67,36 @@ impl<T: Staked> Of<T> {
     const TABLE: Table = Table { leave: Self::leave, pass_on: Self::pass_on };
 
     unsafe fn leave(stake: *mut Stake) -> bool {
-        // SAFETY: the stake begins a `T`; the caller's.
+        // SAFETY: the stake begins a `T`; the caller promises that its sleeper never
+        // resumes.
         unsafe { T::leave(stake.cast()) }
     }
 
     unsafe fn pass_on(stake: *mut Stake, waited: bool) {
-        // SAFETY: the same.
+        // SAFETY: as above, and `leave` came before.
         unsafe { T::pass_on(stake.cast(), waited) }
     }
 }
 
 impl Stake {
-    /// The stake of a `T`.
+    /// A stake at the beginning of a `T`.
     pub(crate) const fn of<T: Staked>() -> Self {
         Self { table: &Of::<T>::TABLE, outer: ptr::null_mut() }
     }
 
-    /// Says which stake is around it.
+    /// Sets the stake around this one.
     ///
     /// # Safety
     ///
-    /// `this` is valid, and nobody else looks at what is around it meanwhile.
+    /// `this` is valid, and no other thread looks at the stake around it meanwhile.
     #[inline(always)]
     pub(crate) unsafe fn set_outer(this: *mut Self, outer: *mut Self) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that `this` is valid.
         unsafe { (*this).outer = outer };
     }
 }
 
-/// What is left by a ULT that says what to run if it is cut off.
+/// The stake of a ULT with a function that is to run if it is cut off.
 #[repr(C)]
 pub(crate) struct Place<'a> {
     stake: Stake,
@@ -108,10 +110,10 @@ impl<'a> Place<'a> {
     }
 }
 
-// SAFETY: the stake is its first, and of this type.
+// SAFETY: `repr(C)`, the stake is the first field, and it was made for this type.
 unsafe impl Staked for Place<'_> {
     unsafe fn leave(this: *mut Self) -> bool {
-        // SAFETY: the caller's: the sleeper's closure is on its stack.
+        // SAFETY: the sleeper never resumes, so its closure stays on its stack.
         unsafe { ((*this).leave)() };
         true
     }
@@ -119,34 +121,35 @@ unsafe impl Staked for Place<'_> {
     unsafe fn pass_on(_: *mut Self, _: bool) {}
 }
 
-/// A stake whose sleeper was cut off.
+/// The stake of a sleeper that was cut off and has left its queue.
 pub(crate) struct Left {
     stake: *mut Stake,
     waited: bool,
 }
 
 impl Left {
-    /// Takes the sleeper that left the stake, if there is one, out of where it
-    /// waits, and so for each stake around it.
+    /// Takes the sleeper of the stake, if there is one, out of its queue, and does
+    /// the same for each stake around it.
     ///
     /// # Safety
     ///
-    /// Taken from a stack on which no ULT runs, or ever will, and which stays.
+    /// The stake comes from a stack on which no ULT runs, or ever will, and which
+    /// stays.
     pub(crate) unsafe fn all(stake: *mut Stake) -> impl Iterator<Item = Self> {
         let some = |stake: *mut Stake| (!stake.is_null()).then_some(stake);
-        // SAFETY: on a stack that stays, as is all below.
+        // SAFETY: each stake around another lies on the same stack, which stays.
         let stakes = iter::successors(some(stake), move |&inner| some(unsafe { (*inner).outer }));
         stakes.map(|stake| {
-            // SAFETY: of a sleeper that never goes on. What it waits for is
-            // borrowed by its frames, which are never left.
+            // SAFETY: the sleeper never resumes. What it waits for is borrowed by its
+            // frames, which are never left.
             let waited = unsafe { ((*stake).table.leave)(stake) };
             Self { stake, waited }
         })
     }
 
-    /// Hands on what it had been handed. After all others have left.
+    /// Hands on what the sleeper was handed. Called after all stakes have left.
     pub(crate) fn pass_on(self) {
-        // SAFETY: as in `all`, and once.
+        // SAFETY: as in `all`; `self` is used up, so this is called once.
         unsafe { ((*self.stake).table.pass_on)(self.stake, self.waited) }
     }
 }

@@ -1,4 +1,4 @@
-//! OS threads, the system's or the model's.
+//! OS threads: the system's, or the model's.
 
 #[cfg(not(tsumugi_loom))]
 pub(crate) use crate::host::{JoinHandle, start_thread as start};

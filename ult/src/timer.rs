@@ -1,7 +1,8 @@
-//! What is due when: the timers of a scheduler, told what time it is.
+//! The timers of a scheduler: the deadlines of sleeps, in a heap that has no clock of
+//! its own.
 //!
-//! A pairing heap whose nodes lie on the sleepers' own stacks, so that arming
-//! a timer allocates nothing and any number fit:
+//! A pairing heap. Its nodes lie on the sleepers' own stacks, so arming a timer
+//! allocates nothing, and any number of timers fit:
 //!
 //! ```text
 //!   root: the earliest
@@ -23,7 +24,7 @@ use core::ptr;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Race;
 
-/// One sleeper's limit; stays where it is while armed.
+/// The timer of one sleeper; it stays in place while it is armed.
 pub(crate) struct Timer {
     deadline: Instant,
     /// The sleep that the timer interrupts.
@@ -34,13 +35,14 @@ pub(crate) struct Timer {
     armed: bool,
 }
 
-/// The armed timers, which their holder locks.
+/// The armed timers; their holder locks them.
 pub(crate) struct Timers {
     root: *mut Timer,
     count: usize,
 }
 
-// SAFETY: timers are reached only through the heap, by whoever locked it.
+// SAFETY: timers are reached only through the heap, by the thread that holds its
+// lock.
 unsafe impl Send for Timers {}
 
 impl Timer {
@@ -55,13 +57,13 @@ impl Timers {
         Self { root: ptr::null_mut(), count: 0 }
     }
 
-    /// When the earliest is due.
+    /// The earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
-        // SAFETY: an armed timer is there.
+        // SAFETY: an armed timer is valid, and the root is armed.
         unsafe { self.root.as_ref() }.map(|timer| timer.deadline)
     }
 
-    /// How many are armed.
+    /// The number of armed timers.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -70,9 +72,9 @@ impl Timers {
     ///
     /// # Safety
     ///
-    /// It is not armed, and stays where it is until it is no longer.
+    /// The timer is not armed, and stays in place until it is disarmed or expires.
     pub(crate) unsafe fn arm(&mut self, timer: *mut Timer) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the timer is valid; armed timers are.
         unsafe {
             (*timer).armed = true;
             self.root = meld(self.root, timer);
@@ -84,9 +86,10 @@ impl Timers {
     ///
     /// # Safety
     ///
-    /// It was armed here, and is there.
+    /// The timer was armed here, and is still valid.
     pub(crate) unsafe fn disarm(&mut self, timer: *mut Timer) {
-        // SAFETY: the caller's; armed timers and their links are there.
+        // SAFETY: the caller promises that the timer is valid; armed timers and their
+        // links are.
         unsafe {
             if !(*timer).armed {
                 return;
@@ -111,18 +114,20 @@ impl Timers {
         self.count -= 1;
     }
 
-    /// Takes the earliest out if it is due at `now`.
+    /// Takes the earliest timer out, if it is due at `now`.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<*mut Timer> {
-        // SAFETY: the root is armed.
+        // SAFETY: there is a root, because `next` returned a deadline.
         self.next().filter(|due| *due <= now).map(|_| unsafe { self.pop() })
     }
 
+    /// Takes the root out.
+    ///
     /// # Safety
     ///
     /// There is a root.
     unsafe fn pop(&mut self) -> *mut Timer {
         let timer = self.root;
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that there is a root, and it is armed.
         unsafe {
             self.root = merge((*timer).child);
             clear(timer);
@@ -137,7 +142,7 @@ unsafe fn meld(one: *mut Timer, other: *mut Timer) -> *mut Timer {
     if one.is_null() || other.is_null() {
         return if one.is_null() { other } else { one };
     }
-    // SAFETY: the caller's: both are armed.
+    // SAFETY: both are roots of armed timers.
     unsafe {
         let (parent, child) =
             if (*other).deadline < (*one).deadline { (other, one) } else { (one, other) };
@@ -152,11 +157,11 @@ unsafe fn meld(one: *mut Timer, other: *mut Timer) -> *mut Timer {
     }
 }
 
-/// Makes one heap of a list of siblings: in pairs from the left, and then
-/// those from the right.
+/// Makes one heap of a list of siblings: melds pairs from the left, and then the
+/// pairs from the right.
 unsafe fn merge(mut sibling: *mut Timer) -> *mut Timer {
     let mut pairs: *mut Timer = ptr::null_mut();
-    // SAFETY: the caller's: the list is of armed timers.
+    // SAFETY: the caller's list is of armed timers.
     unsafe {
         while !sibling.is_null() {
             let one = detach(&mut sibling);
@@ -174,11 +179,11 @@ unsafe fn merge(mut sibling: *mut Timer) -> *mut Timer {
     }
 }
 
-/// Takes the first of a list off, which may be empty.
+/// Takes the first timer off a list, which may be empty.
 unsafe fn detach(list: &mut *mut Timer) -> *mut Timer {
     let first = *list;
     if !first.is_null() {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's list is of armed timers.
         unsafe {
             *list = (*first).next;
             (*first).next = ptr::null_mut();
@@ -189,7 +194,7 @@ unsafe fn detach(list: &mut *mut Timer) -> *mut Timer {
 }
 
 unsafe fn clear(timer: *mut Timer) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that the timer is valid.
     unsafe {
         (*timer).child = ptr::null_mut();
         (*timer).next = ptr::null_mut();
@@ -212,12 +217,12 @@ mod tests {
         let mut heap = Timers::new();
         let mut all = timers([30, 10, 20]);
         for timer in &mut all {
-            // SAFETY: the vector stays.
+            // SAFETY: the vector stays in place, and the timers are not armed.
             unsafe { heap.arm(timer) };
         }
         assert_eq!(heap.next(), Some(Instant::from_ns(10)));
         assert!(heap.expire(Instant::from_ns(9)).is_none());
-        // SAFETY: the vector stays.
+        // SAFETY: the vector stays in place.
         let deadline = |timer: *mut Timer| unsafe { (*timer).deadline };
         let mut due = || heap.expire(Instant::from_ns(20)).map(deadline);
         assert_eq!(due(), Some(Instant::from_ns(10)));
@@ -226,7 +231,7 @@ mod tests {
         assert_eq!((heap.count(), heap.next()), (1, Some(Instant::from_ns(30))));
     }
 
-    /// Against a sorted list, with a stream of pseudo-random steps.
+    /// Compares with a sorted list, over a stream of pseudo-random steps.
     #[test]
     fn it_agrees_with_a_sorted_list() {
         let mut random = 88172645463325252u64;
@@ -241,7 +246,8 @@ mod tests {
         for _ in 0..20_000 {
             let index = draw(200) as usize;
             let timer = &raw mut all[index];
-            // SAFETY: the vector stays; a timer is armed if the model has it.
+            // SAFETY: the vector stays in place; a timer is armed if the model has
+            // it.
             unsafe {
                 match (draw(3), (*timer).armed) {
                     (0, false) => {
@@ -259,7 +265,8 @@ mod tests {
                         let due = heap.expire(now).map(|timer| (*timer).deadline);
                         let first = model.keys().next().copied().filter(|(at, _)| *at <= now);
                         assert_eq!(due, first.map(|(at, _)| at));
-                        // Equal deadlines come in any order: find which it was.
+                        // Equal deadlines come in any order, so this finds which
+                        // timer it was.
                         if let Some((at, _)) = first {
                             let gone = |index: usize| !all[index].armed;
                             let mut same = model.range((at, 0)..=(at, usize::MAX));

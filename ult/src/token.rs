@@ -1,36 +1,36 @@
-//! The park word: whether its ULT or thread may go on, or sleeps.
+//! The park word: the token of a ULT or thread, and whether it sleeps.
 //!
 //! ```text
 //!   TOKEN ◄──unpark── EMPTY ──park──► PARKED
 //!     └─────park───────►▲ ◄──unpark, a wake──┘
 //! ```
 //!
-//! A wake uses the token up at once, so whoever was woken need not look at the
-//! word again.
+//! A wake uses the token up at once, so the woken ULT need not look at the word
+//! again.
 //!
-//! A park with a limit is `LIMITED` instead of `PARKED`: it leaves a waker,
-//! because a sleep that may be interrupted is not ended by its slot alone. Its
-//! wake leaves the token, which it takes itself.
+//! A park with a limit is `LIMITED` instead of `PARKED`. It leaves a waker, because
+//! the ULT's slot alone is not enough to end a sleep that may be interrupted. Its
+//! wake leaves the token, which the woken ULT takes itself.
 //!
-//! The calls that end in `_alone` do without atomic instructions: they are for
-//! a thread that has the word to itself, see `bias`.
+//! The calls with names in `_alone` use no atomic instructions: they are for a thread
+//! that has the word to itself, see `bias`.
 //!
-//! Progress: `unpark` is lock-free, all others are wait-free.
+//! Progress: `unpark` is lock-free, all other calls are wait-free.
 
 use core::hint::cold_path;
 use tsumugi_core::sync::{AtomicU32, Ordering, mutant};
 
-/// One ULT's or thread's word.
+/// The park word of one ULT or thread.
 pub(crate) struct ParkWord(AtomicU32);
 
-/// Whom an unpark found; the caller must wake them.
+/// The sleeper that an unpark found; the caller must wake it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nobody: the token waits for the next park.
+    /// No sleeper: the token stays for the next park.
     Awake,
-    /// One who parks.
+    /// A sleeper in a park without a limit.
     Parked,
-    /// One who parks within a limit, and left a waker.
+    /// A sleeper in a park with a limit, which left a waker.
     Limited,
 }
 
@@ -39,7 +39,7 @@ impl ParkWord {
         Self(AtomicU32::new(EMPTY))
     }
 
-    /// Forgets a token. Nobody sleeps.
+    /// Removes a token. There is no sleeper.
     #[inline(always)]
     pub(crate) fn reset(&self) {
         self.0.store(EMPTY, Ordering::Relaxed);
@@ -51,34 +51,35 @@ impl ParkWord {
         self.0.load(Ordering::Relaxed) == EMPTY
     }
 
-    /// Whether somebody parks, and within no limit.
+    /// Whether there is a sleeper in a park without a limit.
     pub(crate) fn has_sleeper(&self) -> bool {
         // Acquire: pairs with the Release in `begin_alone`.
         self.0.load(Ordering::Acquire) == PARKED
     }
 
-    /// Takes a token, if there is one. By whoever parks.
+    /// Takes a token, if there is one. Called by the parking ULT or thread.
     #[inline(always)]
     pub(crate) fn take(&self) -> bool {
         self.0.load(Ordering::Relaxed) == TOKEN && self.take_after_all()
     }
 
-    /// As [`take`](Self::take), and what came before the unpark is seen even
-    /// if there is none any more.
+    /// As [`take`](Self::take), and the caller sees what came before the unpark, even
+    /// if the token is already gone.
     pub(crate) fn take_after_all(&self) -> bool {
-        // Acquire: pairs with `unpark`.
+        // Acquire: pairs with the Release in `unpark`.
         self.0.swap(EMPTY, Ordering::Acquire) == TOKEN
     }
 
-    /// Begins to sleep. False: there was a token, and now is none. By whoever
-    /// parks; after true nothing of the sleeper's may be touched.
+    /// Begins to sleep. False: there was a token, which is now taken. Called by the
+    /// parking ULT or thread; after true the caller must not touch the sleeper's
+    /// memory.
     #[inline(always)]
     pub(crate) fn begin(&self) -> bool {
         if mutant("park_no_second_look") {
             self.0.store(PARKED, Ordering::Release);
             return true;
         }
-        // Release: the waker, if one was left, is for `unpark`.
+        // Release: `unpark` must see the waker, if one was left.
         let asleep =
             self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok();
         if !asleep {
@@ -87,7 +88,7 @@ impl ParkWord {
         asleep
     }
 
-    /// As [`begin`](Self::begin), while nobody else changes the word.
+    /// As [`begin`](Self::begin), while no other thread changes the word.
     #[inline(always)]
     pub(crate) fn begin_alone(&self) -> bool {
         if self.0.load(Ordering::Relaxed) != EMPTY {
@@ -95,21 +96,22 @@ impl ParkWord {
             self.0.store(EMPTY, Ordering::Relaxed);
             return false;
         }
-        // Release: what was noted before is for `has_sleeper`.
+        // Release: `has_sleeper` must see what was noted before.
         self.0.store(PARKED, Ordering::Release);
         true
     }
 
-    /// Begins to sleep within a limit; the waker was left. False: there is a
+    /// Begins to sleep within a limit, after the waker was left. False: there is a
     /// token.
     pub(crate) fn begin_limited(&self) -> bool {
-        // Release: the waker is for `unpark`.
+        // AcqRel: the Release makes `unpark` see the waker.
         self.0.compare_exchange(EMPTY, LIMITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Takes a sleep within a limit back. False: somebody has ended it.
+    /// Ends a sleep within a limit. False: an unpark has ended it.
     pub(crate) fn end_limited(&self) -> bool {
-        // Acquire: a token that came after all ends the park, not the limit.
+        // Acquire: on failure the park ends with a token, and sees what came before
+        // the unpark.
         self.0.compare_exchange(LIMITED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
@@ -118,9 +120,8 @@ impl ParkWord {
     pub(crate) fn unpark(&self) -> Found {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
-            // AcqRel: what was written before the unpark is seen after the
-            // park; and the waker is for us. Also where the token was there
-            // already.
+            // AcqRel: the park sees what was written before the unpark, also if there
+            // was a token already; and this sees the waker.
             let next = after_unpark(seen);
             match self.0.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return found(seen),
@@ -129,7 +130,7 @@ impl ParkWord {
         }
     }
 
-    /// As [`unpark`](Self::unpark), while nobody else changes the word.
+    /// As [`unpark`](Self::unpark), while no other thread changes the word.
     #[inline(always)]
     pub(crate) fn unpark_alone(&self) -> Found {
         let seen = self.0.load(Ordering::Relaxed);

@@ -1,14 +1,13 @@
-//! What a rank tells the others: where it is and how to reach it.
+//! The card of a rank: where the rank is and how to reach it.
 //!
 //! ```text
 //!  'T' 'C' version 0 | network 4 | node 8 | token 8 | kind len len bytes... | ...
-//!  ├───────── head: all are told at start ─────────┤ ├── for whoever asks ──┤
+//!  ├───────── head: all ranks get it at start ──────┤ ├── on request ─────────┤
 //! ```
 //!
-//! The heads of a node's ranks are the same, but for rank 0's, so that ways
-//! that can tell them as runs. Fields come in any order; one of a kind that is
-//! not known is passed over, so that a later program may say more. Numbers are
-//! little-endian.
+//! The heads of a node's ranks are equal, except for rank 0's, so that a bootstrap
+//! can send them as runs. Fields come in any order; a field of an unknown kind is
+//! passed over, so that a later version may add fields. Numbers are little-endian.
 
 use std::fmt;
 use tsumugi_core::boot::{CARD_BYTES_MAX, HEAD_BYTES};
@@ -16,58 +15,58 @@ use tsumugi_core::boot::{CARD_BYTES_MAX, HEAD_BYTES};
 /// A rank's card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
-    /// What all are told of it.
+    /// The head, which all ranks get at start.
     pub head: Head,
-    /// What its machine is called, for messages to people.
+    /// The name of the rank's machine, for messages to people.
     pub host: String,
     /// The address of its network endpoint; empty if it has none.
     pub network: Vec<u8>,
 }
 
-/// What all are told of a rank at start.
+/// The part of a card that all ranks get at start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Its node, as a number that only ranks of the same node share.
     pub node: u64,
-    /// A number that nobody can guess: rank 0's is the name of the job, the
-    /// others have 0.
+    /// A number that cannot be guessed: rank 0's is the name of the job, the other
+    /// ranks have 0.
     pub token: u64,
-    /// Of the network that it goes by, and how: ranks that have different ones
-    /// do not understand each other. 0: it has none.
+    /// A digest of the network and of the way in which the rank uses it: ranks with
+    /// different numbers cannot communicate. 0: the rank has no network.
     pub network: u32,
 }
 
 /// Why bytes are no card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardError {
-    /// It does not begin as one.
+    /// The bytes do not begin as a card.
     NotACard,
-    /// It is of another version of this program.
+    /// The card is of another version of this program.
     Version {
-        /// Which.
+        /// That version.
         found: u8,
     },
-    /// It ends within a field.
+    /// The card ends within a field.
     Truncated {
-        /// After so many bytes.
+        /// The length of the card.
         bytes: usize,
     },
-    /// A field has a length that its kind cannot have, or is no text.
+    /// A field has a length that its kind cannot have, or is not valid text.
     Field {
-        /// Its kind.
+        /// The kind of the field.
         kind: u8,
-        /// Its length.
+        /// The length of the field.
         bytes: usize,
     },
     /// A field that every card has is missing, or is there twice.
     Count {
-        /// Its kind.
+        /// The kind of the field.
         kind: u8,
     },
 }
 
 impl Head {
-    /// As bytes.
+    /// The head as bytes.
     pub fn to_bytes(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[..3].copy_from_slice(&[MAGIC[0], MAGIC[1], VERSION]);
@@ -77,11 +76,11 @@ impl Head {
         bytes
     }
 
-    /// What the bytes say.
+    /// Parses a head.
     ///
     /// # Errors
     ///
-    /// [`CardError`].
+    /// [`CardError`], if the bytes are not the head of a card of this version.
     pub fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<Self, CardError> {
         match bytes {
             [a, b, VERSION, 0, ..] if [*a, *b] == MAGIC => {}
@@ -101,7 +100,7 @@ impl Head {
 }
 
 impl Card {
-    /// As bytes; a host's name is cut off where it is too long.
+    /// The card as bytes; a host's name that is too long is cut off.
     ///
     /// # Panics
     ///
@@ -120,15 +119,15 @@ impl Card {
         bytes
     }
 
-    /// What the bytes say.
+    /// Parses a card.
     ///
     /// # Errors
     ///
-    /// [`CardError`].
+    /// [`CardError`], if the bytes are not a whole card of this version.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
         let truncated = CardError::Truncated { bytes: bytes.len() };
         let Some((head, mut rest)) = bytes.split_first_chunk() else {
-            // Of a short one, what it is counts for more than that it is short.
+            // A short text that is no card is reported as such, not as too short.
             let is_one = matches!(bytes, [a, b, ..] if [*a, *b] == MAGIC);
             return Err(if is_one { truncated } else { CardError::NotACard });
         };
@@ -178,7 +177,7 @@ impl fmt::Display for CardError {
 
 impl std::error::Error for CardError {}
 
-/// Longest address of a network endpoint.
+/// The longest address of a network endpoint.
 pub const NETWORK_BYTES_MAX: usize = 896;
 const HOST_BYTES_MAX: usize = 64;
 const MAGIC: [u8; 2] = *b"TC";

@@ -1,4 +1,4 @@
-//! Which way this process finds its peers.
+//! Chooses the way in which this process finds its peers.
 
 use super::env::{self, EnvError, Found, Lookup, Way};
 use super::pmi::Pmi;
@@ -13,57 +13,60 @@ use std::time::Duration;
 use tsumugi_core::boot::{BootError, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
-/// A way that was chosen.
+/// The way that was chosen.
 pub struct Boot {
-    /// Which.
+    /// The name of the way.
     pub way: Way,
-    /// It.
+    /// The bootstrap itself.
     pub bootstrap: Box<dyn OpenBootstrap>,
     /// How long ranks wait for each other.
     pub limit: Duration,
 }
 
-/// Why there is no way.
+/// Why no way can be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChooseError {
-    /// The variables make no sense.
+    /// The variables of the environment are wrong.
     Env(EnvError),
     /// Ranks that meet over TCP need a secret, and there is none, or a short one.
     Secret,
-    /// Rank 0 cannot listen where the others look for it.
+    /// Rank 0 cannot listen at the address that the other ranks use.
     Listen {
         /// The system's error number; 0 if the name is not known here.
         errno: i32,
     },
-    /// The way is closed.
+    /// The bootstrap cannot be opened.
     Boot {
-        /// Which.
+        /// The way.
         way: Way,
-        /// Why.
+        /// The error.
         error: BootError,
     },
 }
 
-/// The way that the environment says; `None` if this program is alone.
+/// Opens the bootstrap that the environment selects; `None` if this program is
+/// alone.
 ///
 /// # Errors
 ///
-/// [`ChooseError`].
+/// [`ChooseError`], if the variables are wrong, or if the bootstrap cannot be
+/// opened.
 pub fn choose() -> Result<Option<Boot>, ChooseError> {
     choose_by(&|name| std::env::var(name).ok())
 }
 
-/// Whether the environment says that this process is a rank: whoever started
-/// it, and whether or not it then works.
+/// Whether the environment marks this process as a rank, by any launcher, and
+/// whether or not the bootstrap then works.
 pub fn is_rank() -> bool {
     !matches!(env::find(&|name| std::env::var(name).ok()), Ok(Found::Nobody))
 }
 
-/// The same, with an environment that is given.
+/// As [`choose`], with an environment that is given.
 ///
 /// # Errors
 ///
-/// [`ChooseError`].
+/// [`ChooseError`], if the variables are wrong, or if the bootstrap cannot be
+/// opened.
 pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
     let limit = env::limit(lookup).map_err(ChooseError::Env)?;
     let closed = |way| move |error| ChooseError::Boot { way, error };
@@ -95,7 +98,8 @@ pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
     Ok(Some(Boot { way, bootstrap, limit }))
 }
 
-/// The server of rank 0, at the first of its addresses that is this machine's.
+/// Starts the server of rank 0, at the first of its addresses that this machine
+/// has.
 fn serve(
     addresses: &[String],
     size: u32,
@@ -119,15 +123,15 @@ fn serve(
     Err(last)
 }
 
-/// The descriptor that the launcher left, once.
+/// Takes the descriptor that the launcher left; must be called once.
 fn inherited(fd: i32) -> Result<OwnedFd, BootError> {
     let gone = |error: io::Error| BootError::System {
         what: "the descriptor of PMI_FD",
         errno: error.raw_os_error().unwrap_or(0),
     };
     sys::close_on_exec(fd).map_err(gone)?;
-    // SAFETY: open, and left for whoever starts as a rank: a process does so
-    // once.
+    // SAFETY: the descriptor is open, and the launcher left it for the code that
+    // starts the rank, which runs once in a process.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,4 +1,4 @@
-//! Which launcher's variables are in the environment, and what they say.
+//! Finds the variables of a launcher in the environment, and reads them.
 //!
 //! | found | by |
 //! |---|---|
@@ -10,8 +10,9 @@
 //! | `RANK`, `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` | torchrun and its relatives |
 //! | `FLUX_TASK_RANK` and others | with `TSUMUGI_MASTER` |
 //!
-//! The first one counts. `TSUMUGI_BOOT` names one and forbids the others.
-//! Nothing here reads the environment itself: the caller gives a lookup.
+//! The first row that is found is used. `TSUMUGI_BOOT` names one row and forbids
+//! the others. Nothing here reads the environment itself: the caller passes a
+//! lookup function.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub enum Way {
     Name,
     /// Through the server of `tsumugi run --hosts`.
     Server,
-    /// Through a server of rank 0's, with rank and size from here.
+    /// Through a server in rank 0; the named launcher sets rank and size.
     Master(&'static str),
     /// PMI-1.
     Pmi,
@@ -34,35 +35,36 @@ pub enum Way {
     Pmix,
     /// By an allgather of the embedding program.
     Given,
-    /// Not at all: there is one.
+    /// Not at all: the job has one rank.
     Alone,
 }
 
-/// What the environment says.
+/// The result of a search in the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nobody started this program as a rank.
+    /// The program was not started as a rank.
     Nobody,
-    /// A descriptor to speak PMI-1 on.
+    /// A descriptor on which a server speaks PMI-1.
     Pmi {
-        /// It.
+        /// The descriptor.
         fd: i32,
         /// This rank.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks.
         size: u32,
     },
-    /// PMIx has a server here.
+    /// A PMIx server is there.
     Pmix,
-    /// Rank and size, and where to meet.
+    /// Rank and size, and the addresses of a server.
     Tcp {
-        /// Who says so.
+        /// The way, with the launcher that set the variables.
         way: Way,
         /// This rank.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks.
         size: u32,
-        /// Where the server listens, `host:port`, to be tried in turn.
+        /// The addresses of the server, `host:port`, which are tried one after the
+        /// other.
         addresses: Vec<String>,
     },
 }
@@ -79,41 +81,41 @@ impl Found {
     }
 }
 
-/// Why the environment makes no sense.
+/// Why the environment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvError {
-    /// Others of the same launcher are set, and this one is not.
+    /// Other variables of the same launcher are set, and this one is not.
     Missing {
         /// The variable.
         name: &'static str,
     },
-    /// It holds no number, or none that it may.
+    /// The value is no number, or too large.
     Number {
         /// The variable.
         name: &'static str,
-        /// What it holds, as far as it fits.
+        /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// It holds nothing that is known.
+    /// The value is none of those that are known.
     Choice {
         /// The variable.
         name: &'static str,
-        /// What it holds, as far as it fits.
+        /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// The rank is not one of so many.
+    /// The rank is not below the size.
     Size {
         /// The rank.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks.
         size: u32,
     },
 }
 
-/// What answers for the environment.
+/// A lookup function that takes the place of the environment.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Whether a launcher says that all `size` ranks are on this node.
+/// Whether a launcher's variables show that all `size` ranks are on this node.
 pub fn is_one_node(size: u32, lookup: Lookup<'_>) -> bool {
     let says = |name: &&str, number: u32| {
         lookup(name).is_some_and(|text| text.trim().parse() == Ok(number))
@@ -123,11 +125,11 @@ pub fn is_one_node(size: u32, lookup: Lookup<'_>) -> bool {
         || NODE_COUNTS.iter().any(|name| says(name, 1))
 }
 
-/// What `lookup` finds.
+/// Searches for the variables of a launcher with `lookup`.
 ///
 /// # Errors
 ///
-/// [`EnvError`].
+/// [`EnvError`], if a variable of the launcher is missing or has a wrong value.
 pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
     let wanted = lookup(BOOT).unwrap_or_else(|| "auto".to_owned());
     let may = |word: &str| wanted == "auto" || wanted == word;
@@ -165,7 +167,7 @@ pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
 ///
 /// # Errors
 ///
-/// [`EnvError::Number`].
+/// [`EnvError::Number`], if the variable is no number, or more than a day.
 pub fn limit(lookup: Lookup<'_>) -> Result<Duration, EnvError> {
     let seconds = match lookup(SECONDS) {
         None => SECONDS_DEFAULT,
@@ -174,12 +176,13 @@ pub fn limit(lookup: Lookup<'_>) -> Result<Duration, EnvError> {
     Ok(Duration::from_secs(seconds.max(1).into()))
 }
 
-/// A launcher that tells ranks who they are, and no more.
+/// A launcher that sets rank and size for its ranks, and no more.
 struct Launcher {
     name: &'static str,
     rank: &'static str,
     size: &'static str,
-    /// What else must be set, for these names are used for other things too.
+    /// Further variables that must be set, because other programs use these names,
+    /// too.
     marks: &'static [&'static str],
     master: fn(Lookup<'_>) -> Result<String, EnvError>,
 }
@@ -188,7 +191,7 @@ const LAUNCHERS: &[Launcher] = &[
     Launcher {
         name: "SLURM",
         rank: "SLURM_PROCID",
-        // Not SLURM_NTASKS, which a batch script has too.
+        // Not SLURM_NTASKS, which is also set in a batch script.
         size: "SLURM_STEP_NUM_TASKS",
         marks: &["SLURM_STEP_NUM_TASKS"],
         master: slurm_master,
@@ -246,7 +249,8 @@ fn own(lookup: Lookup<'_>) -> Result<Found, EnvError> {
     Ok(Found::Tcp { way, rank, size, addresses })
 }
 
-/// torchrun's agent listens on the port itself: then it is the next one.
+/// The address for torchrun. If torchrun's agent listens on the port itself, the
+/// next port is used.
 fn torch_master(lookup: Lookup<'_>) -> Result<String, EnvError> {
     let host = lookup(MASTER_ADDR).ok_or(EnvError::Missing { name: MASTER_ADDR })?;
     let agent = lookup("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|word| word == "True");
@@ -255,7 +259,8 @@ fn torch_master(lookup: Lookup<'_>) -> Result<String, EnvError> {
     list(MASTER_ADDR, &address).map(|_| address)
 }
 
-/// The first node of the step, and a port that other steps hardly have.
+/// The address for SLURM: the first node of the step, and a port that other steps
+/// hardly use.
 fn slurm_master(lookup: Lookup<'_>) -> Result<String, EnvError> {
     let nodes = "SLURM_STEP_NODELIST";
     let text = lookup(nodes).ok_or(EnvError::Missing { name: nodes })?;
@@ -271,7 +276,7 @@ fn no_master(_: Lookup<'_>) -> Result<String, EnvError> {
     Err(EnvError::Missing { name: MASTER })
 }
 
-/// `node03` of `node[03-07,9],other`.
+/// The first host of a list: `node03` of `node[03-07,9],other`.
 fn first_host(list: &str) -> Option<String> {
     let end = list.find(['[', ',']).unwrap_or(list.len());
     let (stem, rest) = list.split_at(end);
@@ -283,7 +288,7 @@ fn first_host(list: &str) -> Option<String> {
     is_host(&host).then_some(host)
 }
 
-/// Addresses, `host:port` each, with commas between them.
+/// Parses addresses, `host:port` each, with commas between them.
 fn list(name: &'static str, text: &str) -> Result<Vec<String>, EnvError> {
     let is_address = |address: &&str| {
         address.rsplit_once(':').is_some_and(|(host, port)| {
@@ -351,7 +356,8 @@ impl fmt::Display for EnvError {
 
 impl std::error::Error for EnvError {}
 
-/// Which way to take: `auto`, `tcp`, `pmi`, `pmix`, `alone`.
+/// The variable for the way of the bootstrap: `auto`, `tcp`, `pmi`, `pmix`,
+/// `alone`.
 pub const BOOT: &str = "TSUMUGI_BOOT";
 /// How many seconds ranks wait for each other at start.
 pub const SECONDS: &str = "TSUMUGI_BOOT_SECONDS";
@@ -359,9 +365,9 @@ pub const SECONDS: &str = "TSUMUGI_BOOT_SECONDS";
 pub const MASTER: &str = "TSUMUGI_MASTER";
 /// Where the launcher of several hosts listens.
 pub const SERVER: &str = "TSUMUGI_SERVER";
-/// The word that ranks which meet over TCP share.
+/// The secret that ranks share which meet over TCP.
 pub const SECRET: &str = "TSUMUGI_SECRET";
-/// What starts a command on another host: words, then the host.
+/// The command that starts a command on another host: words, then the host.
 pub const RSH: &str = "TSUMUGI_RSH";
 /// Default of [`RSH`].
 pub const RSH_DEFAULT: &str = "ssh -T -o BatchMode=yes";
@@ -380,11 +386,11 @@ pub const SECONDS_DEFAULT: u32 = 60;
 const RANKS_MAX: u32 = 1 << 24;
 const ADDRESSES_MAX: usize = 16;
 
-/// Where launchers say how many ranks are on this node: hydra's, Open MPI's,
-/// torchrun's.
+/// The variables in which launchers report how many ranks are on this node:
+/// hydra's, Open MPI's, torchrun's.
 const LOCAL_SIZES: [&str; 3] =
     ["MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"];
-/// And where they say on how many nodes the job is: srun.
+/// The variables in which launchers report on how many nodes the job is: srun's.
 const NODE_COUNTS: [&str; 1] = ["SLURM_STEP_NUM_NODES"];
 
 #[cfg(test)]

@@ -1,35 +1,35 @@
-//! An allgather that the embedding program gives, so that ranks start inside
-//! an MPI program or any other that can exchange bytes.
+//! A bootstrap by an allgather that the embedding program passes, so that ranks can
+//! start inside an MPI program or any other that can exchange bytes.
 
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 
-/// Ranks that find each other by somebody else's allgather.
+/// A bootstrap by an allgather of the embedding program.
 ///
-/// The function gets this rank's bytes and room for those of all ranks, in
-/// their order; every rank of the job calls it with as many bytes. It says
-/// whether it worked. It is called by the thread that starts the rank, and at
-/// the end by the same.
+/// The function gets this rank's bytes and room for the bytes of all ranks, in the
+/// order of the ranks; every rank of the job calls it with the same number of
+/// bytes. It returns whether it worked. The thread that starts the rank calls it,
+/// and the same thread calls it at the end.
 ///
-/// An allgather is for all ranks at once, so that a card cannot be asked for
-/// later: all come at start, and each node of a job on several keeps them once,
-/// packed.
+/// An allgather is for all ranks at once, so that a card cannot be requested later:
+/// all cards come at start, and each node of a job on several nodes keeps them
+/// once, packed.
 pub struct Given<F> {
     rank: Rank,
     size: u32,
     allgather: F,
-    /// After the barrier: everybody's cards, one behind the other.
+    /// After the barrier: the cards of all ranks, one behind the other.
     cards: Vec<u8>,
     ends: Vec<u32>,
     own: Vec<u8>,
 }
 
 impl<F: FnMut(&[u8], &mut [u8]) -> bool> Given<F> {
-    /// Rank `rank` of `size`.
+    /// Makes the bootstrap of rank `rank` of `size`.
     ///
     /// # Errors
     ///
-    /// [`BootError::NoSuchRank`].
+    /// [`BootError::NoSuchRank`], if `rank` is not below `size`.
     pub fn new(rank: Rank, size: u32, allgather: F) -> Result<Self, BootError> {
         BootError::check_rank(rank, size)?;
         let (cards, ends, own) = (Vec::new(), Vec::new(), Vec::new());
@@ -60,7 +60,8 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
         Ok(())
     }
 
-    /// Two gathers: lengths, then cards of the longest one's.
+    /// Gathers twice: the lengths, then the cards, each with the length of the
+    /// longest card.
     fn barrier(&mut self) -> Result<(), BootError> {
         let own = (self.own.len() as u32).to_le_bytes();
         let lengths = self.gather(&own)?;
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn cards_of_different_lengths_come_whole() {
-        // What rank 1 of two would see, its peer's bytes written by hand.
+        // The view of rank 1 of two; its peer's bytes are written by hand.
         let mut round = 0;
         let gather = move |own: &[u8], all: &mut [u8]| {
             round += 1;

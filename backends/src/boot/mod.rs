@@ -1,23 +1,24 @@
-//! How ranks that some launcher started find each other.
+//! How ranks find each other that any launcher has started.
 //!
-//! Each way is a [`Bootstrap`](tsumugi_core::boot::Bootstrap): one card of a
-//! rank, one barrier, then anybody's card. [`choose()`] looks into the
-//! environment and takes the first of these that is there:
+//! Each way is a [`Bootstrap`](tsumugi_core::boot::Bootstrap): a rank publishes one
+//! card, all ranks pass one barrier, and then a rank can get the card of any other.
+//! [`choose()`] searches the environment and takes the first of these that is
+//! there:
 //!
-//! | module | who started the ranks |
+//! | module | the ranks were started by |
 //! |---|---|
-//! | [`tcp`] | `tsumugi run --hosts`, or anybody who sets `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_MASTER`: our own exchange |
+//! | [`tcp`] | `tsumugi run --hosts`, or any script that sets `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_MASTER`: tsumugi's own exchange |
 //! | [`pmi`] | MPICH's hydra and its relatives, `srun --mpi=pmi2`: PMI-1 over `PMI_FD` |
 //! | [`pmix`] | Open MPI's `mpirun`, `srun --mpi=pmix`: PMIx, a library that is loaded |
-//! | [`tcp`] again | SLURM, torchrun, Flux and others whose variables [`env`](mod@env) knows: our own exchange |
+//! | [`tcp`] again | SLURM, torchrun, Flux and others, if [`env`](mod@env) knows their variables: tsumugi's own exchange |
 //!
-//! Else the program is alone. A program that is started inside another one
-//! gives its own allgather: [`given`]. What ranks tell each other is a
-//! [`card`]. A file uses only files above it in this list: `sys`, `card`,
-//! `env`, `tcp`, `pmi`, `pmix`, `given`, `choose`.
+//! Otherwise the program is alone. A program that is started inside another one
+//! passes its own allgather: [`given`]. The data that ranks exchange is a [`card`].
+//! A file uses only files above it in this list: `sys`, `card`, `env`, `tcp`,
+//! `pmi`, `pmix`, `given`, `choose`.
 //!
-//! Nothing here is on a data path; every wait has a limit, every message a
-//! longest length, and what comes from outside is checked before it is used.
+//! Nothing here is on a data path; every wait has a limit, every message has a
+//! maximal length, and all data from outside is checked before it is used.
 
 mod sys;
 pub mod card;
@@ -34,8 +35,8 @@ pub use env::{EnvError, Found, Way};
 pub use given::Given;
 pub use sys::random_u64;
 
-/// A number that says nothing of `secret`, and is the same for the same: what
-/// others may see in its place.
+/// A number that other programs may see in place of `secret`: it is equal for equal
+/// secrets and reveals nothing about them.
 pub fn shown_for(secret: u64) -> u64 {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(secret.to_le_bytes());

@@ -11,11 +11,11 @@
 //!  cmd=finalize                             ─►  ◄─ cmd=finalize_ack
 //! ```
 //!
-//! Values are text of a length that the launcher limits, so a card goes in
-//! hexadecimal, in as many values as it needs; its head, which everybody reads
-//! at start, is under a key of its own. A card may be asked for between
-//! `barrier_in` and `barrier_out`. What the launcher does when a rank is gone
-//! without `finalize` is its own: hydra ends the job.
+//! Values are text, and the launcher limits their length, so a card is sent in
+//! hexadecimal, in as many values as it needs; its head, which every rank reads at
+//! start, is under a key of its own. A card may be requested between `barrier_in`
+//! and `barrier_out`. What the launcher does when a rank ends without `finalize` is
+//! up to the launcher: hydra ends the job.
 
 mod line;
 
@@ -32,8 +32,8 @@ use tsumugi_core::boot::{
 };
 use tsumugi_core::mem::Rank;
 
-/// Ranks that find each other through a PMI-1 server. Blocking, each answer
-/// within the time limit.
+/// A bootstrap through a PMI-1 server. Blocking; each answer must come within the
+/// time limit.
 #[derive(Debug)]
 pub struct Pmi {
     file: File,
@@ -43,20 +43,21 @@ pub struct Pmi {
     bytes: Vec<u8>,
     kvsname: String,
     value_bytes_max: usize,
-    /// Cards that this rank has published: a key is written once.
+    /// How many cards this rank has published: a key can be written only once.
     round: u32,
-    /// The barrier that this rank has come to.
+    /// The barrier at which this rank has arrived.
     barrier: Option<Barrier>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
     deadline: Instant,
-    /// How it ended: that may come while something else is asked for.
+    /// How the barrier ended; its end may come while the rank waits for another
+    /// answer.
     is_ok: Option<bool>,
 }
 
-/// What a key is of.
+/// The data that a key names.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Head,
@@ -68,7 +69,8 @@ impl Pmi {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// [`BootError`], if the server does not answer in time, or not as PMI-1
+    /// requires.
     pub fn new(fd: OwnedFd, rank: Rank, size: u32, limit: Duration) -> Result<Self, BootError> {
         BootError::check_rank(rank, size)?;
         let mut pmi = Self {
@@ -85,7 +87,7 @@ impl Pmi {
         pmi.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
         let maxes = pmi.ask("cmd=get_maxes\n", "maxes")?;
         let bytes = maxes.field("vallen_max").and_then(|text| text.parse::<usize>().ok());
-        // One less for the end of a C string.
+        // One less, for the end of a C string.
         let room = bytes.unwrap_or(VALUE_BYTES_MAX).clamp(1, VALUE_BYTES_MAX) - 1;
         if room < 2 * PREFIX_BYTES {
             return Err(GARBLED);
@@ -97,7 +99,7 @@ impl Pmi {
         Ok(pmi)
     }
 
-    /// Sends one line, and reads the one that answers it.
+    /// Sends one line, and reads the line that answers it.
     fn ask(&mut self, line: &str, wanted: &str) -> Result<Line, BootError> {
         self.say(line)?;
         let deadline = Instant::now() + self.limit;
@@ -117,7 +119,8 @@ impl Pmi {
         self.file.write_all(line.as_bytes()).map_err(|_| BootError::Disconnected)
     }
 
-    /// Keeps what ends the barrier that is waited for.
+    /// Keeps an answer that ends the barrier at which this rank waits; returns
+    /// whether it is one.
     fn ends_barrier(&mut self, answer: &Line) -> bool {
         match &mut self.barrier {
             Some(Barrier { is_ok: is_ok @ None, .. })
@@ -130,7 +133,7 @@ impl Pmi {
         }
     }
 
-    /// The next line, if it comes until then.
+    /// The next line, if it comes before the deadline.
     fn line(&mut self, deadline: Instant) -> Result<Option<String>, BootError> {
         let mut chunk = [0; 1024];
         loop {
@@ -188,7 +191,7 @@ impl Pmi {
         }
     }
 
-    /// Copies what a rank has put, and returns its length.
+    /// Copies the bytes that a rank has put, and returns their length.
     fn read(&mut self, rank: Rank, of: Part, into: &mut [u8]) -> Result<usize, BootError> {
         let first = self.get(rank, of, 0)?;
         let (length, hex) = first.split_at_checked(PREFIX_BYTES).ok_or(GARBLED)?;
@@ -279,8 +282,8 @@ impl OpenBootstrap for Pmi {
     }
 }
 
-/// A card as values of at most `bytes_max` bytes: the first one starts with
-/// the card's length.
+/// A card as values of at most `bytes_max` bytes: the first value starts with the
+/// card's length.
 fn values(card: &[u8], bytes_max: usize) -> Vec<String> {
     let mut text = format!("{:04x}", card.len());
     for byte in card {

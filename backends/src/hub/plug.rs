@@ -19,7 +19,8 @@ pub struct Plug {
     hub: Hub,
     own: Arc<Station>,
     address: u64,
-    /// Takes one thing at a time, as some libraries do.
+    /// Whether only one operation or packet is in flight at a time, as with some
+    /// libraries.
     one_by_one: bool,
     under_way: Vec<Travel>,
     ended: VecDeque<Entry>,
@@ -30,7 +31,7 @@ pub struct Plug {
     polls: u64,
 }
 
-/// Where one endpoint is reached.
+/// The receiving side of one endpoint.
 pub(super) struct Station {
     /// Registered memory by its key.
     regions: Mutex<BTreeMap<u64, Registered>>,
@@ -62,14 +63,15 @@ enum Load {
     Packet(Vec<u8>),
 }
 
-// SAFETY: the pointers are into memory that belongs to the operation until it
-// has ended, whichever thread polls.
+// SAFETY: the pointers point into memory that belongs to the operation until it has
+// ended, whichever thread polls.
 unsafe impl Send for Plug {}
 
-/// One place of a peer's memory.
+/// One address of a peer's memory.
 struct Place(usize);
 
-// SAFETY: whoever makes it has looked up as many bytes as it is used for.
+// SAFETY: the code that makes a `Place` has checked as many bytes as it is used
+// for.
 unsafe impl LoadStore for Place {
     fn size(&self) -> u32 {
         0
@@ -88,13 +90,13 @@ unsafe impl LoadStore for Place {
 
 impl Plug {
     pub(super) fn new(hub: &Hub, contexts: usize, one_by_one: bool) -> Self {
-        // SAFETY: a plain call; the descriptor is nobody else's.
+        // SAFETY: a plain call; the descriptor is new, and nothing else owns it.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         assert!(fd >= 0, "an eventfd: {}", std::io::Error::last_os_error());
         let own = Arc::new(Station {
             regions: Mutex::default(),
             packets: Mutex::default(),
-            // SAFETY: the same.
+            // SAFETY: as above.
             event: unsafe { OwnedFd::from_raw_fd(fd) },
             is_armed: AtomicBool::new(false),
             has_rung: AtomicBool::new(false),
@@ -140,7 +142,7 @@ impl Plug {
         0
     }
 
-    /// Carries out what is due, from a place on that is drawn.
+    /// Carries out the operations that are due, beginning at a random one.
     fn carry_out(&mut self) {
         let count = self.under_way.len();
         let start = self.draw.below(count as u64) as usize;
@@ -156,7 +158,8 @@ impl Plug {
         self.under_way = rest;
     }
 
-    /// How it ended; `None`: not yet.
+    /// Carries out one operation; returns how it ended, `None` if it has not ended
+    /// yet.
     fn arrive(&self, travel: &Travel) -> Option<End> {
         let Far { peer, addr, key } = travel.far;
         let station = self.hub.stations().get(peer as usize).cloned();
@@ -173,7 +176,7 @@ impl Plug {
             Load::Word { op, .. } => (op.bytes(), op.writes()),
             Load::Packet(_) => unreachable!("it was taken"),
         };
-        // Held meanwhile: nobody ends the registration.
+        // The lock is held meanwhile, so that the registration does not end.
         let regions = lock(&station.regions);
         let is_there = regions.get(&key).is_some_and(|region| {
             let offset = addr.wrapping_sub(region.base);
@@ -183,17 +186,17 @@ impl Plug {
         let at = NonNull::new(addr as *mut u8).filter(|_| is_there);
         let Some(at) = at else { return Some(End::Refused { code: EACCES, provider_code: 0 }) };
         match travel.what {
-            // SAFETY: both ends are good for as many bytes: registered over
-            // there, the operation's own here. Others may look meanwhile, as
-            // they may at what a device does.
+            // SAFETY: both ends are valid for this many bytes: registered at the
+            // peer, and owned by the operation here. Other threads may read the
+            // bytes meanwhile, as they may during the work of a device.
             Load::Put { from, bytes } => unsafe { copy_bytes(from, at.as_ptr(), bytes) },
-            // SAFETY: the same.
+            // SAFETY: as above.
             Load::Get { into, bytes } => unsafe { copy_bytes(at.as_ptr(), into, bytes) },
             Load::Word { op, result } => {
                 let Ok(old) = execute(&Place(addr as usize), &op) else {
                     return Some(End::Refused { code: EACCES, provider_code: 0 });
                 };
-                // SAFETY: the word of this operation.
+                // SAFETY: the word belongs to this operation.
                 unsafe { result.cast::<u64>().write(old) };
             }
             Load::Packet(_) => unreachable!("it was taken"),
@@ -201,7 +204,7 @@ impl Plug {
         Some(End::Done(0))
     }
 
-    /// Packets go into the buffers that there are for them.
+    /// Copies packets into the posted receive buffers.
     fn unpack(&mut self) {
         let mut packets = lock(&self.own.packets);
         while !packets.is_empty()
@@ -209,7 +212,8 @@ impl Plug {
         {
             let bytes = packets.pop_front().expect("there is one");
             let count = bytes.len().min(room);
-            // SAFETY: a buffer of so much room, ours until its completion.
+            // SAFETY: a posted buffer of `room` bytes, which is the wire's until
+            // its completion.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), into, count) };
             self.ended.push_back(Entry { context, end: End::Done(count) });
         }
@@ -217,7 +221,7 @@ impl Plug {
 }
 
 impl Station {
-    /// Takes a packet, if there is room for one more.
+    /// Accepts a packet, if there is room for one more.
     fn take(&self, bytes: &[u8]) -> bool {
         let mut packets = lock(&self.packets);
         if packets.len() >= WAITING_MAX {
@@ -225,7 +229,8 @@ impl Station {
         }
         packets.push_back(bytes.to_vec());
         drop(packets);
-        // SeqCst: after the packet, as `try_wait` looks after it has armed.
+        // SeqCst: after the packet, because `try_wait` arms first and then checks
+        // for packets.
         if self.is_armed.swap(false, Ordering::SeqCst) {
             self.has_rung.store(true, Ordering::SeqCst);
             // SAFETY: the station's own descriptor, and 8 bytes.
@@ -317,7 +322,7 @@ impl Wire for Plug {
     }
 
     unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that `near` is valid for `bytes` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(near.at, bytes) }.to_vec();
         self.begin(Load::Packet(bytes), Far { peer, addr: 0, key: 0 }, context)
     }
@@ -363,5 +368,5 @@ impl fmt::Debug for Plug {
     }
 }
 
-/// Packets that wait at a station for buffers.
+/// The largest number of packets that wait at a station for buffers.
 const WAITING_MAX: usize = 64;

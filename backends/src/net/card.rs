@@ -1,5 +1,5 @@
-//! What a rank tells all others at start: where its endpoints are, and where
-//! the directory of its regions is.
+//! The card that a rank publishes at start: the addresses of its endpoints, and
+//! where the directory of its regions is.
 //!
 //! ```text
 //!  magic 4 | version 2 | endpoints 2 | job 8 | kind of address 8
@@ -17,13 +17,13 @@ use core::fmt;
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::excerpt::Excerpt;
 
-/// See the module.
+/// The card of a rank; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     pub job: u64,
-    /// Of provider and address format: ranks must have the same.
+    /// A number of the provider and the address format; ranks must have the same.
     pub kind: u64,
-    /// What it is called, for whoever has another.
+    /// The name of the network, for the error message of a rank that has another.
     pub name: Excerpt,
     pub endpoints: Vec<Place>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Card {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub address: Vec<u8>,
-    /// Where its directory starts, and the key for it.
+    /// Where the endpoint's directory starts, and the key for it.
     pub origin: u64,
     pub key: Key,
 }
@@ -40,39 +40,39 @@ pub(super) struct Place {
 /// Why a card was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardError {
-    /// It ends too early, or goes on after its end.
+    /// The card ends too early, or goes on after its end.
     Length {
-        /// How long it is.
+        /// The length of the card.
         bytes: usize,
     },
-    /// It is no card, or one of another version.
+    /// The bytes are no card, or one of another version.
     Form {
-        /// Its first six bytes.
+        /// The first six bytes.
         start: u64,
     },
-    /// Another job's.
+    /// The card belongs to another job.
     Job {
-        /// Which.
+        /// That job.
         job: u64,
     },
-    /// The rank is on another network, by another provider, or uses another
-    /// form of addresses.
+    /// The rank is on another network, uses another provider, or another form of
+    /// addresses.
     Kind {
-        /// What it goes by.
+        /// The peer's network.
         theirs: Excerpt,
-        /// What this rank goes by.
+        /// This rank's network.
         own: Excerpt,
     },
-    /// A number in it is out of its range.
+    /// A number in the card is out of its range.
     Number {
-        /// Which.
+        /// The name of the number.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: usize,
     },
-    /// It could not be had.
+    /// The card could not be obtained.
     Untold {
-        /// Why.
+        /// The error of the bootstrap.
         why: BootError,
     },
 }
@@ -99,8 +99,8 @@ impl fmt::Display for CardError {
 impl std::error::Error for CardError {}
 
 impl Card {
-    /// A number that differs where ranks do not understand each other, as far
-    /// as that can be seen without their addresses; never 0.
+    /// A number that differs if ranks cannot communicate, as far as this is visible
+    /// without their addresses; never 0.
     pub(super) fn mark(&self) -> u32 {
         let bytes = self.endpoints.first().map_or(0, |place| place.address.len());
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -110,7 +110,7 @@ impl Card {
         ((hash >> 32) as u32 ^ hash as u32).max(1)
     }
 
-    /// As bytes.
+    /// The card as bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = START.to_le_bytes()[..6].to_vec();
         bytes.extend((self.endpoints.len() as u16).to_le_bytes());
@@ -129,7 +129,7 @@ impl Card {
         bytes
     }
 
-    /// A peer's card, where the own rank's is `own`.
+    /// Parses a peer's card and compares it with `own`, the card of this rank.
     pub(super) fn parse(bytes: &[u8], own: &Self) -> Result<Self, CardError> {
         let mut reader = Reader { rest: bytes, bytes: bytes.len() };
         if bytes.len() > CARD_BYTES_MAX {
@@ -150,7 +150,7 @@ impl Card {
         if kind != own.kind {
             return Err(CardError::Kind { theirs: name, own: own.name });
         }
-        // A provider reads as many bytes of an address as its own have.
+        // A provider reads as many bytes of an address as its own addresses have.
         let wanted = own.endpoints.first().map_or(0, |place| place.address.len());
         let mut endpoints = Vec::new();
         for _ in 0..count {
@@ -204,7 +204,7 @@ impl<'b> Reader<'b> {
 /// "TsOf" and the version.
 const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 2 << 32;
 
-/// As long as an excerpt.
+/// The length of an excerpt.
 const NAME_BYTES_MAX: usize = 31;
 
 #[cfg(test)]
@@ -276,10 +276,53 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_taken_as_far_as_they_may_go() {
+        let own = card(1);
+        let parse = |card: &Card| Card::parse(&card.to_bytes(), &own);
+        let number = |name, value| CardError::Number { name, value };
+        assert!(parse(&card(ENDPOINTS_MAX as u8)).is_ok());
+        assert_eq!(parse(&card(17)), Err(number("number of endpoints", 17)));
+        let key = |bytes| {
+            let mut card = card(2);
+            card.endpoints[1].key = Key { bytes, words: [0; KEY_WORDS] };
+            parse(&card).map(|card| card.endpoints[1].key.bytes)
+        };
+        assert_eq!((key(1), key(80)), (Ok(1), Ok(80)));
+        assert_eq!(key(0), Err(number("key length", 0)));
+        let mut bytes = own.to_bytes();
+        let at = bytes.len() - 10;
+        bytes[at..at + 2].copy_from_slice(&81u16.to_le_bytes());
+        assert_eq!(Card::parse(&bytes, &own), Err(number("key length", 81)));
+        let longest = Card { name: Excerpt::new(&"n".repeat(31)), ..card(1) };
+        assert_eq!(parse(&longest).map(|card| card.name.as_str().len()), Ok(31));
+        let mut bytes = longest.to_bytes();
+        bytes[24..26].copy_from_slice(&32u16.to_le_bytes());
+        let name = "length of its network's name";
+        assert_eq!(Card::parse(&bytes, &own), Err(number(name, 32)));
+        assert!(parse(&Card { name: Excerpt::new(""), ..card(1) }).is_ok());
+    }
+
+    #[test]
+    fn no_card_is_longer_than_any_may_be() {
+        let long = |name: usize| {
+            let address = vec![1; 111];
+            let place = Place { address, origin: 1, key: Key { bytes: 1, words: [0; KEY_WORDS] } };
+            let name = Excerpt::new(&"n".repeat(name));
+            Card { name, endpoints: vec![place; 8], ..card(1) }
+        };
+        let rest = CARD_BYTES_MAX - long(0).to_bytes().len();
+        assert!(rest < NAME_BYTES_MAX);
+        assert!(Card::parse(&long(rest).to_bytes(), &long(0)).is_ok());
+        let bytes = CARD_BYTES_MAX + 1;
+        let error = CardError::Length { bytes };
+        assert_eq!(Card::parse(&long(rest + 1).to_bytes(), &long(0)), Err(error));
+    }
+
+    #[test]
     fn no_bytes_make_the_parser_read_outside_of_them() {
         let (own, mut seeded) = (card(1), Seeded(11));
         for _ in 0..20_000 {
-            // Mostly right, so that the parser gets far.
+            // Mostly valid bytes, so that the parser gets far.
             let mut bytes = card(1 + seeded.below(16) as u8).to_bytes();
             for _ in 0..=seeded.below(3) {
                 let at = seeded.below(bytes.len() as u64) as usize;

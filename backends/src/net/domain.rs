@@ -1,4 +1,4 @@
-//! The rails of a rank, opened.
+//! The domain of a rank: its rails, opened.
 
 use super::ENDPOINTS_MAX;
 use super::card::{Card, CardError, Place};
@@ -21,11 +21,11 @@ use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A rank's device, opened and probed.
 ///
-/// At start: open it, publish [`card`](Self::card), wait for all,
-/// [`find`](Self::find) the others' cards.
+/// At start the caller opens it, publishes [`card`](Self::card), waits for all
+/// ranks, and passes a source of the peers' cards to [`find`](Self::find).
 pub struct NetDomain<W: Wire> {
     pub(super) rails: Vec<Mutex<Rail<W>>>,
-    /// The rails that no endpoint has.
+    /// The rails that no endpoint uses.
     idle: Mutex<Vec<usize>>,
     pub(super) shared: Shared,
     pub(crate) about: W::About,
@@ -35,13 +35,13 @@ pub struct NetDomain<W: Wire> {
     card: Vec<u8>,
 }
 
-/// What is so of all rails.
+/// The properties that all rails of a rank share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits {
     pub rank: Rank,
     pub size: u32,
     pub job: u64,
-    /// Of the form of addresses: ranks understand each other if it is the same.
+    /// A number of the address form: ranks can communicate if they have the same.
     pub kind: u64,
     pub device_atomics: bool,
     /// Whether aligned words are written and read whole.
@@ -90,17 +90,17 @@ impl<W: Wire> NetDomain<W> {
         Ok(Self { rails, idle, shared, about, capabilities, limits, is_device, card: bytes })
     }
 
-    /// What peers have to know of this rank: at most
-    /// [`CARD_BYTES_MAX`] bytes, for [`Bootstrap::publish`].
+    /// The data that peers need of this rank: at most [`CARD_BYTES_MAX`] bytes, for
+    /// [`Bootstrap::publish`].
     ///
     /// [`Bootstrap::publish`]: tsumugi_core::boot::Bootstrap::publish
     pub fn card(&self) -> &[u8] {
         &self.card
     }
 
-    /// Says where the others' cards are. Each is asked for when its rank is
-    /// first spoken to; that rank is lost if there is no card, or a bad one.
-    /// Only the first call counts.
+    /// Sets the function that gets the peers' cards. A card is requested at the
+    /// first operation or packet to its rank; that rank is lost if there is no
+    /// card, or a bad one. Only the first call has an effect.
     pub fn find(
         &self,
         cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
@@ -110,9 +110,10 @@ impl<W: Wire> NetDomain<W> {
         });
     }
 
-    /// The same where a card may take a while: `Ok(None)` says that it has been
-    /// asked for, and each poll asks again. Nothing else waits meanwhile. It is
-    /// called by whoever polls, and is to answer at once.
+    /// As [`find`](Self::find), where a card may take a while: `Ok(None)` means
+    /// that the card has been requested, and each poll calls the function again.
+    /// Only operations to that rank wait meanwhile. The thread that polls calls the
+    /// function, which must return at once.
     pub fn find_later(
         &self,
         cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Result<Option<usize>, BootError>
@@ -123,41 +124,40 @@ impl<W: Wire> NetDomain<W> {
         let _ = self.shared.cards.set(Box::new(cards));
     }
 
-    /// A number that only ranks have alike that understand each other: what is
-    /// worth to be known of all of them before their cards are.
+    /// A number that is equal on ranks that can communicate; it can be compared
+    /// before the ranks' cards are known.
     pub fn mark(&self) -> u32 {
         self.shared.own.get().map_or(0, Card::mark)
     }
 
-    /// Whether a rank of this card is on the same network, as far as its card
-    /// says.
+    /// Checks from a rank's card that the rank is on the same network.
     ///
     /// # Errors
     ///
-    /// [`CardError`]: the ranks could not speak to each other.
+    /// [`CardError`], if the ranks could not communicate.
     pub fn check(&self, card: &[u8]) -> Result<(), CardError> {
         let own = self.shared.own.get().expect("it was opened with one");
         Card::parse(card, own).map(drop)
     }
 
-    /// Says the number that packets of the job bear, where it was not known
-    /// when the cards were made: the configuration's is then the same for
-    /// all. Before the first packet is sent or received.
+    /// Sets the job number that packets carry, if it was not known when the cards
+    /// were made (the number in the configuration must then be the same on all
+    /// ranks). Must be called before the first packet is sent or received.
     pub fn join(&self, job: u64) {
-        // Relaxed: who uses it was told of the domain afterwards.
+        // Relaxed: a thread that uses the number got the domain after this.
         self.shared.job.store(job, Ordering::Relaxed);
         for index in 0..self.rails.len() {
             self.rail(index).wire.join(job);
         }
     }
 
-    /// Registers memory under a key that another table of this rank has given,
-    /// as [`register`](Domain::register) does under one of its own. A domain
-    /// does the one or the other.
+    /// Registers memory under a key that another table of this rank has assigned;
+    /// [`register`](Domain::register) assigns a key of its own. A domain must be
+    /// used with only one of the two.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// [`RegisterError`], if the table or a device refuses the memory.
     ///
     /// # Safety
     ///
@@ -169,30 +169,31 @@ impl<W: Wire> NetDomain<W> {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         let region = unsafe { self.shared.table.register_as(key, base, bytes, access)? };
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { self.show(region) }
     }
 
-    /// Sends a packet of endpoint `index`, as
-    /// [`NetEndpoint::try_send`] does, whoever has the endpoint.
+    /// Sends a packet from endpoint `index`, as [`NetEndpoint::try_send`] does; the
+    /// caller need not own the endpoint.
     ///
     /// # Errors
     ///
+    /// [`SendError`]; nothing was sent.
     /// [`SendError`]: nothing was sent.
     pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
         rail.try_send(&self.shared, to, bytes)
     }
 
-    /// Sends a packet of endpoint `index` to a rank that was
-    /// [struck](Self::strike), so that it hears of that, if the wire can: all else
-    /// to it is refused.
+    /// Sends a packet from endpoint `index` to a rank that was declared dead with
+    /// [`strike`](Self::strike), so that the rank learns of that, if the wire can
+    /// still reach it: everything else to that rank is refused.
     ///
     /// # Errors
     ///
-    /// [`SendError`]: nothing was sent.
+    /// [`SendError`]; nothing was sent.
     pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
         if bytes.len() > rail.packet_bytes_max() {
@@ -214,62 +215,62 @@ impl<W: Wire> NetDomain<W> {
         self.rail(index).wire.event()
     }
 
-    /// Bytes of the longest packet.
+    /// The bytes of the longest packet.
     pub fn packet_bytes_max(&self) -> usize {
         self.rail(0).packet_bytes_max()
     }
 
-    /// Endpoints that there are.
+    /// The number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.rails.len()
     }
 
-    /// Whether puts and gets may be under way while packets are. If not, a job
-    /// is better off with packets alone.
+    /// Whether puts and gets may be in flight together with packets. If not, a job
+    /// should use packets alone.
     pub fn moves_memory(&self) -> bool {
         !self.limits.one_by_one
     }
 
-    /// Longest put or get that is one request.
+    /// The longest put or get that is one request.
     pub fn piece_bytes_max(&self) -> u64 {
         self.limits.piece_bytes_max
     }
 
-    /// Whether a put that tells its target is one request.
+    /// Whether a put that notifies its target is one request.
     pub fn rings(&self) -> bool {
         self.limits.rings
     }
 
-    /// Whether memory that is registered must stay where it is: a device's own
-    /// hands read it.
+    /// Whether registered memory must stay at its place, because the device reads
+    /// and writes it by itself.
     pub fn pins(&self) -> bool {
         self.limits.local_mr
     }
 
-    /// Whether an operation on a word, of so many bytes, never tears.
+    /// Whether an operation on a word of `bytes` bytes never tears.
     pub fn moves_words(&self, bytes: u64) -> bool {
         bytes == 1 || self.is_device || (bytes >= 4 && self.limits.word_atomics)
     }
 
-    /// Whether a put or get of bytes that are an aligned word never tears, and
-    /// writes it once: these are no atomics, whatever the device has.
+    /// Whether a put or get of an aligned word never tears, and writes the word
+    /// once: such puts and gets are no atomics, whatever the device supports.
     pub fn copies_words(&self) -> bool {
         self.is_device
     }
 
-    /// Says which region gets may still write to when they have ended because
-    /// their peer is lost: its owner keeps it as long as the domain, and does
-    /// not use what such a get was given again.
+    /// Sets the region that gets may still write to after they have ended because
+    /// their peer is lost: its owner keeps it as long as the domain, and does not
+    /// use the buffers of such gets again.
     pub fn keep(&self, region: RegionKey) {
-        // Relaxed: the operations that use the region come after this.
+        // Relaxed: the operations that use the region come after this call.
         self.shared.kept.store(region.to_bits(), Ordering::Relaxed);
     }
 
-    /// Makes a rank dead. Operations on it end with
-    /// [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost): those that come,
-    /// at once; those under way, at the next poll, but for gets, which end
-    /// when the device gives their buffers up, unless these are
-    /// [kept](Self::keep).
+    /// Declares a rank dead. Operations on it end with
+    /// [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost): new operations at
+    /// once; operations in flight at the next poll, except for gets, which end when
+    /// the device releases their buffers, unless the buffers lie in the region of
+    /// [`keep`](Self::keep).
     pub fn strike(&self, rank: Rank) {
         let mut lost = self.shared.lost.lock().expect("nothing panics under it");
         if !lost.contains(&rank) {
@@ -289,18 +290,18 @@ impl<W: Wire> NetDomain<W> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
     }
 
-    /// Shows a region of the own table to the devices.
+    /// Registers a region of this rank's table with the devices.
     ///
     /// # Safety
     ///
-    /// The memory is as `register` demands.
+    /// The memory must fulfil the contract of `register`.
     unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
         let Region { key, base, bytes, access } = region;
         if access == Access::Local && !self.limits.local_mr {
             return Ok(region);
         }
         for index in 0..self.rails.len() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the same contract.
             let registered = unsafe { self.rail(index).register(key, base, bytes, access) };
             if let Err(code) = registered {
                 self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
@@ -345,14 +346,14 @@ impl<W: Wire> Domain for NetDomain<W> {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         let region = unsafe { self.shared.table.register(base, bytes, access)? };
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { self.show(region) }
     }
 
     fn unregister(&self, key: RegionKey) -> bool {
-        // The devices first: the slot must not be somebody else's meanwhile.
+        // The devices first: meanwhile the slot must not go to another region.
         let place = RemoteAddr { rank: self.shared.rank, key, offset: 0 };
         let is_for = |need| self.shared.table.resolve(place, 0, need).is_ok();
         if !is_for(Need::Local) {
@@ -367,7 +368,8 @@ impl<W: Wire> Domain for NetDomain<W> {
 
     /// # Panics
     ///
-    /// If all are in use: [`try_endpoint`](Self::try_endpoint) asks.
+    /// If all endpoints are in use; [`try_endpoint`](Self::try_endpoint) returns
+    /// `None` then.
     fn endpoint(&self) -> NetEndpoint<'_, W> {
         self.try_endpoint().expect("an endpoint that is not in use")
     }

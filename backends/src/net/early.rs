@@ -8,7 +8,7 @@
 //!                                          └─► lost
 //! ```
 //!
-//! What a library refuses was not done, so it can be posted again.
+//! A post that a library refuses was not done, so it can be repeated.
 
 use super::rail::{Peer, Rail};
 use super::wire::Wire;
@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
 impl<W: Wire> Rail<W> {
-    /// A post was refused with this error. Whether that is because the peer
-    /// cannot be reached yet: a link that has just come up, a rank that has
-    /// just begun. Then it is to be posted again, and nothing was done.
+    /// Called when a post was refused with the error `code`. Returns whether the
+    /// reason is that the peer cannot be reached yet: a link that has just come up,
+    /// or a rank that has just started. Then nothing was done, and the post must be
+    /// repeated.
     #[cold]
     pub(super) fn is_early(&mut self, rank: Rank, code: c_int) -> bool {
         let now = self.age();
@@ -46,7 +47,7 @@ impl<W: Wire> Rail<W> {
     }
 }
 
-/// What a peer that is not there, or not yet, is refused with.
+/// The errors of a post to a peer that is not there, or not yet.
 const UNREACHED: [c_int; 7] = [
     libc::ECONNREFUSED,
     libc::ECONNABORTED,
@@ -57,8 +58,9 @@ const UNREACHED: [c_int; 7] = [
     libc::ETIMEDOUT,
 ];
 
-/// For so long that may be because it is early: deaths are known within 5 s.
+/// For this time after the first contact such an error may mean that the peer is
+/// not there yet: deaths are known within 5 s.
 const FIRST_CONTACT_MS: u32 = 3000;
 
-/// Until it is tried again.
+/// The pause before a post is repeated.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,8 +1,8 @@
-//! One queue of the device, as its user holds it: operations down, completions
-//! and packets up.
+//! One queue of the device, as seen by its user: operations down, completions and
+//! packets up.
 //!
 //! Progress: nothing here waits. While another thread registers memory, `post`
-//! takes nothing and `poll` finds nothing.
+//! accepts no operation and `poll` finds no completion.
 
 use super::domain::NetDomain;
 use super::failure::Failures;
@@ -15,12 +15,12 @@ use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Op;
 
-/// One queue of the device. When it is dropped, what is in flight is waited
-/// for, for a second at the most.
+/// One queue of the device. A drop waits, for a second at most, until nothing is in
+/// flight.
 pub struct NetEndpoint<'d, W: Wire> {
     domain: &'d NetDomain<W>,
     index: usize,
-    /// Whether the last poll has left something for `receive`.
+    /// Whether the last poll left arrivals for `receive`.
     to_receive: bool,
 }
 
@@ -29,20 +29,20 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         Self { domain, index, to_receive: true }
     }
 
-    /// Sends a packet. It is copied, and arrives once and whole, or not at all
-    /// if the peer is lost; not in the order of others. Never waits.
+    /// Sends a packet. The packet is copied, and arrives once and whole, or not at
+    /// all if the peer is lost; packets may overtake each other. Never waits.
     ///
     /// # Errors
     ///
-    /// [`SendError`]: nothing was sent.
+    /// [`SendError`]; nothing was sent.
     pub fn try_send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         self.domain.try_send(self.index, to, bytes)
     }
 
-    /// Hands over what the polls before have taken: packets, at most
-    /// [`PACKETS_AT_ONCE`](super::PACKETS_AT_ONCE), and the words of this rank
-    /// that a notifying operation has changed. Returns how many there were; as
-    /// many as that, or more: there may be others.
+    /// Passes the arrivals of earlier polls to `handle`: packets, at most
+    /// [`PACKETS_AT_ONCE`](super::PACKETS_AT_ONCE), and the words of this rank that
+    /// a notifying operation has changed. Returns how many there were; if there
+    /// were at least `PACKETS_AT_ONCE`, there may be more.
     #[inline]
     pub fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         if self.to_receive { self.take_arrivals(handle) } else { 0 }
@@ -56,37 +56,38 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         handed
     }
 
-    /// The descriptor to sleep on after [`arm`](Endpoint::arm) has answered
-    /// true; `None` if the provider has none, or none was asked for: then a
-    /// sleep must have a limit.
+    /// The descriptor to sleep on after [`arm`](Endpoint::arm) has returned true;
+    /// `None` if the provider has none, or none was requested: then a sleep must
+    /// have a limit.
     pub fn event(&self) -> Option<std::os::fd::RawFd> {
         self.domain.rails[self.index].lock().ok()?.wire.event()
     }
 
-    /// What has failed so far, and the last of it.
+    /// The number of failures so far, and the last failure.
     pub fn failures(&self) -> Failures {
         self.domain.rails[self.index].lock().map(|rail| rail.failures).unwrap_or_default()
     }
 
-    /// Whether a packet that is sent to that rank now overtakes an operation on
-    /// it that was posted before: its region or its peer is not known yet, or
-    /// the queue is full. While somebody else has the endpoint, true.
+    /// Whether a packet that is sent to that rank now would overtake an operation
+    /// on it that was posted before, because the operation's region or peer is not
+    /// known yet, or the queue is full. Returns true while another thread uses the
+    /// endpoint.
     #[inline]
     pub fn holds(&self, rank: Rank) -> bool {
         self.try_rail().is_none_or(|rail| rail.holds(rank))
     }
 
-    /// Operations in flight.
+    /// The number of operations in flight.
     pub fn in_flight(&self) -> usize {
         self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()
     }
 
-    /// Which of the domain's it is.
+    /// The index of this endpoint in its domain.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Asks the wire something.
+    /// Calls `ask` with the wire.
     pub(crate) fn with_wire<R>(&self, ask: impl FnOnce(&W) -> R) -> Option<R> {
         self.domain.rails[self.index].lock().ok().map(|rail| ask(&rail.wire))
     }

@@ -1,30 +1,30 @@
-//! What a device refused.
+//! The failures that devices report.
 
 use super::card::CardError;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Kind;
 
-/// Why operations failed, for whoever wants to say so.
+/// The failures of operations, for messages to the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// How many did.
+    /// The number of failures.
     pub count: u64,
-    /// The last one.
+    /// The last failure.
     pub last: Option<Failure>,
 }
 
-/// One thing that a device refused.
+/// One failure of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Whose memory it was about; `None` if that is not known.
+    /// The rank that owns the memory; `None` if it is not known.
     pub peer: Option<Rank>,
-    /// What was to be done there; `None` for packets and the own tables.
+    /// The kind of the operation; `None` for packets and this rank's own tables.
     pub kind: Option<Kind>,
     /// The library's error.
     pub code: i32,
     /// The provider's own number for it.
     pub provider_code: i32,
-    /// The card, if that was it.
+    /// The error of the peer's card, if that was the reason.
     pub card: Option<CardError>,
 }
 

@@ -9,40 +9,43 @@ use tsumugi_core::tag::Tag;
 pub(super) struct Flight {
     pub op: Op,
     pub state: State,
-    /// Bytes that have arrived, and bytes under way.
+    /// The bytes that have arrived, and the bytes under way.
     pub moved: u64,
     pub piece: u64,
-    /// The last directory read that had begun when it began to wait.
+    /// The serial number of the last directory read that had begun when the
+    /// operation began to wait.
     pub since: u64,
-    /// Whether it is one of the rail's `posted`.
+    /// Whether the operation is counted in the rail's `posted`.
     pub counted: bool,
-    /// Whether what is posted tells the owner of the word by itself.
+    /// Whether the posted request itself notifies the owner of the word.
     pub rings: bool,
 }
 
-/// What a flight is waiting for.
+/// The event that a flight waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing: the slot is free.
+    /// None: the slot is free.
     Free,
-    /// The device.
+    /// A completion of the device.
     Posted,
-    /// Being posted: its region is not known yet, or the queue was full.
+    /// A post: the operation's region is not known yet, or the queue was full.
     Waiting,
-    /// A look at the directory: it failed, and the question is why.
+    /// A read of the directory, because the operation failed and the reason is not
+    /// known.
     Doubtful,
-    /// A packet that tells the owner of the word.
+    /// Room for a packet that notifies the owner of the word.
     Bell(u64),
-    /// The device; its caller has been told that the peer is lost.
+    /// A completion of the device; the caller already has the result that the peer
+    /// is lost.
     Lost,
 }
 
-/// What came of an attempt to post.
+/// The result of an attempt to post.
 pub(super) enum Step {
     Posted,
     Ended(Result<u64, AddrError>),
     Unknown,
-    /// The wire is not open yet: the operation is kept.
+    /// The connection is not open yet: the operation is kept.
     Kept,
     /// There is no room.
     Again,

@@ -1,15 +1,15 @@
-//! Slots of a peer's directory, which are read when an operation's region is not
-//! known, or when the device has refused it.
+//! Reads slots of a peer's directory, when an operation's region is not known, or
+//! when the device has refused the operation.
 //!
 //! ```text
 //!  operation ─► read ─► listing ─► the cache: operations go on
 //!                 │ torn: again       └─► not there: its key is stale
-//!                 └─ nobody answers: the peer is lost
+//!                 └─ no answer: the peer is lost
 //! ```
 
 use super::failure::Failure;
 use super::flight::{Flight, State};
-use super::memory::{Listing, REGIONS_MAX, SLOT_BYTES};
+use super::memory::{Listing, SLOT_BYTES};
 use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
 use super::wire::{Far, Wire};
@@ -19,8 +19,8 @@ use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Op;
 
 impl<W: Wire> Rail<W> {
-    /// Reads the directory slot of an operation's region, unless somebody
-    /// reads it already. If there is no room, a later poll tries again.
+    /// Reads the directory slot of an operation's region, unless a read of that
+    /// slot is under way. If there is no room, a later poll tries again.
     pub(super) fn look_up(&mut self, shared: &Shared, at: usize) {
         let Flight { op, since, .. } = self.flights[at];
         let (rank, slot) = (op.remote.rank, op.remote.key.index());
@@ -29,13 +29,9 @@ impl<W: Wire> Rail<W> {
         if self.reads.iter().flatten().any(serves) {
             return;
         }
-        if slot >= REGIONS_MAX {
-            self.end_waiting(at, Err(AddrError::StaleKey { addr: op.remote }));
-            return;
-        }
         match self.peer(shared, rank) {
             Ok(Some(_)) => {}
-            // The next poll asks again.
+            // The next poll tries again.
             Ok(None) => return,
             Err(error) => return self.end_waiting(at, Err(error)),
         }
@@ -46,7 +42,7 @@ impl<W: Wire> Rail<W> {
         self.read_slot(shared, free);
     }
 
-    /// Posts a read of a directory slot, or gives it up.
+    /// Posts a read of a directory slot, or gives the read up.
     pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
         if self.must_wait() || self.must_pause(rank) {
@@ -61,7 +57,8 @@ impl<W: Wire> Rail<W> {
         let far = Far { peer: peer.addr, addr, key: peer.key };
         let near = self.scratch.near(self.scratch.slot(read));
         let context = self.scratch.context(Context::Read(read));
-        // SAFETY: the scratch slot of this read, which nobody else uses.
+        // SAFETY: the scratch slot belongs to this read; no other operation uses
+        // it.
         let answer = unsafe { self.wire.get(near, SLOT_BYTES, far, context, false) } as c_int;
         if let Some(read) = &mut self.reads[read]
             && answer == 0
@@ -78,16 +75,17 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// A read no longer counts among those that the device has.
+    /// Removes a read from the count of requests that the device has.
     pub(super) fn uncount_read(&mut self, at: usize) {
         let counted = self.reads[at].as_mut().map(|read| core::mem::take(&mut read.counted));
         self.posted -= usize::from(counted == Some(true));
     }
 
-    /// A directory slot has come.
+    /// Handles a directory slot that has come.
     pub(super) fn slot_arrived(&mut self, shared: &Shared, at: usize) {
         let Some(read) = &mut self.reads[at] else { return };
-        // SAFETY: the scratch slot of this read, which the device is done with.
+        // SAFETY: the scratch slot belongs to this read, and the device has
+        // finished with it.
         let words = unsafe { self.scratch.slot(at).read() }.map(u64::from_le);
         match Listing::decode(&words) {
             Err(_) if read.tries < TORN_MAX => {
@@ -123,8 +121,9 @@ impl<W: Wire> Rail<W> {
         self.judge(read, Some(listing));
     }
 
-    /// Ends the operations that a directory read has decided: those that
-    /// waited for it and whose key is not there. `None`: nobody answered.
+    /// Ends the operations for which a directory read is decisive: those that
+    /// waited for the read and have a key that is not in the slot. `None`: there
+    /// was no answer.
     pub(super) fn judge(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
         let waiting: Vec<usize> = self.later.iter().map(|&at| at as usize).collect();
         for at in waiting {
@@ -141,7 +140,7 @@ impl<W: Wire> Rail<W> {
             let result = match answer {
                 None => lost,
                 Some(listing) => match listing.is_some_and(|found| found.key == op.remote.key) {
-                    // It is there, and yet the device has refused.
+                    // The key is there, but the device has refused the operation.
                     true if state == State::Doubtful => lost,
                     true => continue,
                     false => Err(AddrError::StaleKey { addr: op.remote }),
@@ -151,11 +150,12 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// An operation that only waits for room in the queue has what it needs.
+    /// Whether an operation lacks its region; one that only waits for room in the
+    /// queue does not.
     fn cache_lacks(&self, op: &Op, state: State) -> bool {
         state == State::Doubtful || self.cache.find(op.remote.rank, op.remote.key).is_none()
     }
 }
 
-/// Times that a torn directory slot is read again.
+/// How often a torn directory slot is read again.
 const TORN_MAX: u32 = 1000;

@@ -1,5 +1,5 @@
-//! What all networks have in common: everything between the seam of `core`
-//! and the calls of a library.
+//! The common part of all networks: everything between the interface of `core` and
+//! the calls of a library.
 //!
 //! ```text
 //!  NetDomain<W> ── shared: region table, cards, who is dead
@@ -10,28 +10,28 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `wire` | what a rail asks of a library |
+//! | `wire` | the interface to a library |
 //! | `domain` | the rails of a rank |
-//! | `card` | what ranks tell each other at start |
-//! | `memory` | what peers reach, and what is known of theirs |
-//! | `packet` | bells and messages |
-//! | `noise` | keys that a stranger does not guess |
-//! | `number` | bells that a put brings itself |
-//! | `rail`, `scratch` | what one endpoint has |
+//! | `card` | the data that ranks exchange at start |
+//! | `memory` | the directory of own regions, and the cache of peers' regions |
+//! | `packet` | doorbells and messages |
+//! | `noise` | keys that other programs cannot guess |
+//! | `number` | doorbells that a put carries itself (immediate data) |
+//! | `rail`, `scratch` | the parts of one endpoint |
 //! | `early` | peers that cannot be reached yet |
-//! | `failure` | what a device refused |
+//! | `failure` | failures of a device |
 //! | `flight` | an operation under way |
 //! | `endpoint` | one queue, as its user holds it |
 //! | `post` | operations down |
 //! | `poll` | completions up |
 //! | `lookup` | slots of directories, read on demand |
-//! | `probed` | what a library was seen to do |
-//! | `unfit` | why there is no domain |
+//! | `probed` | the results of trials of a library |
+//! | `unfit` | why a domain cannot be opened |
 //!
-//! A rail has one owner at a time, so that nothing below needs a lock.
-//! Endpoint k of a rank talks to endpoint k of its peers. Registering takes
-//! every rail for a moment; an endpoint that is posted to or polled meanwhile
-//! does nothing.
+//! A rail has one owner at a time, so that nothing below it needs a lock. Endpoint
+//! k of a rank communicates with endpoint k of its peers. A registration takes
+//! every rail for a moment; an endpoint that is posted to or polled meanwhile does
+//! nothing.
 
 mod card;
 mod domain;
@@ -70,5 +70,8 @@ pub(crate) use wire::{
     ADDRESS_BYTES_MAX, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears,
 };
 
-/// Endpoints that a card has room for.
+/// The largest number of endpoints in a card.
 pub(crate) const ENDPOINTS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,25 +1,26 @@
-//! Numbers that a stranger does not guess: the keys of a
-//! rank's memory at its devices.
+//! Random numbers that other programs cannot guess: the keys of a rank's memory at
+//! its devices.
 //!
-//! One seed of the system's, and [`Draw`] from there: a program that has seen none
-//! of the numbers guesses any with 2^-64. One that has seen one can reckon the
-//! others, and is a rank of the job, or has read its traffic.
+//! The numbers come from one seed of the system and then from [`Draw`]: a program
+//! that has seen none of the numbers guesses one with a probability of 2^-64. A
+//! program that has seen one number can compute the others; such a program is a
+//! rank of the job, or has read its traffic.
 
 use crate::boot::random_u64;
 use core::ffi::c_int;
 use tsumugi_core::backend::Draw;
 
-/// See the module.
+/// A generator of such numbers; see the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Noise(Draw);
 
 impl Noise {
-    /// The same numbers for the same seed.
+    /// A generator that gives the same numbers for the same seed.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(Draw::new(seed))
     }
 
-    /// Numbers that nobody knows.
+    /// A generator with a random seed.
     ///
     /// # Errors
     ///
@@ -31,14 +32,14 @@ impl Noise {
         }
     }
 
-    /// Others, for somebody else.
+    /// A generator of other numbers, for another user.
     pub(crate) fn split(&mut self) -> Self {
         Self::new(self.draw())
     }
 
     /// The next one, never 0.
     pub(crate) fn draw(&mut self) -> u64 {
-        // Of one seed one number is 0, once.
+        // The sequence of a seed contains 0 once.
         match self.0.next() {
             0 => self.0.next(),
             number => number,
@@ -46,7 +47,7 @@ impl Noise {
     }
 }
 
-/// The keys under which a device knows memory, where a caller chooses them.
+/// The keys of memory at a device, where the caller chooses them.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceKeys {
     noise: Noise,
@@ -55,15 +56,15 @@ pub(super) struct DeviceKeys {
 }
 
 impl DeviceKeys {
-    /// Keys of so many bytes.
+    /// A generator of keys of `bytes` bytes.
     pub(super) fn new(mut noise: Noise, bytes: usize) -> Self {
         let mask = noise.draw() as u32;
         Self { noise, bytes, mask }
     }
 
-    /// A key for what is known here by a number of 32 bits that nothing else
-    /// has. Where keys are short, two that are drawn might be the same: there a
-    /// key is the number, veiled.
+    /// A key for an object that this rank identifies by a unique number of 32 bits.
+    /// Where keys are short, two random keys might be equal: there the key is the
+    /// number, combined with a random mask.
     pub(super) fn draw(&mut self, number: u64) -> u64 {
         match self.bytes {
             8.. => self.noise.draw(),

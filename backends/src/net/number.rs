@@ -1,18 +1,18 @@
-//! The numbers by which a put tells its target of what it has written: the
-//! region's slot and the place in it, as far as they fit in 32 bits.
+//! The numbers (immediate data) by which a put notifies its target of the written
+//! word: the region's slot and the offset in it, as far as they fit in 32 bits.
 //!
 //! ```text
 //!  place in words of 8 bytes 20 | slot 12
 //! ```
 //!
-//! What does not fit is told by a packet.
+//! If they do not fit, a packet carries the notification.
 
 use super::memory::REGIONS_MAX;
 use super::rail::{Rail, Shared};
 use super::wire::Wire;
 use tsumugi_core::mem::{LocalAddr, Need, RegionKey, RemoteAddr};
 
-/// The number by which a put tells of what it has written, if there is one.
+/// The number for a put to this address, if there is one.
 pub(super) fn number_of(at: RemoteAddr) -> Option<u32> {
     let units = at.offset / UNIT_BYTES;
     let fits = at.offset.is_multiple_of(UNIT_BYTES) && units < 1 << (u32::BITS - SLOT_BITS);
@@ -20,8 +20,8 @@ pub(super) fn number_of(at: RemoteAddr) -> Option<u32> {
 }
 
 impl<W: Wire> Rail<W> {
-    /// The word of ours that such a number is about. The region is the one that
-    /// is shown in that slot now.
+    /// The word of this rank that such a number names. The region is the one that
+    /// is listed in that slot now.
     pub(super) fn word_of(&self, shared: &Shared, number: u32) -> Option<LocalAddr> {
         let key = self.directory.key((number & ((1 << SLOT_BITS) - 1)) as usize)?;
         let offset = u64::from(number >> SLOT_BITS) * UNIT_BYTES;
@@ -29,14 +29,15 @@ impl<W: Wire> Rail<W> {
     }
 }
 
-/// Only what a peer may write to can have been changed by one.
+/// The local address of a word that a peer reports as changed, if peers may write
+/// to it; otherwise no peer can have changed it.
 pub(super) fn may_ring(shared: &Shared, key: RegionKey, offset: u64) -> Option<LocalAddr> {
     let addr = RemoteAddr { rank: shared.rank, key, offset };
     shared.table.resolve(addr, 1, Need::Write).ok()?;
     Some(LocalAddr { offset, key })
 }
 
-/// A number is a slot and a place: of a region, the first 8 MiB.
+/// A number is a slot and an offset: it covers the first 8 MiB of a region.
 const SLOT_BITS: u32 = REGIONS_MAX.ilog2();
 const UNIT_BYTES: u64 = 8;
 

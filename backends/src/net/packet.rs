@@ -1,16 +1,16 @@
-//! Packets between ranks: bells for those who wait for a word, and what
-//! active messages are made of.
+//! Packets between ranks: doorbells for ranks that wait for a word, and the packets
+//! of active messages.
 //!
 //! ```text
 //!  job 8 | from 4 | kind 4 | bytes ...
 //! ```
 //!
-//! Buffers are fixed in number. With none free to send from, a packet is
-//! refused; a short one is given away where the library takes that, and its
-//! buffer is free at once. With none free to receive into, the provider holds the sender
-//! back (resource management is asked for). What arrives is checked: packets
-//! of other jobs, of ranks that there are not, or of unknown kinds are counted
-//! and dropped.
+//! Buffers are fixed in number. If no send buffer is free, a packet is refused; a
+//! short packet is injected (given away) where the library supports that, and its
+//! buffer is free at once. If no receive buffer is free, the provider holds the
+//! sender back (resource management is requested). Arrivals are checked: packets of
+//! other jobs, of ranks that do not exist, or of unknown kinds (*strays*) are
+//! counted and dropped.
 
 use super::failure::Failure;
 use super::number::may_ring;
@@ -25,16 +25,16 @@ use tsumugi_core::mem::{AddrError, LocalAddr, Rank, RegionKey};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::Ordering;
 
-/// What has come for this rank.
+/// An arrival for this rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival<'p> {
-    /// A notifying operation has changed this word of ours.
+    /// A notifying operation has changed this word of this rank.
     Bell(LocalAddr),
     /// A packet.
     Packet {
-        /// Whose.
+        /// The rank that sent it.
         from: Rank,
-        /// What is in it.
+        /// Its content.
         bytes: &'p [u8],
     },
 }
@@ -42,14 +42,14 @@ pub enum Arrival<'p> {
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// No buffer is free, the provider takes nothing, or the rank's card has
-    /// not come yet: later.
+    /// No buffer is free, the provider accepts nothing, or the rank's card has not
+    /// come yet: the caller must try again later.
     Full,
-    /// It does not fit in a packet.
+    /// The content does not fit in a packet.
     TooLong {
-        /// Its bytes.
+        /// The bytes of the content.
         bytes: usize,
-        /// What fits.
+        /// The bytes that fit.
         max: usize,
     },
     /// The rank does not exist or has died.
@@ -74,15 +74,15 @@ pub(super) struct Packets {
     count: usize,
     free: Vec<u32>,
     arrived: VecDeque<(u32, usize)>,
-    /// Numbers that puts have said.
+    /// The numbers that puts have carried.
     rung: VecDeque<u32>,
-    /// Buffers that could not be given back to the provider yet.
+    /// Receive buffers that could not be posted to the provider yet.
     idle: Vec<u32>,
-    /// Packets to be sent again.
+    /// Packets that must be sent again.
     pub(super) returned: VecDeque<u32>,
-    /// Whom each is being sent to, and its bytes.
+    /// The receiver of each packet that is being sent, and its bytes.
     addressed: Vec<(Rank, usize)>,
-    /// What was dropped.
+    /// How many packets were dropped.
     pub strays: u64,
 }
 
@@ -100,7 +100,7 @@ impl Packets {
         }
     }
 
-    /// Packets that the device has.
+    /// The number of packets that the device has.
     pub(super) fn under_way(&self) -> usize {
         self.count - self.free.len()
     }
@@ -109,7 +109,7 @@ impl Packets {
         !self.arrived.is_empty() || !self.rung.is_empty()
     }
 
-    /// Whether something is there to be handed over, or to be given back to the
+    /// Whether there are arrivals to pass on, or receive buffers to post to the
     /// provider.
     #[inline]
     pub(super) fn needs_receive(&self) -> bool {
@@ -120,7 +120,7 @@ impl Packets {
         self.free.push(packet as u32);
     }
 
-    /// Whom a packet is for.
+    /// The rank that a packet is sent to.
     pub(super) fn receiver(&self, packet: usize) -> Option<Rank> {
         Some(self.addressed.get(packet)?.0)
     }
@@ -129,7 +129,7 @@ impl Packets {
         self.arrived.push_back((packet as u32, bytes));
     }
 
-    /// A put has used the packet's buffer up to say a number.
+    /// A put has used the packet's receive buffer to deliver a number.
     pub(super) fn rang(&mut self, packet: usize, number: u32) {
         self.rung.push_back(number);
         self.failed(packet);
@@ -141,14 +141,14 @@ impl Packets {
 }
 
 impl<W: Wire> Rail<W> {
-    /// Gives buffers to the provider to receive into.
+    /// Posts receive buffers to the provider.
     pub(super) fn open_receives(&mut self) {
         while let Some(packet) = self.packets.idle.pop() {
             let near = self.scratch.near(self.scratch.incoming(packet as usize));
             let context = self.scratch.context(Context::Receive(packet as usize));
             let bytes = self.scratch.packet_bytes();
-            // SAFETY: the packet's own bytes and context, which nobody else
-            // uses until it has arrived.
+            // SAFETY: the packet's own bytes and context, which no other code uses
+            // until it has arrived.
             if unsafe { self.wire.receive(near, bytes, context) } != 0 {
                 self.packets.idle.push(packet);
                 return;
@@ -156,7 +156,7 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// What fits in a packet.
+    /// The bytes of content that fit in a packet.
     pub(super) fn packet_bytes_max(&self) -> usize {
         self.scratch.packet_bytes() - HEADER_BYTES
     }
@@ -172,7 +172,8 @@ impl<W: Wire> Rail<W> {
         sent
     }
 
-    /// Sends a packet to a rank that is lost, where the way to it is still open.
+    /// Sends a packet to a rank that is lost, if the connection to it is still
+    /// open.
     pub(super) fn tell_lost(
         &mut self,
         shared: &Shared,
@@ -191,12 +192,13 @@ impl<W: Wire> Rail<W> {
         sent
     }
 
-    /// Tells the owner of a word that it has changed. False: no room now.
+    /// Notifies the owner of a word that it has changed. Returns false if there is
+    /// no room now.
     pub(super) fn ring(&mut self, shared: &Shared, op: &Op) -> bool {
         let mut bell = [0; BELL_BYTES];
         bell[..4].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
         bell[8..].copy_from_slice(&op.remote.offset.to_le_bytes());
-        // A peer that is lost hears no bell; the operation has ended before.
+        // A peer that is lost gets no bell; the operation has ended before.
         self.send_kind(shared, op.remote.rank, BELL, &bell) != Err(SendError::Full)
     }
 
@@ -219,7 +221,7 @@ impl<W: Wire> Rail<W> {
         self.send_to(shared, to, peer, kind, bytes)
     }
 
-    /// To one that was met; as many bytes as fit.
+    /// Sends to a peer that is known; the caller has checked that the bytes fit.
     #[inline]
     fn send_to(
         &mut self,
@@ -246,7 +248,7 @@ impl<W: Wire> Rail<W> {
             self.packets.addressed[packet as usize] = (to, place.len());
             (0, self.send_packet(packet as usize, peer.addr))
         };
-        // One that was given away, or refused, has no completion.
+        // A packet that was injected, or refused, has no completion.
         if given > 0 || answer != 0 {
             self.packets.free.push(packet);
         }
@@ -272,11 +274,11 @@ impl<W: Wire> Rail<W> {
         let near = self.scratch.near(self.scratch.outgoing(packet));
         let (_, bytes) = self.packets.addressed[packet];
         let context = self.scratch.context(Context::Send(packet));
-        // SAFETY: the packet's bytes are its own until it is sent.
+        // SAFETY: the packet's bytes belong to it until it is sent.
         unsafe { self.wire.send(near, bytes, peer, context) as c_int }
     }
 
-    /// Sends packets again that the device has given back unsent.
+    /// Sends packets again that the device has returned unsent.
     pub(super) fn send_again(&mut self, shared: &Shared) {
         for _ in 0..self.packets.returned.len() {
             let Some(packet) = self.packets.returned.pop_front() else { return };
@@ -318,7 +320,7 @@ impl<W: Wire> Rail<W> {
             let Some((packet, length)) = self.packets.arrived.pop_front() else { break };
             let at = self.scratch.incoming(packet as usize);
             let length = length.min(self.scratch.packet_bytes());
-            // SAFETY: the packet's own bytes, which the provider is done with.
+            // SAFETY: the packet's own bytes, with which the provider has finished.
             let bytes = unsafe { core::slice::from_raw_parts(at, length) };
             match parse(bytes, shared) {
                 Some(arrival) => {
@@ -329,7 +331,8 @@ impl<W: Wire> Rail<W> {
             }
             self.packets.idle.push(packet);
         }
-        // Whoever waits for what has come need not wait for this.
+        // The buffers are posted again only when nothing was passed on, or many are
+        // idle, so that this does not delay the arrivals.
         if handed == 0 || self.packets.idle.len() >= self.packets.count / 2 {
             self.open_receives();
         }
@@ -337,7 +340,7 @@ impl<W: Wire> Rail<W> {
     }
 }
 
-/// What a packet says, if it is one of ours.
+/// Parses a packet; `None` if it is not of this job.
 fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
@@ -358,23 +361,23 @@ fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
     }
 }
 
-/// Packets that are handed over at once: who must copy them has room for as
-/// many.
+/// The largest number of packets that are passed on at once: a caller that must
+/// copy them needs room for as many.
 pub const PACKETS_AT_ONCE: usize = 8;
 
-/// Bytes that [`Packets`] has for each packet.
+/// The bytes that [`Packets`] needs for each packet.
 pub(super) const PACKET_TABLES_BYTES: usize =
     4 * size_of::<u32>() + size_of::<(u32, usize)>() + size_of::<(Rank, usize)>();
 
 const PACKET: u32 = 1;
 const BELL: u32 = 2;
 
-/// Packets to a peer that are given away in a row: the one after them takes a
-/// buffer until it has gone, so that what a library keeps for a peer that does
-/// not read has a limit.
+/// The largest number of packets to a peer that are injected in a row: the next one
+/// takes a buffer until it has gone, so that the memory that a library uses for a
+/// peer that does not read has a limit.
 const GIVEN_MAX: u16 = 16;
 
-/// Bytes before what a packet carries.
+/// The bytes of a packet before its content.
 pub(super) const HEADER_BYTES: usize = 16;
 const BELL_BYTES: usize = 16;
 

@@ -6,11 +6,11 @@
 //!        │                     ─► packet: sent │ arrived
 //!        ├─ not done, for another's fault ─► posted again
 //!        └─ error ─► named (peer, operation, code) ─► Doubtful: the directory
-//!                    says whether the key is stale; if it is not, or nobody
-//!                    answers, the peer is lost
+//!                    shows whether the key is stale; if it is not, or there is
+//!                    no answer, the peer is lost
 //! ```
 //!
-//! Progress: one look at the completion queue for each poll; nothing waits.
+//! Progress: one read of the completion queue in each poll; nothing waits.
 
 use super::failure::Failure;
 use super::flight::{Flight, State, Step};
@@ -44,8 +44,8 @@ impl<W: Wire> Rail<W> {
         count
     }
 
-    /// True if there is nothing to be done before a completion comes, and the
-    /// descriptor will tell of it.
+    /// Returns true if there is nothing to do before a completion comes, and the
+    /// completion will make the descriptor readable.
     pub(super) fn arm(&mut self) -> bool {
         self.later.is_empty()
             && self.ready.is_empty()
@@ -77,7 +77,7 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// Not an operation, or not well.
+    /// Handles a completion that is not of an operation, or not a success.
     fn ended_otherwise(&mut self, shared: &Shared, entry: Entry, context: Option<Context>) {
         match (entry.end, context) {
             (End::Done(_), Some(Context::Read(at))) => {
@@ -100,7 +100,8 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// The device has not done this, for another's fault.
+    /// Handles a request that the device has not done because another request
+    /// failed.
     fn again(&mut self, context: Option<Context>) {
         match context {
             Some(Context::Flight(at)) => {
@@ -116,7 +117,7 @@ impl<W: Wire> Rail<W> {
             }
             Some(Context::Read(at)) => {
                 self.uncount_read(at);
-                // Who waits for it asks again.
+                // The operations that wait for the read request it again.
                 self.reads[at] = None;
             }
             Some(Context::Send(at)) => self.packets.returned.push_back(at as u32),
@@ -164,7 +165,7 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// Nobody has answered this operation.
+    /// Handles an operation that got no answer.
     fn gone(&mut self, at: usize) {
         let rank = self.flights[at].op.remote.rank;
         match self.flights[at].state {
@@ -174,14 +175,14 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// An operation no longer counts among those that the device has.
+    /// Removes an operation from the count of requests that the device has.
     #[inline]
     fn uncount(&mut self, at: usize) {
         let counted = core::mem::take(&mut self.flights[at].counted);
         self.posted -= usize::from(counted);
     }
 
-    /// The device has done what was posted for this operation.
+    /// Handles the success of the request that was posted for this operation.
     #[inline]
     fn arrived(&mut self, shared: &Shared, at: usize) {
         let flight = &mut self.flights[at];
@@ -203,8 +204,8 @@ impl<W: Wire> Rail<W> {
             }
             (None, _) | (_, Kind::PutWord) => 0,
             (Some(width), _) => {
-                // SAFETY: the words of this slot, which the device is done
-                // with.
+                // SAFETY: the words of this slot, with which the device has
+                // finished.
                 unsafe { load(&raw const (*self.scratch.words(at)).result, width) }
             }
         };
@@ -216,7 +217,7 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// The device has refused this operation.
+    /// Handles an operation that the device has refused.
     fn doubt(&mut self, shared: &Shared, at: usize, code: c_int) {
         let op = self.flights[at].op;
         match self.flights[at].state {
@@ -239,7 +240,8 @@ impl<W: Wire> Rail<W> {
         self.look_up(shared, at);
     }
 
-    /// Tries those again that wait for room, or for what is known by now.
+    /// Retries the operations that wait for room, or for data that may be known
+    /// now.
     fn go_on(&mut self, shared: &Shared) {
         for _ in 0..self.later.len() {
             let Some(at) = self.later.pop_front() else { return };
@@ -275,9 +277,9 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// Ends what can be ended of the operations to a rank that is dead. A get
-    /// that the device still has goes on until the device gives it up: until
-    /// then it may write to the caller's buffer.
+    /// Ends the operations to a dead rank that can be ended. A get that the device
+    /// still has goes on until the device releases it: until then the device may
+    /// write to the caller's buffer.
     pub(super) fn abandon(&mut self, shared: &Shared, rank: Rank) {
         for at in 0..self.reads.len() {
             if self.reads[at].is_some_and(|read| read.rank == rank) {
@@ -292,7 +294,7 @@ impl<W: Wire> Rail<W> {
             if op.remote.rank != rank {
                 continue;
             }
-            // It must not keep others from asking.
+            // The request must not count any more, so that others can be posted.
             self.uncount(at);
             match state {
                 State::Waiting | State::Doubtful => self.end_waiting(at, lost),
@@ -311,7 +313,8 @@ impl<W: Wire> Rail<W> {
 ///
 /// `from` is a word that may be read.
 unsafe fn load(from: *const u64, width: Width) -> u64 {
-    // SAFETY: the caller's; a narrow word lies at the start of the wide one.
+    // SAFETY: the caller guarantees a readable word; a narrow word lies at the
+    // start of the wide one.
     unsafe {
         match width {
             Width::W1 => u64::from(from.cast::<u8>().read()),

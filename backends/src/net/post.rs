@@ -8,12 +8,12 @@
 //!           ended: no such rank, stale key, out of range, ...
 //! ```
 //!
-//! The word operations of 4 and 8 bytes are the device's atomics, a put and a
-//! get of a word too: over a stream of bytes a plain put may arrive in two
-//! parts. Puts and gets of memory, and words of 1 and 2 bytes, are plain.
+//! Word operations of 4 and 8 bytes use the device's atomics, even a put and a get
+//! of a word: over a stream of bytes a plain put may arrive in two parts. Puts and
+//! gets of memory, and words of 1 and 2 bytes, are plain.
 //!
-//! A batch goes out as one: the wire is told of what follows, and to ring the
-//! doorbell when all is written down.
+//! A batch goes out as one: the wire is told whether a further request follows, and
+//! rings the doorbell when all requests are written down.
 
 use super::failure::Failure;
 use super::flight::{Flight, State, Step};
@@ -69,7 +69,7 @@ impl<W: Wire> Rail<W> {
                     self.look_up(shared, at);
                 }
                 Step::Kept => self.later.push_back(at as u32),
-                // There is room, and it is its turn later.
+                // There is room for the operation; it must wait for its turn.
                 Step::Again if self.limits.one_by_one => self.later.push_back(at as u32),
                 Step::Again => {
                     self.release(at);
@@ -80,13 +80,13 @@ impl<W: Wire> Rail<W> {
         ops.len()
     }
 
-    /// Whether nothing may be posted before something has completed.
+    /// Whether no request may be posted before another one has completed.
     #[inline]
     pub(super) fn must_wait(&self) -> bool {
         self.limits.one_by_one && self.posted + self.packets.under_way() > 0
     }
 
-    /// Whether that operation will be posted in the same breath.
+    /// Whether the next operation will be posted immediately after this one.
     fn follows(&self, next: Option<&Op>) -> bool {
         next.is_some_and(|next| {
             matches!(next.kind, Kind::Put | Kind::Get)
@@ -164,7 +164,7 @@ impl<W: Wire> Rail<W> {
         let kind = self.flights[at].op.kind;
         let context = self.scratch.context(Context::Flight(at));
         let bytes = piece as usize;
-        // SAFETY: both ends were checked for as many bytes, the buffer belongs
+        // SAFETY: both ends were checked for as many bytes, and the buffer belongs
         // to the operation until it ends.
         unsafe {
             match kind {
@@ -180,7 +180,7 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// What a put says when it is there, if it can say it by itself.
+    /// The number that a put carries to its target, if it can notify by itself.
     #[inline]
     fn number_of(&self, op: &Op) -> Option<u32> {
         let can = op.notify && self.limits.rings && matches!(op.kind, Kind::Put | Kind::PutWord);
@@ -204,30 +204,29 @@ impl<W: Wire> Rail<W> {
         let nears = Nears { operand: near(operand), compare: near(compare), result: near(result) };
         if let Some(number) = self.number_of(op) {
             self.flights[at].rings = true;
-            // SAFETY: a word of the slot, which stays as it is until the
-            // operation ends.
+            // SAFETY: a word of the slot, which does not change until the operation
+            // ends.
             return unsafe { self.wire.put_ringing(nears.operand, width, far, context, number) };
         }
-        // An atomic get may want the right to write.
+        // An atomic get may need write permission.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;
-        // SAFETY: words of the slot, which stay as they are until the
-        // operation ends.
+        // SAFETY: the words of the slot do not change until the operation ends.
         unsafe { self.wire.word(op, nears, far, context, atomics) }
     }
 
-    /// Whether an operation on that rank was taken and is not on the wire: what
-    /// is sent now overtakes it.
+    /// Whether an operation on that rank was accepted and is not on the wire yet,
+    /// so that a packet that is sent now would overtake it.
     pub(super) fn holds(&self, rank: Rank) -> bool {
         self.later.iter().any(|&at| self.flights[at as usize].op.remote.rank == rank)
     }
 
-    /// Ends an operation that stands in the queue of those to be posted later.
+    /// Ends an operation that is in the queue of those to be posted later.
     pub(super) fn end_waiting(&mut self, at: usize, result: Result<u64, AddrError>) {
         self.later.retain(|&other| other as usize != at);
         self.finish(at, result);
     }
 
-    /// An operation is over.
+    /// Ends an operation and queues its completion.
     #[inline]
     pub(super) fn finish(&mut self, at: usize, result: Result<u64, AddrError>) {
         let tag = self.flights[at].op.tag;
@@ -246,7 +245,8 @@ impl<W: Wire> Rail<W> {
 ///
 /// `to` is a word that may be written.
 unsafe fn store(to: *mut u64, value: u64, width: usize) {
-    // SAFETY: the caller's; a narrow word lies at the start of the wide one.
+    // SAFETY: the caller guarantees a writable word; a narrow word lies at the
+    // start of the wide one.
     unsafe {
         match width {
             1 => to.cast::<u8>().write(value as u8),

@@ -1,35 +1,35 @@
-//! What was tried before anything relies on it, and what came of it.
+//! The results of the trials that are made before anything relies on a library.
 
 use core::fmt;
 
-/// What was tried, and what came of it.
+/// The results of the trials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// In the order of the trials.
+    /// The trials in their order.
     pub rows: Vec<Row>,
 }
 
 /// One trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What was tried.
+    /// The behaviour that was tried.
     pub name: &'static str,
-    /// Bytes of the word, for atomics.
+    /// The bytes of the word, for atomics.
     pub width: usize,
-    /// What came of it.
+    /// The result.
     pub verdict: Verdict,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It did what it should.
+    /// The call did what it should.
     Works,
-    /// It was refused with the library's error.
+    /// The call was refused with this error of the library.
     Refused(i32),
-    /// It completed, and memory was not as it should be.
+    /// The call completed, and memory was not as it should be.
     Wrong,
-    /// It did not complete in time.
+    /// The call did not complete in time.
     Silent,
 }
 
@@ -41,7 +41,7 @@ impl Probed {
     }
 }
 
-/// Trials of all libraries.
+/// The trials that are made with all libraries.
 impl Probed {
     pub(crate) const LANDED: &str = "a put that completes has landed";
     pub(crate) const SLEEPER: &str = "a target that sleeps is served";
@@ -60,5 +60,25 @@ impl fmt::Display for Row {
             Verdict::Wrong => write!(f, "wrong"),
             Verdict::Silent => write!(f, "no answer"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_tried_works_if_each_trial_of_it_did() {
+        let row = |name, verdict| Row { name, width: 4, verdict };
+        let rows = vec![
+            row("a put", Verdict::Works),
+            row("a get", Verdict::Works),
+            row("a get", Verdict::Wrong),
+            row("an atomic", Verdict::Silent),
+        ];
+        let probed = Probed { rows };
+        assert!(probed.works("a put"));
+        assert!(!probed.works("a get") && !probed.works("an atomic"));
+        assert!(!probed.works("a swap"), "nobody has tried");
     }
 }

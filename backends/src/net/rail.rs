@@ -1,8 +1,8 @@
-//! What one endpoint has: a wire, registered memory of its own, and the
-//! operations in flight.
+//! A rail, which is one network endpoint with all its parts: a wire, registered
+//! memory of its own, and the operations in flight.
 //!
-//! A rail outlives the endpoint that used it: whatever was still in flight
-//! has somewhere to land. It is closed before its memory goes.
+//! A rail outlives the endpoint that used it, so that operations that are still in
+//! flight have valid memory. The wire is closed before this memory is freed.
 
 use super::card::{Card, CardError};
 use super::failure::{Failure, Failures};
@@ -24,79 +24,79 @@ use tsumugi_core::mem::{
 };
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Copies a rank's card into the buffer and returns its length; `None`: it has
-/// been asked for.
+/// Copies a rank's card into the buffer and returns its length; `None`: the card
+/// has been requested.
 pub type Cards =
     dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Result<Option<usize>, BootError> + Send + Sync;
 
-/// What the rails of a rank have in common.
+/// The data that the rails of a rank share.
 pub(super) struct Shared {
     pub rank: Rank,
     pub size: u32,
-    /// What packets begin with.
+    /// The job number with which packets begin.
     pub job: AtomicU64,
     pub table: Box<RegionTable<REGIONS_MAX>>,
     pub own: OnceLock<Card>,
     pub cards: OnceLock<Box<Cards>>,
     pub lost: Mutex<Vec<Rank>>,
     pub lost_count: AtomicUsize,
-    /// The key of the region that is kept for gets to the lost; 0: none.
+    /// The key of the region that is kept for gets from lost ranks; 0: none.
     pub kept: AtomicU32,
 }
 
-/// See the module.
+/// One network endpoint with all its parts; see the module.
 pub(crate) struct Rail<W: Wire> {
     pub(crate) wire: W,
     pub(super) index: usize,
     pub(super) limits: Limits,
-    /// Where the devices' keys come from.
+    /// The generator of the devices' keys.
     keys: DeviceKeys,
     pub(super) directory: Directory,
     directory_mr: Option<Mr>,
     pub(super) cache: Cache,
     pub(super) peers: BTreeMap<u32, Peer>,
     opened: Instant,
-    /// Those that could not be reached yet, and when to try again.
+    /// The ranks that could not be reached yet, and when to try again.
     pub(super) early: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<Flight>,
     pub(super) free: Vec<u32>,
-    /// Operations that are to be posted when there is room, or when more is
+    /// Operations that must be posted when there is room, or when their region is
     /// known.
     pub(super) later: VecDeque<u32>,
-    /// Operations that have ended and were not polled yet.
+    /// Operations that have ended and have not been polled yet.
     pub(super) ready: VecDeque<Completion>,
     pub(super) reads: [Option<SlotRead>; READS_MAX],
     pub(super) serial: u64,
-    /// Operations and directory reads that the device has.
+    /// The number of operations and directory reads that the device has.
     pub(super) posted: usize,
     pub(super) packets: Packets,
     pub(super) failures: Failures,
     lost_seen: usize,
-    /// Where completions are taken to.
+    /// The buffer for completions.
     pub(super) entries: [Entry; ENTRIES_MAX],
     scratch_mr: Option<Mr>,
     pub(super) scratch: Scratch,
     _directory_memory: Area,
 }
 
-/// What the data path does with this provider, as it was probed.
+/// How the data path uses this provider, as the probe found out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub inject_bytes: u64,
-    /// Packets of so many bytes are given away.
+    /// Packets of up to this many bytes are injected.
     pub give_bytes: usize,
     pub piece_bytes_max: u64,
     pub more: bool,
-    /// A put can tell its target that it is there.
+    /// Whether a put can notify its target by itself.
     pub rings: bool,
-    /// One thing in flight at a time, whatever it is.
+    /// Whether only one request of any kind may be in flight at a time.
     pub one_by_one: bool,
     pub word_atomics: bool,
     pub local_mr: bool,
     pub key_bytes: usize,
 }
 
-/// How much of everything a rail has.
+/// The sizes of a rail's tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub depth: usize,
@@ -104,7 +104,8 @@ pub(crate) struct Sizes {
     pub packet_bytes: usize,
 }
 
-/// Bytes of the tables of a rank with one rail; the library's own not counted.
+/// The bytes of the tables of a rank with one rail, without the library's own
+/// memory.
 pub(crate) const fn footprint_of(sizes: Sizes) -> usize {
     let Sizes { depth, packets, packet_bytes } = sizes;
     let directory = Directory::BYTES + Directory::MRS_BYTES;
@@ -115,21 +116,21 @@ pub(crate) const fn footprint_of(sizes: Sizes) -> usize {
     regions + entries + reads + depth * (size_of::<Flight>() + 64) + packets
 }
 
-/// A rank that was met.
+/// A peer that the rail knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     pub addr: u64,
     pub origin: u64,
     pub key: u64,
-    /// Since when it is known: milliseconds of the rail's life, which wrap.
+    /// The time of the first contact: milliseconds of the rail's life, which wrap.
     pub met: u32,
-    /// Packets that were given away since the last one that completes.
+    /// The number of injected packets since the last packet with a completion.
     pub given: u16,
     pub lost: bool,
 }
 
-/// Bytes that a rank keeps of each peer that it has spoken to by one endpoint;
-/// the library's own not counted. A tree is at least half full.
+/// The bytes that a rank keeps for each peer that it has communicated with by one
+/// endpoint, without the library's own memory. A B-tree is at least half full.
 pub const PEER_BYTES: usize = 2 * (size_of::<u32>() + size_of::<Peer>());
 
 /// A directory slot that is being read.
@@ -139,16 +140,17 @@ pub(super) struct SlotRead {
     pub slot: usize,
     pub serial: u64,
     pub tries: u32,
-    /// Whether it is one of the rail's `posted`.
+    /// Whether the read is counted in the rail's `posted`.
     pub counted: bool,
 }
 
-// SAFETY: the pointers are into memory of its own.
+// SAFETY: the pointers point into memory that the rail owns.
 unsafe impl<W: Wire> Send for Rail<W> {}
 
 impl<W: Wire> Rail<W> {
-    /// A rail over `wire`, which has [`contexts_of`](super::contexts_of) the
-    /// sizes. Answers the library's error if memory cannot be registered.
+    /// Opens a rail over `wire`, which must have
+    /// [`contexts_of`](super::contexts_of) the sizes. Returns the library's error
+    /// if memory cannot be registered.
     pub(crate) fn open(
         mut wire: W,
         sizes: Sizes,
@@ -164,7 +166,7 @@ impl<W: Wire> Rail<W> {
         let base = directory_memory.base.as_ptr();
         let mut keys = DeviceKeys::new(noise, limits.key_bytes);
         let key = keys.draw(DIRECTORY_KEY);
-        // SAFETY: the same; peers only read it.
+        // SAFETY: as above; peers only read it.
         let directory_mr =
             unsafe { wire.register(base, Directory::BYTES as u64, Access::Read, key)? };
         let mut rail = Self {
@@ -197,7 +199,8 @@ impl<W: Wire> Rail<W> {
             let (base, bytes) = (rail.scratch.memory.base.as_ptr(), rail.scratch.memory.layout);
             let bytes = bytes.size() as u64;
             let key = rail.keys.draw(SCRATCH_KEY);
-            // SAFETY: the rail's own, which it keeps until the wire is closed.
+            // SAFETY: the memory is the rail's own, which it keeps until the wire
+            // is closed.
             let mr = unsafe { rail.wire.register(base, bytes, Access::Local, key)? };
             rail.scratch.desc = mr.desc;
             rail.scratch_mr = Some(mr);
@@ -216,7 +219,7 @@ impl<W: Wire> Rail<W> {
     ///
     /// # Safety
     ///
-    /// As of [`RegionTable::register`].
+    /// That of [`RegionTable::register`].
     pub(super) unsafe fn register(
         &mut self,
         key: RegionKey,
@@ -227,13 +230,13 @@ impl<W: Wire> Rail<W> {
         if access == Access::Local && (!self.limits.local_mr || bytes == 0) {
             return Ok(());
         }
-        // Peers read it in the directory; nobody else knows it.
+        // Peers read this key in the directory; no other program knows it.
         let device_key = match self.limits.key_bytes {
             4.. => self.keys.draw(u64::from(key.to_bits())),
-            // The slot alone; a stale key is then found out by the directory.
+            // The slot alone; a stale key is then detected through the directory.
             _ => key.index() as u64 + KEYS_OWN,
         };
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         let mr = unsafe { self.wire.register(base.as_ptr(), bytes.max(1), access, device_key)? };
         let listing = Listing {
             key,
@@ -272,8 +275,8 @@ impl<W: Wire> Rail<W> {
         Ok(Near { at, desc })
     }
 
-    /// The peer, which is met now if it was not before; `None`: its card has
-    /// not come yet.
+    /// The peer; the rail makes contact now if it has not before. `None`: the
+    /// peer's card has not come yet.
     pub(super) fn peer(&mut self, shared: &Shared, rank: Rank) -> Result<Option<Peer>, AddrError> {
         let lost = AddrError::PeerLost { rank };
         match self.peers.get(&rank.0) {
@@ -288,7 +291,7 @@ impl<W: Wire> Rail<W> {
         })
     }
 
-    /// Milliseconds of its life.
+    /// The rail's age in milliseconds.
     pub(super) fn age(&self) -> u32 {
         self.opened.elapsed().as_millis() as u32
     }
@@ -322,7 +325,7 @@ impl<W: Wire> Rail<W> {
         Ok(Some(peer))
     }
 
-    /// Ends what is under way to ranks that were found dead meanwhile.
+    /// Ends the operations to ranks that were declared dead meanwhile.
     #[inline]
     pub(super) fn see_losses(&mut self, shared: &Shared) {
         // Acquire: pairs with the Release in `NetDomain::strike`.
@@ -362,9 +365,9 @@ impl<W: Wire> Drop for Rail<W> {
     }
 }
 
-/// In place of the address of a peer that cannot be told anything.
+/// Takes the place of the address of a peer that cannot be reached any more.
 pub(super) const NO_WAY: u64 = u64::MAX;
-/// The keys below this one are ours; regions have larger ones.
+/// Keys below this one are the rail's own; regions have larger ones.
 const KEYS_OWN: u64 = 16;
 const DIRECTORY_KEY: u64 = 1;
 const SCRATCH_KEY: u64 = 2;

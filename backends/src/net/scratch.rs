@@ -33,7 +33,7 @@ pub(super) struct Words {
     pub result: u64,
 }
 
-/// What a context stands for.
+/// The object that a context stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
     Flight(usize),
@@ -49,7 +49,7 @@ impl Scratch {
         Self { memory: Area::new(bytes), desc: core::ptr::null_mut(), depth, packets, packet_bytes }
     }
 
-    /// The context of what `of` names.
+    /// The context of an object.
     #[inline]
     pub(super) fn context(&self, of: Context) -> usize {
         match of {
@@ -60,7 +60,7 @@ impl Scratch {
         }
     }
 
-    /// What the context of a completion stands for: mostly an operation.
+    /// The object of a completion's context: mostly an operation.
     #[inline]
     pub(super) fn context_of(&self, context: usize) -> Option<Context> {
         match context.checked_sub(self.depth) {
@@ -91,7 +91,7 @@ impl Scratch {
         self.memory.base.as_ptr().cast::<Words>().wrapping_add(flight)
     }
 
-    /// Where a directory slot is read to.
+    /// The buffer of a directory read.
     pub(super) fn slot(&self, read: usize) -> *mut [u64; SLOT_WORDS] {
         let start = self.depth * size_of::<Words>();
         self.memory.base.as_ptr().wrapping_add(start + read * SLOT_BYTES).cast()
@@ -108,7 +108,7 @@ impl Scratch {
         self.outgoing(self.packets + packet)
     }
 
-    /// Bytes of a packet.
+    /// The bytes of a packet buffer.
     pub(super) fn packet_bytes(&self) -> usize {
         self.packet_bytes
     }
@@ -120,12 +120,12 @@ impl Scratch {
     }
 }
 
-/// How many contexts a rail has.
+/// The number of contexts of a rail.
 pub(crate) const fn contexts_of(depth: usize, packets: usize) -> usize {
     depth + READS_MAX + 2 * packets
 }
 
-/// Zeroed pages of our own.
+/// Zeroed pages that this value owns.
 pub(crate) struct Area {
     pub base: NonNull<u8>,
     pub layout: Layout,
@@ -134,7 +134,7 @@ pub(crate) struct Area {
 impl Area {
     pub(crate) fn new(bytes: usize) -> Self {
         let layout = Layout::from_size_align(bytes.max(1), 4096).expect("a size that fits");
-        // SAFETY: at least one byte.
+        // SAFETY: the layout has at least one byte.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) });
         Self { base: base.unwrap_or_else(|| handle_alloc_error(layout)), layout }
     }
@@ -147,5 +147,41 @@ impl Drop for Area {
     }
 }
 
-/// Directory slots that are read at once.
+/// The largest number of directory slots that are read at once.
 pub(super) const READS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_context_stands_for_one_thing() {
+        let scratch = Scratch::new(3, 2, 64);
+        let of = |context| scratch.context_of(context);
+        let all = (0..3).map(Context::Flight).chain((0..READS_MAX).map(Context::Read));
+        let all = all.chain((0..2).map(Context::Send)).chain((0..2).map(Context::Receive));
+        for (context, wanted) in all.enumerate() {
+            assert_eq!((of(context), scratch.context(wanted)), (Some(wanted), context));
+        }
+        assert_eq!((of(contexts_of(3, 2)), of(usize::MAX)), (None, None));
+        assert_eq!(of(contexts_of(3, 2) - 1), Some(Context::Receive(1)));
+    }
+
+    #[test]
+    fn everything_has_a_place_of_its_own() {
+        let scratch = Scratch::new(3, 2, 64);
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        places.extend((0..3).map(|at| (scratch.words(at) as usize, size_of::<Words>())));
+        places.extend((0..READS_MAX).map(|at| (scratch.slot(at) as usize, SLOT_BYTES)));
+        places.extend((0..2).map(|at| (scratch.outgoing(at) as usize, 64)));
+        places.extend((0..2).map(|at| (scratch.incoming(at) as usize, 64)));
+        let start = scratch.memory.base.as_ptr() as usize;
+        let mut end = start;
+        for (place, bytes) in places {
+            assert!(place >= end, "{place:#x} lies in what is before it");
+            end = place + bytes;
+        }
+        assert_eq!(end - start, scratch.memory.layout.size());
+        assert_eq!((start % 4096, scratch.packet_bytes()), (0, 64));
+    }
+}

@@ -1,13 +1,13 @@
-//! Why there is no domain, whatever the library.
+//! Why a domain cannot be opened, with any library.
 
 use core::ffi::c_int;
 
-/// See the module.
+/// The reasons; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
     /// A number of the configuration is out of its range.
     Number { name: &'static str, value: usize, min: usize, max: usize },
-    /// A wire does not say where it is.
+    /// A wire does not report its address.
     Address(c_int),
     /// The addresses do not fit in a card.
     CardTooLong { bytes: usize },

@@ -1,4 +1,4 @@
-//! What a rail asks of a library: one owner, no waiting, no order.
+//! The interface of a rail to a library: one owner at a time, no waiting, no order.
 //!
 //! ```text
 //!  put, get, word, send ─► Answer: 0 │ −EAGAIN: full │ −EINPROGRESS: not yet,
@@ -13,41 +13,43 @@ use std::os::fd::RawFd;
 use tsumugi_core::mem::{Access, Rank};
 use tsumugi_core::op::Op;
 
-/// What a data transfer call answers: 0, or the negative of an error.
+/// The result of a data transfer call: 0, or the negative of an error.
 pub type Answer = isize;
 
-/// See the module. Contexts are numbers below the count that the wire was
-/// opened for; each is with the wire once at a time.
+/// The interface; see the module. Contexts are numbers below the count that the
+/// wire was opened for; each context can be in use by the wire only once at a time.
 #[doc(hidden)]
 pub trait Wire: Send + Sized {
     /// The backend's name.
     const NAME: &'static str;
 
-    /// What it says of itself.
+    /// The description of the opened device.
     type About: fmt::Debug + fmt::Display + Send + Sync;
 
     /// The descriptor that becomes readable when something completes.
     fn event(&self) -> Option<RawFd>;
 
-    /// Whether it is all right to sleep on [`event`](Self::event) now.
+    /// Prepares a sleep: returns whether the caller may sleep on
+    /// [`event`](Self::event) now.
     fn try_wait(&mut self) -> bool;
 
-    /// Where peers find the endpoint; all of a job's have the same length.
+    /// The address of the endpoint for peers; all addresses of a job have the same
+    /// length.
     fn address(&self) -> Result<Vec<u8>, c_int>;
 
-    /// Makes a peer's address known.
+    /// Adds a peer with its address.
     fn insert(&mut self, rank: Rank, address: &[u8]) -> Result<u64, c_int>;
 
-    /// Ends the way to a peer that is lost; what is under way to it may end with
-    /// an error. Where packets still go to it, so that it can be told, the peer is
-    /// given back.
+    /// Closes the connection to a peer that is lost; operations in flight to it may
+    /// end with an error. If packets can still be sent to it, so that it can be
+    /// informed, its number is returned.
     fn remove(&mut self, peer: u64) -> Option<u64>;
 
     /// Registers memory, under `key` if the caller chooses keys.
     ///
     /// # Safety
     ///
-    /// The memory stays mapped until [`close_mr`](Self::close_mr), and is
+    /// The memory must stay mapped until [`close_mr`](Self::close_mr), and must be
     /// nothing but bytes that peers may change as far as `access` says.
     unsafe fn register(
         &mut self,
@@ -60,18 +62,18 @@ pub trait Wire: Send + Sized {
     /// Ends a registration.
     fn close_mr(&mut self, mr: &Mr);
 
-    /// A peer's key as the calls want it.
+    /// Makes the key that the calls take of a peer's key.
     fn map_key(&mut self, key: &Key, origin: u64) -> Result<u64, c_int>;
 
-    /// Gives a mapped key back.
+    /// Releases a mapped key.
     fn unmap_key(&mut self, key: u64);
 
-    /// Bytes to a peer. `more`: something will follow in the same breath.
-    /// `inject`: they are few enough to be given away.
+    /// Writes bytes to a peer. `more`: a further request follows immediately.
+    /// `inject`: the bytes are few enough to be copied inside the call.
     ///
     /// # Safety
     ///
-    /// `near` is good for `bytes` bytes, and stays until the completion.
+    /// `near` must be valid for `bytes` bytes, and stay so until the completion.
     unsafe fn put(
         &mut self,
         near: Near,
@@ -82,9 +84,9 @@ pub trait Wire: Send + Sized {
         inject: bool,
     ) -> Answer;
 
-    /// Bytes to a peer, which is told of them by a number when they are there:
-    /// [`End::Rang`] of one of its buffers for packets. Only of a wire
-    /// that was said to do so.
+    /// Writes bytes to a peer, which is then notified with a number (immediate
+    /// data): [`End::Rang`] of one of its receive buffers. May be called only if
+    /// the wire was reported to support it.
     ///
     /// # Safety
     ///
@@ -101,11 +103,11 @@ pub trait Wire: Send + Sized {
         -libc::EOPNOTSUPP as Answer
     }
 
-    /// Bytes from a peer.
+    /// Reads bytes from a peer.
     ///
     /// # Safety
     ///
-    /// The same.
+    /// That of [`put`](Self::put).
     unsafe fn get(
         &mut self,
         near: Near,
@@ -115,11 +117,13 @@ pub trait Wire: Send + Sized {
         more: bool,
     ) -> Answer;
 
-    /// A word. `atomics`: a put and a get of it are to be atomics too.
+    /// Does an operation on a word. `atomics`: a put and a get of it must be
+    /// atomics too.
     ///
     /// # Safety
     ///
-    /// The same, for all of the nears, which hold what the operation says.
+    /// That of [`put`](Self::put), for all words of `nears`, which must hold the
+    /// operands of the operation.
     unsafe fn word(
         &mut self,
         op: &Op,
@@ -129,40 +133,41 @@ pub trait Wire: Send + Sized {
         atomics: bool,
     ) -> Answer;
 
-    /// A packet.
+    /// Sends a packet.
     ///
     /// # Safety
     ///
-    /// `near` is good for `bytes` bytes, and stays until the completion.
+    /// `near` must be valid for `bytes` bytes, and stay so until the completion.
     unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer;
 
-    /// A packet that is read inside the call, and never completes. Of as many
-    /// bytes as the wire was said to take so.
+    /// Injects a packet: it is copied inside the call, and never completes. It may
+    /// have as many bytes as the wire was reported to support.
     fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
         let _ = (bytes, peer);
         -libc::EOPNOTSUPP as Answer
     }
 
-    /// A buffer for a packet.
+    /// Posts a receive buffer for a packet.
     ///
     /// # Safety
     ///
-    /// The same.
+    /// That of [`send`](Self::send).
     unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer;
 
-    /// The number that the job has got since the wire was opened.
+    /// Sets the number that the job has got since the wire was opened.
     fn join(&mut self, job: u64) {
         let _ = job;
     }
 
-    /// Sends what the calls before have only written down, if they do that.
+    /// Sends the requests that the calls before have only written down, if the wire
+    /// does that.
     #[inline]
     fn ring(&mut self) {}
 
     /// Takes completions.
     fn completions(&mut self, entries: &mut [Entry; ENTRIES_MAX]) -> Result<usize, c_int>;
 
-    /// Ends everything: what was in flight is the library's no more. The
+    /// Ends everything: the library does not use operations in flight any more. The
     /// registrations end here too.
     fn shut(&mut self, mrs: impl Iterator<Item = Mr>);
 }
@@ -174,7 +179,7 @@ pub struct Mr {
     pub raw: *mut c_void,
     pub desc: *mut c_void,
     pub key: Key,
-    /// What an offset is added to.
+    /// The address to which an offset is added.
     pub origin: u64,
 }
 
@@ -189,7 +194,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug)]
 pub struct Near {
     pub at: *mut u8,
-    /// What registering it gave.
+    /// The descriptor that the registration returned.
     pub desc: *mut c_void,
 }
 
@@ -201,7 +206,7 @@ pub struct Nears {
     pub result: Near,
 }
 
-/// The remote end.
+/// The remote end of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Far {
     pub peer: u64,
@@ -212,23 +217,24 @@ pub struct Far {
 /// One completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Of what; a number that nobody has if that is not known.
+    /// The context of the request; a number that no context has if it is not known.
     pub context: usize,
     pub end: End,
 }
 
-/// How something ended.
+/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Well; a packet that came has so many bytes.
+    /// With success; for a packet that came, the number of its bytes.
     Done(usize),
-    /// A buffer for packets was used up to say this number.
+    /// A receive buffer was used up to deliver this number.
     Rang(u32),
-    /// The device at either end refused it.
+    /// The device at one of the ends refused the request.
     Refused { code: c_int, provider_code: c_int },
-    /// Nobody answers: it may have been done or not.
+    /// There is no answer: the request may have been done or not.
     Gone { code: c_int, provider_code: c_int },
-    /// It was not done, for another's fault: post it again.
+    /// The request was not done, because another one failed: it must be posted
+    /// again.
     Again,
 }
 
@@ -251,5 +257,5 @@ pub const KEY_WORDS: usize = 10;
 /// Bytes of the longest address.
 pub const ADDRESS_BYTES_MAX: usize = 256;
 
-/// Completions that are taken at once.
+/// The number of completions that are taken at once.
 pub const ENTRIES_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! What was chosen among the providers, and the network of it.
+//! The choice among the providers, and the opened network.
 
 use super::config::{Config, OpenError, Progress};
 use super::sys::*;
@@ -8,14 +8,14 @@ use core::ffi::CStr;
 use std::ffi::CString;
 use std::sync::Arc;
 
-/// What was chosen among what `fi_getinfo` offered.
+/// The provider that was chosen from the offers of `fi_getinfo`.
 pub(super) struct Choice {
     pub library: &'static Library,
     pub info: Info<'static>,
     pub facts: Facts,
 }
 
-/// What the chosen provider says of itself.
+/// The properties that the chosen provider reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The provider, with its layers.
@@ -28,21 +28,22 @@ pub struct Facts {
     pub address_format: u32,
     /// libfabric's memory registration mode bits.
     pub mr_mode: i32,
-    /// Bytes of a key that a caller chooses.
+    /// The bytes of a key that a caller chooses.
     pub key_bytes: usize,
-    /// Longest message that may be given away inside the call.
+    /// The longest message that may be injected.
     pub inject_bytes: usize,
-    /// Longest single transfer.
+    /// The longest single transfer.
     pub message_bytes_max: u64,
-    /// Operations that its transmit queue holds.
+    /// The number of operations that its transmit queue holds.
     pub depth: usize,
     /// libfabric's order bits.
     pub msg_order: u64,
-    /// Whether completions were promised to mean delivery.
+    /// Whether the provider promises that a completion means delivery.
     pub delivery: bool,
-    /// Whether it says that it has atomics.
+    /// Whether the provider reports atomics.
     pub atomics: bool,
-    /// Whether it says that peers are served without a poll.
+    /// Whether the provider reports automatic progress: peers are served without a
+    /// poll.
     pub auto_progress: bool,
 }
 
@@ -62,7 +63,7 @@ impl Choice {
         let mut code = ENODATA;
         for (atomics, delivery) in [(true, true), (true, false), (false, true), (false, false)] {
             let hints = hints(library, config, provider.as_deref(), device.as_deref())?;
-            // SAFETY: the hints are the library's own, with all their parts.
+            // SAFETY: the library made the hints, with all their parts.
             unsafe {
                 if atomics {
                     (*hints.raw()).caps |= FI_ATOMIC;
@@ -74,7 +75,7 @@ impl Choice {
             match library.getinfo(source.as_deref(), &hints) {
                 Ok(list) => {
                     let info = list.first().ok_or(no_memory("fi_dupinfo"))?;
-                    // SAFETY: the library's own.
+                    // SAFETY: the library made the info.
                     let facts = unsafe { Facts::of(info.raw(), atomics, delivery) };
                     return Ok(Self { library, info, facts });
                 }
@@ -92,8 +93,8 @@ fn hints(
     device: Option<&CStr>,
 ) -> Result<Info<'static>, OpenError> {
     let hints = library.hints().ok_or(no_memory("fi_allocinfo"))?;
-    // SAFETY: the library's own, with all its parts; strings are duplicated,
-    // as the library frees them.
+    // SAFETY: the library made the hints, with all their parts; strings are
+    // duplicated, because the library frees them.
     unsafe {
         let info = &mut *hints.raw();
         info.caps = FI_RMA | FI_MSG;
@@ -114,7 +115,7 @@ fn hints(
         };
         match provider {
             Some(name) => (*info.fabric_attr).prov_name = duplicated(name),
-            // Not one that ends at the node's edge.
+            // Not a provider that reaches only this node.
             None => info.caps |= FI_REMOTE_COMM,
         }
         if let Some(name) = device {
@@ -125,17 +126,17 @@ fn hints(
 }
 
 impl Facts {
-    /// Whether a packet comes after the puts that were posted before it on the
-    /// same endpoint, and finds that they have landed.
+    /// Whether a packet arrives after the puts that were posted before it on the
+    /// same endpoint, when their bytes have landed.
     pub const fn sends_after_writes(&self) -> bool {
         self.msg_order & FI_ORDER_SAW != 0
     }
 
     /// # Safety
     ///
-    /// `info` is the library's own, with all its parts.
+    /// The library must have made `info`, with all its parts.
     unsafe fn of(info: *const fi_info, atomics: bool, delivery: bool) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that all parts are there.
         unsafe {
             let info = &*info;
             let (tx, domain) = (&*info.tx_attr, &*info.domain_attr);
@@ -170,15 +171,16 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // SAFETY: ours, and every wire on it holds it by an `Arc`.
+        // SAFETY: this value owns the fabric, and every wire on it holds it by an
+        // `Arc`.
         unsafe { close(&raw mut (*self.raw).fid) };
     }
 }
 
-// SAFETY: wires only call `domain` (at open) and `trywait` on it, and those
-// two are as safe between domains as FI_THREAD_DOMAIN makes them.
+// SAFETY: wires call only `domain` (at open) and `trywait` on it, and under
+// FI_THREAD_DOMAIN different domains may do that in parallel.
 unsafe impl Send for Fabric {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Fabric {}
 
 const fn no_memory(name: &'static str) -> OpenError {

@@ -1,50 +1,53 @@
-//! What a job asks of libfabric, and why it may not get it.
+//! The options of a libfabric domain, and the errors of opening it.
 
 use super::sys::LoadError;
 use crate::net::{ENDPOINTS_MAX, Unfit};
 use core::fmt;
 
-/// What to open. [`Config::default`] takes whatever libfabric thinks best.
+/// The options of a domain. [`Config::default`] takes the provider that libfabric
+/// lists first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The provider, as libfabric names it: `tcp;ofi_rxm`, `verbs;ofi_rxm`,
     /// `efa`, `cxi`. `None`: the first that reaches other nodes.
     pub provider: Option<String>,
-    /// The own address or interface to use; `None`: the provider's choice.
+    /// The local address or interface to use; `None`: the provider's choice.
     pub source: Option<String>,
     /// The device, as libfabric names its domains; `None`: the first.
     pub device: Option<String>,
-    /// Queues, each with a domain of its own, so that nothing is locked
-    /// between them. A registration costs one for each.
+    /// The number of queues, each with a domain of its own, so that nothing is
+    /// locked between them. A registration is made with each of them.
     pub endpoints: usize,
-    /// Operations that one endpoint holds in flight, at the most.
+    /// The largest number of operations that one endpoint holds in flight.
     pub in_flight_max: usize,
-    /// Packets that one endpoint sends and receives at once, each way.
+    /// The number of packets that one endpoint sends and receives at once, each
+    /// way.
     pub packets: usize,
-    /// Longest packet, its header of 16 bytes included.
+    /// The longest packet, its header of 16 bytes included.
     pub packet_bytes_max: usize,
-    /// Puts and gets that are longer go in pieces of as much, one after
-    /// another; the provider's own limit holds too.
+    /// Longer puts and gets go in pieces of this size, one after another; the
+    /// provider's own limit holds too.
     pub piece_bytes_max: u64,
-    /// Who moves what peers ask of this rank.
+    /// Which threads do the work of peers' operations on this rank.
     pub progress: Progress,
-    /// Whether the completion queue has a descriptor to sleep on. Over
-    /// tcp;ofi_rxm each operation then takes 1.3 to 1.8 us longer
-    /// (`ci/far_latency.sh`: polling beside looking); over udp;ofi_rxd there is
-    /// none. Without it a sleep needs a limit.
+    /// Whether the completion queue has a descriptor to sleep on. Over tcp;ofi_rxm
+    /// each operation then takes 1.3 to 1.8 us longer (`ci/far_latency.sh`: polling
+    /// beside looking); udp;ofi_rxd has no such descriptor. Without it a sleep
+    /// needs a limit.
     pub event: bool,
-    /// A number that all ranks of the job have and no other job has. It is what
-    /// packets are let in by: 64 random bits, or any number until `join` tells it.
+    /// A number that all ranks of the job have and no other job has. Packets with
+    /// another number are refused: it must be 64 random bits, or any number until
+    /// `join` sets it.
     pub job: u64,
 }
 
-/// Who moves what peers ask of this rank.
+/// Which threads do the work of peers' operations on this rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// Whoever polls the endpoint: a worker, or the helper thread.
+    /// The threads that poll the endpoint: a worker, or the helper thread.
     #[default]
     Manual,
-    /// Threads of the provider's, where it has any.
+    /// Threads of the provider, if it has any.
     Auto,
 }
 
@@ -66,49 +69,49 @@ impl Default for Config {
     }
 }
 
-/// Why no domain was opened.
+/// Why a domain could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// There is no library.
+    /// The library could not be loaded.
     Load(LoadError),
     /// A text of the configuration has a zero byte inside.
     ZeroByte,
     /// A number of the configuration is out of its range.
     Number {
-        /// Which.
+        /// The name of the number.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: usize,
-        /// The least that works.
+        /// The least value that is allowed.
         min: usize,
-        /// The most.
+        /// The largest value that is allowed.
         max: usize,
     },
-    /// No provider here has what is needed.
+    /// No provider on this machine has the necessary capabilities.
     NoProvider {
         /// libfabric's error.
         code: i32,
     },
-    /// A call of libfabric's failed.
+    /// A call of libfabric failed.
     Call {
-        /// Which.
+        /// The name of the call.
         name: &'static str,
         /// libfabric's error.
         code: i32,
     },
-    /// A table of the provider's lacks a call that is needed.
+    /// A table of the provider lacks a call that is needed.
     NoSuchCall {
-        /// Which.
+        /// The name of the call.
         name: &'static str,
     },
-    /// A put or a get to this very process did not arrive.
+    /// A put or a get within this process did not arrive.
     Probe {
-        /// Which.
+        /// The name of the operation.
         name: &'static str,
     },
     /// The addresses do not fit in a card.
     CardTooLong {
-        /// Its bytes.
+        /// The bytes of the card.
         bytes: usize,
     },
 }

@@ -1,7 +1,7 @@
-//! What a rail asks of a wire, in libfabric's terms.
+//! The interface of a rail, implemented with libfabric.
 //!
-//! libfabric writes to the context of an operation: each number has 64 bytes,
-//! whose place it is told.
+//! libfabric writes to the context of an operation: each context number has 64
+//! bytes, and libfabric gets their address.
 
 use super::choice::{Choice, Fabric, Facts};
 use super::config::OpenError;
@@ -16,21 +16,21 @@ use std::sync::Arc;
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// See the module.
+/// A wire of libfabric, with the memory of its contexts.
 pub struct Line {
-    // The wire goes first: it has the contexts.
+    // The wire is dropped first, because it uses the contexts.
     wire: Wire,
     contexts: Area,
 }
 
-/// What a provider says, and what it does.
+/// The properties that a provider reports, and the results of the trials.
 #[derive(Debug)]
 pub struct About {
     pub(super) facts: Facts,
     pub(super) probed: Probed,
 }
 
-// SAFETY: the pointer is to memory of its own.
+// SAFETY: the pointer points to memory that the line owns.
 unsafe impl Send for Line {}
 
 impl fmt::Debug for Line {
@@ -56,7 +56,7 @@ impl Line {
         Ok(Self { wire, contexts: Area::new(contexts * CONTEXT_BYTES) })
     }
 
-    /// Wrapping is out of the question: there are as many contexts.
+    /// The address of a context. It cannot wrap: there are as many contexts.
     #[inline]
     fn context(&self, number: usize) -> *mut c_void {
         self.contexts.base.as_ptr().wrapping_add(number * CONTEXT_BYTES).cast()
@@ -90,8 +90,9 @@ impl net::Wire for Line {
     }
 
     fn remove(&mut self, peer: u64) -> Option<u64> {
-        // It stays known, and can be told. What its provider has sent already this
-        // one's may still carry out: nothing here withdraws a key from one peer.
+        // The peer stays known, and can be informed. Requests that its provider has
+        // sent already may still be carried out here: nothing withdraws a key from
+        // one peer.
         Some(peer)
     }
 
@@ -107,7 +108,7 @@ impl net::Wire for Line {
             Access::Read => FI_REMOTE_READ,
             Access::ReadWrite => FI_REMOTE_READ | FI_REMOTE_WRITE,
         };
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         unsafe { self.wire.register(base, bytes, far | FI_READ | FI_WRITE, key) }
     }
 
@@ -134,7 +135,8 @@ impl net::Wire for Line {
         inject: bool,
     ) -> Answer {
         let flags = if more { FI_MORE } else { 0 } | if inject { FI_INJECT } else { 0 };
-        // SAFETY: the caller's; the context stays as long as the wire.
+        // SAFETY: the caller keeps the contract of `put`; the context stays as long
+        // as the wire.
         unsafe { self.wire.write(near, bytes, far, self.context(context), flags) }
     }
 
@@ -148,7 +150,7 @@ impl net::Wire for Line {
         more: bool,
     ) -> Answer {
         let flags = if more { FI_MORE } else { 0 };
-        // SAFETY: the same.
+        // SAFETY: as in `put`.
         unsafe { self.wire.read(near, bytes, far, self.context(context), flags) }
     }
 
@@ -166,7 +168,8 @@ impl net::Wire for Line {
         let context = self.context(context);
         let wire = &mut self.wire;
         let mut fetch = |op| {
-            // SAFETY: the caller's, as for all of these.
+            // SAFETY: the caller keeps the contract of `word`, for all of these
+            // calls.
             unsafe { wire.fetch((datatype, op), operand, result, far, context) }
         };
         match op.kind {
@@ -176,23 +179,23 @@ impl net::Wire for Line {
             Kind::FetchOr => fetch(FI_BOR),
             Kind::FetchXor => fetch(FI_BXOR),
             Kind::GetWord if atomics => fetch(FI_ATOMIC_READ),
-            // SAFETY: the same.
+            // SAFETY: as above.
             Kind::CompareSwap => unsafe {
                 wire.compare(datatype, operand, compare, result, far, context)
             },
-            // SAFETY: the same.
+            // SAFETY: as above.
             Kind::PutWord if atomics => unsafe {
                 wire.atomic((datatype, FI_ATOMIC_WRITE), operand, far, context)
             },
-            // SAFETY: the same.
+            // SAFETY: as above.
             Kind::GetWord => unsafe { wire.read(result, width, far, context, 0) },
-            // SAFETY: the same.
+            // SAFETY: as above.
             _ => unsafe { wire.write(operand, width, far, context, 0) },
         }
     }
 
     unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `send`.
         unsafe { self.wire.send(near, bytes, peer, self.context(context)) }
     }
 
@@ -202,15 +205,15 @@ impl net::Wire for Line {
     }
 
     unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `receive`.
         unsafe { self.wire.receive(near, bytes, self.context(context)) }
     }
 
     fn completions(&mut self, entries: &mut [Entry; ENTRIES_MAX]) -> Result<usize, c_int> {
         let mut place: [MaybeUninit<fi_cq_msg_entry>; ENTRIES_MAX] =
             [const { MaybeUninit::uninit() }; ENTRIES_MAX];
-        // SAFETY: the queue only writes to it; what it has not written is not
-        // looked at.
+        // SAFETY: the queue only writes to the array; entries that it has not
+        // written are not read.
         let place =
             unsafe { core::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), ENTRIES_MAX) };
         let answer = self.wire.completions(place);
@@ -246,5 +249,5 @@ impl Line {
     }
 }
 
-/// Bytes that a provider may ask for each operation (`fi_context2`).
+/// The bytes that a provider may require for each operation (`fi_context2`).
 const CONTEXT_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! libfabric: the portable way to other nodes.
+//! libfabric: the portable backend for other nodes.
 //!
 //! ```text
 //!  OfiDomain
@@ -8,35 +8,36 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `config` | what a job asks, why it may not get it |
+//! | `config` | the options of a domain, and the errors of opening it |
 //! | `sys` | libfabric's functions and structures |
 //! | `choice` | the provider that was chosen |
-//! | `wire` | its objects, opened |
-//! | `line` | what a rail asks, in its terms |
-//! | `probe` | what the provider really does |
+//! | `wire` | libfabric's objects, opened |
+//! | `line` | the interface of a rail, implemented with libfabric |
+//! | `probe` | trials of the provider |
 //! | `stranger` | a test: a client that is no rank |
 //!
-//! A rail is one domain of libfabric's with one owner at a time
-//! (`FI_THREAD_DOMAIN`), so that the provider takes no locks.
+//! A rail is one domain of libfabric with one owner at a time (`FI_THREAD_DOMAIN`),
+//! so that the provider takes no locks.
 //!
 //! # Progress
 //!
-//! With [`Progress::Manual`], whoever polls moves what peers ask of this rank,
-//! atomics included: a rank whose threads all compute needs a helper that
-//! polls. The probe's last row says whether that is so.
+//! With [`Progress::Manual`], the threads that poll do the work of peers'
+//! operations on this rank, atomics included: a rank in which all threads compute
+//! needs a helper that polls. The trial `SLEEPER`
+//! shows whether that is so.
 //!
 //! # Atomics
 //!
-//! They are the device's, or the provider's own on the target's processor.
-//! In both cases the processor's own atomics on the same words do not mix
-//! with them ([`device_atomics`]: the region's agent decides).
+//! Atomics are done by the device, or by the provider on the target's processor. In
+//! both cases the processor's own atomics on the same words are not atomic with
+//! respect to them ([`device_atomics`]: the region's agent decides).
 //!
 //! [`device_atomics`]: tsumugi_core::backend::Capabilities::device_atomics
 //!
-//! # Strangers
+//! # Programs that are no rank
 //!
-//! Traffic is neither encrypted nor signed. What keeps a program of the network
-//! out that is no rank of the job is that it cannot guess:
+//! Traffic is neither encrypted nor signed. A program on the network that is no
+//! rank of the job is kept out because it cannot guess these numbers:
 //!
 //! | provider | keys of memory | number in each packet |
 //! |---|---|---|
@@ -46,31 +47,31 @@
 //! | makes keys itself (`FI_MR_PROV_KEY`: verbs, EFA) | as its device draws them, most often by counting | the same |
 //!
 //! In the first row such a program, though it knows the addresses and the form of
-//! packets, neither reads nor writes a rank's memory nor passes for a rank
-//! (tested with libfabric over tcp and udp: `stranger`; over udp `ofi_rxd` tells who
-//! is refused that it is done, or nothing, and writes nothing). In the second it must try 2^31
-//! keys on average, and in the others it finds them soon: there only the network
-//! keeps it out (partition keys, a VLAN, a VNI). A number for packets that is
-//! random is the caller's matter ([`Config::job`], [`NetDomain::join`]). A
+//! packets, neither reads nor writes a rank's memory nor passes for a rank (tested
+//! with libfabric over tcp and udp: `stranger`; over udp `ofi_rxd` reports success
+//! to a client that is refused, or nothing, and writes nothing). In the second row
+//! it must try 2^31 keys on average, and in the others it finds them soon: there
+//! only the network keeps it out (partition keys, a VLAN, a VNI). The caller must
+//! choose a random number for packets ([`Config::job`], [`NetDomain::join`]). A
 //! program that reads the traffic, or the card of a rank, sees all these numbers.
 //!
 //! # The process
 //!
-//! What libfabric does to a process, as found with Debian's 1.17:
+//! Effects of libfabric on a process, as found with Debian's 1.17:
 //!
 //! - Loading it loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS,
-//!   SIGILL, SIGABRT, SIGINT and SIGTERM; [`sys`] puts the handlers back.
+//!   SIGILL, SIGABRT, SIGINT and SIGTERM; [`sys`] restores the handlers.
 //! - Neither loading nor manual progress over tcp and udp starts a thread;
 //!   [`Progress::Auto`] does.
-//! - Its sockets have no close-on-exec flag: a program that a rank starts
-//!   holds them open, and peers do not see that rank's death by them.
+//! - Its sockets have no close-on-exec flag: a program that a rank starts holds
+//!   them open, and then peers do not see that rank's death by a closed connection.
 //! - A forked child must not use, nor drop, an open domain.
-//! - Providers with a registration cache (verbs, EFA) watch `mmap` and `munmap`
-//!   by patching them or by userfaultfd, unless `FI_MR_CACHE_MONITOR=disabled`
-//!   is in the environment when the library is loaded. Regions here are
-//!   registered by hand and stay, so nothing is lost by that. Nobody sets it
-//!   behind the program's back: changing the environment is not safe once there
-//!   are threads.
+//! - Providers with a registration cache (verbs, EFA) watch `mmap` and `munmap` by
+//!   patching them or by userfaultfd, unless `FI_MR_CACHE_MONITOR=disabled` is in
+//!   the environment when the library is loaded. Regions here are registered by
+//!   hand and stay, so that setting loses nothing. This code does not set the
+//!   variable, because changing the environment is not safe in a process with
+//!   threads.
 
 mod choice;
 mod config;
@@ -97,16 +98,16 @@ use tsumugi_core::mem::Rank;
 /// A rank's device, opened and probed.
 pub type OfiDomain = NetDomain<Line>;
 
-/// One queue of it.
+/// One queue of such a device.
 pub type OfiEndpoint<'d> = NetEndpoint<'d, Line>;
 
 impl OfiDomain {
-    /// Loads the library, chooses a provider, tries what it does, and opens
-    /// the endpoints. Blocks: for milliseconds where all works.
+    /// Loads the library, chooses a provider, makes the trials, and opens the
+    /// endpoints. Blocks: for milliseconds where all works.
     ///
     /// # Errors
     ///
-    /// [`OpenError`].
+    /// [`OpenError`], if the library, a provider or its calls are missing, or fail.
     pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
         let choice = Choice::new(config)?;
@@ -138,19 +139,19 @@ impl OfiDomain {
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
     }
 
-    /// What the provider says of itself.
+    /// The properties that the provider reports.
     pub fn facts(&self) -> &Facts {
         &self.about.facts
     }
 
-    /// What it was seen to do.
+    /// The results of the trials.
     pub fn probed(&self) -> &Probed {
         &self.about.probed
     }
 }
 
-/// Bytes of the tables of a rank with one endpoint of the default size and so
-/// many packets each way; libfabric's own not counted.
+/// The bytes of the tables of a rank with one endpoint of the default size and
+/// `packets` packets each way, without libfabric's own memory.
 pub fn footprint(packets: usize) -> usize {
     let config = Config::default();
     let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);
@@ -177,12 +178,13 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     }
 }
 
-/// Devices write and read aligned words whole; a stream of bytes does not.
+/// Whether the data path is a device's: devices write and read aligned words whole,
+/// which a stream of bytes does not.
 fn is_device(facts: &Facts) -> bool {
     DEVICES.iter().any(|name| facts.provider.starts_with(name))
 }
 
-/// Ranks understand each other if these are the same.
+/// A number that is equal on ranks that can communicate.
 fn kind_of(facts: &Facts) -> u64 {
     let start = u64::from(facts.address_format) ^ (facts.mr_mode as u64) << 32;
     facts.provider.bytes().fold(start, |sum, byte| {
@@ -190,13 +192,13 @@ fn kind_of(facts: &Facts) -> u64 {
     })
 }
 
-/// A layer that, in libfabric 1.17, stalls or crashes when several things are
-/// in flight from one endpoint at once: gets, atomics, puts beside packets. No
-/// trial survives that, so it goes by the name.
+/// A layer that, in libfabric 1.17, stalls or crashes when several operations are
+/// in flight from one endpoint at once: gets, atomics, puts beside packets. A trial
+/// would crash, too, so the layer is recognized by its name.
 const RXD: &str = "ofi_rxd";
 
-/// Longer packets are copied again where they are given away.
+/// Longer packets are not injected, because an injection copies them once more.
 const GIVEN_BYTES_MAX: usize = 256;
 
-/// Providers whose data path is a device's.
+/// Providers that use a device for their data path.
 const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

@@ -1,14 +1,14 @@
-//! What the provider really does: every capability tried on this very
-//! process before anything relies on it.
+//! Trials of the provider: every capability is tried within this process before
+//! anything relies on it.
 //!
 //! ```text
 //!  wire a ── put, get, atomics, packets ──► wire b, in the same process
-//!         ── a put, b is not polled ──────► b: who sleeps is not served?
+//!         ── a put, b is not polled ──────► b: is a sleeping target served?
 //! ```
 //!
-//! What `fi_getinfo` says is no proof: providers advertise atomics that answer
-//! "not implemented", and progress that never happens. Each trial has a limit
-//! of time; what answers nothing within it counts as silent.
+//! The reports of `fi_getinfo` are no proof: providers advertise atomics that
+//! return "not implemented", and progress that never happens. Each trial has a time
+//! limit; a trial without an answer within it counts as silent.
 
 mod atomic;
 mod packet;
@@ -28,7 +28,7 @@ pub(super) fn all_atomics(probed: &Probed) -> bool {
     FETCHING.iter().all(|(name, ..)| probed.works(name)) && probed.works(COMPARE_SWAP)
 }
 
-/// Two wires and memory at both.
+/// Two wires, and memory at both.
 struct Bench {
     a: Wire,
     b: Wire,
@@ -41,7 +41,7 @@ struct Bench {
     _memory: [Area; 2],
 }
 
-/// Tries everything.
+/// Makes all trials.
 pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, OpenError> {
     let mut bench = Bench::open(fabric, choice)?;
     let mut rows = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, Ope
         rows.push(Row { name, width, verdict });
         verdict == Verdict::Works
     };
-    // The first one connects.
+    // The first trial connects the two wires.
     for (name, verdict) in [(PUT, bench.put(0, FIRST)), (GET, bench.get())] {
         if !row(name, 0, verdict) {
             return Err(OpenError::Probe { name });
@@ -83,7 +83,8 @@ impl Bench {
         let (bytes, key) = (BYTES as u64, 1);
         let (here, there) = (memory[0].base.as_ptr(), memory[1].base.as_ptr());
         let own = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
-        // SAFETY: pages of our own, which stay until the wires are closed.
+        // SAFETY: both are pages of the bench, which stay until the wires are
+        // closed.
         let (near, far) = unsafe {
             (a.register(here, bytes, own, key), b.register(there, bytes, own | FAR, key))
         };
@@ -125,14 +126,14 @@ impl Bench {
         Far { addr: self.far.addr + offset, ..self.far }
     }
 
-    /// A context that was not used before: a late completion of another trial
-    /// is known for what it is.
+    /// A context that was not used before, so that a late completion of another
+    /// trial is recognized.
     fn context(&mut self) -> *mut c_void {
         self.trials += 1;
         self.contexts.base.as_ptr().wrapping_add(self.trials % TRIALS_MAX * 64).cast()
     }
 
-    /// A word of the target, as its processor sees it.
+    /// A word of the target, as the target's processor sees it.
     fn word(&self, offset: usize, width: usize) -> u64 {
         let at = self.there.wrapping_add(offset);
         // SAFETY: inside the target's page; a device may write to it.
@@ -156,8 +157,8 @@ impl Bench {
         }
     }
 
-    /// Posts, and waits for the completion; `polled` says whether the target
-    /// is looked after meanwhile.
+    /// Posts, and waits for the completion; `polled` says whether the target is
+    /// polled meanwhile.
     fn run(
         &mut self,
         limit: Duration,
@@ -185,10 +186,10 @@ impl Bench {
         Ok(())
     }
 
-    /// One look at both queues: whether `context` has completed.
+    /// Polls both queues once; returns whether `context` has completed.
     fn turn(&mut self, context: *mut c_void, polled: bool) -> Result<bool, Verdict> {
         let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
-        // SAFETY: the queue only writes to it.
+        // SAFETY: the queue only writes to the entry.
         let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
         match self.a.completions(place) {
             1 if place[0].op_context == context => return Ok(true),
@@ -216,7 +217,8 @@ impl Bench {
             // SAFETY: both ends are the bench's own.
             let answer = unsafe { a.write(near, 8, far, context, flags) };
             if answer == 0 && spoil {
-                // It was given away: nobody looks at it any more.
+                // The bytes were injected, so the provider must not read them any
+                // more.
                 Self::set_word(near.at, 8, 0);
             }
             answer
@@ -233,7 +235,8 @@ impl Bench {
         self.judge(done, |_| unsafe { near.at.cast::<u64>().read_volatile() } == 0x99)
     }
 
-    /// Whether a put is there when it completes, and not some time later.
+    /// Tries whether the bytes of a put are in memory when it completes, and not
+    /// later.
     fn landed(&mut self) -> Verdict {
         for round in 1..=ROUNDS {
             let (near, far) = (self.here(0), self.far(64));
@@ -250,7 +253,7 @@ impl Bench {
         Verdict::Works
     }
 
-    /// Two puts with one doorbell.
+    /// Tries two puts with one doorbell.
     fn batch(&mut self) -> Verdict {
         let first = self.context();
         let (near, far) = (self.here(0), self.far(192));
@@ -267,14 +270,13 @@ impl Bench {
         let mut posted = false;
         while !(one && two) {
             if !posted {
-                // SAFETY: the same.
+                // SAFETY: as above.
                 posted = unsafe { self.a.write(near, 8, far, second, 0) } == 0;
             }
-            // Both contexts have to be looked for in one stream of
-            // completions, so this looks for the second and takes any other
-            // for the first.
+            // Both contexts must be found in one stream of completions, so this
+            // loop reads the completions itself.
             let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
-            // SAFETY: the queue only writes to it.
+            // SAFETY: the queue only writes to the entry.
             let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
             if self.a.completions(place) == 1 {
                 one |= place[0].op_context == first;
@@ -288,7 +290,7 @@ impl Bench {
         self.judge(Ok(()), |bench| bench.settles(192, 8, 0x77) && bench.settles(200, 8, 0x77))
     }
 
-    /// A get under a key that names nothing.
+    /// Tries a get under a key that names nothing.
     fn stale(&mut self) -> Verdict {
         let near = self.here(8);
         let far = Far { key: self.far.key ^ 0x55, ..self.far };
@@ -312,8 +314,8 @@ impl Bench {
         }
     }
 
-    /// Whether a word of the target becomes `value`: completions may come
-    /// before what they are of.
+    /// Whether a word of the target becomes `value`: a completion may come before
+    /// the effect of its operation.
     fn settles(&mut self, offset: usize, width: usize, value: u64) -> bool {
         let start = Instant::now();
         while self.word(offset, width) != value {
@@ -359,7 +361,7 @@ const fn datatype(width: usize) -> c_int {
 
 type Function = fn(u64, u64) -> u64;
 
-/// The atomics whose old value comes back.
+/// The atomics that return the old value.
 const FETCHING: [(&str, c_int, Function); 6] = [
     ("fetch-add", FI_SUM, |old, with| old.wrapping_add(with)),
     ("swap", FI_ATOMIC_WRITE, |_, with| with),
@@ -375,7 +377,7 @@ const GET: &str = "get";
 const WAKES: &str = "a packet wakes a sleeper";
 const PACKET: &str = "packet";
 
-/// Names that others ask for.
+/// Names of trials that other modules use.
 pub(super) const INJECT: &str = "a put that is given away";
 pub(super) const GIVEN: &str = "a packet that is given away";
 pub(super) const WORD_GET: &str = "atomic get";

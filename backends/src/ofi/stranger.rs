@@ -1,14 +1,15 @@
-//! A client of libfabric that knows the calls, the form of packets, and all
-//! addresses of a rank, but has seen neither traffic nor card: what it writes,
-//! changes, reads and sends does not get in. The same calls with the key and
-//! the number that the job has do.
+//! A test: a client of libfabric that knows the calls, the form of packets, and all
+//! addresses of a rank, but has seen neither traffic nor card. Its writes, atomics,
+//! reads and packets are refused. The same calls succeed with the key and the
+//! number of the job.
 //!
-//! Over udp the layer that makes it reliable (`ofi_rxd` of libfabric 1.17) tells who is
-//! refused that it is done, or nothing, so that it sends again for a minute or more:
-//! there what counts is what is written, and what has been read.
+//! Over udp the reliability layer (`ofi_rxd` of libfabric 1.17) reports success to
+//! a client that is refused, or nothing, so that the client sends again for a
+//! minute or more: there the test checks only the memory that is written and the
+//! bytes that are read.
 //!
-//! Without libfabric there is nothing to test, and the test says so and
-//! passes; `ci/ofi.sh` installs it.
+//! Without libfabric there is nothing to test, and the test says so and passes;
+//! `ci/ofi.sh` installs it.
 
 use super::choice::{Choice, Fabric};
 use super::sys::*;
@@ -35,7 +36,7 @@ fn who_has_seen_nothing_does_not_get_in_over_udp() {
     tries_to_get_in("udp;ofi_rxd", false);
 }
 
-/// Whether the provider answers who is refused.
+/// Whether the provider answers a client that is refused.
 fn tries_to_get_in(provider: &str, is_answered: bool) {
     if let Err(error) = Library::load() {
         return left_out("a stranger over libfabric", &error.to_string(), "ci/ofi.sh");
@@ -54,7 +55,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     assert_eq!(domain.facts().key_bytes, 8);
     let base = NonNull::from(&mut memory).cast();
     // SAFETY: the memory outlives the domain's registration; peers change it as
-    // words, and it is looked at by `words` alone.
+    // words, and only `words` reads it.
     let region = unsafe { domain.register(base, 8 * WORDS as u64, Access::ReadWrite) }.unwrap();
     let mut victim = Victim { endpoint: domain.endpoint(), base, arrived: Vec::new() };
     let card = CardSeen::of(domain.card());
@@ -63,7 +64,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     let patience = if is_answered { LIMIT } else { PATIENCE };
     let meet = |patience| Stranger::open(&fabric, &choice, &card.address, patience);
 
-    // What a rank of the job does: the directory says the region's key.
+    // What a rank of the job does: it reads the region's key in the directory.
     let mut insider = meet(LIMIT);
     let slot = card.origin + (region.key.index() * SLOT_BYTES) as u64;
     insider.get(&mut victim, slot, card.key, SLOT_BYTES).unwrap();
@@ -83,8 +84,8 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     victim.hears(&["packet of rank 1: from rank 1", "bell at 24"]);
     let before = victim.words();
 
-    // What a stranger may think of: keys of a program that counts, those that
-    // the same draw gives for small seeds, and near misses of the true ones.
+    // Guesses of the client: keys of a program that counts, keys that the same
+    // generator gives for small seeds, and near misses of the true keys.
     let mut keys: Vec<u64> = (0..20).collect();
     keys.extend([u64::from(region.key.to_bits()), region.key.index() as u64 + 16, u64::MAX]);
     keys.extend((0..4).map(|seed| Noise::new(seed).draw()));
@@ -93,7 +94,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
         keys.push(true_key & u64::from(u32::MAX));
     }
     for (guess, what) in keys.into_iter().zip(Change::ALL.into_iter().cycle()) {
-        // A refusal may end the connection: each has one of its own.
+        // A refusal may end the connection, so each guess has one of its own.
         let done = meet(patience).change(&mut victim, what, origin, guess);
         assert!(done.is_err() || !is_answered, "{what:?} under {guess:#x} is done");
         assert_eq!(victim.words(), before, "{what:?} under {guess:#x}");
@@ -103,7 +104,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
         assert!(read.is_err() || !is_answered, "the directory is read under {guess:#x}");
         assert_ne!(reader.word(6), key, "the directory is read under {guess:#x}");
     }
-    // Its key opens the directory to readers alone.
+    // The directory's key permits only reads of it.
     let done = meet(patience).change(&mut victim, Change::Put, slot + 48, card.key);
     assert!(done.is_err() || !is_answered, "the directory is written");
     insider.get(&mut victim, slot, card.key, SLOT_BYTES).unwrap();
@@ -119,7 +120,8 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     }
     stranger.send(&mut victim, &packet(job, 2, PACKET, b"there is no rank 2")).unwrap();
 
-    // The last is let in, all the others were not; and the insider still is.
+    // The last packet is accepted, all the others were not; and the insider still
+    // works.
     stranger.send(&mut victim, &packet(job, 1, PACKET, b"the end")).unwrap();
     victim.hears(&["packet of rank 1: the end"]);
     assert_eq!(victim.words(), before);
@@ -127,7 +129,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     victim.awaits(5, NOISE);
 }
 
-/// The rank, which is polled while a client waits.
+/// The rank, which the test polls while a client waits.
 struct Victim<'d> {
     endpoint: OfiEndpoint<'d>,
     base: NonNull<u8>,
@@ -149,8 +151,8 @@ impl Victim<'_> {
     }
 
     fn words(&self) -> [u64; WORDS] {
-        // SAFETY: the region; the provider writes to it in polls of this thread
-        // alone.
+        // SAFETY: the region; the provider writes to it only in polls of this
+        // thread.
         unsafe { self.base.cast().read_volatile() }
     }
 
@@ -161,7 +163,7 @@ impl Victim<'_> {
         });
     }
 
-    /// This has arrived, and nothing else.
+    /// Checks that exactly these arrivals have come.
     fn hears(&mut self, expected: &[&str]) {
         within("all has arrived", || {
             self.poll();
@@ -171,7 +173,7 @@ impl Victim<'_> {
     }
 }
 
-/// What a card says of the first endpoint; its layout is that of `net::card`.
+/// The first endpoint in a card; the layout is that of `net::card`.
 struct CardSeen {
     address: Vec<u8>,
     origin: u64,
@@ -197,7 +199,7 @@ impl CardSeen {
     }
 }
 
-/// A client with libfabric's calls and nothing else.
+/// A client that uses libfabric's calls and nothing else.
 struct Stranger {
     wire: Wire,
     peer: fi_addr_t,
@@ -208,7 +210,7 @@ struct Stranger {
     patience: Duration,
 }
 
-/// What it does to a word.
+/// The changes of a word that it tries.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Put,
@@ -226,7 +228,7 @@ impl Stranger {
         let memory = Area::new(AREA_BYTES);
         let at = memory.base.as_ptr();
         let access = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
-        // SAFETY: its own memory, which stays until the wire is closed.
+        // SAFETY: the client's own memory, which stays until the wire is closed.
         let mr = unsafe { wire.register(at, AREA_BYTES as u64, access, 1) }.unwrap();
         let peer = wire.insert(address).unwrap();
         let near = Near { at, desc: mr.desc };
@@ -238,18 +240,18 @@ impl Stranger {
         Near { at: self.near.at.wrapping_add(offset), ..self.near }
     }
 
-    /// A word of its memory.
+    /// A word of the client's memory.
     fn word(&self, index: usize) -> u64 {
-        // SAFETY: inside its memory, which nothing writes to now.
+        // SAFETY: inside the client's memory, which nothing writes to now.
         unsafe { self.near.at.cast::<u64>().add(index).read_volatile() }
     }
 
     fn set_word(&mut self, index: usize, word: u64) {
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { self.near.at.cast::<u64>().add(index).write_volatile(word) };
     }
 
-    /// Makes a word of [`MARK`] one of [`NOISE`].
+    /// Changes a word from [`MARK`] to [`NOISE`].
     fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> Ended {
         let far = Far { peer: self.peer, addr: at, key };
         let operand = if matches!(what, Change::Add) { NOISE.wrapping_sub(MARK) } else { NOISE };
@@ -272,19 +274,20 @@ impl Stranger {
 
     fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> Ended {
         let (near, far) = (self.here(0), Far { peer: self.peer, addr: at, key });
-        // SAFETY: the same.
+        // SAFETY: as above.
         self.run(victim, |wire, context| unsafe { wire.read(near, bytes, far, context, 0) })
     }
 
     fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> Ended {
-        // SAFETY: a packet is shorter than its memory.
+        // SAFETY: a packet is shorter than the client's memory.
         unsafe { self.near.at.copy_from(bytes.as_ptr(), bytes.len()) };
         let (near, peer, len) = (self.here(0), self.peer, bytes.len());
-        // SAFETY: the same.
+        // SAFETY: as above.
         self.run(victim, |wire, context| unsafe { wire.send(near, len, peer, context) })
     }
 
-    /// Posts it, and waits for its end; [`UNANSWERED`] if that does not come.
+    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not
+    /// come.
     fn run(
         &mut self,
         victim: &mut Victim<'_>,
@@ -317,7 +320,7 @@ impl Stranger {
 
     fn completion(&mut self) -> Option<End> {
         let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
-        // SAFETY: the queue only writes to it.
+        // SAFETY: the queue only writes to the entry.
         let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
         match self.wire.completions(place) as c_int {
             1 => Some(End::Done(place[0].len)),
@@ -336,7 +339,7 @@ impl Drop for Stranger {
     }
 }
 
-/// Done, or libfabric's error.
+/// The result of an operation: success, or libfabric's error.
 type Ended = Result<(), c_int>;
 
 /// A packet; its layout is that of `net::packet`.
@@ -348,7 +351,7 @@ fn packet(job: u64, from: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a bell carries for the fourth word of a region.
+/// The content of a bell for the fourth word of a region.
 fn bell(region: &Region) -> Vec<u8> {
     let mut bytes = u64::from(region.key.to_bits()).to_le_bytes().to_vec();
     bytes.extend(24u64.to_le_bytes());
@@ -369,9 +372,9 @@ const PACKET: u32 = 1;
 const BELL: u32 = 2;
 const SLOT_BYTES: usize = 128;
 const AREA_BYTES: usize = 4096;
-/// No error of libfabric's.
+/// A number that is no error of libfabric.
 const UNANSWERED: c_int = 0;
-/// An operation that is let in takes some ten microseconds here.
+/// An operation that is accepted takes some ten microseconds here.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// What a crowded machine leaves of a millisecond.
+/// Long enough for an operation on a crowded machine.
 const LIMIT: Duration = Duration::from_secs(20);

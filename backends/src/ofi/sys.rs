@@ -1,7 +1,7 @@
-//! libfabric's functions and structures, as far as they are used.
+//! The functions and structures of libfabric that are used.
 //!
-//! The library is loaded at run time. What it exports by name are a handful of
-//! functions; all others are slots of tables that hang on the objects:
+//! The library is loaded at run time. It exports a handful of functions by name;
+//! all others are slots of tables that belong to the objects:
 //!
 //! ```text
 //!  fi_getinfo ─► fi_info ─► fi_fabric ─► fid_fabric ─ ops.domain ─► fid_domain
@@ -9,12 +9,12 @@
 //!    fid_ep ─ {rma, atomic, msg}.{read, write, ...}
 //! ```
 //!
-//! Layouts are those of version 1.17, of which later libraries keep every
-//! field that stands here: structures grow at their ends. So none of theirs is
-//! allocated here (`fi_dupinfo(NULL)` does that), only the fields below are
-//! read, and a table's `size` is looked at before a slot of it is used. Names
-//! are libfabric's own; `ci/ofi_layout.c` prints the offsets from its headers,
-//! and a test compares.
+//! Layouts are those of version 1.17, of which later libraries keep every field
+//! that is declared here: structures grow at their ends. Therefore this code
+//! allocates none of them (`fi_dupinfo(NULL)` does that), reads only the fields
+//! below, and checks a table's `size` before it uses a slot of the table. Names are
+//! libfabric's own; `ci/ofi_layout.c` prints the offsets from its headers, and a
+//! test compares.
 
 #![allow(non_camel_case_types)]
 #![allow(missing_docs, missing_debug_implementations)]
@@ -198,17 +198,17 @@ constants! { c_int:
     FI_ATOMIC_WRITE = 11, FI_CSWAP = 12,
 }
 
-// The errors that mean something to us; all are positive here.
+// The errors that this crate distinguishes; all are positive here.
 constants! { c_int:
     EAGAIN = libc::EAGAIN, EBUSY = libc::EBUSY, ENOMEM = libc::ENOMEM, ENOSYS = libc::ENOSYS,
     ENODATA = libc::ENODATA, ETIMEDOUT = libc::ETIMEDOUT, EIO = libc::EIO,
     EOPNOTSUPP = libc::EOPNOTSUPP, FI_EAVAIL = 259,
 }
 
-/// The version that is asked for: 1.17.
+/// The version that is requested: 1.17.
 pub const API_VERSION: u32 = 1 << 16 | 17;
 
-/// The library, with what it exports by name.
+/// The library, with the functions that it exports by name.
 pub struct Library {
     getinfo: GetInfo,
     freeinfo: FreeInfo,
@@ -233,17 +233,17 @@ type OpenFabric =
 type StrError = unsafe extern "C" fn(c_int) -> *const c_char;
 type Version = unsafe extern "C" fn() -> u32;
 
-/// Why there is no library.
+/// Why the library cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// The system has no `libfabric.so.1`.
     NotFound,
-    /// It lacks a function.
+    /// The library lacks a function.
     NoSuchFunction {
-        /// Which.
+        /// The name of the function.
         name: &'static CStr,
     },
-    /// It is older than 1.17.
+    /// The library is older than 1.17.
     TooOld {
         /// Its version, major in the upper half.
         version: u32,
@@ -265,27 +265,28 @@ impl core::fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 impl Library {
-    /// Loads the library, for good: it has threads and handlers of its own
-    /// that nobody can take back.
+    /// Loads the library, which is never unloaded: it has threads and handlers of
+    /// its own that cannot be removed.
     ///
-    /// Some of what it is linked with (libpsm2, libinfinipath) installs
-    /// handlers for SIGSEGV, SIGTERM and others when it is loaded. They are put
-    /// back to what they were.
+    /// Some libraries that it is linked with (libpsm2, libinfinipath) install
+    /// handlers for SIGSEGV, SIGTERM and others when they are loaded. This function
+    /// restores the previous handlers.
     ///
     /// # Errors
     ///
-    /// [`LoadError`].
+    /// [`LoadError`], if the library or a function is missing, or the library is
+    /// too old.
     pub fn load() -> Result<Self, LoadError> {
         let handlers = Handlers::saved();
-        // SAFETY: a C string; the library's constructors run, which is what
-        // loading it means.
+        // SAFETY: the name is a C string; the library's constructors run, as with
+        // any program that is linked with it.
         let handle = unsafe { libc::dlopen(SONAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         handlers.restore();
         if handle.is_null() {
             return Err(LoadError::NotFound);
         }
         let symbol = |name: &'static CStr| {
-            // SAFETY: the handle is open and the name a C string.
+            // SAFETY: the handle is open and the name is a C string.
             let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
             if found.is_null() { Err(LoadError::NoSuchFunction { name }) } else { Ok(found) }
         };
@@ -311,9 +312,9 @@ impl Library {
         Ok(library)
     }
 
-    /// Its version, major in the upper half.
+    /// The version of the library, major in the upper half.
     pub fn version(&self) -> u32 {
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         unsafe { (self.version)() }
     }
 
@@ -325,12 +326,12 @@ impl Library {
 
     /// An empty `fi_info`, to be filled and used as hints.
     pub fn hints(&self) -> Option<Info<'_>> {
-        // SAFETY: null asks for a new one.
+        // SAFETY: with null the function makes a new one.
         Info::new(self, unsafe { (self.dupinfo)(core::ptr::null()) })
     }
 
-    /// What fits the hints: a list, best first. `source` is the address or the
-    /// interface to use.
+    /// The offers that fit the hints: a list, best first. `source` is the address
+    /// or the interface to use.
     pub fn getinfo(&self, source: Option<&CStr>, hints: &Info<'_>) -> Result<Info<'_>, c_int> {
         let mut list = core::ptr::null_mut();
         let (node, flags) = match source {
@@ -338,12 +339,12 @@ impl Library {
             None => (core::ptr::null(), 0),
         };
         let handlers = Handlers::saved();
-        // SAFETY: C strings or null, hints of the library's own making, and
-        // a place for the answer.
+        // SAFETY: C strings or null, hints that the library made, and a place for
+        // the result.
         let answer = unsafe {
             (self.getinfo)(API_VERSION, node, core::ptr::null(), flags, hints.raw, &mut list)
         };
-        // The first call initialises what is linked with it.
+        // The first call initialises the libraries that it is linked with.
         handlers.restore();
         match Info::new(self, list) {
             Some(info) if answer == 0 => Ok(info),
@@ -354,7 +355,7 @@ impl Library {
     /// Opens the fabric of an `fi_info`.
     pub fn fabric(&self, info: &Info<'_>) -> Result<*mut fid_fabric, c_int> {
         let mut fabric = core::ptr::null_mut();
-        // SAFETY: the attributes are the library's own.
+        // SAFETY: the library made the attributes.
         let answer =
             unsafe { (self.fabric)((*info.raw).fabric_attr, &mut fabric, core::ptr::null_mut()) };
         if answer == 0 { Ok(fabric) } else { Err(-answer) }
@@ -372,41 +373,42 @@ impl<'l> Info<'l> {
         (!raw.is_null()).then_some(Self { library, raw })
     }
 
-    /// The first of the list.
+    /// The first entry of the list.
     pub fn raw(&self) -> *mut fi_info {
         self.raw
     }
 
-    /// A copy of the first of the list, alone.
+    /// A copy of the first entry alone.
     pub fn first(&self) -> Option<Self> {
-        // SAFETY: the library's own.
+        // SAFETY: the library made the list.
         Self::new(self.library, unsafe { (self.library.dupinfo)(self.raw) })
     }
 }
 
 impl Drop for Info<'_> {
     fn drop(&mut self) {
-        // SAFETY: allocated by the library, and ours.
+        // SAFETY: the library allocated it, and this value owns it.
         unsafe { (self.library.freeinfo)(self.raw) };
     }
 }
 
 /// A string that the library will free.
 pub fn duplicated(text: &CStr) -> *mut c_char {
-    // SAFETY: a C string.
+    // SAFETY: `text` is a C string.
     unsafe { libc::strdup(text.as_ptr()) }
 }
 
-/// What the process does with its signals.
+/// The saved signal actions of the process.
 struct Handlers(Vec<(c_int, libc::sigaction)>);
 
 impl Handlers {
     fn saved() -> Self {
         let mut all = Vec::new();
         for signal in 1..=SIGNALS_MAX {
-            // SAFETY: a structure of integers and pointers, which the call fills.
+            // SAFETY: a structure of integers and pointers, which the call fills
+            // in.
             let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-            // SAFETY: asks, and changes nothing.
+            // SAFETY: the call only reads the action.
             if unsafe { libc::sigaction(signal, core::ptr::null(), &mut action) } == 0 {
                 all.push((signal, action));
             }
@@ -417,20 +419,20 @@ impl Handlers {
     fn restore(&self) {
         for (signal, action) in &self.0 {
             if !matches!(*signal, libc::SIGKILL | libc::SIGSTOP) {
-                // SAFETY: what held for this process a moment ago.
+                // SAFETY: the action was this process's a moment ago.
                 unsafe { libc::sigaction(*signal, action, core::ptr::null_mut()) };
             }
         }
     }
 }
 
-/// Whether a table has a slot, as its size says.
+/// Whether a table has a slot, by the size in the table.
 ///
 /// # Safety
 ///
-/// Null, or a table of libfabric's, which starts with its size.
+/// `table` must be null, or a table of libfabric, which starts with its size.
 pub unsafe fn has_slot<T>(table: *const T, offset: usize) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: not null, so the caller guarantees that it starts with its size.
     !table.is_null() && unsafe { *table.cast::<usize>() } > offset
 }
 

@@ -1,4 +1,4 @@
-//! One domain of libfabric's with all that one owner needs: an address
+//! One domain of libfabric with the objects that one owner needs: an address
 //! vector, a completion queue and an endpoint.
 //!
 //! ```text
@@ -6,15 +6,15 @@
 //!         └─ Wire { domain, av, cq, ep }      inside (FI_THREAD_DOMAIN)
 //! ```
 //!
-//! The methods are libfabric's calls and nothing more; each answers what
-//! libfabric answers.
+//! The methods are libfabric's calls and nothing more; each returns libfabric's
+//! result.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | here | the objects, opened and closed; peers' addresses |
 //! | `memory` | registrations and keys |
 //! | `post` | puts and gets, words, packets |
-//! | `complete` | completions, and sleeping until there are some |
+//! | `complete` | completions, and sleeping until some have come |
 
 mod complete;
 mod memory;
@@ -29,7 +29,7 @@ use core::ptr::{null, null_mut};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// See the module.
+/// The objects of one domain; see the module.
 pub(super) struct Wire {
     fabric: Arc<Fabric>,
     domain: *mut fid_domain,
@@ -41,7 +41,8 @@ pub(super) struct Wire {
     delivery: u64,
 }
 
-// SAFETY: the objects belong to no thread; one at a time is FI_THREAD_DOMAIN.
+// SAFETY: the objects are not bound to a thread; FI_THREAD_DOMAIN requires only
+// that one thread at a time uses them, which `&mut self` guarantees.
 unsafe impl Send for Wire {}
 
 impl Wire {
@@ -77,9 +78,9 @@ impl Wire {
                 }
             }};
         }
-        // SAFETY: every object is of the library's own making, every table's
-        // size is looked at before a slot of it is used, and the attributes
-        // are whole structures of version 1.17, which is what we asked for.
+        // SAFETY: the library made every object, every table's size is checked
+        // before a slot of it is used, and the attributes are whole structures of
+        // version 1.17, which is the version that was requested.
         unsafe {
             let domain = &mut wire.domain;
             call!((*fabric.raw).ops, fi_ops_fabric, domain, fabric.raw, info, domain, null_mut());
@@ -121,7 +122,7 @@ impl Wire {
 
     /// # Safety
     ///
-    /// The domain is open.
+    /// The domain must be open.
     unsafe fn open_cq(&mut self, completions: usize, wait_obj: c_int) -> c_int {
         let mut attr = fi_cq_attr {
             size: completions,
@@ -160,10 +161,10 @@ impl Wire {
         }
     }
 
-    /// The tables of the data path, whose slots are then used unchecked.
+    /// Checks the tables of the data path; their slots are then used unchecked.
     fn check_tables(&self, atomics: bool) -> Result<(), OpenError> {
         use core::mem::offset_of;
-        // SAFETY: the endpoint's and the queue's own tables, or null.
+        // SAFETY: the tables are the endpoint's and the queue's own, or null.
         let slots = unsafe {
             let ep = &*self.ep;
             [
@@ -185,7 +186,7 @@ impl Wire {
         }
     }
 
-    /// Where peers find the endpoint.
+    /// The address of the endpoint for peers.
     pub(super) fn address(&self) -> Result<Vec<u8>, c_int> {
         let mut name = [0u8; ADDRESS_BYTES_MAX];
         let mut bytes = name.len();
@@ -200,8 +201,8 @@ impl Wire {
         Ok(name[..bytes].to_vec())
     }
 
-    /// Makes a peer's address known. It is as long as our own: whoever reads
-    /// cards checks that.
+    /// Adds a peer with its address, which must be as long as this endpoint's own:
+    /// the parser of cards checks that.
     pub(super) fn insert(&mut self, address: &[u8]) -> Result<fi_addr_t, c_int> {
         // Providers read as many bytes as their addresses have.
         let mut name = [0u8; ADDRESS_BYTES_MAX];
@@ -218,8 +219,8 @@ impl Wire {
         }
     }
 
-    /// Ends the endpoint: what was in flight is the provider's no more. The
-    /// registrations end here too, before or after it as the provider wants.
+    /// Ends the endpoint: the provider does not use operations in flight any more.
+    /// The registrations end here too, before or after it as the provider requires.
     pub(super) fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {
         let bound = self.mr_mode & FI_MR_ENDPOINT != 0;
         if !bound {
@@ -233,7 +234,8 @@ impl Wire {
 
     fn close_ep(&mut self) {
         if !self.ep.is_null() {
-            // SAFETY: ours, and forgotten.
+            // SAFETY: this value owns the endpoint, and drops the pointer
+            // afterwards.
             unsafe { close(&raw mut (*self.ep).fid) };
             self.ep = null_mut();
         }
@@ -243,7 +245,7 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         self.close_ep();
-        // SAFETY: ours or null, each closed once, the domain last.
+        // SAFETY: each is owned or null, and is closed once, the domain last.
         unsafe {
             if !self.cq.is_null() {
                 close(&raw mut (*self.cq).fid);
@@ -260,9 +262,9 @@ impl Drop for Wire {
 
 /// # Safety
 ///
-/// An open object, which nobody uses afterwards.
+/// `object` must be open, and must not be used afterwards.
 pub(super) unsafe fn close(object: *mut fid) {
-    // SAFETY: the first slots of a table are always there.
+    // SAFETY: the first slots of a table always exist.
     unsafe {
         if let Some(close) = (*(*object).ops).close {
             close(object);

@@ -1,25 +1,26 @@
-//! Where the endpoint of a rank is, as it crosses the network.
+//! The address of a rank's endpoint, in the form that crosses the network.
 //!
 //! ```text
 //!  gid 16 | door 4 | lid 2 | mtu 1 | reads 1 | target 4      numbers are little-endian
 //! ```
 //!
-//! Its parser takes any bytes.
+//! The parser accepts any bytes.
 
 use super::sys::*;
 use core::ffi::c_int;
 
-/// See the module.
+/// The address of an endpoint; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub gid: ibv_gid,
-    /// The pair that hears calls.
+    /// The number of the queue pair that receives calls (the door).
     pub door: u32,
     pub lid: u16,
     /// libibverbs' number for the bytes of a packet.
     pub mtu: u8,
     pub reads_max: u8,
-    /// What answers requests of any peer's; 0: nothing does.
+    /// The number of the target (DCT), which any peer can send requests to; 0:
+    /// there is none.
     pub target: u32,
 }
 
@@ -57,7 +58,7 @@ impl Address {
 /// Bytes of an address.
 pub(super) const ADDRESS_BYTES: usize = 28;
 
-/// Gets and atomics under way, at the most.
+/// The largest number of gets and atomics under way.
 pub(super) const READS_MAX: c_int = 16;
 
 #[cfg(test)]

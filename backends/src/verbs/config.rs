@@ -1,49 +1,51 @@
-//! What a job asks of libibverbs, and why it may not get it.
+//! The options of a libibverbs domain, and the errors of opening it.
 
 use super::sys::LoadError;
 use crate::net::{ENDPOINTS_MAX, Unfit};
 use core::fmt;
 
-/// What to open. [`Config::default`] takes the first device with an active
-/// port.
+/// The options of a domain. [`Config::default`] takes the first device with an
+/// active port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The device, as libibverbs names it: `mlx5_0`, `rxe0`. `None`: the first
-    /// whose port is active.
+    /// device of which the port is active.
     pub device: Option<String>,
-    /// Its port, counted from 1.
+    /// The port of the device, counted from 1.
     pub port: u8,
-    /// Which of the port's addresses to use. `None`: over Ethernet the first
-    /// of RoCE v2, IPv4 before IPv6; over InfiniBand the first.
+    /// The index of the port's address to use. `None`: over Ethernet the first
+    /// address of RoCE v2, IPv4 before IPv6; over InfiniBand the first.
     pub gid_index: Option<u8>,
-    /// Queues, each with a context of its own, so that nothing is locked
-    /// between them. A registration costs one for each.
+    /// The number of queues, each with a context of its own, so that nothing is
+    /// locked between them. A registration is made with each of them.
     pub endpoints: usize,
-    /// Operations that one endpoint holds in flight, at the most.
+    /// The largest number of operations that one endpoint holds in flight.
     pub in_flight_max: usize,
-    /// Packets that one endpoint sends and receives at once, each way.
+    /// The number of packets that one endpoint sends and receives at once, each
+    /// way.
     pub packets: usize,
-    /// Longest packet, its header of 16 bytes included.
+    /// The longest packet, its header of 16 bytes included.
     pub packet_bytes_max: usize,
-    /// Puts and gets that are longer go in pieces of as much, one after
-    /// another; the device's own limit holds too.
+    /// Longer puts and gets go in pieces of this size, one after another; the
+    /// device's own limit holds too.
     pub piece_bytes_max: u64,
-    /// Queue pairs that one endpoint keeps to reach peers, and about as many
-    /// to be reached by; the least used is closed for a new one.
+    /// The number of queue pairs that one endpoint keeps to reach peers; about as
+    /// many are kept for peers that reach it. The least recently used pair is
+    /// closed for a new one.
     pub pairs_max: usize,
-    /// Whether peers are reached by the dynamically connected transport, where
-    /// both devices have it and it does all that is tried: one pair answers all
-    /// of them, and a link is made without a word to its peer. It has never run
-    /// on a card.
+    /// Whether peers are reached by the dynamically connected transport, where both
+    /// devices have it and all trials of it succeed: one pair answers all peers,
+    /// and a link is made without a message to its peer. This has never run on a
+    /// real card.
     pub dynamic: bool,
-    /// Puts that are not longer are copied into the request, if the device
-    /// grants as much.
+    /// Puts up to this size are copied into the request (inline), as far as the
+    /// device supports it.
     pub inline_bytes_max: usize,
-    /// After 4.096 us times two to the power of this a request that nobody
-    /// has acknowledged is sent again, six times.
+    /// A request without an acknowledgement is sent again after 4.096 us times two
+    /// to the power of this, six times.
     pub timeout: u8,
-    /// How long a rank that does not poll keeps others waiting for their
-    /// first word with it, in milliseconds, before they take it for lost.
+    /// The time, in milliseconds, for which peers wait to open a link to a rank that
+    /// does not poll, before they declare it lost.
     pub patience_ms: u32,
     /// Whether the completion queue has a descriptor to sleep on.
     pub event: bool,
@@ -73,44 +75,44 @@ impl Default for Config {
     }
 }
 
-/// Why no domain was opened.
+/// Why a domain could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// There is no library.
+    /// The library could not be loaded.
     Load(LoadError),
     /// A number of the configuration is out of its range.
     Number {
-        /// Which.
+        /// The name of the number.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: usize,
-        /// The least that works.
+        /// The least value that is allowed.
         min: usize,
-        /// The most.
+        /// The largest value that is allowed.
         max: usize,
     },
-    /// No device here fits: none of that name, or none with an active port.
+    /// No device fits: none has the name, or none has an active port.
     NoDevice {
-        /// How many there are.
+        /// The number of devices.
         devices: usize,
     },
     /// The port has no address that can be used.
     NoAddress,
-    /// A call of libibverbs' failed.
+    /// A call of libibverbs failed.
     Call {
-        /// Which.
+        /// The name of the call.
         name: &'static str,
         /// Its errno.
         code: i32,
     },
-    /// A put or a get to this very process did not arrive.
+    /// A put or a get within this process did not arrive.
     Probe {
-        /// Which.
+        /// The name of the operation.
         name: &'static str,
     },
     /// The addresses do not fit in a card.
     CardTooLong {
-        /// Its bytes.
+        /// The bytes of the card.
         bytes: usize,
     },
 }

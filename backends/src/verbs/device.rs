@@ -1,4 +1,4 @@
-//! A device, opened: its context and a protection domain.
+//! An opened device: its context and a protection domain.
 
 use super::address::{Address, READS_MAX};
 use super::config::{Config, OpenError};
@@ -12,73 +12,74 @@ use core::ptr::{null_mut, without_provenance_mut};
 use std::sync::OnceLock;
 use tsumugi_core::mem::Access;
 
-/// See the module.
+/// An opened device; see the module.
 pub(super) struct Device {
     pub library: &'static Library,
     pub context: *mut ibv_context,
     pub pd: *mut ibv_pd,
-    /// Of devices that have more than libibverbs knows.
+    /// The driver's own library, for functions that libibverbs does not have.
     pub driver: Option<&'static Driver>,
     pub facts: Facts,
 }
 
-/// What a device says of itself.
+/// The properties that a device reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Its name.
+    /// The name of the device.
     pub device: String,
-    /// Its port.
+    /// The port that is used.
     pub port: u8,
     /// Whether it is Soft-RoCE: the kernel's processor moves the bytes, and a
     /// word may arrive in parts.
     pub software: bool,
     /// Whether the port is on Ethernet (RoCE), and not on InfiniBand.
     pub ethernet: bool,
-    /// The port's address, and which of its addresses that is.
+    /// The port's address.
     pub gid: [u8; 16],
-    /// See `gid`.
+    /// The index of this address among the port's addresses.
     pub gid_index: u8,
     /// The port's number in its subnet.
     pub lid: u16,
-    /// Bytes of a packet on the wire.
+    /// The bytes of a packet on the wire.
     pub mtu_bytes: usize,
-    /// Longest single transfer.
+    /// The longest single transfer.
     pub message_bytes_max: u64,
-    /// Requests that a pair holds.
+    /// The number of requests that a pair holds.
     pub depth: usize,
-    /// Completions that a queue holds.
+    /// The number of completions that a queue holds.
     pub completions_max: usize,
-    /// Queue pairs of the device.
+    /// The number of queue pairs of the device.
     pub pairs_max: usize,
-    /// Gets and atomics that a pair has under way, as whom they are asked of.
+    /// The number of gets and atomics that a pair can have under way as their
+    /// target.
     pub reads_max: u8,
-    /// The same, as who asks.
+    /// The same, as their initiator.
     pub reads_asked_max: u8,
-    /// What it does to words of 8 bytes.
+    /// The atomics on words of 8 bytes.
     pub atomics: Atomics,
-    /// Whether one pair answers many peers.
+    /// The state of the dynamically connected transport.
     pub dynamic: Dynamic,
 }
 
-/// With whom a device's atomics mix.
+/// With respect to which other accesses a device's atomics are atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atomics {
-    /// It has none.
+    /// The device has no atomics.
     None,
-    /// With those of the same device, and not with the processor's.
+    /// To those of the same device, and not to the processor's.
     Device,
-    /// With the processor's too.
+    /// To the processor's too.
     Everybody,
 }
 
-// SAFETY: libibverbs' objects belong to no thread.
+// SAFETY: libibverbs' objects are not bound to a thread.
 unsafe impl Send for Device {}
 
 impl Device {
     pub(super) fn open(config: &Config) -> Result<Self, OpenError> {
         let library = library(config)?;
         let mut count: c_int = 0;
-        // SAFETY: a place for the number; the list is freed below.
+        // SAFETY: the count is a local; the list is freed below.
         let list = unsafe { (library.ibv_get_device_list)(&mut count) };
         if list.is_null() {
             return Err(OpenError::NoDevice { devices: 0 });
@@ -86,8 +87,8 @@ impl Device {
         let devices = usize::try_from(count).unwrap_or(0);
         let mut found = Err(OpenError::NoDevice { devices });
         for at in 0..devices {
-            // SAFETY: one of the list's, which is still there; names are C
-            // strings of the device's.
+            // SAFETY: `at` is in the list, which is still allocated; the device's
+            // name is a C string.
             let (raw, name) = unsafe {
                 let raw = *list.add(at);
                 (raw, owned((library.ibv_get_device_name)(raw)))
@@ -100,7 +101,7 @@ impl Device {
                 break;
             }
         }
-        // SAFETY: the library's own; an opened device stays.
+        // SAFETY: the library made the list; an opened device stays.
         unsafe { (library.ibv_free_device_list)(list) };
         found
     }
@@ -113,7 +114,7 @@ impl Device {
         devices: usize,
     ) -> Result<Self, OpenError> {
         let failed = |name| OpenError::Call { name, code: errno() };
-        // SAFETY: a device of the list.
+        // SAFETY: the device is in the list.
         let context = unsafe { (library.ibv_open_device)(raw) };
         if context.is_null() {
             return Err(failed("ibv_open_device"));
@@ -139,9 +140,9 @@ impl Device {
         let driver = driver(config);
         let mut device = Self { library, context, pd: null_mut(), driver, facts };
         device.ask(config, devices)?;
-        // SAFETY: a device of the list.
+        // SAFETY: the device is in the list.
         device.facts.dynamic = unsafe { Dynamic::of(raw, driver) };
-        // SAFETY: an open context.
+        // SAFETY: the context is open.
         device.pd = unsafe { (library.ibv_alloc_pd)(context) };
         if device.pd.is_null() {
             return Err(failed("ibv_alloc_pd"));
@@ -151,10 +152,10 @@ impl Device {
 
     /// Fills the facts.
     fn ask(&mut self, config: &Config, devices: usize) -> Result<(), OpenError> {
-        // SAFETY: structures of numbers.
+        // SAFETY: structures of numbers, for which zeroes are valid.
         let (mut attr, mut port): (ibv_device_attr, ibv_port_attr) =
             unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
-        // SAFETY: an open context, and places for the answers.
+        // SAFETY: the context is open, and the results go to locals.
         let answers = unsafe {
             [
                 ("ibv_query_device", (self.library.ibv_query_device)(self.context, &mut attr)),
@@ -209,21 +210,21 @@ impl Device {
 
     fn gid(&self, index: u8) -> Option<ibv_gid> {
         let mut gid = ibv_gid::default();
-        // SAFETY: an open context, and a place for the answer.
+        // SAFETY: the context is open, and the result goes to a local.
         let answer = unsafe {
             (self.library.ibv_query_gid)(self.context, self.facts.port, index.into(), &mut gid)
         };
         (answer == 0 && gid != ibv_gid::default()).then_some(gid)
     }
 
-    /// Whether an address is one of RoCE v2, as far as the system says.
+    /// Whether an address is one of RoCE v2; true if the system does not report it.
     fn is_routable(&self, index: u8) -> bool {
         let Facts { device, port, .. } = &self.facts;
         let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
         std::fs::read_to_string(path).map_or(true, |kind| kind.trim() == "RoCE v2")
     }
 
-    /// Where peers find a door of this device's, and a target, if it is not 0.
+    /// The address of a door of this device, and of a target, if `target` is not 0.
     pub(super) fn address(&self, door: u32, target: u32) -> Address {
         let mtu = (self.facts.mtu_bytes / 128).ilog2() as u8;
         Address {
@@ -236,7 +237,7 @@ impl Device {
         }
     }
 
-    /// The way to a peer.
+    /// The path to a peer.
     pub(super) fn way(&self, to: &Address) -> ibv_ah_attr {
         ibv_ah_attr {
             grh: ibv_global_route {
@@ -250,22 +251,24 @@ impl Device {
             sl: 0,
             src_path_bits: 0,
             static_rate: 0,
-            // Ethernet has nothing else; other subnets need it.
+            // Ethernet always needs the global header; InfiniBand needs it for
+            // other subnets.
             is_global: (self.facts.ethernet || to.gid.raw[..8] != self.facts.gid[..8]).into(),
             port_num: self.facts.port,
         }
     }
 
-    /// A way for datagrams.
+    /// Makes an address handle, which is a path for datagrams.
     pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
-        // SAFETY: an open domain.
+        // SAFETY: the protection domain is open.
         let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
         if ah.is_null() { Err(errno()) } else { Ok(ah) }
     }
 
     pub(super) fn end_way(&self, ah: *mut ibv_ah) {
         if !ah.is_null() {
-            // SAFETY: ours, and forgotten by whoever calls.
+            // SAFETY: this crate made the handle, and the caller does not use it
+            // any more.
             unsafe { (self.library.ibv_destroy_ah)(ah) };
         }
     }
@@ -274,7 +277,7 @@ impl Device {
     ///
     /// # Safety
     ///
-    /// The memory stays mapped until [`close_mr`](Self::close_mr), and is
+    /// The memory must stay mapped until [`close_mr`](Self::close_mr), and must be
     /// nothing but bytes that peers may change as far as `access` says.
     pub(super) unsafe fn register(
         &self,
@@ -291,17 +294,17 @@ impl Device {
             far |= IBV_ACCESS_REMOTE_ATOMIC;
         }
         let access = (far | IBV_ACCESS_LOCAL_WRITE) as c_int;
-        // SAFETY: the domain is open; the memory is the caller's promise.
+        // SAFETY: the protection domain is open; the caller guarantees the memory.
         let raw =
             unsafe { (self.library.ibv_reg_mr)(self.pd, base.cast(), bytes as usize, access) };
         if raw.is_null() {
             return Err(errno());
         }
-        // SAFETY: the library's own.
+        // SAFETY: the library made the object.
         let (lkey, rkey) = unsafe { ((*raw).lkey, (*raw).rkey) };
         Ok(Mr {
             raw: raw.cast(),
-            // A number, which the calls want in this place.
+            // The calls take a number (the local key) in this place.
             desc: without_provenance_mut(lkey as usize),
             key: Key::of(rkey.into()),
             origin: base as u64,
@@ -310,14 +313,15 @@ impl Device {
 
     /// Ends a registration.
     pub(super) fn close_mr(&self, mr: &Mr) {
-        // SAFETY: registered here, and closed once: its holder gives it up.
+        // SAFETY: it was registered here, and is closed once, because its holder
+        // gives it up.
         unsafe { (self.library.ibv_dereg_mr)(mr.raw.cast()) };
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: ours or null; everything on it has ended.
+        // SAFETY: both are owned or null; all objects that use them have ended.
         unsafe {
             if !self.pd.is_null() {
                 (self.library.ibv_dealloc_pd)(self.pd);
@@ -327,7 +331,7 @@ impl Drop for Device {
     }
 }
 
-/// What the last call that answered nothing left behind.
+/// The `errno` of the last call that returned null.
 pub(super) fn errno() -> c_int {
     std::io::Error::last_os_error().raw_os_error().filter(|&code| code != 0).unwrap_or(libc::EIO)
 }
@@ -351,7 +355,7 @@ fn driver(config: &Config) -> Option<&'static Driver> {
     dynamic::driver()
 }
 
-/// The vendor of what nobody sells.
+/// The vendor number of a device that is no hardware.
 const NO_VENDOR: u32 = 0xff_ffff;
 
 const V4_MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];

@@ -1,13 +1,14 @@
-//! Calls between ranks about their pairs, as datagrams: they may be lost, come
-//! twice or late, and nobody waits for one.
+//! The connection manager: messages between ranks about their queue pairs
+//! (*calls*), as datagrams. They may be lost, or come twice or late; no thread
+//! waits for one.
 //!
 //! ```text
 //!  "TsVb" 4 | version 2 | word 2 | job 8 | from 4 | to 4 | pair 4 | psn 4
 //!  turn 8 | address 28
 //! ```
 //!
-//! All numbers are little-endian. A call comes from the network: its parser
-//! takes any bytes.
+//! All numbers are little-endian. A call comes from the network: its parser accepts
+//! any bytes.
 
 use super::address::{ADDRESS_BYTES, Address};
 use super::device::Device;
@@ -18,21 +19,21 @@ use core::ffi::c_int;
 use core::ptr::null_mut;
 use tsumugi_core::mem::{Access, Rank};
 
-/// What is said.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Word {
-    /// I want to reach you, from this pair.
+    /// The sender requests a link to the receiver, from this pair.
     Hello = 1,
-    /// You reach me at this pair.
+    /// The receiver reaches the sender at this pair.
     Welcome = 2,
-    /// I do not need it any more.
+    /// The sender does not need the link any more.
     Bye = 3,
-    /// I should like you to close it.
+    /// The sender requests that the receiver closes its link.
     Leave = 4,
 }
 
-/// A call.
+/// A message about a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub word: Word,
@@ -41,27 +42,28 @@ pub(super) struct Call {
     pub to: Rank,
     pub pair: u32,
     pub psn: u32,
-    /// Of whoever said hello: which of its attempts this is about.
+    /// The number of the attempt that this call is about, counted by the rank that
+    /// sends the hello.
     pub turn: u64,
     pub address: Address,
 }
 
-/// The pair that hears calls, and its buffers.
+/// The queue pair for calls, and its buffers.
 pub(super) struct Door {
     qp: *mut ibv_qp,
     area: Area,
     mr: Mr,
-    /// Buffers that no call is in.
+    /// The send buffers without a call.
     free: Vec<u32>,
     /// The number of the first buffer's context.
     first: usize,
 }
 
 impl Door {
-    /// A door whose requests have the numbers from `first` on.
+    /// Opens a door; its requests have context numbers from `first` on.
     pub(super) fn open(device: &Device, terms: &Terms, first: usize) -> Result<Self, c_int> {
         let area = Area::new(COUNT * SLOT_BYTES);
-        // SAFETY: pages of our own, which outlive the door.
+        // SAFETY: pages of the door, which outlive it.
         let mr = unsafe {
             device.register(area.base.as_ptr(), (COUNT * SLOT_BYTES) as u64, Access::Local)?
         };
@@ -73,28 +75,28 @@ impl Door {
 
     /// The number of the door's pair.
     pub(super) fn number(&self) -> u32 {
-        // SAFETY: open as long as the door.
+        // SAFETY: the pair is open as long as the door.
         unsafe { number_of(self.qp) }
     }
 
-    /// Gives a buffer to hear with.
+    /// Posts a receive buffer for calls.
     pub(super) fn listen(&mut self, slot: usize, wr_id: u64) {
         let mut sge = self.sge(slot, SLOT_BYTES);
         let mut request = ibv_recv_wr { wr_id, next: null_mut(), sg_list: &mut sge, num_sge: 1 };
-        // SAFETY: the slot's own bytes; with one buffer less calls are lost,
-        // which they may be.
+        // SAFETY: the slot's own bytes. If the post fails there is one buffer less,
+        // and calls may be lost, which the protocol allows.
         unsafe { ibv_post_recv(self.qp, &mut request, &mut null_mut()) };
     }
 
-    /// What was heard.
+    /// The call in a receive buffer; `None` if it is no valid call.
     pub(super) fn heard(&self, slot: usize, bytes: usize) -> Option<Call> {
         let length = bytes.min(SLOT_BYTES);
-        // SAFETY: the slot's own bytes, which the device is done with.
+        // SAFETY: the slot's own bytes, with which the device has finished.
         let bytes = unsafe { core::slice::from_raw_parts(self.at(slot), length) };
         Call::parse(bytes.get(GRH_BYTES..)?)
     }
 
-    /// Says something, if a buffer is free.
+    /// Sends a call, if a buffer is free; otherwise the call is lost.
     pub(super) fn say(
         &mut self,
         call: &Call,
@@ -118,13 +120,13 @@ impl Door {
             qp_type: 0,
             _last: [0; 6],
         };
-        // SAFETY: the slot is the call's until it has completed.
+        // SAFETY: the slot belongs to the call until it has completed.
         if unsafe { ibv_post_send(self.qp, &mut request, &mut null_mut()) } != 0 {
             self.free.push(slot as u32);
         }
     }
 
-    /// A call is on its way.
+    /// Releases the buffer of a call that has been sent.
     pub(super) fn said(&mut self, slot: usize) {
         self.free.push(slot as u32);
     }
@@ -187,18 +189,18 @@ impl Call {
 /// "TsVb" and the version.
 const START: u64 = u32::from_le_bytes(*b"TsVb") as u64 | 1 << 32;
 
-/// Pairs and sequence numbers have 24 bits.
+/// Pair numbers and sequence numbers have 24 bits.
 const PAIR_MASK: u32 = (1 << 24) - 1;
 
-/// Calls that are heard and said at once; more are lost.
+/// The number of receive buffers; calls beyond it are lost.
 pub(super) const RECEIVES: usize = 64;
 const SENDS: usize = 32;
 
-/// Contexts of a door.
+/// The number of contexts of a door.
 pub(super) const COUNT: usize = RECEIVES + SENDS;
 
 const CALL_BYTES: usize = 40 + ADDRESS_BYTES;
-/// What the device puts before a datagram.
+/// The bytes that the device puts before a datagram.
 const GRH_BYTES: usize = 40;
 const SLOT_BYTES: usize = 128;
 

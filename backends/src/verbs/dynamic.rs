@@ -1,31 +1,32 @@
-//! The dynamically connected transport: one pair that answers any number of
-//! peers, and few that ask, each of one peer at a time. Only NVIDIA's devices
-//! have it, by calls of their driver's own library (libmlx5), which nobody has to
-//! have.
+//! The dynamically connected transport: one pair that answers any number of peers
+//! (the *target*, DCT), and few pairs that send requests, each to one peer at a
+//! time (the *askers*, initiators, DCI). Only NVIDIA's devices have it, by calls of
+//! their driver's own library (libmlx5), which is optional.
 //!
 //! ```text
 //!  line ─┬─ target (DCT) ◄── any number of peers   its number is in the address
 //!        └─ askers (DCI) ─── lent to a link while it has requests under way
 //! ```
 //!
-//! A link over it is made without a word to its peer: it takes an asker, which
-//! is told with each request where that goes. An asker whose link is closed is
-//! lent to the next one, so there are as many as links at once, and whoever is
-//! reached keeps one pair for all. What an asker has under way goes to one peer:
-//! an error is that peer's alone, as with a pair of its own, and what was asked
-//! stays in order.
+//! A link over it is made without a message to its peer: the link takes an asker,
+//! and each request of it names the target. When the link is closed, its asker goes
+//! to the next link, so there are as many askers as links at once, and the target
+//! rank keeps one pair for all peers. All requests of an asker that are under way
+//! go to one peer: an error concerns that peer alone, as with a pair of its own,
+//! and requests stay in order.
 //!
 //! # Where it is used
 //!
-//! Where [`Config::dynamic`](super::Config::dynamic) asks for it, both ranks have
-//! it, and it did all in this very process that a device is asked for before
-//! anything relies on it; else by pairs, as everywhere. **No such card was at
-//! hand**: what is here was run on simulated ones (`sim`), which keep what the
-//! driver's source and its manual say, and compared with the headers' layouts.
-//! So nobody gets it without asking.
+//! It is used where [`Config::dynamic`](super::Config::dynamic) requests it, both
+//! ranks have it, and all trials of a device succeeded with it in this process;
+//! otherwise pairs are used, as everywhere. **No such card was available**: this
+//! code was run on simulated ones (`sim`), which follow the driver's source and its
+//! manual, and was compared with the headers' layouts. Therefore it is used only on
+//! request.
 //!
-//! A target answers whoever knows its number, also a rank that was struck: what
-//! that still has under way may land. (A pair of its own is ended instead.)
+//! A target answers any rank that knows its number, also a rank that was declared
+//! dead: requests that such a rank still has under way may land. (A pair for one
+//! peer is ended instead.)
 
 pub(super) mod sys;
 
@@ -41,36 +42,37 @@ use core::fmt;
 use core::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::OnceLock;
 
-/// What a device has of it.
+/// The state of the transport at a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dynamic {
     /// There is no library of a driver that has it.
     NoLibrary,
-    /// The device is not this driver's.
+    /// The device is not one of this driver.
     OtherDriver,
-    /// It is, and nobody has asked for the transport.
+    /// The device belongs to the driver, and the transport was not requested.
     Possible,
-    /// It was asked for, and does not do all that it should.
+    /// The transport was requested, and not all trials of it succeeded.
     Refused,
-    /// Peers that have it, too, are reached by it.
+    /// Peers that have the transport, too, are reached by it.
     Used,
 }
 
-/// What answers peers.
+/// The pair that answers peers (DCT).
 pub(super) struct Target {
     qp: *mut ibv_qp,
 }
 
 impl Dynamic {
-    /// Asks about a device.
+    /// Finds out whether a device may have the transport.
     ///
     /// # Safety
     ///
-    /// One of libibverbs' list, which is still there, or null, which is no
-    /// driver's.
+    /// `device` must be in libibverbs' list, which must still be allocated; or
+    /// null, and then it belongs to no driver.
     pub(super) unsafe fn of(device: *mut Opaque, driver: Option<&Driver>) -> Self {
         let Some(driver) = driver else { return Self::NoLibrary };
-        // SAFETY: the caller's; the call only compares the device's driver.
+        // SAFETY: the caller guarantees the device; the call only compares its
+        // driver.
         match !device.is_null() && unsafe { (driver.mlx5dv_is_supported)(device) } {
             true => Self::Possible,
             false => Self::OtherDriver,
@@ -79,7 +81,7 @@ impl Dynamic {
 }
 
 impl Target {
-    /// One that is ready for whoever knows its number.
+    /// Opens a target that answers any peer that knows its number.
     pub(super) fn open(device: &Device, terms: &Terms) -> Result<Self, c_int> {
         let qp = device.make_dynamic(terms, MLX5DV_DCTYPE_DCT)?;
         let mut attr = pair::attr(IBV_QPS_INIT);
@@ -98,9 +100,9 @@ impl Target {
         Ok(Self { qp })
     }
 
-    /// What peers call it. (It has none before it is ready.)
+    /// The number of the target for peers. (It has none before it is ready.)
     pub(super) fn number(&self) -> u32 {
-        // SAFETY: open as long as this.
+        // SAFETY: the pair is open as long as this value.
         unsafe { pair::number_of(self.qp) }
     }
 
@@ -110,12 +112,13 @@ impl Target {
 }
 
 impl Device {
-    /// Whether a peer is reached so: one pair has one length of packets for all.
+    /// Whether a peer is reached by this transport; a target has one packet length
+    /// for all peers.
     pub(super) fn is_dynamic(&self, to: &Address) -> bool {
         self.facts.dynamic == Dynamic::Used && to.target != 0 && to.mtu >= self.address(0, 0).mtu
     }
 
-    /// A pair that asks, ready for any peer.
+    /// Makes a pair that sends requests (DCI), ready for any peer.
     pub(super) fn make_asker(&self, terms: &Terms) -> Result<*mut ibv_qp, c_int> {
         let qp = self.make_dynamic(terms, MLX5DV_DCTYPE_DCI)?;
         let mut attr = pair::attr(IBV_QPS_INIT);
@@ -177,18 +180,18 @@ impl Device {
             },
             send_ops_flags: 0,
         };
-        // SAFETY: an open context, and queues and a domain of it.
+        // SAFETY: the context is open, and the queues and the domain belong to it.
         let qp = unsafe { (driver.mlx5dv_create_qp)(self.context, &mut attr, &mut of_driver) };
         if qp.is_null() { Err(errno()) } else { Ok(qp) }
     }
 
-    /// Gives a list of requests to an asker, for one target: one doorbell. All of
-    /// them, or none and an error.
+    /// Posts a list of requests to an asker, for one target, with one doorbell.
+    /// Either all of them are posted, or none and an error is returned.
     ///
     /// # Safety
     ///
-    /// A pair of [`make_asker`](Self::make_asker) that has room for them, a list
-    /// that is whole, and an open way.
+    /// `qp` must come from [`make_asker`](Self::make_asker) and have room for the
+    /// requests, the list must be complete, and `ah` must be open.
     #[inline]
     pub(super) unsafe fn post_to(
         &self,
@@ -197,8 +200,8 @@ impl Device {
         ah: *mut ibv_ah,
         target: u32,
     ) -> c_int {
-        // SAFETY: the caller's: it was made with all of these calls, by this
-        // driver; each request has one piece, of which it knows the kind.
+        // SAFETY: the caller guarantees that this driver made the pair with all of
+        // these calls; each request has one piece, of a known kind.
         unsafe {
             let Some(driver) = self.driver else { return libc::EOPNOTSUPP };
             let qp = (driver.ibv_qp_to_qp_ex)(qp);
@@ -225,12 +228,12 @@ impl Device {
 }
 
 impl Line {
-    /// The number by which any peer reaches this line; 0: it cannot.
+    /// The number by which any peer reaches this line; 0: none can.
     pub(super) fn target(&self) -> u32 {
         self.target.as_ref().map_or(0, Target::number)
     }
 
-    /// Opens a link by a pair that nobody needs, or by a new one.
+    /// Opens a link with a spare asker, or with a new one.
     pub(super) fn borrow(&mut self, at: u32) -> Result<(), c_int> {
         let qp = match self.spare.pop() {
             Some(qp) => qp,
@@ -246,7 +249,7 @@ impl Line {
         Ok(())
     }
 
-    /// Ends a pair that is lent to nobody.
+    /// Ends an asker that no link has.
     pub(super) fn end_spare(&mut self, qp: *mut ibv_qp) {
         self.device.end_pair(qp);
         self.alive -= 1;
@@ -254,14 +257,15 @@ impl Line {
     }
 }
 
-/// What the request is.
+/// Writes the kind of a request.
 ///
 /// # Safety
 ///
 /// That of [`Device::post_to`].
 #[inline]
 unsafe fn say(qp: *mut ibv_qp_ex, request: &ibv_send_wr) {
-    // SAFETY: the caller's; the opcode says which of the union's it is.
+    // SAFETY: the caller guarantees the request; the opcode determines the union's
+    // field.
     unsafe {
         let (rdma, atomic) = (&request.wr.rdma, &request.wr.atomic);
         match request.opcode {
@@ -285,7 +289,7 @@ unsafe fn say(qp: *mut ibv_qp_ex, request: &ibv_send_wr) {
     }
 }
 
-/// A call that the pair was made with.
+/// A call that was requested when the pair was made.
 #[inline]
 fn called<F>(slot: Option<F>) -> F {
     slot.expect("asked for when the pair was made")
@@ -309,7 +313,7 @@ impl fmt::Display for Dynamic {
     }
 }
 
-/// All that a line asks.
+/// The kinds of requests that a line makes.
 const REQUESTS: u64 = IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
     | IBV_QP_EX_WITH_SEND
@@ -317,8 +321,8 @@ const REQUESTS: u64 = IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
-/// What requests must carry, as datagrams their key: it tells other programs'
-/// apart, and is no secret.
+/// The key that requests must carry, as datagrams carry theirs: it distinguishes
+/// requests of other programs, and is no secret.
 const ACCESS_KEY: u64 = 0x7473_756d_7567_6921;
 
 #[cfg(test)]
@@ -327,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_is_no_drivers_device_has_none() {
-        // SAFETY: null.
+        // SAFETY: null is allowed.
         let said = unsafe { Dynamic::of(null_mut(), driver()) };
         assert_ne!(said, Dynamic::Possible, "{said}");
     }

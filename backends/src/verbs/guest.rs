@@ -1,12 +1,12 @@
-//! Who reaches this rank: pairs that only answer, made when their rank says
-//! hello.
+//! The passive side of connections: pairs for peers that reach this rank. They only
+//! answer, and are made when the peer's rank sends a hello.
 //!
 //! ```text
 //!  hello ─► welcome ─► bye, a newer hello, the rank is struck
 //! ```
 //!
-//! Beyond `pairs_max` each new one has the oldest asked to leave; beyond twice
-//! as many none is let in.
+//! Beyond `pairs_max` guests, each new one makes this rank request the oldest guest
+//! to leave; beyond twice as many, new ones are refused.
 
 use super::door::{Call, Word};
 use super::line::Line;
@@ -25,7 +25,7 @@ pub(super) struct Guest {
 }
 
 impl Line {
-    /// A rank wants to reach this one.
+    /// Handles a hello: makes a pair for the peer and sends a welcome.
     pub(super) fn admit(&mut self, call: &Call) {
         let struck = |link: &Link| link.rank == call.from && link.state == State::Struck;
         if self.links.iter().any(struck) {
@@ -44,7 +44,7 @@ impl Line {
         if self.guests.len() >= self.pairs_max {
             self.ask_to_leave();
             if self.guests.len() >= 2 * self.pairs_max {
-                // It will say hello again.
+                // The peer will send a hello again.
                 return;
             }
         }
@@ -64,12 +64,12 @@ impl Line {
 
     fn welcome(&mut self, at: usize) {
         let Guest { rank, turn, qp, ah, door } = self.guests[at];
-        // SAFETY: open as long as the guest.
+        // SAFETY: the pair is open as long as the guest.
         let pair = unsafe { number_of(qp) };
         self.say_of(Word::Welcome, rank, turn, (pair, psn_of(turn)), (ah, door));
     }
 
-    /// Asks the guest that has been there longest, and puts it last.
+    /// Requests the guest that has been there longest to leave, and puts it last.
     fn ask_to_leave(&mut self) {
         let Some(guest) = self.guests.pop_front() else { return };
         let Guest { rank, turn, ah, door, .. } = guest;

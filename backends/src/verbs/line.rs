@@ -1,5 +1,5 @@
-//! What a rail asks, in libibverbs' terms: requests written down, linked by
-//! peer, and sent with one doorbell for each peer; completions read.
+//! The interface of a rail, implemented with libibverbs: requests are written down,
+//! linked by peer, and sent with one doorbell for each peer; completions are read.
 //!
 //! ```text
 //!  put, get, word, send ─► requests[context] ─ linked ─► link.first .. last
@@ -8,13 +8,13 @@
 //!  ibv_poll_cq ─► wr_id = context | generation << 32 ─► Entry │ a call │ stray
 //! ```
 //!
-//! A request has the number of its context, of which there is one under way at
-//! a time; its generation tells a completion of another time from it.
+//! A request has the number of its context, of which one is under way at a time; a
+//! generation distinguishes a completion of an earlier request with that context.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | here | what a rail asks |
-//! | `requests` | what is written down, sent, and completed |
+//! | here | the interface of a rail |
+//! | `requests` | requests that are written down, sent, and completed |
 //! | `queues` | libibverbs' objects, opened and ended |
 
 mod queues;
@@ -42,14 +42,14 @@ use std::time::{Duration, Instant};
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// See the module.
+/// The network line of one rail; see the module.
 pub struct Line {
     pub(super) device: Device,
     pub(super) terms: Terms,
     channel: *mut ibv_comp_channel,
     pub(super) door: Option<Door>,
-    /// What any peer reaches that has such pairs, too; and those of ours that
-    /// are lent to nobody.
+    /// The pair that any peer with the dynamically connected transport reaches; and
+    /// the askers that no link has.
     pub(super) target: Option<Target>,
     pub(super) spare: Vec<*mut ibv_qp>,
     pub(super) own: Rank,
@@ -61,30 +61,30 @@ pub struct Line {
     /// A request and its buffer for each context.
     requests: Area,
     contexts: usize,
-    /// The link that has each context's request.
+    /// The link that owns each context's request.
     owners: Box<[u32]>,
-    /// One for each context, and for each of the door's.
+    /// A generation for each context, and for each of the door's.
     generations: Box<[u32]>,
     /// Links that have requests to be sent.
     touched: Vec<u32>,
-    /// What has ended without reaching the device.
+    /// Requests that have ended without reaching the device.
     unsent: VecDeque<Entry>,
     completions: Box<[ibv_wc; ENTRIES_MAX]>,
     pub(super) turn: u64,
     clock: u64,
-    /// Pairs to reach peers by, and those of them that nobody has answered.
+    /// The number of pairs that reach peers, and of those without a welcome yet.
     pub(super) alive: usize,
     pub(super) opening: usize,
-    /// Since when nothing more can be opened: until a link is closed, or one
-    /// is open that can be, or has waited for its first request long enough.
+    /// The time since which no link can be opened: until a link is closed, or one
+    /// is open that can be closed, or has waited for its first request long enough.
     pub(super) full: Option<Instant>,
-    /// When it was last looked whether a hello is to be said again.
+    /// When the line last checked whether a hello must be repeated.
     pub(super) tended: Instant,
     pub(super) counts: Counts,
 }
 
-// SAFETY: libibverbs' objects belong to no thread, and the pointers are to
-// memory of its own.
+// SAFETY: libibverbs' objects are not bound to a thread, and the pointers point to
+// memory that the line owns.
 unsafe impl Send for Line {}
 
 impl fmt::Debug for Line {
@@ -95,8 +95,8 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// A line for as many contexts, of which `receives` are for packets that
-    /// come.
+    /// Opens a line for `contexts` contexts, of which `receives` are for packets
+    /// that come.
     pub(super) fn open(
         config: &Config,
         own: Rank,
@@ -160,7 +160,7 @@ impl net::Wire for Line {
     type About = About;
 
     fn event(&self) -> Option<RawFd> {
-        // SAFETY: ours, open as long as the line.
+        // SAFETY: null, or the line's own channel, open as long as the line.
         unsafe { self.channel.as_ref().map(|channel| channel.fd) }
     }
 
@@ -170,8 +170,8 @@ impl net::Wire for Line {
         }
         let (mut cq, mut context, mut events) = (null_mut(), null_mut(), 0);
         let library = self.device.library;
-        // SAFETY: the channel is open and answers at once; each event is
-        // acknowledged before the queue goes.
+        // SAFETY: the channel is open and does not block; each event is
+        // acknowledged before the queue ends.
         unsafe {
             while (library.ibv_get_cq_event)(self.channel, &mut cq, &mut context) == 0 {
                 events += 1;
@@ -195,8 +195,8 @@ impl net::Wire for Line {
     }
 
     fn remove(&mut self, peer: u64) -> Option<u64> {
-        // Its pair takes nothing more, so neither the device there nor this one
-        // writes to the other's memory.
+        // Its pair accepts nothing more, so that neither the peer's device nor this
+        // one writes to the other's memory.
         self.give_up(peer as u32);
         None
     }
@@ -208,7 +208,7 @@ impl net::Wire for Line {
         access: Access,
         _: u64,
     ) -> Result<Mr, c_int> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         unsafe { self.device.register(base, bytes, access) }
     }
 
@@ -276,14 +276,16 @@ impl net::Wire for Line {
         let has_atomics = self.device.facts.atomics != super::Atomics::None;
         let (opcode, compare_add, swap) = match op.kind {
             Kind::PutWord => {
-                // SAFETY: the caller's.
+                // SAFETY: the caller keeps the contract of `word`, which includes
+                // that of `put`.
                 return unsafe {
                     self.put(nears.operand, width as usize, far, context, false, false)
                 };
             }
             Kind::GetWord => {
                 let bytes = width as usize;
-                // SAFETY: the caller's.
+                // SAFETY: the caller keeps the contract of `word`, which includes
+                // that of `get`.
                 return unsafe { self.get(nears.result, bytes, far, context, false) };
             }
             _ if width != Width::W8 || !has_atomics => return -libc::EOPNOTSUPP as Answer,
@@ -316,7 +318,7 @@ impl net::Wire for Line {
         let lkey = near.desc.addr() as u32;
         let mut sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
         let mut request = ibv_recv_wr { wr_id, next: null_mut(), sg_list: &mut sge, num_sge: 1 };
-        // SAFETY: an open queue; the buffer is the caller's promise.
+        // SAFETY: the queue is open; the caller guarantees the buffer.
         -unsafe { ibv_post_srq_recv(self.terms.srq, &mut request, &mut null_mut()) } as Answer
     }
 
@@ -344,7 +346,7 @@ impl net::Wire for Line {
             self.tend();
         }
         let room = (ENTRIES_MAX - count) as c_int;
-        // SAFETY: an open queue, and room for as many.
+        // SAFETY: the queue is open, and the array has room for `room` entries.
         let came = unsafe { ibv_poll_cq(self.terms.cq, room, self.completions.as_mut_ptr()) };
         if came < 0 {
             return Err(-came);
@@ -372,14 +374,14 @@ impl net::Wire for Line {
     }
 }
 
-/// Bytes of what a line keeps for as many contexts.
+/// The bytes of the tables of a line with this many contexts.
 pub(super) fn footprint(contexts: usize) -> usize {
     let each = size_of::<Request>() + 2 * size_of::<u32>() + size_of::<Entry>();
     contexts * each + ENTRIES_MAX * size_of::<ibv_wc>()
 }
 
-/// A completion that has not come.
+/// An empty completion.
 fn nothing() -> ibv_wc {
-    // SAFETY: numbers.
+    // SAFETY: a structure of numbers, for which zeroes are valid.
     unsafe { core::mem::zeroed() }
 }

@@ -1,29 +1,31 @@
-//! Whom this rank reaches: a pair for each direction, made on first use.
+//! The links to peers that this rank reaches: a pair for each direction, made on
+//! first use.
 //!
-//! Errors end a pair with all that is under way on it. With a pair for each
-//! direction they are the asker's own: what it had asked after the request
-//! that was refused has not been done and is asked again, and what its peer
-//! asks of it goes by another pair.
+//! An error ends a pair with all requests that are under way on it. With a pair for
+//! each direction these are only the initiator's: the requests after a refused one
+//! have not been done and are posted again, and the peer's own requests go by
+//! another pair.
 //!
 //! ```text
 //!  link   Idle ─ hello ─► Opening ─ welcome ─► Open ─► Idle, and bye
 //!                            │                  │ least used, asked to leave
 //!                            │                  ├─► Draining ─ empty ─► Idle, and bye
-//!                            │                  │ refused, nobody answers
+//!                            │                  │ refused, no answer
 //!                            │                  └─► Broken ─ flushed ─► Idle, and bye
 //!                            └─ patience ends ─► Silent ─ a while ─► Idle
 //! ```
 //!
-//! Calls may be lost. A hello is said again until it is welcomed, and a turn
-//! counts attempts, so that late ones are known. A bye that was lost leaves a
-//! guest until its rank says hello again or is asked to leave.
+//! Calls may be lost. A hello is repeated until a welcome comes, and a turn counts
+//! attempts, so that late calls are recognized. A bye that was lost leaves a guest
+//! until its rank sends a hello again or is requested to leave.
 //!
-//! Over the dynamically connected transport ([`dynamic`](super::dynamic)) a link
-//! is open at once, and closed without a word.
+//! Over the dynamically connected transport ([`dynamic`](super::dynamic)) a link is
+//! open at once, and closed without a call.
 //!
 //! A link that has just been opened is not closed for another one before it was
-//! used: whoever asked for it comes again at the next poll. Without that, many
-//! who wait for few pairs take them from each other and nobody is served.
+//! used: the thread that needs it posts again at the next poll. Without this rule,
+//! many operations that wait for few pairs would take the pairs from each other,
+//! and none would make progress.
 
 use super::address::Address;
 use super::door::Word;
@@ -36,7 +38,7 @@ use libc::{EACCES, EHOSTUNREACH, EINPROGRESS, EIO, ETIMEDOUT};
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
-/// The way to a peer.
+/// The connection to a peer.
 pub(super) struct Link {
     pub rank: Rank,
     pub address: Address,
@@ -44,20 +46,20 @@ pub(super) struct Link {
     pub state: State,
     pub turn: u64,
     pub qp: *mut ibv_qp,
-    /// Whether that is one of those that reach any peer.
+    /// Whether the pair is an asker of the dynamically connected transport.
     pub lent: bool,
     /// Requests that were written down and have not completed.
     pub in_flight: usize,
     /// The line's clock when requests were last sent.
     pub used: u64,
-    /// When it was opened, if nothing was sent since.
+    /// When the link was opened, if nothing was sent since.
     pub fresh: Option<Instant>,
     /// Requests that are written down and not sent.
     pub first: *mut ibv_send_wr,
     pub last: *mut ibv_send_wr,
 }
 
-/// See the module.
+/// The state of a link; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Idle,
@@ -67,12 +69,12 @@ pub(super) enum State {
     },
     Open,
     Draining,
-    /// What becomes of the rest.
+    /// The pair has failed; the value is the end of its other requests.
     Broken(End),
     Silent {
         since: Instant,
     },
-    /// The rank was struck.
+    /// The rank was declared dead.
     Struck,
 }
 
@@ -96,14 +98,14 @@ impl Link {
 }
 
 impl Link {
-    /// Whether whoever asked for it has yet to come again.
+    /// Whether the operation for which the link was opened has still to be posted.
     pub(super) fn is_fresh(&self, now: Instant) -> bool {
         self.fresh.is_some_and(|since| now.duration_since(since) < FRESH)
     }
 }
 
 impl Line {
-    /// Opens a link, or says why it is not open.
+    /// Opens a link, or returns why it is not open.
     #[cold]
     pub(super) fn try_open(&mut self, peer: u64) -> Result<(), c_int> {
         let at = peer as u32;
@@ -119,7 +121,7 @@ impl Line {
         }
     }
 
-    /// One that needs no word of its peer is open at once.
+    /// Checks whether the link is open: one that needs no call is open at once.
     fn is_open(&self, at: u32) -> Result<(), c_int> {
         match self.links[at as usize].state {
             State::Open => Ok(()),
@@ -160,8 +162,8 @@ impl Line {
         Ok(())
     }
 
-    /// Closes the link that was used least lately; false: one must end first
-    /// what it has under way.
+    /// Closes the least recently used link; returns false if a link must first
+    /// complete its requests.
     fn make_room(&mut self) -> bool {
         let now = Instant::now();
         let open = |link: &&mut Link| {
@@ -180,7 +182,7 @@ impl Line {
         true
     }
 
-    /// Closes a link that has nothing under way.
+    /// Closes a link that has no requests under way.
     fn close(&mut self, at: u32) {
         let link = &mut self.links[at as usize];
         let was = core::mem::replace(&mut link.state, State::Idle);
@@ -220,7 +222,7 @@ impl Line {
         }
     }
 
-    /// A request has failed: how it ends, and what becomes of the others.
+    /// Handles a failed request: returns how it ends, and sets how the others end.
     #[cold]
     pub(super) fn broken(&mut self, at: u32, status: u32, vendor_error: u32) -> End {
         let link = &mut self.links[at as usize];
@@ -232,12 +234,13 @@ impl Line {
             _ => {}
         }
         let (this, rest) = match status {
-            // The peer has refused it and done nothing that came after it.
+            // The peer has refused the request and has done nothing that came after
+            // it.
             IBV_WC_REM_INV_REQ_ERR | IBV_WC_REM_ACCESS_ERR | IBV_WC_REM_OP_ERR => {
                 (End::Refused { code: EACCES, provider_code }, End::Again)
             }
             IBV_WC_RETRY_EXC_ERR | IBV_WC_RNR_RETRY_EXC_ERR | IBV_WC_WR_FLUSH_ERR => (gone, gone),
-            // Here: what came after it may have been done.
+            // The failure is local: the requests after it may have been done.
             _ => (End::Refused { code: EIO, provider_code }, gone),
         };
         link.state = State::Broken(rest);
@@ -246,7 +249,7 @@ impl Line {
         this
     }
 
-    /// The rank of a link is dead.
+    /// Gives up a link because its rank is dead.
     pub(super) fn give_up(&mut self, at: u32) {
         let link = &mut self.links[at as usize];
         debug_assert!(link.last.is_null(), "everything written down has been sent");
@@ -264,7 +267,8 @@ impl Line {
         }
     }
 
-    /// Looks after the links that nobody has welcomed yet.
+    /// Repeats the hello of links without a welcome, and gives them up after the
+    /// limit.
     #[cold]
     pub(super) fn tend(&mut self) {
         let now = Instant::now();
@@ -285,7 +289,7 @@ impl Line {
         }
     }
 
-    /// Ends all pairs, whatever is under way.
+    /// Ends all pairs, even with requests under way.
     pub(super) fn end_pairs(&mut self) {
         for link in &mut self.links {
             if !link.qp.is_null() {
@@ -304,16 +308,16 @@ impl Line {
     }
 }
 
-/// Where a pair's numbers start: elsewhere than its predecessor's.
+/// The first sequence number of a pair, which differs from its predecessor's.
 pub(super) fn psn_of(turn: u64) -> u32 {
     (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32
 }
 
-/// How long until a hello is said again.
+/// The time until a hello is repeated.
 const RESEND: Duration = Duration::from_millis(20);
 
-/// How long a link that was opened waits for its first request.
+/// The time for which a link that was opened waits for its first request.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// How long a rank that has not answered is not asked again.
+/// The time for which a rank that has not answered gets no new hello.
 const SILENCE: Duration = Duration::from_secs(1);

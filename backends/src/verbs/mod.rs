@@ -1,4 +1,4 @@
-//! libibverbs: InfiniBand and RoCE, without a layer between.
+//! libibverbs: InfiniBand and RoCE, without a further layer.
 //!
 //! ```text
 //!  VerbsDomain
@@ -8,39 +8,40 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `config` | what a job asks, why it may not get it |
+//! | `config` | the options of a domain, and the errors of opening it |
 //! | `sys` | libibverbs' functions and structures |
-//! | `address` | where a rank is, as it crosses the network |
+//! | `address` | the address of a rank, as it crosses the network |
 //! | `device` | a device, opened |
-//! | `dynamic` | many peers by few pairs, where a device has that |
+//! | `dynamic` | the dynamically connected transport: many peers by few pairs |
 //! | `pair` | queue pairs, from state to state |
-//! | `door` | calls between ranks about their pairs |
-//! | `link` | whom this rank reaches: made on first use, bounded, remade |
-//! | `guest` | who reaches this rank |
-//! | `talk` | what ranks say to each other about pairs |
+//! | `door` | the connection manager: calls between ranks about their pairs |
+//! | `link` | connections to peers: made on first use, bounded in number, remade |
+//! | `guest` | the passive side of connections |
+//! | `talk` | the handling of calls |
 //! | `line` | requests down, completions up |
-//! | `probe` | what the device really does |
+//! | `probe` | trials of the device |
 //! | `sim` | libibverbs inside of the process, for tests |
 //!
-//! A batch that is posted at once goes out with one doorbell for each peer.
-//! Short puts and packets are copied into their requests. A put that is to tell
-//! its target is one request with an immediate number: the word's region and
-//! place, where they fit in 32 bits.
+//! A batch that is posted at once goes out with one doorbell for each peer. Short
+//! puts and packets are copied into their requests. A put that must notify its
+//! target is one request with immediate data: the word's region and offset, where
+//! they fit in 32 bits.
 //!
 //! # Progress
 //!
-//! Puts, gets and atomics need nobody at the target once the link is open. To
-//! open it, the target has to poll once: a rank that never does keeps others
-//! waiting, for [`Config::patience_ms`] at the most. Packets wait for buffers
-//! at the target, and what was posted to the same peer after them waits too.
+//! Puts, gets and atomics need no thread at the target once the link is open. To
+//! open the link, the target has to poll once: a rank that never does keeps others
+//! waiting, for at most [`Config::patience_ms`]. Packets wait for receive buffers
+//! at the target, and then the requests to the same peer after them wait too.
 //!
 //! # Atomics
 //!
-//! A device adds and compares words of 8 bytes, among its own requests alone
-//! ([`Atomics::Device`]): it and the processor lose each other's updates of the
-//! same word. So [`Capabilities::device_atomics`] is false, every word has one
-//! agent, and whatever this device does not do ([`AddrError::Unsupported`]) is
-//! an errand for the target's processor.
+//! A device does fetch-and-add and compare-and-swap on words of 8 bytes. They are
+//! atomic among its own requests alone ([`Atomics::Device`]): the device and the
+//! processor lose each other's updates of the same word. Therefore
+//! [`Capabilities::device_atomics`] is false, every word has one agent, and an
+//! operation that this device does not support ([`AddrError::Unsupported`]) is
+//! emulated by the target's processor (an *errand*).
 //!
 //! [`Capabilities::device_atomics`]: tsumugi_core::backend::Capabilities
 //! [`AddrError::Unsupported`]: tsumugi_core::mem::AddrError::Unsupported
@@ -49,8 +50,8 @@
 //!
 //! - Registered memory is locked: `ulimit -l` bounds it.
 //! - A forked child must not use, nor drop, an open domain.
-//! - A registration that ends makes requests fail that peers have under way on
-//!   it, and with each the link that it was on, which is made again.
+//! - When a registration ends, requests of peers on it that are under way fail, and
+//!   each failure ends the link of the request, which is then made again.
 
 mod address;
 mod config;
@@ -84,40 +85,40 @@ use tsumugi_core::mem::Rank;
 /// A rank's device, opened and probed.
 pub type VerbsDomain = NetDomain<Line>;
 
-/// One queue of it.
+/// One queue of such a device.
 pub type VerbsEndpoint<'d> = NetEndpoint<'d, Line>;
 
-/// What a device says, and what it does.
+/// The properties that a device reports, and the results of the trials.
 #[derive(Debug)]
 pub struct About {
     facts: Facts,
     probed: Probed,
 }
 
-/// What an endpoint has done so far.
+/// The counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Times that requests were given to the device.
+    /// How often requests were given to the device.
     pub doorbells: u64,
-    /// Pairs to reach peers by: made, ended, and ended by an error.
+    /// How many pairs that reach peers were made.
     pub pairs_made: u64,
-    /// See `pairs_made`.
+    /// How many of them were ended.
     pub pairs_closed: u64,
-    /// See `pairs_made`.
+    /// How many of them were ended by an error.
     pub pairs_broken: u64,
-    /// Calls about pairs that were heard.
+    /// How many calls about pairs were received.
     pub calls: u64,
-    /// Completions and calls that were not for this endpoint.
+    /// How many completions and calls were not for this endpoint.
     pub strays: u64,
 }
 
 impl VerbsDomain {
-    /// Loads the library, chooses a device, tries what it does, and opens the
+    /// Loads the library, chooses a device, makes the trials, and opens the
     /// endpoints. Blocks: for milliseconds where all works.
     ///
     /// # Errors
     ///
-    /// [`OpenError`].
+    /// [`OpenError`], if the library or a device is missing, or a call fails.
     pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
         let is_asked = config.dynamic;
@@ -147,19 +148,19 @@ impl VerbsDomain {
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
     }
 
-    /// What the device says of itself.
+    /// The properties that the device reports.
     pub fn facts(&self) -> &Facts {
         &self.about.facts
     }
 
-    /// What it was seen to do.
+    /// The results of the trials.
     pub fn probed(&self) -> &Probed {
         &self.about.probed
     }
 }
 
 impl VerbsEndpoint<'_> {
-    /// What it has done so far.
+    /// The counters of this endpoint.
     pub fn counts(&self) -> Counts {
         self.with_wire(|line| line.counts).unwrap_or_default()
     }
@@ -171,8 +172,8 @@ impl fmt::Display for About {
     }
 }
 
-/// Bytes of the tables of a rank with one endpoint of the default size and so
-/// many packets each way; libibverbs' own, and pairs, not counted.
+/// The bytes of the tables of a rank with one endpoint of the default size and
+/// `packets` packets each way, without libibverbs' own memory and without pairs.
 pub fn footprint(packets: usize) -> usize {
     let config = Config::default();
     let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);

@@ -10,18 +10,18 @@ use super::device::{Device, errno};
 use super::sys::*;
 use core::ffi::c_int;
 
-/// What is the same for all pairs of a rail.
+/// The parameters that all pairs of a rail share.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub cq: *mut ibv_cq,
     pub srq: *mut ibv_srq,
-    /// Requests that a pair holds.
+    /// The number of requests that a pair holds.
     pub depth: u32,
     pub inline_bytes: u32,
     pub timeout: u8,
 }
 
-/// A reliable pair's other end.
+/// The other end of a reliable pair.
 #[derive(Clone, Copy)]
 pub(super) struct Far {
     pub pair: u32,
@@ -30,7 +30,7 @@ pub(super) struct Far {
 }
 
 impl Device {
-    /// A reliable pair in the state INIT. `asks`: it will send requests.
+    /// Makes a reliable pair in the state INIT. `asks`: it will send requests.
     pub(super) fn make_pair(&self, terms: &Terms, asks: bool) -> Result<*mut ibv_qp, c_int> {
         let depth = if asks { terms.depth } else { 1 };
         let qp = self.create(terms, IBV_QPT_RC, terms.srq, depth, 0)?;
@@ -43,7 +43,7 @@ impl Device {
         Ok(qp)
     }
 
-    /// A pair for datagrams, ready.
+    /// Makes a pair for datagrams, ready for use.
     pub(super) fn make_door(
         &self,
         terms: &Terms,
@@ -66,7 +66,7 @@ impl Device {
         Ok(qp)
     }
 
-    /// Lets `far` reach this pair.
+    /// Connects this pair to `far`, so that it answers requests (state RTR).
     pub(super) fn answer(&self, qp: *mut ibv_qp, far: &Far) -> Result<(), c_int> {
         let mut attr = attr(IBV_QPS_RTR);
         let own = self.address(0, 0);
@@ -78,7 +78,7 @@ impl Device {
         self.modify(qp, &mut attr, TO_RTR)
     }
 
-    /// Lets this pair, which answers already, send requests.
+    /// Lets this pair, which answers already, send requests (state RTS).
     pub(super) fn ask_of(
         &self,
         qp: *mut ibv_qp,
@@ -93,15 +93,16 @@ impl Device {
         self.modify(qp, &mut attr, TO_RTS)
     }
 
-    /// Flushes what is under way.
+    /// Flushes the requests that are under way.
     pub(super) fn stop(&self, qp: *mut ibv_qp) {
-        // It may have stopped by itself.
+        // The call fails if the pair has stopped by itself.
         let _ = self.modify(qp, &mut attr(IBV_QPS_ERR), IBV_QP_STATE);
     }
 
-    /// Ends a pair that has nothing under way.
+    /// Ends a pair; the caller must not use it afterwards.
     pub(super) fn end_pair(&self, qp: *mut ibv_qp) {
-        // SAFETY: ours, and forgotten by whoever calls.
+        // SAFETY: this crate made the pair, and the caller does not use it any
+        // more.
         unsafe { (self.library.ibv_destroy_qp)(qp) };
     }
 
@@ -129,12 +130,12 @@ impl Device {
             qp_type: kind,
             sq_sig_all: 0,
         };
-        // SAFETY: an open domain and queues of it.
+        // SAFETY: the domain is open, and the queues belong to it.
         let qp = unsafe { (self.library.ibv_create_qp)(self.pd, &mut attr) };
         if qp.is_null() { Err(errno()) } else { Ok(qp) }
     }
 
-    /// What peers may do by a pair that answers.
+    /// The access rights of peers at a pair that answers.
     pub(super) fn open_access(&self) -> u32 {
         let atomics = self.facts.atomics != super::Atomics::None;
         let atomics = if atomics { IBV_ACCESS_REMOTE_ATOMIC } else { 0 };
@@ -147,7 +148,7 @@ impl Device {
         attr: &mut ibv_qp_attr,
         mask: c_int,
     ) -> Result<(), c_int> {
-        // SAFETY: an open pair.
+        // SAFETY: the pair is open.
         match unsafe { (self.library.ibv_modify_qp)(qp, attr, mask) } {
             0 => Ok(()),
             code => Err(if code > 0 { code } else { errno() }),
@@ -155,9 +156,9 @@ impl Device {
     }
 }
 
-/// What a pair is to be in that state.
+/// The attributes for a change to that state.
 pub(super) fn attr(qp_state: u32) -> ibv_qp_attr {
-    // SAFETY: numbers, of which a mask names those that count.
+    // SAFETY: a structure of numbers; a mask selects those that are used.
     ibv_qp_attr { qp_state, ..unsafe { core::mem::zeroed() } }
 }
 
@@ -165,18 +166,19 @@ pub(super) fn attr(qp_state: u32) -> ibv_qp_attr {
 ///
 /// # Safety
 ///
-/// An open one.
+/// The pair must be open.
 pub(super) unsafe fn number_of(qp: *mut ibv_qp) -> u32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees an open pair.
     unsafe { (*qp).qp_num }
 }
 
-/// What datagrams must carry.
+/// The key that datagrams must carry.
 pub(super) const QKEY: u32 = 0x7473_756d;
 
-/// Times that a request is sent again; Soft-RoCE takes 7 for without end.
+/// How often a request is sent again; with 7, Soft-RoCE would do so without end.
 pub(super) const RETRIES: u8 = 6;
 
-/// 0.64 ms until a packet that found no buffer is sent again; without end.
+/// The time until a packet that found no buffer is sent again: 0.64 ms; without
+/// end.
 pub(super) const RNR_TIMER: u8 = 12;
 pub(super) const RNR_FOREVER: u8 = 7;

@@ -1,9 +1,9 @@
-//! What the device really does: tried on this very process before anything
-//! relies on it.
+//! Trials of the device: they are made within this process before anything relies
+//! on it.
 //!
 //! ```text
 //!  line a ── hello, put, get, atomics ──► line b, in the same process
-//!         ── a put, b is not polled ────► b: who sleeps is served?
+//!         ── a put, b is not polled ────► b: is a sleeping target served?
 //! ```
 
 use super::config::{Config, OpenError};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tsumugi_core::mem::{Access, Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// Two lines and memory at both.
+/// Two lines, and memory at both.
 struct Bench {
     a: Line,
     b: Line,
@@ -24,13 +24,14 @@ struct Bench {
     there: *mut u8,
     mrs: [Option<Mr>; 2],
     trials: usize,
-    /// What `b` was told.
+    /// The number with which `b` was notified.
     rang: Option<u32>,
     _memory: [Area; 2],
 }
 
-/// Tries everything, also by the dynamically connected transport if that is
-/// asked for: what is to be opened, which leaves out what did not work.
+/// Makes all trials, also by the dynamically connected transport if that is
+/// requested. Returns the options for the real domain, without the transport if a
+/// trial of it failed.
 pub(super) fn settle(config: &Config) -> Result<(Config, Probed), OpenError> {
     if config.dynamic
         && let Ok(probed) = probe(config)
@@ -43,11 +44,11 @@ pub(super) fn settle(config: &Config) -> Result<(Config, Probed), OpenError> {
     Ok((config, probed))
 }
 
-/// Tries everything.
+/// Makes all trials.
 fn probe(config: &Config) -> Result<Probed, OpenError> {
     let mut bench = Bench::open(config)?;
     let mut rows = Vec::new();
-    // The first one connects.
+    // The first trial connects the two lines.
     for (name, verdict) in [(PUT, bench.put(FIRST, true)), (GET, bench.get())] {
         rows.push(Row { name, width: 0, verdict });
         if verdict != Verdict::Works {
@@ -75,10 +76,10 @@ impl Bench {
         let bytes = BYTES as u64;
         let address = b.address().map_err(failed("ibv_query_gid"))?;
         let peer = a.insert(Rank(1), &address).map_err(failed("the own address"))?;
-        // SAFETY: pages of our own, which stay until the lines are closed.
+        // SAFETY: pages of the bench, which stay until the lines are closed.
         let near = unsafe { a.register(here, bytes, Access::Local, 0) };
         let near = near.map_err(failed("ibv_reg_mr"))?;
-        // SAFETY: the same.
+        // SAFETY: as above.
         let far = match unsafe { b.register(there, bytes, Access::ReadWrite, 0) } {
             Ok(far) => far,
             Err(code) => {
@@ -99,8 +100,8 @@ impl Bench {
         })
     }
 
-    /// Posts, and waits for the completion; `polled` says whether the target
-    /// is looked after meanwhile.
+    /// Posts, and waits for the completion; `polled` says whether the target is
+    /// polled meanwhile.
     fn run(
         &mut self,
         limit: Duration,
@@ -147,11 +148,12 @@ impl Bench {
         judge(done, self.word_at(64) == value)
     }
 
-    /// A put that says a number when it is there.
+    /// Tries a put that notifies its target with a number.
     fn rings(&mut self) -> Verdict {
         let desc = self.mrs[1].as_ref().expect("until it is dropped").desc;
         let buffer = Near { at: self.there.wrapping_add(512), desc };
-        // SAFETY: the bench's own; the last context is nobody else's.
+        // SAFETY: the buffer is the bench's own; no other request uses the last
+        // context.
         let given = unsafe { self.b.receive(buffer, 64, TRIALS_MAX - 1) };
         if given != 0 {
             return Verdict::Refused(-given as c_int);
@@ -179,7 +181,8 @@ impl Bench {
         judge(done, self.read(near.at) == 0x99)
     }
 
-    /// Whether a put is there when it completes, and not some time later.
+    /// Tries whether the bytes of a put are in memory when it completes, and not
+    /// later.
     fn landed(&mut self) -> Verdict {
         (0..ROUNDS)
             .map(|_| self.put(LIMIT, true))
@@ -187,7 +190,7 @@ impl Bench {
             .unwrap_or(Verdict::Works)
     }
 
-    /// An atomic on a word that is 40.
+    /// Tries an atomic on a word with the value 40.
     fn word(&mut self, kind: Kind, operand: u64, compare: u64, then: u64) -> Verdict {
         self.set(self.there.wrapping_add(256), 40);
         let far = self.far(256);
@@ -205,8 +208,8 @@ impl Bench {
         judge(done, self.word_at(256) == then && self.read(nears.result.at) == 40)
     }
 
-    /// A get under a key that names nothing; and that the next one finds its
-    /// way again.
+    /// Tries a get under a key that names nothing, and whether the next get works
+    /// again.
     fn stale(&mut self) -> Verdict {
         let (near, far) = (self.near, Far { key: self.far.key ^ 0x55, ..self.far });
         // SAFETY: the near end is the bench's own.
@@ -233,7 +236,7 @@ impl Bench {
     }
 
     fn set(&mut self, at: *mut u8, value: u64) {
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { at.cast::<u64>().write_volatile(value) };
     }
 }

@@ -1,18 +1,18 @@
-//! libibverbs inside of the process: cards of one thread, with as many pairs
-//! as memory holds, for tests and for counting instructions on a machine that
-//! has no device.
+//! libibverbs inside of the process: simulated cards of one thread, with as many
+//! pairs as memory holds, for tests and for counting instructions on a machine
+//! without a device.
 //!
 //! ```text
-//!  post_send ─► pair.requests ─┐ a poll of anybody's queue carries some out:
+//!  post_send ─► pair.requests ─┐ a poll of any queue carries some out:
 //!                              ├─► bytes moved, words added, buffers filled
 //!  poll_cq ◄─ queue.entries ◄──┘   refused: this pair ends, the rest is flushed
 //! ```
 //!
-//! What the standard says of reliable pairs is kept: requests of a pair are
-//! carried out in their order, one that finds no buffer waits, with all that
-//! come after it, for as long as it takes, a key that names nothing or forbids
-//! it ends both pairs, a pair whose other end has gone is not answered.
-//! Datagrams get lost where there is no buffer.
+//! The simulation follows the standard for reliable pairs: requests of a pair are
+//! carried out in their order; a request that finds no buffer waits, with all
+//! requests after it, without a limit; a key that names nothing or forbids the
+//! access ends both pairs; a request to a pair that has ended gets no answer.
+//! Datagrams are lost where there is no buffer.
 
 mod calls;
 mod dynamic;
@@ -26,10 +26,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use tsumugi_core::backend::copy_bytes;
 
-/// What a card of this thread is called.
+/// The name of this thread's cards.
 pub const NAME: &str = "simulated";
 
-/// How the cards of this thread are.
+/// The state of this thread's cards.
 #[derive(Default)]
 struct World {
     pairs: BTreeMap<u32, *mut Pair>,
@@ -69,10 +69,10 @@ struct Pair {
     access: c_uint,
     depth: usize,
     requests: VecDeque<Request>,
-    /// Of a pair for datagrams.
+    /// The receive buffers of a pair for datagrams.
     own: VecDeque<Buffer>,
     is_busy: bool,
-    /// Of the dynamically connected transport.
+    /// Set for a pair of the dynamically connected transport.
     part: Option<Box<dynamic::Part>>,
 }
 
@@ -87,7 +87,8 @@ struct Request {
     far: u64,
     operands: (u64, u64),
     key: u32,
-    /// Of a datagram, or by the dynamically connected transport.
+    /// The receiving pair of a datagram, or of a request by the dynamically
+    /// connected transport.
     to: u32,
     access_key: u64,
 }
@@ -96,7 +97,7 @@ struct Request {
 enum Done {
     Well,
     Badly(u32),
-    /// No buffer yet.
+    /// There is no buffer yet.
     Waits,
 }
 
@@ -109,20 +110,20 @@ pub fn library() -> &'static Library {
     &calls::LIBRARY
 }
 
-/// The library of its cards' driver.
+/// The library of the cards' driver.
 pub(super) fn driver() -> Option<&'static Driver> {
     WORLD.with_borrow(|world| (!world.is_plain).then_some(&dynamic::DRIVER))
 }
 
-/// Cards of this thread are of nobody's driver from now on; or their pairs that
-/// reach any peer refuse requests of that kind.
+/// Reduces this thread's cards: they have no driver library any more; or the
+/// targets of the dynamically connected transport refuse requests of that kind.
 #[cfg(test)]
 fn lessen(is_plain: bool, refuses: Option<u32>) {
     with(|world| (world.is_plain, world.refuses) = (is_plain, refuses));
 }
 
-/// The most pairs that send requests that each card had at once, of this
-/// thread's cards.
+/// The largest number of request-sending pairs that one of this thread's cards had
+/// at once.
 #[cfg(test)]
 fn alive_max() -> usize {
     with(|world| world.alive_max.values().map(|(_, max)| *max).max().unwrap_or(0))
@@ -138,7 +139,8 @@ impl World {
         self.last
     }
 
-    /// Who answers a request, if anybody does, and goes on if it is refused.
+    /// The pair that answers a request, if there is one, and whether it goes on
+    /// when the request is refused.
     fn target(&self, pair: &Pair, request: &Request) -> Option<(*mut Pair, bool)> {
         let Some(part) = &pair.part else {
             let &peer = self.pairs.get(&pair.peer)?;
@@ -149,7 +151,7 @@ impl World {
         };
         debug_assert_eq!(part.kind, MLX5DV_DCTYPE_DCI);
         let &peer = self.pairs.get(&request.to)?;
-        // SAFETY: the same.
+        // SAFETY: as above.
         let Pair { raw, part, .. } = unsafe { &*peer };
         let is_one =
             |part: &dynamic::Part| part.kind == MLX5DV_DCTYPE_DCT && part.key == request.access_key;
@@ -157,13 +159,13 @@ impl World {
         answers.then_some((peer, true))
     }
 
-    /// Carries out a few requests of whoever has some.
+    /// Carries out a few requests of the pairs that have some.
     fn step(&mut self) {
         for _ in 0..STEPS.min(self.busy.len()) {
             let Some(number) = self.busy.pop_front() else { return };
             let Some(&pair) = self.pairs.get(&number) else { continue };
-            // SAFETY: it is in the table as long as it lives, and this thread
-            // is the only one; the fields of two pairs are not the same ones.
+            // SAFETY: a pair is in the table as long as it lives, and only this
+            // thread uses it; the fields of two pairs do not overlap.
             let pair = unsafe { &mut *pair };
             pair.is_busy = false;
             let Some(request) = pair.requests.front() else { continue };
@@ -249,14 +251,14 @@ impl World {
             }
             IBV_WR_RDMA_READ => copy(far, at, bytes),
             _ => {
-                // SAFETY: a word of 8 bytes of a region; one thread.
+                // SAFETY: a word of 8 bytes of a region; there is one thread.
                 let old = unsafe { (far as *const u64).read() };
                 let new = match opcode {
                     IBV_WR_ATOMIC_FETCH_AND_ADD => old.wrapping_add(operand),
                     _ if old == operand => swap,
                     _ => old,
                 };
-                // SAFETY: the same; `at` is the asker's own word.
+                // SAFETY: as above; `at` is the initiator's own word.
                 unsafe {
                     (far as *mut u64).write(new);
                     (at as *mut u64).write(old);
@@ -268,7 +270,7 @@ impl World {
 
     fn datagram(&self, request: &Request) -> Done {
         if let Some(&to) = self.pairs.get(&request.to) {
-            // SAFETY: as in `step`; a door does not speak to itself.
+            // SAFETY: as in `step`; a door does not send to itself.
             let to = unsafe { &mut *to };
             if let Some(buffer) = to.own.pop_front() {
                 copy(request.at, buffer.at + GRH_BYTES, request.bytes);
@@ -287,13 +289,13 @@ impl World {
 }
 
 impl Pair {
-    /// Whether it sends requests to peers.
+    /// Whether the pair sends requests to peers.
     fn asks(&self) -> bool {
         self.depth > 1 && self.raw.qp_type != IBV_QPT_UD
     }
 }
 
-/// A number for a pair, under which others find it.
+/// Assigns a number to a pair, under which other pairs find it.
 fn number(world: &mut World, pair: *mut Pair) -> u32 {
     let number = world.number();
     world.pairs.insert(number, pair);
@@ -301,21 +303,21 @@ fn number(world: &mut World, pair: *mut Pair) -> u32 {
 }
 
 fn copy(from: u64, to: u64, bytes: u32) {
-    // SAFETY: both ends were checked or are the asker's own; they may overlap.
+    // SAFETY: both ends were checked or are the initiator's own; they may overlap.
     unsafe { copy_bytes(from as *const u8, to as *mut u8, bytes as usize) };
 }
 
 fn entry(wr_id: u64, status: u32, byte_len: u32) -> ibv_wc {
-    // SAFETY: numbers.
+    // SAFETY: a structure of numbers, for which zeroes are valid.
     ibv_wc { wr_id, status, byte_len, ..unsafe { core::mem::zeroed() } }
 }
 
 fn complete(cq: *mut ibv_cq, entry: ibv_wc) {
-    // SAFETY: an open queue of this thread's, made by `create_cq`.
+    // SAFETY: an open queue of this thread, which `create_cq` made.
     unsafe { (*cq.cast::<Queue>()).entries.push_back(entry) };
 }
 
-/// Requests that a poll carries out.
+/// The number of requests that one poll carries out.
 const STEPS: usize = 8;
-/// Bytes that stand before a datagram.
+/// The bytes before a datagram.
 const GRH_BYTES: u64 = 40;

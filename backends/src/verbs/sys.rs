@@ -1,7 +1,7 @@
-//! libibverbs' functions and structures, as far as they are used.
+//! The functions and structures of libibverbs that are used.
 //!
-//! The library is loaded at run time. What it exports by name makes and ends
-//! objects; the calls of the data path are slots of a table in the context,
+//! The library is loaded at run time. The functions that it exports by name make
+//! and end objects; the calls of the data path are slots of a table in the context,
 //! which `verbs.h` calls by inline functions:
 //!
 //! ```text
@@ -9,11 +9,11 @@
 //!    ibv_context.ops ─ {poll_cq, req_notify_cq, post_srq_recv, post_send, post_recv}
 //! ```
 //!
-//! The bindings are our own: of the packages that have some, rdma-core-sys has
-//! been dead since 2018 and does not build, and the others need headers, cmake
-//! or libclang. Layouts are those of the interface IBVERBS_1.1, which does not
-//! change. Names are libibverbs' own; `ci/verbs_layout.c` prints the offsets
-//! from its headers, and a test compares.
+//! The bindings are written for this crate: of the packages that have some,
+//! rdma-core-sys has had no release since 2018 and does not build, and the others
+//! need headers, cmake or libclang. Layouts are those of the interface IBVERBS_1.1,
+//! which does not change. Names are libibverbs' own; `ci/verbs_layout.c` prints the
+//! offsets from its headers, and a test compares.
 
 #![allow(non_camel_case_types)]
 #![allow(missing_docs, missing_debug_implementations)]
@@ -21,7 +21,7 @@
 use crate::foreign::{constants, structures};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-/// Something of the library's whose inside is not looked at.
+/// An object of the library of which the fields are not used.
 #[repr(C)]
 pub struct Opaque {
     _inside: [u8; 0],
@@ -128,7 +128,7 @@ structures! {
     }
 }
 
-/// What a request is about.
+/// The part of a request that depends on its kind.
 #[repr(C)]
 pub union ibv_wr {
     pub rdma: core::mem::ManuallyDrop<ibv_wr_rdma>,
@@ -170,9 +170,9 @@ constants! { c_int:
     IBV_QP_MAX_DEST_RD_ATOMIC = 1 << 17, IBV_QP_DEST_QPN = 1 << 20,
 }
 
-/// What a reliable pair is told on its way to INIT.
+/// The attributes that a reliable pair needs for the change to INIT.
 pub const TO_INIT: c_int = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-/// The same, to RTR.
+/// The same, for RTR.
 pub const TO_RTR: c_int = IBV_QP_STATE
     | IBV_QP_AV
     | IBV_QP_PATH_MTU
@@ -180,7 +180,7 @@ pub const TO_RTR: c_int = IBV_QP_STATE
     | IBV_QP_RQ_PSN
     | IBV_QP_MAX_DEST_RD_ATOMIC
     | IBV_QP_MIN_RNR_TIMER;
-/// The same, to RTS.
+/// The same, for RTS.
 pub const TO_RTS: c_int = IBV_QP_STATE
     | IBV_QP_TIMEOUT
     | IBV_QP_RETRY_CNT
@@ -188,7 +188,8 @@ pub const TO_RTS: c_int = IBV_QP_STATE
     | IBV_QP_SQ_PSN
     | IBV_QP_MAX_QP_RD_ATOMIC;
 
-/// A library, with what it exports by name, loaded at run time.
+/// Declares a library, with the functions that it exports by name, loaded at run
+/// time.
 macro_rules! library {
     (
         $(#[$doc:meta])*
@@ -201,13 +202,14 @@ macro_rules! library {
         }
 
         impl $library {
-            /// Loads the library, for good.
+            /// Loads the library, which is never unloaded.
             ///
             /// # Errors
             ///
-            /// [`LoadError`].
+            /// [`LoadError`], if the library or a function is missing.
             pub fn load() -> Result<Self, LoadError> {
-                // SAFETY: a C string; loading it runs its own constructors.
+                // SAFETY: the name is a C string; loading the library runs its
+                // constructors.
                 let handle = unsafe { libc::dlopen($soname.as_ptr(), LOAD_FLAGS) };
                 if handle.is_null() {
                     return Err(LoadError::NotFound { library: $soname });
@@ -220,13 +222,13 @@ macro_rules! library {
                             Ok(name) => name,
                             Err(_) => panic!("a name"),
                         };
-                        // SAFETY: the handle is open and the name a C string.
+                        // SAFETY: the handle is open and the name is a C string.
                         let found = unsafe { libc::dlsym(handle, NAME.as_ptr()) };
                         if found.is_null() {
                             return Err(LoadError::NoSuchFunction { library: $soname, name: NAME });
                         }
                         // SAFETY: the library's function of this name has this
-                        // type, and it is never unloaded.
+                        // type, and the library is never unloaded.
                         unsafe {
                             core::mem::transmute::<
                                 *mut c_void,
@@ -273,19 +275,19 @@ library! {
     ibv_destroy_ah: fn(*mut ibv_ah) -> c_int;
 }
 
-/// Why there is no library.
+/// Why a library cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// The system has no library of that name.
     NotFound {
-        /// Which.
+        /// The name of the library.
         library: &'static CStr,
     },
-    /// It lacks a function.
+    /// The library lacks a function.
     NoSuchFunction {
         /// The library.
         library: &'static CStr,
-        /// Which.
+        /// The name of the function.
         name: &'static CStr,
     },
 }
@@ -301,70 +303,73 @@ impl core::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Posts a list of requests: one doorbell. Answers an errno, and then the
-/// first that was not posted.
+/// Posts a list of requests with one doorbell. Returns an errno; `bad` is then the
+/// first request that was not posted.
 ///
 /// # Safety
 ///
-/// An open pair, and a list that is whole.
+/// `qp` must be open, and the list complete.
 #[inline]
 pub unsafe fn ibv_post_send(
     qp: *mut ibv_qp,
     first: *mut ibv_send_wr,
     bad: &mut *mut ibv_send_wr,
 ) -> c_int {
-    // SAFETY: the caller's; every driver has the slot.
+    // SAFETY: the caller guarantees the pair and the list; every driver has the
+    // slot.
     unsafe { (*(*qp).context).ops.post_send.map_or(libc::ENOSYS, |slot| slot(qp, first, bad)) }
 }
 
-/// Posts a list of buffers.
+/// Posts a list of receive buffers.
 ///
 /// # Safety
 ///
-/// The same.
+/// That of [`ibv_post_send`].
 pub unsafe fn ibv_post_recv(
     qp: *mut ibv_qp,
     first: *mut ibv_recv_wr,
     bad: &mut *mut ibv_recv_wr,
 ) -> c_int {
-    // SAFETY: the same.
+    // SAFETY: as in `ibv_post_send`.
     unsafe { (*(*qp).context).ops.post_recv.map_or(libc::ENOSYS, |slot| slot(qp, first, bad)) }
 }
 
-/// The same for a queue that pairs share.
+/// Posts a list of receive buffers to a shared receive queue.
 ///
 /// # Safety
 ///
-/// The same.
+/// `srq` must be open, and the list complete.
 pub unsafe fn ibv_post_srq_recv(
     srq: *mut ibv_srq,
     first: *mut ibv_recv_wr,
     bad: &mut *mut ibv_recv_wr,
 ) -> c_int {
-    // SAFETY: the same.
+    // SAFETY: the caller guarantees the queue and the list; every driver has the
+    // slot.
     unsafe {
         (*(*srq).context).ops.post_srq_recv.map_or(libc::ENOSYS, |slot| slot(srq, first, bad))
     }
 }
 
-/// Takes completions; answers how many, or a negative number.
+/// Takes completions; returns how many, or a negative number.
 ///
 /// # Safety
 ///
-/// An open queue, and room for `count`.
+/// `cq` must be open, and `into` must have room for `count` entries.
 #[inline]
 pub unsafe fn ibv_poll_cq(cq: *mut ibv_cq, count: c_int, into: *mut ibv_wc) -> c_int {
-    // SAFETY: the same.
+    // SAFETY: the caller guarantees the queue and the room; every driver has the
+    // slot.
     unsafe { (*(*cq).context).ops.poll_cq.map_or(-libc::ENOSYS, |slot| slot(cq, count, into)) }
 }
 
-/// Asks for an event at the next completion.
+/// Requests an event at the next completion.
 ///
 /// # Safety
 ///
-/// An open queue that has a channel.
+/// `cq` must be open and have a channel.
 pub unsafe fn ibv_req_notify_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: the same.
+    // SAFETY: the caller guarantees the queue; every driver has the slot.
     unsafe { (*(*cq).context).ops.req_notify_cq.map_or(libc::ENOSYS, |slot| slot(cq, 0)) }
 }
 

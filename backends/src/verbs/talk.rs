@@ -1,5 +1,5 @@
-//! What ranks say to each other about their pairs, and what comes of it at a
-//! link; of what comes of it at a guest, [`guest`](super::guest) tells.
+//! The handling of calls between ranks about their pairs, as far as they concern
+//! links; [`guest`](super::guest) handles the calls that concern guests.
 
 use super::door::{Call, Word};
 use super::guest::Guest;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use tsumugi_core::mem::Rank;
 
 impl Line {
-    /// Somebody has called.
+    /// Handles a call that has come.
     pub(super) fn hear(&mut self, call: &Call) {
         if call.job != self.job || call.to != self.own {
             self.counts.strays += 1;
@@ -61,7 +61,8 @@ impl Line {
         let Some(at) = self.links.iter().position(|link| link.rank == call.from) else { return };
         let link = &mut self.links[at];
         if link.turn == call.turn && !link.qp.is_null() {
-            // If it is, its rank asks again when somebody else comes.
+            // If the link is fresh, the peer sends the request again when another
+            // guest comes.
             if link.state == State::Open && !link.is_fresh(Instant::now()) {
                 link.state = State::Draining;
                 self.settle(at as u32);
@@ -72,15 +73,15 @@ impl Line {
         }
     }
 
-    /// Says something about a link of ours.
+    /// Sends a call about a link of this rank.
     pub(super) fn say(&mut self, word: Word, at: u32) {
         let Link { rank, turn, qp, ah, address, .. } = self.links[at as usize];
-        // SAFETY: open if it is there.
+        // SAFETY: a pair that is not null is open.
         let pair = if qp.is_null() { 0 } else { unsafe { number_of(qp) } };
         self.say_of(word, rank, turn, (pair, psn_of(turn)), (ah, address.door));
     }
 
-    /// If it is lost, it was not said.
+    /// Sends a call; it may be lost.
     pub(super) fn say_of(
         &mut self,
         word: Word,

@@ -1,5 +1,5 @@
-//! What locks cost on machines that are not here: the locks' own code, on
-//! ranks of a simulated machine whose constants are given.
+//! The cost of locks on machines that are not here: the locks' own code runs on the
+//! ranks of a simulated machine with given constants.
 
 mod machine;
 
@@ -8,9 +8,8 @@ use tsumugi_core::mem::Rank;
 pub use tsumugi_core::sim::Machine;
 pub use tsumugi_gas::lock::Design;
 
-/// What the paper's machine is made of, where each process goes through one
-/// engine, or through four: then what they share is the bus, and they are 40 %
-/// better, not four times.
+/// The paper's machine. Each process goes through one engine, or through four. With
+/// four, the processes share the bus, and are 40 % better, not four times.
 pub fn paper(engines: u32) -> Machine {
     let one = Machine { node_ranks: 1, ..Machine::FX100 };
     match engines {
@@ -19,25 +18,25 @@ pub fn paper(engines: u32) -> Machine {
     }
 }
 
-/// What the paper measured: processes, and microseconds for each to lock and
-/// unlock all, one lock for the window.
+/// The paper's measurements: the number of processes, and the microseconds for each
+/// to lock and unlock all, with one lock for the window.
 pub const MEASURED: [(u32, f64); 5] =
     [(4, 2.3), (128, 69.0), (256, 130.0), (1_024, 520.0), (4_096, 2_200.0)];
 
-/// A rank of the paper's machine.
+/// The times of one rank of the paper's machine.
 #[derive(Clone, Copy, Debug)]
 pub struct OfRank {
-    /// Links between its node and the lock's.
+    /// Links between the rank's node and the lock's.
     pub hops: u32,
-    /// When it had what it asked for.
+    /// When the rank had its lock.
     pub held_ns: u64,
-    /// When it had done all that it was to do.
+    /// When the rank had done all its rounds.
     pub done_ns: u64,
 }
 
-/// What each rank of 128 nodes takes to lock and unlock all so often, with
-/// `node_ranks` on each: its links are full, so that each router on the way to
-/// the one lock lets its sides through in turn.
+/// The times of each rank of 128 nodes to lock and unlock all so often, with
+/// `node_ranks` ranks on each node. The links of the machine are full, so that each
+/// router on the way to the one lock lets its sides through in turn.
 pub fn by_rank(node_ranks: u32, rounds: u32) -> Vec<OfRank> {
     let machine = Machine {
         node_ranks,
@@ -50,8 +49,8 @@ pub fn by_rank(node_ranks: u32, rounds: u32) -> Vec<OfRank> {
     ranks_of(machine, NODES * node_ranks, rounds)
 }
 
-/// What each of the 32 ranks of one node takes for an atomic on one word, all
-/// at once, through one engine or through four of the node's.
+/// The times of each of the 32 ranks of one node for an atomic on one word, all at
+/// once, through one engine or through four of the node's.
 pub fn on_one_node(engines: u32) -> Vec<OfRank> {
     let machine = Machine { node_ranks: NODE_RANKS, loopback: true, ..paper(engines) };
     ranks_of(machine, NODE_RANKS, 1)
@@ -67,13 +66,13 @@ fn ranks_of(machine: Machine, ranks: u32, rounds: u32) -> Vec<OfRank> {
     (0..).zip(world.ended()).map(of_rank).collect()
 }
 
-/// How long the slowest rank took for 1,000 rounds on the paper's 128 nodes,
-/// with so many on each: nanoseconds.
+/// The paper's time of the slowest rank for 1,000 rounds on 128 nodes, by the ranks
+/// on each node: nanoseconds.
 pub const SLOWEST: [(u32, u64); 3] = [(32, 2_200_000_000), (8, 520_000_000), (1, 69_000_000)];
 
-/// Nodes that the paper had.
+/// Nodes of the paper's machine.
 const NODES: u32 = 128;
-/// Ranks of one of them.
+/// Ranks of one of these nodes.
 const NODE_RANKS: u32 = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Ranks of a simulated machine, which lock and unlock.
+//! The ranks of a simulated machine, which lock and unlock.
 
 use std::collections::HashMap;
 use tsumugi_core::mem::{Access as MemoryAccess, Rank, RegionKey, RemoteAddr};
@@ -11,44 +11,44 @@ use tsumugi_gas::lock::{
     NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
 };
 
-/// What the ranks do, one after the other.
+/// A phase of the ranks' work; phases run one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Everybody locks and unlocks all, for the first time.
+    /// All ranks lock and unlock all, for the first time.
     Cold,
-    /// Once more.
+    /// All ranks lock and unlock all, once more.
     Warm,
     /// One rank locks one target exclusively.
     Exclusive,
     /// One rank of each node locks its own target, all at once.
     Parallel,
-    /// As at first.
+    /// As in `Cold`, after the other phases.
     ColdAgain,
 }
 
-/// What a phase cost.
+/// The cost of a phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Until the last had what it asked for.
+    /// Until the last rank had its lock.
     pub held_ns: u64,
-    /// Until the last had given it back.
+    /// Until the last rank had released its lock.
     pub done_ns: u64,
     /// Operations between nodes.
     pub remote: u64,
-    /// Operations on the word that had most.
+    /// Operations on the word that had the most operations.
     pub on_a_word: u32,
 }
 
-/// When a rank came to the end of what it was to do last.
+/// The times at which a rank ended its last work.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// When it had what it asked for.
+    /// When the rank had its lock.
     pub held_ns: u64,
-    /// When it had given it back.
+    /// When the rank had released its lock.
     pub done_ns: u64,
 }
 
-/// The machine.
+/// The machine and its ranks.
 pub struct World {
     net: Net,
     ranks: Ranks,
@@ -83,11 +83,11 @@ struct Tally {
 }
 
 impl Phase {
-    /// All of them.
+    /// All phases.
     pub const ALL: [Self; 5] =
         [Self::Cold, Self::Warm, Self::Exclusive, Self::Parallel, Self::ColdAgain];
 
-    /// What it is called.
+    /// The name of the phase.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -100,8 +100,8 @@ impl Phase {
 }
 
 impl World {
-    /// Nobody has locked anything. `counts`: operations are counted by word,
-    /// which takes memory.
+    /// A machine in which no rank has locked anything. `counts`: whether operations
+    /// are counted by word, which takes memory.
     pub fn new(design: Design, ranks: u32, machine: Machine, counts: bool) -> Self {
         let net = Net::new(Config::big(ranks, machine));
         let key = RegionKey::new(0, 1);
@@ -133,7 +133,7 @@ impl World {
         Self { net, ranks: Ranks { members, tally }, events: 0 }
     }
 
-    /// One phase, until the last rank is done.
+    /// Runs one phase, until the last rank is done.
     pub fn run(&mut self, phase: Phase) -> Cost {
         let ranks = self.ranks.members.len() as u32;
         let wants = |rank: u32| match phase {
@@ -161,14 +161,15 @@ impl World {
         }
     }
 
-    /// All ranks lock and unlock all, so often; how long the slowest took.
+    /// Makes all ranks lock and unlock all, so many times; returns the time of the
+    /// slowest.
     pub fn run_rounds(&mut self, rounds: u32) -> u64 {
         let wants = vec![Some(Want::All); self.ranks.members.len()];
         self.go(&wants, rounds);
         self.ranks.members.iter().map(|member| member.done_at.as_ns()).max().unwrap_or(0)
     }
 
-    /// When each rank was done.
+    /// The times at which each rank was done.
     pub fn ended(&self) -> impl Iterator<Item = Ended> {
         let times = |member: &Member| Ended {
             held_ns: member.held_at.as_ns(),
@@ -177,7 +178,7 @@ impl World {
         self.ranks.members.iter().map(times)
     }
 
-    /// Events so far.
+    /// The number of events so far.
     pub const fn events(&self) -> u64 {
         self.events
     }

@@ -1,10 +1,10 @@
-//! Random updates of one table that is an array of all ranks, with the check of
-//! HPC Challenge's RandomAccess, but that not a single update may be lost.
+//! Random updates of one table, an array over all ranks, with the check of HPC
+//! Challenge's RandomAccess, except that not a single update may be lost.
 //!
-//! The stream of updates is that of the benchmark: each number is the one
-//! before it, shifted, and with a polynomial added where a one falls out; the
-//! word that its low bits name is changed by it, by exclusive or. Four times as
-//! many updates as there are words, by several ULTs of every rank at once.
+//! The stream of updates is that of the benchmark. Each number is the previous one,
+//! shifted, with a polynomial added if a one is shifted out. Its low bits choose a
+//! word, which is changed by exclusive or with the number. There are four times as
+//! many updates as words, made by several ULTs of every rank at once.
 //!
 //! # References
 //!
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use tsumugi::array::Dealt;
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
 
-/// How large.
+/// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The table has two to the power of this words.
+    /// The binary logarithm of the table's number of words.
     pub log_words: u32,
-    /// Threads of each rank that update.
+    /// ULTs of each rank that update.
     pub ults: u64,
 }
 
@@ -44,20 +44,21 @@ pub fn command() -> Result<(), Error> {
 }
 
 impl Plan {
-    /// All of them.
+    /// The number of updates.
     pub fn updates(&self) -> u64 {
         UPDATES_A_WORD << self.log_words
     }
 }
 
-/// How long the updates took, all of which are there. Collective.
+/// Runs the updates, checks that none is lost, and returns the time of the updates.
+/// Collective.
 ///
 /// # Errors
 ///
-/// Those of the array; if an update is missing.
+/// Errors of the array; an error if an update is missing.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Duration, Error> {
     let words = 1usize << plan.log_words;
-    // A rank goes everywhere: it may know where all pages are.
+    // A rank accesses all pages, so its location cache has room for all of them.
     let known = words.div_ceil(PAGE_LEN) as u32;
     let table =
         rt.array_by::<u64>(words, Dealt { page_len: PAGE_LEN, known, ..Dealt::default() })?;
@@ -95,7 +96,7 @@ fn update(table: &GlobalArray<u64>, stream: std::ops::Range<u64>) -> Result<(), 
     Ok(())
 }
 
-/// This rank's part is what it is if all updates are done by one thread.
+/// Checks that this rank's part is what one thread that does all updates would leave.
 fn check(table: &GlobalArray<u64>, plan: Plan, own: std::ops::Range<u64>) -> Result<(), Error> {
     let mask = table.len() as u64 - 1;
     let mut expected: Vec<u64> = (own.start..own.end).collect();
@@ -115,19 +116,19 @@ fn check(table: &GlobalArray<u64>, plan: Plan, own: std::ops::Range<u64>) -> Res
     }
 }
 
-/// The part of `0 .. all` that is one's of so many.
+/// The part of `0 .. all` of number `one` among `of`.
 fn part(all: u64, of: u64, one: u64) -> std::ops::Range<u64> {
     let at = |one: u64| (u128::from(all) * u128::from(one) / u128::from(of)) as u64;
     at(one)..at(one + 1)
 }
 
-/// What comes after `random` in the stream.
+/// The number after `random` in the stream.
 fn after(random: u64) -> u64 {
     random << 1 ^ if random >> 63 == 1 { POLYNOMIAL } else { 0 }
 }
 
-/// The stream's number `n`, without those before it: a step is linear over bits,
-/// so twice as many steps are the square of its matrix.
+/// The stream's number `n`, computed directly: a step is linear over bits, so the
+/// matrix of twice as many steps is the square of its matrix.
 fn nth(n: u64) -> u64 {
     let mut powers: [u64; 64] = std::array::from_fn(|bit| after(1 << bit));
     let apply = |powers: &[u64; 64], value: u64| {
@@ -159,7 +160,7 @@ mod tests {
             assert_eq!(nth(n), random, "{n}");
             random = after(random);
         }
-        // After one period it begins anew.
+        // After one period the stream begins again.
         assert_eq!(nth(1_317_624_576_693_539_401), 1);
     }
 

@@ -1,16 +1,16 @@
-//! Whole programs on arrays whose pages move, and the tasks that some of them
-//! are made of. Each checks its answer itself.
+//! Whole programs on arrays with pages that move, and the tasks that some of these
+//! programs are made of. Each program checks its own answer.
 //!
-//! The examples of these names, the tests of processes and `tsumugi bench
-//! program` all run what is here.
+//! The examples of these names, the tests of processes and `tsumugi bench program`
+//! all run this code.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `words` | what the command line says |
-//! | `random` | numbers that are the same everywhere |
-//! | [`task`] | fork and join over all ranks: where the data are, or whoever is idle |
+//! | `words` | arguments of the command line |
+//! | `random` | pseudo-random numbers that are the same everywhere |
+//! | [`task`] | fork and join over all ranks: at the rank of the data, or at an idle rank |
 //! | [`uts`] | unbalanced tree search |
-//! | [`queens`] | so many queens on a board |
+//! | [`queens`] | placing so many queens on a board |
 //! | [`mesh`] | heat on a mesh that is refined where it matters |
 //! | [`search`] | breadth-first search of a graph |
 //! | [`gups`] | random updates of a table, after HPC Challenge |

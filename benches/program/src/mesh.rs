@@ -1,5 +1,5 @@
-//! Heat on a mesh that is refined where it matters, in an array whose pages
-//! move: the load moves with the fire, and the data follow, if they may.
+//! Heat on a mesh that is refined where it matters, in an array with pages that move:
+//! the load moves with the fire, and, depending on the way, the data follow the load.
 //!
 //! ```text
 //!  page of a block  │ edges, even steps │ edges, odd steps │ cells │
@@ -8,7 +8,7 @@
 //!  period:   adapt each block ─► share the load ─► own ─► steps
 //!                                  by weight, along the Z   │
 //!  step:     root ─► fork_at(rank) ─► fork(block), stolen ──┘
-//!                                     by ranks that idle
+//!                                     by idle ranks
 //! ```
 //!
 //! | | work | pages | |
@@ -17,10 +17,10 @@
 //! | [`Way::Work`] | shared out anew | where they were dealt | the load is even, the data are elsewhere |
 //! | [`Way::Own`] | shared out anew | brought to the work | the load is even, the data at hand |
 //!
-//! Whatever the way, a rank that has nothing to do steals tasks.
+//! In each way, a rank without work steals tasks.
 //!
-//! The answer is that of one thread alone, to the last bit: a step of a block
-//! depends on the step before and on nothing else.
+//! The answer is that of one thread alone, to the last bit, because a step of a block
+//! depends on the previous step and on nothing else.
 
 mod block;
 mod serial;
@@ -36,57 +36,57 @@ use tsumugi_core::sync::{AtomicU64, Ordering};
 
 pub use block::Shape;
 
-/// What is to be done.
+/// The mesh and the length of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The mesh.
     pub shape: Shape,
     /// Steps of time.
     pub steps: u64,
-    /// It is adapted before each step that this divides.
+    /// The mesh is adapted before each step that this number divides.
     pub period: u64,
 }
 
-/// What follows the load.
+/// How the load is shared out: the things that move with the fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Nothing.
+    /// Nothing moves.
     Stay,
-    /// The work alone.
+    /// Only the work moves.
     Work,
-    /// The work, and its pages by `own`.
+    /// The work moves, and its pages, by `own`.
     Own,
 }
 
-/// What a run took.
+/// The measurements of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// How long.
+    /// The time without the check.
     pub time: Duration,
     /// Accesses to pages.
     pub accesses: u64,
-    /// Of these, to pages of other ranks.
+    /// Accesses to pages of other ranks, which are part of `accesses`.
     pub remote: u64,
     /// Pages that have moved.
     pub moved: u64,
     /// Tasks that were stolen.
     pub stolen: u64,
-    /// The cells of the rank that works on most, of the mean, over all periods.
+    /// The cells of the rank with the most, relative to the mean, over all periods.
     pub imbalance: f64,
 }
 
-/// What each rank's tasks share.
+/// The context of a rank's tasks.
 struct Mesh {
     plan: Plan,
     pages: GlobalArray<f64>,
     levels: GlobalArray<u32>,
-    /// As it is for a period.
+    /// The distribution of the present period.
     now: Mutex<Arc<Period>>,
     accesses: AtomicU64,
     remote: AtomicU64,
 }
 
-/// Who has which block, who works on it, and how fine it is.
+/// The owner of each block, the rank that works on it, and its level.
 #[derive(Clone, Debug)]
 struct Period {
     owners: Vec<Rank>,
@@ -119,12 +119,12 @@ pub fn command() -> Result<(), Error> {
     )
 }
 
-/// Runs it, and checks the answer. Collective.
+/// Runs the plan in one way, and checks the answer. Collective.
 ///
 /// # Errors
 ///
-/// Those of the arrays and of [`Tasks::run`]; if the answer is not that of one
-/// thread.
+/// Errors of the arrays and of [`Tasks::run`]; an error if the answer is not that of
+/// one thread.
 pub fn play(rt: &Runtime, plan: Plan, way: Way) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, Mesh::new(rt, plan)?, &[of_rank, step, adapt])?;
     let mesh = tasks.context();
@@ -156,7 +156,7 @@ pub fn play(rt: &Runtime, plan: Plan, way: Way) -> Result<Outcome, Error> {
     })
 }
 
-/// A function for all blocks, each where the work is.
+/// Runs a function for all blocks, each at the rank that works on it.
 fn everywhere(tasks: &Tasks<Mesh>, function: u32, time: u64) -> Result<u64, Error> {
     let ranks = tasks.rt().ranks();
     let handles = ranks.map(|rank| {
@@ -167,7 +167,7 @@ fn everywhere(tasks: &Tasks<Mesh>, function: u32, time: u64) -> Result<u64, Erro
     handles.into_iter().map(|handle| tasks.join(handle)).sum()
 }
 
-/// A function for the blocks of a rank, which others may steal.
+/// Forks a function for the blocks of a rank; other ranks may steal these tasks.
 fn of_rank(tasks: &Tasks<Mesh>, [rank, function, time, ..]: Args) -> Result<u64, Error> {
     let now = tasks.context().now();
     let own = (0..now.workers.len()).filter(|block| u64::from(now.workers[*block].0) == rank);
@@ -176,7 +176,7 @@ fn of_rank(tasks: &Tasks<Mesh>, [rank, function, time, ..]: Args) -> Result<u64,
     handles.into_iter().rev().map(|handle| tasks.join(handle)).sum()
 }
 
-/// A step of a block; how many cells it has.
+/// Does a step of a block; returns the number of its cells.
 fn step(tasks: &Tasks<Mesh>, [block, time, ..]: Args) -> Result<u64, Error> {
     let (mesh, number) = (tasks.context(), block as usize);
     let (now, shape, rank) = (mesh.now(), &mesh.plan.shape, tasks.rt().rank());
@@ -211,7 +211,7 @@ fn adapt(tasks: &Tasks<Mesh>, [block, time, ..]: Args) -> Result<u64, Error> {
 }
 
 impl Mesh {
-    /// Collective. Nothing is in it yet.
+    /// A mesh without content. Collective.
     fn new(rt: &Runtime, plan: Plan) -> Result<Self, Error> {
         let (count, page_len) = (plan.shape.count(), page_len(&plan.shape));
         let dealt = Dealt { page_len, ..Dealt::default() };
@@ -225,7 +225,7 @@ impl Mesh {
         Ok(Self { plan, pages, levels, now, accesses: zero(), remote: zero() })
     }
 
-    /// Each rank makes its blocks cold. Collective.
+    /// Makes the blocks of this rank cold. Collective.
     fn clear(&self, rt: &Runtime) -> Result<(), Error> {
         let (now, shape) = (self.now(), &self.plan.shape);
         for number in (0..shape.count()).filter(|number| now.owners[*number] == rt.rank()) {
@@ -239,8 +239,9 @@ impl Mesh {
         self.now.lock().expect("nobody panics here").clone()
     }
 
-    /// After an adaption: everybody knows the levels, and has its share of what
-    /// follows the load. How many pages have come here. Collective.
+    /// Shares the load out after an adaption: each rank reads the levels, and takes
+    /// its share of what moves with the load. Returns how many pages have come to
+    /// this rank. Collective.
     fn share_out(&self, rt: &Runtime, way: Way) -> Result<u64, Error> {
         let mut next = Period::clone(&self.now());
         self.levels.get_slice(0, &mut next.levels)?;
@@ -256,12 +257,12 @@ impl Mesh {
             }
         }
         *self.now.lock().expect("nobody panics here") = Arc::new(next);
-        // Nobody begins before all pages are where tasks look for them.
+        // No rank begins before all pages are where tasks look for them.
         rt.barrier()?;
         Ok(moved)
     }
 
-    /// The cells of the rank that has most, of the mean.
+    /// The cells of the rank with the most, relative to the mean.
     fn imbalance(&self, ranks: u32) -> f64 {
         let now = self.now();
         let mut cells = vec![0.0; ranks as usize];
@@ -277,7 +278,7 @@ impl Mesh {
         self.read(rank, now, number, 8 * self.plan.shape.side_max(), side * side)
     }
 
-    /// An edge as it was before the step `time`.
+    /// An edge as it was before step `time`.
     fn edge(
         &self,
         rank: Rank,
@@ -304,7 +305,8 @@ impl Mesh {
         Ok(values)
     }
 
-    /// A block as it is before the step `time`, and what neighbours see of it.
+    /// Writes a block as it is before step `time`, with the edges that its neighbours
+    /// read.
     fn write(
         &self,
         rank: Rank,
@@ -336,7 +338,7 @@ impl Mesh {
         }
     }
 
-    /// All blocks are as one thread has them.
+    /// Checks that all blocks are those that one thread computes.
     fn check(&self) -> Result<(), Error> {
         let (now, expected) = (self.now(), serial::alone(&self.plan));
         for (number, expected) in expected.iter().enumerate() {
@@ -355,7 +357,7 @@ impl Mesh {
 }
 
 impl Way {
-    /// What moves, in a word.
+    /// The name of the way: what moves.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stay => "none",
@@ -366,7 +368,7 @@ impl Way {
 }
 
 impl Outcome {
-    /// The part of the accesses that was remote.
+    /// The share of remote accesses.
     pub fn share(&self) -> f64 {
         self.remote as f64 / self.accesses.max(1) as f64
     }
@@ -385,7 +387,8 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Every rank's share of the blocks: neighbours along the Z, as many cells.
+/// Each rank's share of the blocks: successive blocks along the Z curve, with equal
+/// weight.
 fn shares(shape: &Shape, levels: &[u32], ranks: u32) -> Vec<Rank> {
     let weight = |level: &u32| (shape.side(*level) * shape.side(*level) + EACH) as u64;
     let all: u64 = levels.iter().map(weight).sum();
@@ -398,7 +401,7 @@ fn shares(shape: &Shape, levels: &[u32], ranks: u32) -> Vec<Rank> {
     levels.iter().map(owner).collect()
 }
 
-/// Two sets of edges and the cells.
+/// The length of a page: two sets of edges and the cells.
 fn page_len(shape: &Shape) -> usize {
     let side = shape.side_max();
     8 * side + side * side
@@ -407,7 +410,7 @@ fn page_len(shape: &Shape) -> usize {
 const OF_RANK: u32 = 0;
 const STEP: u32 = 1;
 const ADAPT: u32 = 2;
-/// A block costs as much as so many cells beside those that it has.
+/// The fixed cost of a block, in cells.
 const EACH: usize = 128;
 
 #[cfg(test)]
@@ -431,7 +434,8 @@ mod tests {
         let levels: Vec<u32> = (0..16).map(|block| u32::from(block < 4) * 2).collect();
         let owners = shares(&shape, &levels, 4);
         assert!(owners.is_sorted());
-        // Four fine blocks and twelve coarse ones: the fine are not one's.
+        // Four fine blocks and twelve coarse blocks: one rank does not get all fine
+        // blocks.
         assert!(owners[3] > owners[0]);
         assert_eq!(shares(&shape, &[0; 16], 4)[8], Rank(2));
     }

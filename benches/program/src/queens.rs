@@ -1,32 +1,32 @@
-//! In how many ways so many queens stand on a board, none of which another can
-//! take: a task for each that is placed in the first rows.
+//! The number of ways in which so many queens stand on a board without attacking each
+//! other. Each queen placed in the first rows is a task.
 
 use crate::task::{Args, Counts, Tasks, args};
 use crate::{Words, main};
 use std::time::{Duration, Instant};
 use tsumugi::{Error, Rank, Runtime};
 
-/// Which board, and what a task is.
+/// The board, and the size of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Queens, rows and columns.
+    /// The number of queens, which is also that of rows and of columns.
     pub queens: u32,
-    /// The last so many rows are filled by one task.
+    /// One task fills the last so many rows.
     pub grain: u32,
 }
 
-/// What came of it.
+/// The measurements of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// In how many ways they stand.
+    /// The number of ways.
     pub ways: u64,
-    /// How long it took.
+    /// The time of the count.
     pub time: Duration,
-    /// What the tasks of all ranks were.
+    /// The counts of tasks of all ranks.
     pub counts: Counts,
 }
 
-/// Queens on the first rows, one in each.
+/// A board with queens on the first rows, one in each.
 #[derive(Clone, Copy)]
 struct Board {
     queens: u32,
@@ -57,11 +57,11 @@ pub fn command() -> Result<(), Error> {
     )
 }
 
-/// Counts the ways. Collective.
+/// Counts the ways, and checks their number. Collective.
 ///
 /// # Errors
 ///
-/// Those of [`Tasks::run`]; if it is not the known number.
+/// Errors of [`Tasks::run`]; an error if the number is not the known one.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, plan.grain, &[place])?;
     let empty = Board { queens: plan.queens, row: 0, columns: 0, left: 0, right: 0 };
@@ -75,7 +75,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     Ok(Outcome { ways, time, counts: tasks.all_counts()? })
 }
 
-/// All ways to go on from a board.
+/// Counts all ways to complete a board.
 fn place(tasks: &Tasks<u32>, args: Args) -> Result<u64, Error> {
     let board = Board::from_args(args);
     if board.queens - board.row <= *tasks.context() {
@@ -91,7 +91,7 @@ impl Board {
         if self.row == self.queens { 1 } else { self.next().map(Self::ways).sum() }
     }
 
-    /// All boards with one queen more.
+    /// All boards with one queen more, in the next row.
     fn next(self) -> impl Iterator<Item = Self> {
         let all = (1u64 << self.queens) as u32 - 1;
         let mut free = all & !(self.columns | self.left | self.right);
@@ -118,7 +118,7 @@ impl Board {
     }
 }
 
-/// By the number of queens: OEIS A000170.
+/// The number of ways by the number of queens: OEIS A000170.
 const KNOWN: [u64; 17] =
     [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14_200, 73_712, 365_596, 2_279_184, 14_772_512];
 const QUEENS_MAX: u32 = KNOWN.len() as u32 - 1;

@@ -1,16 +1,16 @@
-//! Breadth-first search of a graph whose rows lie in an array whose pages move.
+//! Breadth-first search of a graph; its rows lie in an array with pages that move.
 //!
 //! ```text
 //!  rows    dealt in blocks by the number of their vertex; a row begins a page
-//!  work    vertex v is looked at by rank hash(v), which reads v's row
+//!  work    rank hash(v) expands vertex v, and for that reads v's row
 //!
 //!  before own   1 - 1/ranks of the reads are of other ranks' pages
 //!  after        none: the rows are where the work is
 //! ```
 //!
-//! A level at a time: each rank's threads take the vertices of the last level
-//! that are its own, read their rows and mark the neighbours, by a
-//! compare-swap on a level of another array.
+//! The search goes level by level. The threads of each rank take the rank's vertices
+//! of the last level, read their rows and mark the neighbours by a compare-and-swap
+//! on the neighbour's level in another array.
 
 use crate::random::mix;
 use crate::{Words, main};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tsumugi::array::Dealt;
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
 
-/// The level of a vertex that was not come to.
+/// The level of a vertex that was not reached.
 pub const UNREACHED: u32 = u32::MAX;
 
 /// A graph in the memory of all ranks.
@@ -28,23 +28,23 @@ pub struct Search {
     rt: Runtime,
     rows: GlobalArray<u32>,
     levels: GlobalArray<u32>,
-    /// Where each row is: every rank has that.
+    /// The place of each row; every rank has a copy.
     index: Arc<Vec<Row>>,
     ults: usize,
 }
 
-/// What one search took.
+/// The measurements of one search.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// How long, without counting.
+    /// The time of a search that does not count.
     pub time: Duration,
     /// Pages of rows that were read.
     pub reads: u64,
-    /// Of these, other ranks'.
+    /// Reads of other ranks' pages, which are part of `reads`.
     pub remote: u64,
 }
 
-/// The first page of a row, and how many neighbours are in it.
+/// The first page of a row, and the number of its neighbours.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     page: u32,
@@ -72,15 +72,15 @@ pub fn command() -> Result<(), Error> {
     )
 }
 
-/// What [`play`] has to say, a line each.
+/// The report of [`play`], one line each.
 pub type Lines = [String; 3];
 
-/// Searches `graph`, which rank 0 has, twice, with an own between; compares
-/// both with a search by one thread. Collective.
+/// Searches `graph`, which rank 0 has, before and after the rows are brought to the
+/// work; compares both results with a search by one thread. Collective.
 ///
 /// # Errors
 ///
-/// Those of the arrays; if a level is another.
+/// Errors of the arrays; an error if a level differs.
 pub fn play(
     rt: &Runtime,
     graph: Option<&[Vec<u32>]>,
@@ -107,11 +107,11 @@ pub fn play(
 }
 
 impl Search {
-    /// Of so many vertices, whose rows rank 0 has. Collective.
+    /// A graph of so many vertices; rank 0 gives the rows. Collective.
     ///
     /// # Errors
     ///
-    /// Those of [`Runtime::array_by`].
+    /// Errors of [`Runtime::array_by`].
     pub fn new<'a>(
         rt: &Runtime,
         vertices: u32,
@@ -130,7 +130,7 @@ impl Search {
             index.put_slice(0, &(0..vertices).map(of).collect::<Vec<_>>())?;
         }
         let pages = rt.sum(u64::from(pages))? as usize;
-        // A rank knows where all are; what it does not have costs one read.
+        // A rank caches the places of all pages; a missing place costs one read.
         let known = (pages.max(1)) as u32;
         let dealt = Dealt { page_len: PAGE_LEN, known, ..Dealt::default() };
         let rows = rt.array_by::<u32>(pages.max(1) * PAGE_LEN, dealt)?;
@@ -148,15 +148,16 @@ impl Search {
         Ok(Self { rt: rt.clone(), rows, levels, index, ults })
     }
 
-    /// Finds all levels from one vertex. Once more with counting. Collective.
+    /// Finds all levels from one vertex, twice: the first search counts. Collective.
     ///
     /// # Errors
     ///
-    /// Those of the arrays.
+    /// Errors of the arrays.
     pub fn run(&self, from: u32) -> Result<Outcome, Error> {
         let mut counts = [0; 2];
         let mut time = Duration::ZERO;
-        // The first brings nothing but what all know afterwards.
+        // The first search also fills the caches of places; the time is that of the
+        // second.
         for counting in [true, false] {
             self.clear(from)?;
             let start = Instant::now();
@@ -167,12 +168,12 @@ impl Search {
         Ok(Outcome { time, reads: self.rt.sum(counts[0])?, remote: self.rt.sum(counts[1])? })
     }
 
-    /// Every rank brings the rows of its vertices. How many pages have moved,
-    /// all together, and how long it took. Collective.
+    /// Brings the rows of each rank's vertices to the rank. Returns how many pages
+    /// have moved, all ranks together, and the time. Collective.
     ///
     /// # Errors
     ///
-    /// Those of [`GlobalArray::own`].
+    /// Errors of [`GlobalArray::own`].
     pub fn own(&self) -> Result<(u64, Duration), Error> {
         self.rt.barrier()?;
         let start = Instant::now();
@@ -191,18 +192,18 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Those of the array.
+    /// Errors of the array.
     pub fn levels(&self) -> Result<Vec<u32>, Error> {
         let mut levels = vec![0; self.index.len()];
         self.levels.get_slice(0, &mut levels)?;
         Ok(levels)
     }
 
-    /// The levels are these.
+    /// Checks the levels.
     ///
     /// # Errors
     ///
-    /// If one is not; the first is named.
+    /// An error that names the first vertex with another level.
     pub fn check(&self, expected: &[u32]) -> Result<(), Error> {
         let found = self.levels()?;
         match found.iter().zip(expected).position(|(found, expected)| found != expected) {
@@ -223,7 +224,8 @@ impl Search {
         self.rt.barrier()
     }
 
-    /// Level by level; how many pages were read, and how many elsewhere.
+    /// Searches level by level; returns how many pages were read, and how many of
+    /// other ranks.
     fn climb(&self, counting: bool) -> Result<[u64; 2], Error> {
         let mut counts = [0; 2];
         for level in 0.. {
@@ -251,7 +253,8 @@ impl Search {
         Ok(counts)
     }
 
-    /// Marks the neighbours of vertices; how many, and what was read for it.
+    /// Marks the neighbours of vertices; returns how many, the pages read, and those
+    /// of other ranks.
     fn expand(&self, vertices: &[u32], level: u32, counting: bool) -> Result<[u64; 3], Error> {
         let (mut counts, mut neighbours) = ([0; 3], Vec::new());
         for vertex in vertices {
@@ -282,7 +285,7 @@ impl Search {
 }
 
 impl Row {
-    /// Its elements.
+    /// The range of the row's elements.
     fn range(self) -> std::ops::Range<usize> {
         let first = self.page as usize * PAGE_LEN;
         first..first + self.len as usize
@@ -290,7 +293,7 @@ impl Row {
 }
 
 impl Outcome {
-    /// The part of the reads that were of other ranks' pages.
+    /// The share of reads of other ranks' pages.
     pub fn share(&self) -> f64 {
         self.remote as f64 / self.reads.max(1) as f64
     }
@@ -303,7 +306,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// A graph of random edges, each in both its rows.
+/// A graph of random edges; each edge is in the rows of both ends.
 fn random(vertices: u32, degree: u32) -> Vec<Vec<u32>> {
     let mut rows = vec![Vec::new(); vertices as usize];
     for edge in 0..u64::from(vertices) * u64::from(degree) / 2 {
@@ -315,7 +318,7 @@ fn random(vertices: u32, degree: u32) -> Vec<Vec<u32>> {
     rows
 }
 
-/// Levels by one thread.
+/// The levels, computed by one thread.
 fn alone(graph: &[Vec<u32>], from: u32) -> Vec<u32> {
     let mut levels = vec![UNREACHED; graph.len()];
     levels[from as usize] = 0;
@@ -332,7 +335,7 @@ fn alone(graph: &[Vec<u32>], from: u32) -> Vec<u32> {
     levels
 }
 
-/// Neighbours of a page: the mean row of the package graph has nine.
+/// Neighbours per page: the mean row of the package graph has nine.
 const PAGE_LEN: usize = 8;
 
 #[cfg(test)]

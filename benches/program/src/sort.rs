@@ -1,11 +1,11 @@
-//! Sample sort: keys of all ranks, in order over all ranks at the end.
+//! Sample sort: the keys of all ranks, in order over all ranks at the end.
 //!
 //! ```text
-//!  keys     ▒▒▒▒▒▒▒▒ each rank sorts its block, and shows some of its keys
-//!  samples  ░░░░     all agree on the keys between which a rank's go
-//!  counts   how many keys of each rank go to each: so everybody knows where
+//!  keys     ▒▒▒▒▒▒▒▒ each rank sorts its block, and publishes samples of its keys
+//!  samples  ░░░░     all ranks choose the same keys as borders between ranks
+//!  counts   how many keys of each rank go to each rank: all ranks get the places
 //!  sorted   ▒▒▒▒▒▒▒▒ every piece is put to its place; then each rank owns its
-//!                    range, whose pages come here, and merges the pieces
+//!                    range, so its pages come here, and merges the pieces
 //! ```
 
 use crate::random::mix;
@@ -13,19 +13,19 @@ use crate::{Words, main};
 use std::time::{Duration, Instant};
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
 
-/// How many keys each rank has at first.
+/// The size of the problem.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// That.
+    /// How many keys each rank has at first.
     pub keys: usize,
 }
 
-/// What came of it.
+/// The measurements of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// How long it took.
+    /// The time of the sort, without the check.
     pub time: Duration,
-    /// Pages that came to whose keys they have, all ranks together.
+    /// Pages that moved to the rank of their keys, all ranks together.
     pub moved: u64,
     /// The most keys that a rank has at the end.
     pub keys_max: u64,
@@ -50,11 +50,12 @@ pub fn command() -> Result<(), Error> {
     )
 }
 
-/// Sorts, and checks that it is. Collective.
+/// Sorts the keys, and checks the result. Collective.
 ///
 /// # Errors
 ///
-/// Those of the arrays; if the keys are not in order or not those of before.
+/// Errors of the arrays; an error if the keys are not in order, or not the given
+/// keys.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let (size, rank) = (rt.size() as usize, rt.rank().0 as usize);
     let keys = rt.array::<u64>(plan.keys * size)?;
@@ -78,7 +79,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let moved = sorted.own(range.clone())? as u64;
     own.resize(range.len(), 0);
     sorted.get_slice(range.start, &mut own)?;
-    // Of pieces that are in order: a run each.
+    // The stable sort is fast on pieces that are in order: each is one run.
     own.sort();
     sorted.put_slice(range.start, &own)?;
     rt.barrier()?;
@@ -89,8 +90,8 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     Ok(Outcome { time, moved: rt.sum(moved)?, keys_max })
 }
 
-/// Where in this rank's keys those of each rank end: all use the same keys to
-/// tell.
+/// The end of each rank's keys within this rank's sorted keys. All ranks use the same
+/// borders.
 fn ends(rt: &Runtime, own: &[u64]) -> Result<Vec<usize>, Error> {
     let (size, rank) = (rt.size() as usize, rt.rank().0 as usize);
     let samples = rt.array::<u64>(SAMPLES * size)?;
@@ -106,14 +107,14 @@ fn ends(rt: &Runtime, own: &[u64]) -> Result<Vec<usize>, Error> {
     Ok(ends)
 }
 
-/// Where a rank's keys are in the end, and where this rank's piece of them goes.
+/// The place of a rank's keys at the end, and the place of this rank's piece of them.
 struct Place {
     first: usize,
     end: usize,
     piece: usize,
 }
 
-/// Of each rank, when all know how many keys go from where to where.
+/// The place of each rank, computed from the counts of all ranks.
 fn places(rt: &Runtime, ends: &[usize]) -> Result<Vec<Place>, Error> {
     let (size, rank) = (rt.size() as usize, rt.rank().0 as usize);
     let counts = rt.array::<u64>(size * size)?;
@@ -133,14 +134,14 @@ fn places(rt: &Runtime, ends: &[usize]) -> Result<Vec<Place>, Error> {
     Ok((0..size).map(of).collect())
 }
 
-/// The keys are in order, also from rank to rank, and those of before.
+/// Checks that the keys are in order, also from rank to rank, and are the given keys.
 fn check(
     rt: &Runtime,
     given: &[u64],
     sorted: &GlobalArray<u64>,
     range: std::ops::Range<usize>,
 ) -> Result<(), Error> {
-    // With the first of the next.
+    // The range, and the first key of the next rank.
     let mut found = vec![0; (range.end + 1).min(sorted.len()) - range.start];
     sorted.get_slice(range.start, &mut found)?;
     if let Some(at) = found.windows(2).position(|pair| pair[0] > pair[1]) {
@@ -155,7 +156,7 @@ fn check(
     Ok(())
 }
 
-/// Keys that each rank shows.
+/// How many keys each rank publishes.
 const SAMPLES: usize = 64;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Fork and join over all ranks of a job, in the way of MassiveThreads on
-//! distributed memory: a task is plain data, the number of a function and its
-//! arguments, so any rank can run it.
+//! Fork and join over all ranks of a job, in the way of MassiveThreads on distributed
+//! memory. A task is plain data, the number of a function and its arguments, so any
+//! rank can run it.
 //!
 //! ```text
-//!   fork ──► own deque ──► join: nobody has taken it, so call it      (a call)
+//!   fork ──► own deque ──► join: no rank has taken it, so call it      (a call)
 //!               │
 //!               └──◄── another rank: reads it, swaps, runs it ──► place
 //!                                                                    │
@@ -12,29 +12,30 @@
 //!   join: sleeps ────────────────────────────────────────┴───────────┘
 //! ```
 //!
-//! Every rank has a deque in memory that all can reach ([`Deque`]); thieves
-//! take from it by one-sided operations alone. [`Tasks::fork_at`] sends a task
-//! to where its data are, by an active message, and there it stays. The result
-//! comes back into a *place* of the rank that forked it, by a put that wakes
-//! who joins. A ULT that joins what is elsewhere sleeps, and another one goes
-//! on with this rank's tasks meanwhile, so as many run as there are workers.
+//! Every rank has a deque in memory that all ranks can reach ([`Deque`]); thieves
+//! take from it by one-sided operations alone. [`Tasks::fork_at`] sends a task to the
+//! rank of its data, by an active message, and the task stays there. The result comes
+//! back into a *place* of the rank that forked the task, by a put that wakes the
+//! joiner. A ULT that joins a task of another rank sleeps, and another ULT runs this
+//! rank's tasks meanwhile, so as many ULTs run as there are workers.
 //!
-//! [`Tasks::run`] ends when the root has returned, on all ranks. Since every
-//! task is joined, all are over by then; that is checked: as many were run as
+//! [`Tasks::run`] ends on all ranks when the root has returned. Since every task is
+//! joined, all tasks are over by then. This is checked: as many tasks were run as
 //! were forked, and no place is in use.
 //!
-//! When a task fails or panics its joiner is told, and so on up to the root;
-//! then all ranks return an error. When a rank dies, so do the others' calls.
+//! When a task fails or panics its joiner gets an error, and so on up to the root;
+//! then all ranks return an error. When a rank dies, the other ranks' calls fail.
 //!
-//! Limits: [`DEQUE_TASKS`] in a rank's deque, [`PLACES`] of a rank's that are
-//! forked and not joined. What finds no room is called at once, where it is.
+//! Limits: [`DEQUE_TASKS`] in a rank's deque, and [`PLACES`] tasks that a rank has
+//! forked and not joined. A task for which there is no room is called at once, on the
+//! rank that forks it.
 //!
 //! # References
 //!
 //! - Nakashima and Taura: MassiveThreads: A Thread Library for High Productivity
 //!   Languages. 2014.
-//! - Wagner and Calder: Leapfrogging. PPoPP 1993, on what a joiner may do while
-//!   it waits: here, sleep, for another ULT is cheap.
+//! - Wagner and Calder: Leapfrogging. PPoPP 1993, on the tasks that a joiner may run
+//!   while it waits. Here a joiner sleeps, because another ULT is cheap.
 
 mod crew;
 mod memory;
@@ -52,30 +53,30 @@ use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 #[allow(unused_imports, reason = "for the documentation")]
 use tsumugi_gas::steal::Deque;
 
-/// What a task is given.
+/// The arguments of a task.
 pub type Args = [u64; ARGS];
 
-/// What a task does.
+/// The function of a task.
 pub type Function<C> = fn(&Tasks<C>, Args) -> Result<u64, Error>;
 
-/// Tasks of all ranks, which share a context: each rank has its own `C`.
+/// The tasks of all ranks, with a context: each rank has its own `C`.
 pub struct Tasks<C>(Arc<Crew<C>>);
 
-/// A task that was forked, and is to be joined.
+/// A task that was forked, and must be joined.
 #[must_use = "a task that nobody joins makes its run fail"]
 #[derive(Debug)]
 pub struct Handle(State);
 
-/// What a rank has done in its runs.
+/// Counts of what a rank has done in its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Forked here.
+    /// Tasks that were forked here.
     pub forked: u64,
-    /// Sent to the rank where their data are.
+    /// Tasks that were sent to the rank of their data.
     pub sent: u64,
-    /// Run here, by whomever they were forked.
+    /// Tasks that were run here, forked by any rank.
     pub ran: u64,
-    /// Of these, taken from other ranks.
+    /// Tasks taken from other ranks, which are part of `ran`.
     pub stolen: u64,
 }
 
@@ -85,23 +86,23 @@ enum State {
     Under { place: u32 },
 }
 
-/// A task as it travels.
+/// A task as it travels between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
     function: u32,
-    /// Whose place its result goes to.
+    /// The rank with the place for the result.
     home: Rank,
     place: u32,
     args: Args,
 }
 
 impl<C: Send + Sync + 'static> Tasks<C> {
-    /// Tasks that call these `functions`, by their index. Collective: all
-    /// ranks give the same, in the same order. One of a job at a time.
+    /// Sets up tasks that call these `functions`, by their index. Collective: all
+    /// ranks give the same functions in the same order. A job has one at a time.
     ///
     /// # Errors
     ///
-    /// Those of [`Runtime::share`].
+    /// Errors of [`Runtime::share`].
     pub fn new(rt: &Runtime, context: C, functions: &[Function<C>]) -> Result<Self, Error> {
         let own = Own {
             inbox: VecDeque::with_capacity(PLACES),
@@ -126,8 +127,8 @@ impl<C: Send + Sync + 'static> Tasks<C> {
             ran: zero(),
             stolen: zero(),
         });
-        // The runtime keeps its handlers: one that kept the crew would keep the
-        // runtime.
+        // The runtime keeps its handlers, so a handler that kept the crew would keep
+        // the runtime.
         let weak = Arc::downgrade(&crew);
         rt.handler(HANDLER, move |message| {
             if let Some(crew) = weak.upgrade() {
@@ -135,22 +136,22 @@ impl<C: Send + Sync + 'static> Tasks<C> {
             }
             []
         });
-        // Nobody sends before all can receive.
+        // No rank sends before all ranks can receive.
         rt.barrier()?;
         Ok(Self(crew))
     }
 
-    /// What this rank's tasks share.
+    /// The context of this rank's tasks.
     pub fn context(&self) -> &C {
         &self.0.context
     }
 
-    /// The rank on which this is called.
+    /// The runtime of this rank.
     pub fn rt(&self) -> &Runtime {
         &self.0.rt
     }
 
-    /// What this rank has done so far.
+    /// The counts of this rank so far.
     pub fn counts(&self) -> Counts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let crew = &*self.0;
@@ -162,11 +163,11 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         }
     }
 
-    /// What all ranks have done so far, together. Collective.
+    /// The counts of all ranks so far, together. Collective.
     ///
     /// # Errors
     ///
-    /// Those of [`Runtime::sum`].
+    /// Errors of [`Runtime::sum`].
     pub fn all_counts(&self) -> Result<Counts, Error> {
         let (rt, Counts { forked, sent, ran, stolen }) = (self.rt(), self.counts());
         Ok(Counts {
@@ -177,17 +178,17 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         })
     }
 
-    /// Runs `root` on rank 0, and what it forks everywhere, until it returns;
-    /// all ranks return what it did. Collective.
+    /// Runs `root` on rank 0, and the tasks that it forks on all ranks, until it
+    /// returns. All ranks return its result. Collective.
     ///
     /// # Errors
     ///
-    /// Of the root, or of this rank; and if a task was not joined.
+    /// Errors of the root, or of this rank; an error if a task was not joined.
     pub fn run(&self, root: impl FnOnce(&Self) -> Result<u64, Error>) -> Result<u64, Error> {
         let crew = &self.0;
         let run = crew.runs.fetch_add(1, Ordering::Relaxed) + 1;
         crew.is_over.store(false, Ordering::Relaxed);
-        // Nobody sends or steals before all have begun.
+        // No rank sends or steals before all ranks have begun.
         crew.rt.barrier()?;
         let is_first = crew.rt.rank() == Rank(0);
         crew.running.store(u64::from(is_first), Ordering::Relaxed);
@@ -208,11 +209,11 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         Ok(value)
     }
 
-    /// Makes a task that this rank runs, if no other takes it before.
+    /// Makes a task that this rank runs, unless another rank takes it before.
     ///
     /// # Errors
     ///
-    /// Of the task, if there is no room for it, so that it is called at once.
+    /// Errors of the task, if there is no room for it, so that it is called at once.
     pub fn fork(&self, function: u32, args: Args) -> Result<Handle, Error> {
         match self.0.push(function, args) {
             Some(place) => Ok(Handle(State::Under { place })),
@@ -220,11 +221,11 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         }
     }
 
-    /// Makes a task that `rank` runs, and no other.
+    /// Makes a task that `rank` runs, and no other rank.
     ///
     /// # Errors
     ///
-    /// Of [`Runtime::cast`]; of the task, if it has to be called at once.
+    /// Errors of [`Runtime::cast`]; errors of the task, if it must be called at once.
     pub fn fork_at(&self, rank: Rank, function: u32, args: Args) -> Result<Handle, Error> {
         let crew = &*self.0;
         let Some(place) = crew.own().places.pop() else {
@@ -242,12 +243,12 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         Ok(Handle(State::Under { place }))
     }
 
-    /// The result of a task, which is called here if nobody has taken it.
-    /// Otherwise this ULT sleeps until it is there.
+    /// The result of a task. If no rank has taken the task, it is called here.
+    /// Otherwise this ULT sleeps until the result is there.
     ///
     /// # Errors
     ///
-    /// Of the task; [`AddrError::PeerLost`](tsumugi::AddrError::PeerLost).
+    /// Errors of the task; [`AddrError::PeerLost`](tsumugi::AddrError::PeerLost).
     pub fn join(&self, handle: Handle) -> Result<u64, Error> {
         let place = match handle.0 {
             State::Done(value) => return Ok(value),
@@ -288,7 +289,7 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         }
     }
 
-    /// All that was forked has been run and joined. Collective.
+    /// Checks that all forked tasks have been run and joined. Collective.
     fn check(&self) -> Result<(), Error> {
         let crew = &*self.0;
         let Counts { forked, ran, .. } = self.counts();
@@ -342,7 +343,7 @@ impl Task {
     }
 }
 
-/// Arguments, zeroes behind them.
+/// The arguments of a task, filled up with zeroes.
 pub fn args<const N: usize>(given: [u64; N]) -> Args {
     const { assert!(N <= ARGS, "a task has no room for as many") };
     let mut args = [0; ARGS];
@@ -362,15 +363,15 @@ impl<C> fmt::Debug for Tasks<C> {
     }
 }
 
-/// Words that a task is given.
+/// Words of arguments that a task has.
 pub const ARGS: usize = WORDS - 2;
-/// Tasks that a rank's deque has room for.
+/// The most tasks in a rank's deque.
 pub const DEQUE_TASKS: usize = 1 << 13;
-/// Tasks that a rank has forked and not joined.
+/// The most tasks that a rank has forked and not joined.
 pub const PLACES: usize = 1 << 14;
-/// A task is a cache line.
+/// Words of a task: a cache line.
 const WORDS: usize = 8;
-/// Of the messages that bring tasks.
+/// The handler of the messages that bring tasks.
 const HANDLER: u32 = 0x7461_736b;
 
 #[cfg(test)]

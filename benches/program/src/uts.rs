@@ -1,5 +1,5 @@
-//! Unbalanced tree search: the nodes of a tree whose subtrees nobody knows the
-//! size of before walking them, counted by tasks that others steal.
+//! Unbalanced tree search: counts the nodes of a tree by tasks that other ranks
+//! steal. The size of a subtree is unknown before it is walked.
 
 use crate::task::{ARGS, Args, Counts, Tasks};
 use crate::{Words, main};
@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 use tsumugi::{Error, Rank, Runtime};
 use tsumugi_bench_ult::uts::{Node, T1_DEPTH, T1_NODES, count};
 
-/// Which tree, and what a task is.
+/// The tree, and the size of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Levels below the root; 10 is the tree T1.
     pub depth: u32,
-    /// Subtrees of so few levels are walked by one task.
+    /// One task walks a subtree of at most so many levels.
     pub grain: u32,
 }
 
-/// What came of it.
+/// The measurements of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Nodes of the tree.
     pub nodes: u64,
-    /// How long it took.
+    /// The time of the count.
     pub time: Duration,
-    /// What the tasks of all ranks were.
+    /// The counts of tasks of all ranks.
     pub counts: Counts,
 }
 
@@ -48,11 +48,11 @@ pub fn command() -> Result<(), Error> {
     )
 }
 
-/// Counts the tree. Collective.
+/// Counts the tree's nodes. Collective.
 ///
 /// # Errors
 ///
-/// Those of [`Tasks::run`]; if T1 has not its published size.
+/// Errors of [`Tasks::run`]; an error if T1 does not have its published size.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, plan.grain, &[node])?;
     let start = Instant::now();
@@ -64,7 +64,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     Ok(Outcome { nodes, time, counts: tasks.all_counts()? })
 }
 
-/// A node and all below it.
+/// Counts a node and all nodes below it.
 fn node(tasks: &Tasks<u32>, args: Args) -> Result<u64, Error> {
     let node = Node::from_words([args[0], args[1], args[2], args[3]]);
     if node.below() <= *tasks.context() {
@@ -72,7 +72,7 @@ fn node(tasks: &Tasks<u32>, args: Args) -> Result<u64, Error> {
     }
     let children = (0..node.children()).map(|number| tasks.fork(0, self::args(node.child(number))));
     let children = children.collect::<Result<Vec<_>, _>>()?;
-    // The newest first: it is still here, if any is.
+    // The newest child first, because it is the last that a thief would take.
     let below = children.into_iter().rev().map(|child| tasks.join(child));
     Ok(1 + below.sum::<Result<u64, Error>>()?)
 }
@@ -83,7 +83,7 @@ fn args(node: Node) -> Args {
     args
 }
 
-/// Nobody waits for the tree of the next depth.
+/// A tree of the next depth would take too long.
 const DEPTH_MAX: u32 = 14;
 const GRAIN: u32 = 3;
 

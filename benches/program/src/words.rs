@@ -1,4 +1,4 @@
-//! What the command line says: numbers, in their order, each with a name, a
+//! The arguments of the command line: numbers in a fixed order, each with a name, a
 //! range and a default.
 
 use std::fmt::Display;
@@ -6,16 +6,16 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use tsumugi::{Error, Rank, Runtime};
 
-/// The words after a program's name.
+/// The arguments behind a program's name.
 #[derive(Debug)]
 pub struct Words(std::vec::IntoIter<String>);
 
-/// Is a rank of a program that takes numbers. What is wrong with them is said
-/// once, by rank 0.
+/// Runs one rank of a program that takes numbers. Rank 0 alone reports a wrong
+/// argument.
 ///
 /// # Errors
 ///
-/// Of the words, and of the program.
+/// Errors of the arguments, and errors of the program.
 pub fn main<A: Send>(
     take: impl FnOnce(&mut Words) -> Result<A, Error>,
     play: impl FnOnce(&Runtime, A) -> Result<(), Error> + Send,
@@ -26,7 +26,7 @@ pub fn main<A: Send>(
         Ok(taken) => play(rt, taken),
         Err(error) => {
             if rt.rank() != Rank(0) {
-                // Its error ends the job.
+                // Rank 0's error ends the job, and with it this barrier.
                 rt.barrier()?;
             }
             Err(error)
@@ -39,11 +39,11 @@ impl Words {
         Self(words.into_iter())
     }
 
-    /// The next, or `default` if there is none.
+    /// The next number, or `default` if there is no argument left.
     ///
     /// # Errors
     ///
-    /// If it is no such number; the sentence says what would be.
+    /// An error if the argument is no number of this range; its text names the range.
     pub fn number<T>(
         &mut self,
         name: &str,

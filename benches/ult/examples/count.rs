@@ -1,5 +1,5 @@
-//! A row's work and nothing else, so often that it can be counted:
-//! `count ROW BATCHES`, on one worker. `ci/instructions.sh` runs it.
+//! Runs a row's work and nothing else, so many times that its instructions can be
+//! counted: `count ROW BATCHES`, on one worker. `ci/instructions.sh` runs it.
 
 use tsumugi_bench_ult::ults;
 use tsumugi_bench_ult::uts::Node;

@@ -1,4 +1,4 @@
-//! Who wakes and who is woken, on two CPUs.
+//! Two CPUs: one for the thread that wakes, one for the thread that is woken.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use tsumugi_core::sync::{AtomicU64, Ordering, spin_loop};
 pub struct Apart(Vec<usize>);
 
 impl Apart {
-    /// Those that the calling thread may use now.
+    /// Notes the CPUs that the calling thread may use now.
     pub fn new() -> Self {
         Self(affinity::allowed().unwrap_or_default())
     }
 
-    /// Threads that `start` starts keep to the second CPU; from here on the
-    /// caller keeps to the first. With one CPU, or where the system does not
-    /// allow it, nobody keeps to any.
+    /// Calls `start`. The threads that it starts are pinned to the second CPU,
+    /// and from here on the caller is pinned to the first. With one CPU, or where
+    /// the system does not allow it, no thread is pinned.
     pub fn on_second<T>(&self, start: impl FnOnce() -> T) -> T {
         let &[first, second, ..] = self.0.as_slice() else { return start() };
         let _ = affinity::pin(second);
@@ -33,11 +33,11 @@ impl Default for Apart {
     }
 }
 
-/// Spins until `word` is `value`. One that spins in vain lets others have its
-/// CPU: who is waited for may be in its queue.
+/// Spins until `word` is `value`. After many turns in vain it yields the CPU,
+/// because the thread that sets the word may be in the CPU's queue.
 pub fn wait_for(word: &AtomicU64, value: u64) {
     let mut turns = 0u32;
-    // Acquire: pairs with the Release of who is waited for.
+    // Acquire: pairs with the Release of the thread that sets the word.
     while word.load(Ordering::Acquire) != value {
         turns += 1;
         if turns.is_multiple_of(1 << 10) {
@@ -48,16 +48,15 @@ pub fn wait_for(word: &AtomicU64, value: u64) {
     }
 }
 
-/// Long enough for a thread that was woken to be parked again, and for its
-/// worker to spin.
+/// Waits so long that a thread that was woken is parked again, and its worker spins.
 pub fn pause() {
     for _ in 0..64 {
         spin_loop();
     }
 }
 
-/// The middle of wakes that were timed one by one, without what the clock
-/// takes.
+/// Returns the median of wakes that were timed one by one, minus the time that
+/// reading the clock takes.
 pub fn middle_wake(wakes: Vec<f64>) -> f64 {
     let clock = wakes.iter().map(|_| Instant::now().elapsed().as_nanos() as f64).collect();
     middle(wakes) - middle(clock)
@@ -68,7 +67,7 @@ fn middle(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Long enough for a thread with nothing to do to be asleep.
+/// A time after which a thread with nothing to do is asleep.
 pub const NAP: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
@@ -81,7 +80,7 @@ mod tests {
         let all = here();
         std::thread::spawn(move || {
             let apart = Apart::new();
-            // The second time the caller is on the first already.
+            // The second time the caller is pinned to the first CPU already.
             for _ in 0..2 {
                 let other = apart.on_second(|| std::thread::spawn(here)).join().unwrap();
                 match all.as_slice() {

@@ -1,17 +1,19 @@
-//! What sleeping ULTs take of memory, and how long so many take to make.
+//! How much memory sleeping ULTs take, and how long it takes to make and to wake
+//! them.
 //!
-//! Each system has a process of its own for this, which has done nothing else.
+//! Each system runs this in a process of its own, which has done nothing else
+//! before.
 
 use std::time::Instant;
 
-/// Sleepers are being made.
+/// The measurement while the sleepers are made.
 #[derive(Debug)]
 pub struct Growth {
     before_kib: u64,
     start: Instant,
 }
 
-/// They sleep.
+/// The measurement while the sleepers sleep and are woken.
 #[derive(Debug)]
 pub struct Asleep {
     ults: f64,
@@ -21,12 +23,12 @@ pub struct Asleep {
 }
 
 impl Growth {
-    /// From here on.
+    /// Begins the measurement.
     pub fn begin() -> Self {
         Self { before_kib: resident_kib(), start: Instant::now() }
     }
 
-    /// To here, where all `ults` are asleep; from here on they are woken.
+    /// Ends the first part, when all `ults` are asleep. They are woken after this.
     pub fn asleep(self, ults: usize) -> Asleep {
         let (elapsed, ults) = (self.start.elapsed(), ults as f64);
         let grown = resident_kib().saturating_sub(self.before_kib) as f64 * 1024.0;
@@ -36,18 +38,18 @@ impl Growth {
 }
 
 impl Asleep {
-    /// All have ended. Bytes each, and what one took to create, and to wake
-    /// and join.
+    /// Ends the measurement, when all ULTs have ended. Returns for one ULT its
+    /// bytes, the time to create it, and the time to wake and join it.
     pub fn woken(self) -> [f64; 3] {
         let wake_ns = self.start.elapsed().as_nanos() as f64 / self.ults;
         [self.bytes_each, self.create_ns, wake_ns]
     }
 }
 
-/// Stacks of the sleepers, where that is to choose.
+/// Bytes of a sleeper's stack, in systems where that can be chosen.
 pub const STACK_BYTES: usize = 16 << 10;
 
-/// VmRSS and VmPTE.
+/// Returns VmRSS and VmPTE, added.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
     let field = |name: &str| {

@@ -1,4 +1,5 @@
-//! What the machine itself takes: the references that the bars name.
+//! What the machine itself takes: the references to which the requirements (bars)
+//! refer.
 
 use crate::System;
 use crate::apart::{Apart, NAP, wait_for};
@@ -14,7 +15,7 @@ use std::thread;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
-/// The machine itself.
+/// The machine itself, as a system.
 pub const SYSTEM: System = System { name: "bare", serve, elsewhere: &[] };
 
 fn serve(inbox: Inbox) {
@@ -39,7 +40,7 @@ fn serve(inbox: Inbox) {
     });
 }
 
-/// One resume and one suspend of a bare context.
+/// Times one resume and one suspend of a bare context.
 fn raw_switch() -> Option<f64> {
     const SWITCHES: u64 = 20_000;
     let memory = Memory(Box::leak(Box::new([[0; 16]; 4096])));
@@ -60,7 +61,8 @@ fn raw_switch() -> Option<f64> {
     ns
 }
 
-/// Two uncontended compare-and-swaps: the least of a lock that knows waiters.
+/// Times two uncontended compare-and-swaps: the minimum for a lock and an unlock
+/// that allow for waiters.
 fn cas_pair() -> Option<f64> {
     const PAIRS: u64 = 10_000;
     let word = AtomicU32::new(0);
@@ -73,8 +75,8 @@ fn cas_pair() -> Option<f64> {
     })
 }
 
-/// A bare wake of a thread that sleeps on a word, to its first instruction:
-/// the batch is one wake, from one CPU to the other.
+/// Times a bare wake of a thread that sleeps on a word, until its first
+/// instruction. A batch is one wake, from one CPU to the other.
 fn futex_wake(inbox: &Inbox) {
     let word = Arc::new(AtomicU32::new(0));
     let (send, woken) = channel();
@@ -92,7 +94,7 @@ fn futex_wake(inbox: &Inbox) {
             }
         }
     };
-    // It ends with the process.
+    // The thread ends with the process.
     Apart::new().on_second(|| thread::spawn(sleep));
     inbox.serve(|_| {
         thread::sleep(NAP);
@@ -105,30 +107,34 @@ fn futex_wake(inbox: &Inbox) {
     });
 }
 
-/// A page for each sleeper, as far apart as their stacks, touched for the first
-/// time: the least that a stack of its own takes.
+/// Times the first touch of one page for each sleeper; the pages are as far apart
+/// as the sleepers' stacks. That is the minimum for a system in which each ULT
+/// has a stack.
 fn page_touch(inbox: &Inbox) {
     let pages = inbox.sleepers();
     inbox.serve(|_| {
         let bytes = pages * STACK_BYTES;
         let (read, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_NORESERVE);
         let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory, which is nobody else's and is given back below.
+        // SAFETY: the mapping is new, so no other code uses it, and it is given
+        // back below.
         let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, read, flags, -1, 0) };
         assert_ne!(memory, libc::MAP_FAILED, "{bytes} bytes of addresses");
         let ns = time(pages as u64, || {
             for page in 0..pages {
-                // SAFETY: within the mapping.
+                // SAFETY: the address is within the mapping.
                 unsafe { memory.cast::<u8>().add(page * STACK_BYTES).write_volatile(1) };
             }
         });
-        // SAFETY: mapped above, and nobody points into it.
+        // SAFETY: the memory was mapped above, and no pointer into it is used
+        // after this.
         unsafe { libc::munmap(memory, bytes) };
         ns
     });
 }
 
-/// A cache line's way from one core to the other, one way: the middle of many.
+/// Times how long a cache line takes from one core to the other, one way: the
+/// median of many trips.
 fn line_trip(apart: &Apart) -> f64 {
     const ROUNDS: u64 = 64;
     let lines = Arc::new([const { CachePadded::new(AtomicU64::new(0)) }; 2]);
@@ -161,21 +167,22 @@ fn line_trip(apart: &Apart) -> f64 {
 
 fn futex(word: &AtomicU32, call: i32, value: u32) {
     let none = core::ptr::null::<libc::timespec>();
-    // SAFETY: the word outlives the call.
+    // SAFETY: `word` is a reference, so the word is there during the call.
     unsafe { libc::syscall(libc::SYS_futex, word, call, value, none) };
 }
 
-/// A stack that no context here comes to the end of.
+/// A stack that is larger than any context here needs.
 struct Memory(&'static mut [[u64; 16]; 4096]);
 
 impl Memory {
     fn reclaim(self) -> Box<[[u64; 16]; 4096]> {
-        // SAFETY: leaked in `raw_switch`, and nobody runs on it.
+        // SAFETY: the memory was leaked in `raw_switch`, and no context runs on
+        // it any more.
         unsafe { Box::from_raw(self.0) }
     }
 }
 
-// SAFETY: 512 KiB that belong to the context alone. There is no guard page:
+// SAFETY: the 512 KiB belong to this context alone. There is no guard page, but
 // the contexts here use a few hundred bytes.
 unsafe impl Stack for Memory {
     fn base(&self) -> StackPointer {

@@ -1,20 +1,21 @@
-//! Fork and join: work for anything that can spawn and join, a thread per call.
+//! Fork and join: workloads for any system that can spawn and join, with one
+//! thread per call.
 
 use crate::uts::Node;
 
-/// A system of threads that can be joined.
+/// A system with threads that can be joined.
 pub trait Fork {
-    /// A child.
+    /// The handle of a child.
     type Handle<T: Send + 'static>;
 
     /// Starts a child.
     fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T>;
 
-    /// Waits for it.
+    /// Waits for a child, and returns its result.
     fn join<T: Send + 'static>(handle: Self::Handle<T>) -> T;
 }
 
-/// No threads: plain calls.
+/// A system without threads: spawning is a plain call.
 #[derive(Debug)]
 pub struct Calls;
 
@@ -30,7 +31,8 @@ impl Fork for Calls {
     }
 }
 
-/// Fibonacci's `n`th number, a child per call: [`fib_children`] in all.
+/// Returns the `n`th Fibonacci number, with a child per call: [`fib_children`] in
+/// all.
 pub fn fib<S: Fork>(n: u64) -> u64 {
     if n < 2 {
         return n;
@@ -40,7 +42,7 @@ pub fn fib<S: Fork>(n: u64) -> u64 {
     S::join(left) + right
 }
 
-/// How many children [`fib`] starts.
+/// Returns how many children [`fib`] starts.
 pub fn fib_children(n: u64) -> u64 {
     let (mut a, mut b) = (0, 1);
     for _ in 0..=n {
@@ -49,7 +51,7 @@ pub fn fib_children(n: u64) -> u64 {
     a - 1
 }
 
-/// The nodes below and with `node`, a child per node.
+/// Returns how many nodes the tree at `node` has, with a child per node.
 pub fn tree<S: Fork>(node: Node) -> u64 {
     let children =
         (0..node.children()).map(|number| S::spawn(move || tree::<S>(node.child(number))));
@@ -57,7 +59,8 @@ pub fn tree<S: Fork>(node: Node) -> u64 {
     1 + children.into_iter().map(S::join).sum::<u64>()
 }
 
-/// In how many ways `n` queens stand on `n` rows, a child per queen placed.
+/// Returns in how many ways the missing queens can be placed, with a child per
+/// queen placed.
 pub fn queens<S: Fork>(board: Board) -> u64 {
     if board.is_full() {
         return 1;
@@ -66,7 +69,7 @@ pub fn queens<S: Fork>(board: Board) -> u64 {
     placed.into_iter().map(S::join).sum()
 }
 
-/// Queens on the first rows of a board.
+/// A board with queens on its first rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
     n: u32,
@@ -77,7 +80,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// No queen yet.
+    /// Makes a board of `n` rows without queens.
     pub fn new(n: u32) -> Self {
         Self { n, row: 0, columns: 0, left: 0, right: 0 }
     }
@@ -87,7 +90,7 @@ impl Board {
         self.row == self.n
     }
 
-    /// All boards with one queen more.
+    /// Returns all boards with one queen more.
     pub fn next(self) -> impl Iterator<Item = Self> {
         let taken = self.columns | self.left | self.right;
         (0..self.n).map(|column| 1 << column).filter(move |bit| taken & bit == 0).map(move |bit| {
@@ -102,13 +105,14 @@ impl Board {
     }
 }
 
-/// Queens of the row `nqueens`.
+/// The number of queens of the row `nqueens`.
 pub const QUEENS: u32 = 10;
-/// In how many ways they stand.
+/// In how many ways so many queens can be placed.
 pub const QUEENS_WAYS: u64 = 724;
-/// Boards on the way, the empty one left out: children.
+/// The number of children: all boards on the way except the empty one.
 pub const QUEENS_CHILDREN: u64 = 35_538;
-/// The `n` of the row `fib`: a batch is over before the core is taken away.
+/// The `n` of the row `fib`. A batch is so short that it is over before the
+/// operating system takes the core away.
 pub const FIB: u64 = 22;
 
 #[cfg(test)]

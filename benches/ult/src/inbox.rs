@@ -1,12 +1,13 @@
-//! A system's end of the talk: it is asked for turns of one row.
+//! A system's end of the protocol by which it is given turns of one row.
 //!
 //! ```text
-//!  asks    "turn"                             "turn" ...  end: it ends
-//!  answers         batch batch batch "= 1 2"
+//!  requests  "turn"                           "turn" ...  end: it ends
+//!  replies         batch batch batch "= 1 2"
 //! ```
 //!
-//! A turn is some short batches of the row. The first warms up what the other
-//! systems have cooled down, and is not told, unless it is long by itself.
+//! A turn is several short batches of the row. The first batch warms up what the
+//! other systems have cooled down, and is not reported, unless it alone is as
+//! long as a turn.
 
 use crate::Row;
 use crate::uts::{Node, T1_DEPTH};
@@ -15,7 +16,7 @@ use std::io::{BufRead, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a system is to do, and where it says how long that took.
+/// What a system is to do, and where it reports how long that took.
 pub struct Inbox {
     row: &'static Row,
     workers: usize,
@@ -24,7 +25,7 @@ pub struct Inbox {
 }
 
 struct Talk {
-    /// Time since some moment.
+    /// Returns the time since a fixed moment.
     clock: Box<dyn Fn() -> Duration + Send>,
     requests: Box<dyn BufRead + Send>,
     answers: Box<dyn Write + Send>,
@@ -38,7 +39,7 @@ struct Turn {
 }
 
 impl Inbox {
-    /// A system that is to do `row` on `workers` workers.
+    /// Makes the inbox of a system that is to do `row` on `workers` workers.
     pub fn new(
         row: &'static Row,
         workers: usize,
@@ -53,29 +54,29 @@ impl Inbox {
         Self { row, workers, is_quick, talk: Mutex::new(talk) }
     }
 
-    /// The row's name.
+    /// Returns the row's name.
     pub fn row(&self) -> &'static str {
         self.row.name
     }
 
-    /// On how many workers.
+    /// Returns on how many workers the system is to do the row.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// The tree of the row `uts`.
+    /// Returns the root of the tree of the row `uts`.
     pub fn tree(&self) -> Node {
         Node::root(T1_DEPTH)
     }
 
-    /// ULTs of the row `bytes_per_ult`.
+    /// Returns how many ULTs the row `bytes_per_ult` is to have.
     pub fn sleepers(&self) -> usize {
         if self.is_quick { SLEEPERS / 10 } else { SLEEPERS }
     }
 
-    /// Does `batch` until nobody asks any more, which returns nanoseconds per
-    /// operation; `None`: there is no such thing here. Blocks the OS thread
-    /// while nobody asks.
+    /// Calls `batch` for each request, until the requests end. `batch` returns
+    /// nanoseconds per operation, or `None` if the system does not have such a
+    /// row. Blocks the OS thread between two turns.
     pub fn serve(&self, mut batch: impl FnMut(&'static str) -> Option<f64>) {
         while self.next() {
             match batch(self.row()) {
@@ -85,15 +86,15 @@ impl Inbox {
         }
     }
 
-    /// As [`serve`](Self::serve), of a row of several parts.
+    /// Does what [`serve`](Self::serve) does, for a row of several parts.
     pub fn serve_parts<const N: usize>(&self, mut batch: impl FnMut() -> [f64; N]) {
         while self.next() {
             self.answer(&batch());
         }
     }
 
-    /// Whether another batch is asked for, where `serve` does not fit. Blocks
-    /// the OS thread.
+    /// Whether another batch is requested. For systems that cannot use `serve`.
+    /// Blocks the OS thread.
     pub fn next(&self) -> bool {
         let mut talk = self.talk();
         if talk.turn.is_none() {
@@ -108,7 +109,7 @@ impl Inbox {
         true
     }
 
-    /// What that batch took: a number for each of the row's parts.
+    /// Reports what the batch took: a number for each of the row's parts.
     pub fn answer(&self, values: &[f64]) {
         let mut talk = self.talk();
         let now = (talk.clock)();
@@ -126,14 +127,14 @@ impl Inbox {
         }
     }
 
-    /// The row cannot be done here, and why.
+    /// Reports that the row cannot be done here, and why.
     pub fn refuse(&self, why: &str) {
         let mut talk = self.talk();
         talk.turn = None;
         talk.say(&format!("! {why}"));
     }
 
-    /// As [`refuse`](Self::refuse), whatever is asked for.
+    /// Does what [`refuse`](Self::refuse) does for each request.
     pub fn refuse_all(&self, why: &str) {
         while self.next() {
             self.refuse(why);
@@ -147,7 +148,7 @@ impl Inbox {
 
 impl Talk {
     fn say(&mut self, line: &str) {
-        // Nobody may listen any more; then nobody asks either.
+        // The other end may be closed. Then there are no more requests, either.
         let _ = writeln!(self.answers, "{line}").and_then(|()| self.answers.flush());
     }
 }
@@ -158,19 +159,19 @@ impl std::fmt::Debug for Inbox {
     }
 }
 
-/// Nanoseconds per operation of `work`, which does `ops`.
+/// Returns nanoseconds per operation of `work`, which does `ops` operations.
 pub fn time(ops: u64, work: impl FnOnce()) -> Option<f64> {
     let start = Instant::now();
     work();
     Some(start.elapsed().as_nanos() as f64 / ops as f64)
 }
 
-/// What a cell says where a system has no such row.
+/// The text of a cell where a system has no such row.
 pub const NO_SUCH_THING: &str = "has none";
 
-/// Short enough that most turns are not disturbed.
+/// A turn is so short that most turns are not disturbed.
 const TURN: Duration = Duration::from_millis(2);
-/// What is long by itself is done once.
+/// A batch that takes longer is done once in a turn.
 const TURN_MAX: Duration = Duration::from_millis(40);
 const BATCHES_MIN: usize = 3;
 const SLEEPERS: usize = 1_000_000;
@@ -194,7 +195,8 @@ mod tests {
         }
     }
 
-    /// What is heard of turns whose batches take as long as `batch` says.
+    /// Returns what an inbox writes in these turns. `batch` returns how long each
+    /// batch takes, and its result.
     fn heard(turns: &'static str, mut batch: impl FnMut() -> Option<(Duration, f64)>) -> String {
         let (heard, time) = (Heard::default(), Arc::new(Mutex::new(Duration::ZERO)));
         let row = Row::named("yield2").unwrap();

@@ -1,21 +1,21 @@
-//! What ULTs cost: the workloads behind the numbers.
+//! Workloads that measure how long the operations of ULTs take.
 //!
-//! A row is a name ([`ROWS`]). A [`System`] does short batches of a row in a
-//! process of its own and answers nanoseconds per operation, so that whoever
-//! asks can go round all systems again and again: numbers of one run, taken
-//! side by side, are what may be compared.
+//! A row is a workload with a name ([`ROWS`]). A [`System`] does short batches of
+//! a row in a process of its own and reports nanoseconds per operation. The
+//! caller lets all systems take turns, again and again, because only numbers that
+//! were taken side by side in one run may be compared.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `uts` | the unbalanced tree search benchmark's tree |
 //! | `fork` | fib, trees and queens for anything that can spawn and join |
 //! | `row` | what is measured |
-//! | `inbox` | a system's end of the talk |
-//! | `system` | who does the work |
+//! | `inbox` | a system's end of the protocol |
+//! | `system` | a system of threads that does the work |
 //! | `turns` | systems that take turns |
-//! | `apart` | who wakes and who is woken, on two CPUs |
+//! | `apart` | two CPUs: for the thread that wakes, and the one that is woken |
 //! | `asleep` | what sleeping ULTs take of memory |
-//! | `bare` | what the machine itself takes: a switch, a line, a futex |
+//! | `bare` | what the machine itself takes: a switch, a cache line, a futex |
 //! | `ults` | the rows on tsumugi's ULTs |
 
 pub mod uts;

@@ -1,35 +1,36 @@
-//! What is measured.
+//! The rows: what is measured.
 
 use std::time::Duration;
 
-/// One row: what is done, by how many workers, and in which unit it is told.
+/// One row: what is done, by how many workers, and in which unit it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its name: `yield2`.
+    /// The row's name, such as `yield2`.
     pub name: &'static str,
-    /// What a batch tells, with the units: the row's own name, but for rows
-    /// that tell more than one thing.
+    /// What a batch reports, with the units: the row's own name, except in rows
+    /// that report more than one number.
     pub parts: &'static [(&'static str, &'static str)],
-    /// Workers of the systems that do it. Those with one and those with two
-    /// take turns, too.
+    /// The numbers of workers with which the systems do the row. Systems with one
+    /// and with two workers take turns with each other, too.
     pub workers: &'static [usize],
-    /// CPUs of one with a single worker.
+    /// How many CPUs a system with a single worker has.
     pub cpus: usize,
-    /// What the machine itself takes for it, among the same turns.
+    /// The reference of the machine itself, a row of `bare`, which has turns, too.
     pub beside: Option<&'static str>,
-    /// How long each system may go on in all.
+    /// How long each system may run in all.
     pub budget: Duration,
-    /// When a system that does not answer is given up.
+    /// The time after which a system that has not answered is given up.
     pub limit: Duration,
 }
 
 impl Row {
-    /// The row of that name; what the machine itself takes is a row, too.
+    /// Returns the row of that name. The references of the machine itself are
+    /// rows, too.
     pub fn named(name: &str) -> Option<&'static Self> {
         ROWS.iter().chain(BARE).find(|row| row.name == name)
     }
 
-    /// CPUs of a system with so many workers.
+    /// Returns how many CPUs a system with so many workers has.
     pub fn cpus(&self, workers: usize) -> usize {
         self.cpus.max(workers)
     }
@@ -76,7 +77,7 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// What the machine itself takes.
+/// The references of the machine itself.
 const BARE: &[Row] = &[
     row(&[("line_trip", "ns")], &[2]),
     Row { cpus: 2, ..row(&[("futex_wake", "ns")], &[1]) },

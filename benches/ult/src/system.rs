@@ -1,32 +1,32 @@
-//! Who does the work.
+//! The systems that do the work.
 
 use crate::inbox::Inbox;
 
-/// A system of threads, as the rows see it. Its process is its own: it is
-/// started for one row on so many workers, and may use as many CPUs.
+/// A system of threads that does rows. It has a process of its own, which is
+/// started for one row on a number of workers and may use as many CPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
-    /// Its name: `tsumugi`.
+    /// The system's name, such as `tsumugi`.
     pub name: &'static str,
-    /// Makes itself at home on the calling thread, and serves.
+    /// Starts the system on the calling thread, and serves the inbox.
     pub serve: fn(Inbox),
-    /// What it took on another machine, for those that may not be here.
+    /// What it took on another machine, for systems that may be missing on this one.
     pub elsewhere: &'static [Elsewhere],
 }
 
-/// A figure of another machine, which is never compared with.
+/// A figure from another machine. It is shown, and never compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Elsewhere {
     /// The row.
     pub row: &'static str,
-    /// On how many workers.
+    /// The number of workers.
     pub workers: usize,
-    /// The least of many short repetitions.
+    /// The minimum of many short repetitions.
     pub min: f64,
 }
 
 impl System {
-    /// What it took of `row` on another machine.
+    /// Returns what the system took for `row` on another machine.
     pub fn elsewhere(&self, row: &str, workers: usize) -> Option<f64> {
         let is = |one: &&Elsewhere| one.row == row && one.workers == workers;
         self.elsewhere.iter().find(is).map(|one| one.min)

@@ -6,7 +6,7 @@
 //!  rayon          ▄▄▄            ▄▄▄      whether or not their workers spin
 //! ```
 //!
-//! One that hangs or dies ends its own cell and nothing else.
+//! A system that hangs or dies loses its own cell, and the other systems go on.
 
 use std::cmp::Reverse;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,37 +16,38 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A system in a process of its own, which is stopped but for its turns, and
-/// killed when this is dropped.
+/// A system in a process of its own. The process is stopped except during its
+/// turns, and killed when this value is dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
     requests: ChildStdin,
     answers: Receiver<String>,
-    /// CPUs for those that have worked most after the first turn.
+    /// The CPUs for the threads that work most in the rehearsal.
     pins: Vec<usize>,
 }
 
 /// Why there are no numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// It says so itself.
+    /// The system itself reports that it cannot, and why.
     Refused(String),
-    /// No answer within this time.
+    /// The system did not answer within this time.
     Hung(Duration),
-    /// How its process ended.
+    /// The process ended, in this way.
     Died(String),
 }
 
 impl Process {
-    /// Starts it. What the command runs is to hand its standard input and
-    /// output to an [`Inbox`](crate::Inbox). Those of its threads that work
-    /// most in a rehearsal have one of `pins` each, as far as the system
-    /// allows: what its workers are called is its own business.
+    /// Starts a system. The command's program must give its standard input and
+    /// output to an [`Inbox`](crate::Inbox). The threads that work most in a
+    /// rehearsal are pinned to one of `pins` each, as far as the system allows;
+    /// threads are found by their work because each system names its workers
+    /// differently.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The error of the operating system, if the process cannot be started.
     pub fn start(command: &mut Command, pins: &[usize]) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = child.stdin.take().expect("it is a pipe");
@@ -54,18 +55,19 @@ impl Process {
         let (sender, answers) = channel();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                // Nobody listens to one that has hung.
+                // The receiver of a system that has hung may be gone.
                 let _ = sender.send(line);
             }
         });
         Ok(Self { child, requests, answers, pins: pins.to_vec() })
     }
 
-    /// Has a turn, and returns what its batches took.
+    /// Gives the system a turn, and returns what its batches took.
     ///
     /// # Errors
     ///
-    /// Why not. It is of no use then.
+    /// [`Missing`] with the reason, if there was no answer within `limit` or it
+    /// was no result. No other turn may follow.
     pub fn turn(&mut self, limit: Duration) -> Result<Vec<f64>, Missing> {
         self.signal(libc::SIGCONT);
         let late = Instant::now() + limit;
@@ -73,7 +75,7 @@ impl Process {
         let answer = loop {
             let left = late.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(left) {
-                // A library may have something to say of its own.
+                // A library may write lines of its own.
                 Ok(line) if !line.starts_with(['=', '!']) => {}
                 Ok(line) => break line,
                 Err(RecvTimeoutError::Timeout) => return Err(Missing::Hung(limit)),
@@ -88,14 +90,14 @@ impl Process {
         }
     }
 
-    /// Turns that do not count, if its threads are to be pinned: until then
+    /// Gives turns that do not count, if the threads are to be pinned: until then
     /// two of them may share a CPU.
     fn rehearse(&mut self, limit: Duration) -> Result<(), Missing> {
         if self.pins.is_empty() {
             return Ok(());
         }
         self.turn(limit)?;
-        // What starting up took does not count.
+        // The time for starting up does not count.
         let before = self.used();
         self.turn(limit)?;
         let mut used = self.used();
@@ -116,7 +118,7 @@ impl Process {
         Ok(())
     }
 
-    /// Its threads, and for how many nanoseconds each had a CPU.
+    /// Returns the process's threads, and for how many nanoseconds each had a CPU.
     fn used(&self) -> Vec<(libc::pid_t, u64)> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let thread = |entry: io::Result<std::fs::DirEntry>| {
@@ -129,14 +131,15 @@ impl Process {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: a plain call; the child has not been waited for, so the
-        // number is its own.
+        // SAFETY: the call has no memory operands. The child has not been waited
+        // for, so its number is still its own.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
     #[cold]
     fn death(&mut self) -> Missing {
-        // Its output is closed; if it lives on, it is killed for that.
+        // The process's output is closed. If the process does not end by itself,
+        // it is killed on drop.
         let late = Instant::now() + DYING;
         while Instant::now() < late {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -150,7 +153,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -175,8 +178,8 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// Has `processes` take turns until `enough` says so; it is asked with the
-/// number of rounds so far. What they took, by process.
+/// Gives `processes` turns until `enough` returns true; it is called with the
+/// number of rounds so far. Returns what the batches took, by process.
 pub fn take_turns(
     processes: &mut [Result<Process, Missing>],
     limit: Duration,
@@ -207,7 +210,7 @@ pub fn take_turns(
     processes.iter().zip(samples).map(outcome).collect()
 }
 
-/// From its last word to its end.
+/// How long a process may take from the end of its output to its end.
 const DYING: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

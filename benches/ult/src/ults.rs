@@ -16,7 +16,7 @@ use tsumugi_ult::{
     Config, Guards, JoinHandle, Scheduler, StackArea, park, spawn, unparker, yield_now,
 };
 
-/// Those who run on ULTs.
+/// The ULTs of tsumugi, for the workloads of `fork`.
 #[derive(Debug)]
 pub struct Ults;
 
@@ -34,7 +34,7 @@ impl Fork for Ults {
     }
 }
 
-/// tsumugi's ULTs.
+/// The ULTs of tsumugi, as a system.
 pub const SYSTEM: System = System { name: "tsumugi", serve, elsewhere: &[] };
 
 fn serve(inbox: Inbox) {
@@ -55,7 +55,7 @@ fn serve(inbox: Inbox) {
     }
 }
 
-/// One batch of a row, on the calling ULT.
+/// Runs one batch of a row on the calling ULT.
 pub fn batch(row: &str, tree: Node) -> Option<f64> {
     match row {
         "yield2" => time(20_000, || yielders(2, 10_000)),
@@ -87,8 +87,8 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
     }
 }
 
-/// A wake of a ULT whose worker sleeps, from an OS thread, to the ULT's first
-/// instruction: the batch is one wake.
+/// Times the wake of a ULT on a sleeping worker, from an OS thread, until the
+/// ULT's first instruction. A batch is one wake.
 fn wake_sleeping(inbox: &Inbox) {
     let stacks = StackArea::map(StackArea::bytes_for(16, 64 << 10, 8 << 20));
     let config = Config { workers: 1, ..Config::new(stacks.expect("a few addresses")) };
@@ -111,9 +111,9 @@ fn wake_sleeping(inbox: &Inbox) {
     });
 }
 
-/// As many ULTs as the row asks for, on the smallest stacks that a program of
-/// such ULTs would have, and without a guard each: a process may not have that
-/// many mappings.
+/// Measures as many ULTs as the row requires. They are on the smallest stacks
+/// that a program of such ULTs would have, and without guard pages, because a
+/// process may not have that many mappings.
 fn asleep(inbox: &Inbox) {
     let ults = inbox.sleepers();
     let stacks = StackArea::map(StackArea::bytes_for(ults, STACK_BYTES, 1 << 20));
@@ -159,7 +159,7 @@ fn yielders(ults: usize, times: usize) {
     all.into_iter().for_each(Ults::join);
 }
 
-/// Two ULTs that wake each other; one way.
+/// Times two ULTs that wake each other, one way.
 fn park_same(rounds: u64) -> Option<f64> {
     let main = unparker();
     let sent = Arc::new(Mutex::new(None));
@@ -184,8 +184,8 @@ fn park_same(rounds: u64) -> Option<f64> {
     ns
 }
 
-/// Wakes a ULT on the other worker, which spins for want of work, until it
-/// says so through a word: a wake, and the answer's trip.
+/// Times the wake of a ULT on the other worker, which spins because it has no
+/// work, until the ULT has written to a word: a wake, and the trip of the answer.
 fn wake_spinning(rounds: u64) -> Option<f64> {
     let said = Arc::new(CachePadded::new(AtomicU64::new(0)));
     let sent = Arc::new(Mutex::new(None));
@@ -198,7 +198,7 @@ fn wake_spinning(rounds: u64) -> Option<f64> {
             park();
         }
     });
-    // The other worker takes it; we never leave ours.
+    // The other worker takes the ULT; this one never leaves its worker.
     wait_for(&said, 1);
     let partner = loop {
         if let Some(partner) = sent.try_lock().and_then(|mut sent| sent.take()) {
@@ -218,7 +218,7 @@ fn wake_spinning(rounds: u64) -> Option<f64> {
     Some(middle_wake(samples))
 }
 
-/// Two ULTs that hand a turn over; one way.
+/// Times two ULTs that hand a turn to each other, one way.
 fn condvar(rounds: u64) -> Option<f64> {
     let state = Arc::new((Mutex::new(0usize), Condvar::new()));
     let play = |side: usize| {
@@ -239,5 +239,5 @@ fn condvar(rounds: u64) -> Option<f64> {
     })
 }
 
-/// As many are new at a time, so that no queue grows.
+/// So many ULTs are new at a time, so that no queue grows.
 const SLEEPERS_NEW: usize = 128;

@@ -1,8 +1,9 @@
-//! The tree of the unbalanced tree search benchmark, geometric, fixed shape.
+//! The tree of the unbalanced tree search benchmark: geometric, fixed shape.
 //!
-//! A node is twenty bytes, its children's are the SHA-1 of its own and their
-//! number; how many there are follows from the bytes. So the tree is the same
-//! on every machine, and nobody knows a subtree's size before walking it.
+//! A node is twenty bytes. The bytes of a child are the SHA-1 of the node's bytes
+//! and the child's number, and the number of children follows from the node's
+//! bytes. So the tree is the same on every machine, and the size of a subtree is
+//! unknown until it is walked.
 //!
 //! # References
 //!
@@ -11,7 +12,7 @@
 
 use sha1::{Digest, Sha1};
 
-/// A node.
+/// A node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     state: [u8; 20],
@@ -19,20 +20,20 @@ pub struct Node {
     depth_max: u32,
 }
 
-/// The depth of T1.
+/// The depth of the tree T1.
 pub const T1_DEPTH: u32 = 10;
-/// The nodes of T1.
+/// The number of nodes of the tree T1.
 pub const T1_NODES: u64 = 4_130_071;
 
 impl Node {
-    /// The root of the tree of T1's seed that is cut at `depth_max`.
+    /// Returns the root of the tree of T1's seed, cut at `depth_max`.
     pub fn root(depth_max: u32) -> Self {
         let mut seed = [0; 20];
         seed[16..].copy_from_slice(&19u32.to_be_bytes());
         Self { state: Sha1::digest(seed).into(), depth: 0, depth_max }
     }
 
-    /// As plain words, for who sends it to somebody else.
+    /// Returns the node as plain words, so that it can be sent to another rank.
     pub fn to_words(self) -> [u64; 4] {
         let word = |at: usize| {
             let mut bytes = [0; 8];
@@ -44,7 +45,7 @@ impl Node {
         [word(0), word(8), word(16), depths]
     }
 
-    /// As [`to_words`](Self::to_words) has it.
+    /// Makes a node from the words of [`to_words`](Self::to_words).
     pub fn from_words(words: [u64; 4]) -> Self {
         let mut state = [0; 20];
         for (into, word) in state.chunks_mut(8).zip(words) {
@@ -53,12 +54,12 @@ impl Node {
         Self { state, depth: (words[3] >> 32) as u32, depth_max: words[3] as u32 }
     }
 
-    /// How many levels there may be below it.
+    /// Returns how many levels there may be below the node.
     pub fn below(&self) -> u32 {
         self.depth_max - self.depth
     }
 
-    /// How many children it has.
+    /// Returns how many children the node has.
     pub fn children(&self) -> u32 {
         if self.depth >= self.depth_max {
             return 0;
@@ -70,7 +71,7 @@ impl Node {
         (((1.0 - uniform).ln() / (1.0 - stop).ln()).floor() as u32).min(CHILDREN_MAX)
     }
 
-    /// Its `number`th child.
+    /// Returns the node's `number`th child.
     pub fn child(&self, number: u32) -> Self {
         let mut bytes = [0; 24];
         bytes[..20].copy_from_slice(&self.state);
@@ -79,7 +80,7 @@ impl Node {
     }
 }
 
-/// The nodes of a subtree, by a walk of one thread.
+/// Returns how many nodes a subtree has, by a walk of one thread.
 pub fn count(node: &Node) -> u64 {
     1 + (0..node.children()).map(|number| count(&node.child(number))).sum::<u64>()
 }

@@ -1,8 +1,8 @@
-//! What a number is to reach, and whether it does.
+//! Bars: the targets of measured numbers, and whether they are met.
 
 use crate::text;
 
-/// One of them, measured.
+/// One bar with its measurement.
 #[derive(Clone, Debug)]
 pub struct Bar {
     pub what: String,
@@ -13,14 +13,14 @@ pub struct Bar {
     pub met: Met,
 }
 
-/// Whether it is reached.
+/// Whether a bar is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
     Yes,
-    /// Only by the minima.
+    /// Only the minima meet it.
     Min,
     No,
-    /// Nor can it be, for what bytes take of the time.
+    /// Not met, and out of reach because of the time that the bytes take.
     Bytes,
     Moved,
 }
@@ -35,7 +35,7 @@ impl Met {
     }
 }
 
-/// A line a bar; nothing where there are none.
+/// A table with a line for each bar; empty if there are none.
 pub fn table(bars: Vec<Bar>) -> String {
     if bars.is_empty() {
         return String::new();

@@ -1,17 +1,17 @@
-//! The bare loops: the same operations on the same memory by plain
-//! instructions, without rank, key, range or liveness.
+//! The bare loops: the same operations on the same memory by plain instructions,
+//! without rank, key, range or liveness checks.
 //!
-//! What a blocking call costs is the difference to these, in the same run.
+//! The cost of a blocking call is its difference from these loops, in the same run.
 
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// Loads every word; returns their sum so that no load can be left out.
+/// Loads every word; returns their sum so that the compiler cannot remove a load.
 #[inline(never)]
 pub fn get8(words: &[&AtomicU64]) -> u64 {
     words.iter().fold(0, |sum: u64, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
 }
 
-/// Stores to every word; returns how many there are.
+/// Stores to every word; returns the number of words.
 #[inline(never)]
 pub fn put8(words: &[&AtomicU64], value: u64) -> u64 {
     for word in words {

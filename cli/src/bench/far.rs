@@ -1,20 +1,20 @@
-//! `tsumugi bench far`: what it takes to work on the memory of another node.
+//! `tsumugi bench far`: one-sided operations on the memory of another node.
 //!
 //! | group | what is measured |
 //! |---|---|
-//! | `latency` | one blocking call of a ULT after another, 8 bytes each |
-//! | `many` | the same of 64 ULTs at once, for each call |
+//! | `latency` | blocking calls of one ULT, one after the other, 8 bytes each |
+//! | `many` | the same calls of 64 ULTs at once; time per call |
 //!
-//! Rank 0 works on the first rank of another node, which waits. A put and a get
-//! of bytes may be seen in parts; one of a word never is. `ci/far_latency.sh`
-//! has libfabric's own and UCX beside it.
+//! Rank 0 works on the first rank of another node, which waits. A put or get of bytes
+//! may take effect in parts, a put or get of a word never does. `ci/far_latency.sh`
+//! runs libfabric's own benchmark and UCX's beside it.
 
 use super::{Contender, Group, Measured, budget};
 use crate::args::Measure;
 use crate::failure::Failure;
 use tsumugi::{AddrError, Error, Rank, Remote, Runtime};
 
-/// What there is to measure.
+/// The rows of this figure.
 pub const CATALOGUE: &[Group] = &[
     Group {
         name: "latency",
@@ -32,18 +32,19 @@ pub const CATALOGUE: &[Group] = &[
     },
 ];
 
-/// How it is called by whoever is no rank.
+/// How to start this benchmark, for a process that is no rank.
 pub const USAGE: &str = "bench far runs on the ranks of several nodes: \
     tsumugi run --hosts a,b -n 2 tsumugi bench far";
 
-/// What each rank does; rank 0 measures the rows `names`.
+/// The work of each rank; rank 0 measures the rows `names`.
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
     measure: &Measure,
 ) -> Result<Vec<Measured>, Failure> {
     let is_far = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
-    // The same for all: where all are near, there is no other node for any.
+    // The result is the same at all ranks: if all are near one rank, no rank has
+    // another node.
     if rt.neighbours().count() == rt.size() as usize {
         return Err(Failure::Usage(format!("all {} ranks are on this node; {USAGE}", rt.size())));
     }
@@ -98,6 +99,6 @@ fn one(
     super::measure("far", &params, budget(measure), ops, &mut contenders)
 }
 
-/// Which are under way at once, and what each does in a batch.
+/// The number of ULTs at once, and the operations of each in a batch.
 const ULTS: usize = 64;
 const EACH: usize = 8;

@@ -1,8 +1,8 @@
-//! How long a cache line travels from one core to another, one way.
+//! The time that a cache line takes from one core to another, one way.
 //!
-//! On a virtual machine the cores are moved about, and this time changes by a
-//! factor of five within seconds. Numbers that cross cores are only to be
-//! compared when it was the same, so each row carries it.
+//! On a virtual machine the hypervisor moves the cores, and this time changes by a
+//! factor of five within seconds. Numbers that cross cores can be compared only if
+//! this time was the same, so each row records it.
 //!
 //! ```text
 //!  first core     ping ──────────► second core      a round trip is two
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use tsumugi::affinity;
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
 
-/// The median one-way trip between the first two CPUs of the cpuset in
-/// nanoseconds; `None` where there is only one, threads cannot be pinned, or
-/// the CPUs hardly ever run at the same time, as those of an emulated machine on
-/// a busy one: there a trip takes as long as somebody else's turn.
+/// The median one-way trip between the first two CPUs of the cpuset, in nanoseconds.
+/// `None` if there is only one CPU, if threads cannot be pinned, or if the CPUs
+/// hardly ever run at the same time, as those of an emulated machine on a busy host:
+/// there a trip takes as long as another process's time slice.
 pub fn trip_ns() -> Option<f64> {
     match affinity::allowed().ok()?.as_slice() {
         &[first, second, ..] => between(first, second, TIME_MAX),
@@ -54,7 +54,7 @@ fn between(first: usize, second: usize, limit: Duration) -> Option<f64> {
     })
 }
 
-/// One-way nanoseconds of each batch, of as many as there was time for.
+/// One-way nanoseconds of each batch, for as many batches as the time allows.
 fn rounds(ping: &Line, pong: &Line, limit: Duration) -> Vec<f64> {
     let (mut samples, mut round, start) = (Vec::with_capacity(BATCHES), 0, Instant::now());
     while samples.len() < BATCHES && start.elapsed() < limit {
@@ -71,7 +71,7 @@ fn rounds(ping: &Line, pong: &Line, limit: Duration) -> Vec<f64> {
     samples
 }
 
-/// What is there when it is no longer that.
+/// Waits until the line no longer holds `seen`; returns its value then.
 fn wait_for_more(line: &Line, seen: u64) -> u64 {
     let mut turns = 0u32;
     loop {
@@ -81,7 +81,7 @@ fn wait_for_more(line: &Line, seen: u64) -> u64 {
             _ => turns += 1,
         }
         match turns.is_multiple_of(TURNS_BEFORE_YIELD) {
-            // Somebody else may be in the way of the other thread.
+            // Another thread may occupy the CPU of the thread on the other side.
             true => thread::yield_now(),
             false => spin_loop(),
         }
@@ -91,12 +91,13 @@ fn wait_for_more(line: &Line, seen: u64) -> u64 {
 type Line = CachePadded<AtomicU64>;
 
 const BATCHES: usize = 100;
-/// No batch begins later: it takes a millisecond, where both CPUs run.
+/// No batch begins later than this; if both CPUs run, all batches together take a
+/// millisecond.
 const TIME_MAX: Duration = Duration::from_millis(200);
-/// There is no such round.
+/// A number that no round has.
 const OVER: u64 = u64::MAX;
 const BATCHES_DROPPED: usize = 10;
-/// The clock has steps of 10 ns: 64 round trips drown them.
+/// The clock has steps of 10 ns: 64 round trips make these negligible.
 const TRIPS_PER_BATCH: u64 = 64;
 const TURNS_BEFORE_YIELD: u32 = 1 << 10;
 

@@ -1,10 +1,11 @@
-//! `tsumugi bench`: numbers, with what is needed to judge them.
+//! `tsumugi bench`: measured numbers, with the data that is needed to judge them.
 //!
 //! ```text
 //!  line trip ─► batches, contenders by turns ─► line trip ─► rows ─► table, JSON
 //! ```
 //!
-//! A figure has a catalogue and says what its ranks do; rank 0 measures.
+//! Each figure has a catalogue of rows and defines the work of its ranks; rank 0
+//! measures.
 
 mod bar;
 mod bare;
@@ -48,16 +49,16 @@ struct Group {
     rows: &'static [&'static str],
 }
 
-/// Contenders that were measured by turns.
+/// Rows of contenders that were measured by turns.
 #[derive(Clone, Debug)]
 struct Measured {
     rows: Vec<Row>,
-    /// What the first takes more than the second.
+    /// The time by which the first takes longer than the second.
     over: Option<Over>,
 }
 
-/// Differences of two batches of the same round: the middle, and all but a
-/// hundredth at either end.
+/// Differences of two batches of the same round: the median, and the 1st and 99th
+/// percentiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Over {
     p1: f64,
@@ -65,8 +66,7 @@ struct Over {
     p99: f64,
 }
 
-/// Measures, and returns the tables where this process is the one that has
-/// them.
+/// Runs the benchmark, and returns the tables if this process has them.
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     match &bench.figure {
         Figure::Rma(measure) => one_sided(measure),
@@ -91,7 +91,7 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     }
 }
 
-/// The same, beside `peers`.
+/// Like [`bench`], beside the systems `peers`.
 pub fn compare(compare: &Compare, peers: &[System]) -> Result<String, Failure> {
     let Compared::Ult(ults) = &compare.figure;
     ult::measure(ults, peers)
@@ -102,7 +102,8 @@ fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
     }
-    // One worker, and unbound: what is measured goes to the CPUs that it wants.
+    // One worker, and unbound: the measured threads bind themselves to the CPUs that
+    // they need.
     let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
     let measured = config.run(|rt| rma::rank(rt, &names, measure))?;
     let rows: Vec<Row> = measured.iter().flat_map(|measured| measured.rows.clone()).collect();
@@ -111,7 +112,7 @@ fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     }
     let plots = rma::FIGURES.iter().filter_map(|one| Some((one.name, one.plot(&rows)?)));
     keep_all(measure, &rows, plots)?;
-    // Hundreds of points are tables of their own.
+    // Rows with hundreds of points are shown as tables of their own.
     let (plotted, listed): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(rma::is_plotted);
     let plots = rma::FIGURES.iter().filter_map(|figure| Some((figure, figure.plot(&plotted)?)));
     let figures: String = plots.map(|(figure, plot)| table::figure(figure.name, &plot)).collect();
@@ -162,13 +163,14 @@ fn programs(measure: &args::Measure) -> Result<String, Failure> {
     Ok(table::table(&rows) + &program::bars(&rows))
 }
 
-/// What ends the processes and the folder of a benchmark when this one dies.
+/// A guardian, which ends the processes and removes the folder of a benchmark when
+/// this process dies.
 fn guardian(name: &str) -> Result<Guardian, Failure> {
     let guardian = Guardian::start(Some(name));
     guardian.map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// Writes the rows and figures to the files that were asked for.
+/// Writes the rows and figures to the files that the arguments name.
 fn keep_all<'a>(
     measure: &args::Measure,
     rows: &[Row],
@@ -208,7 +210,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| Failure::write(path, &error))
 }
 
-/// Which rows are wanted.
+/// The rows that the arguments select.
 fn chosen(only: Option<&str>, catalogue: &[Group]) -> Result<Vec<&'static str>, Failure> {
     let every = catalogue.iter().flat_map(|group| group.rows.iter().map(|row| (group.name, *row)));
     let Some(only) = only else { return Ok(every.map(|(_, row)| row).collect()) };
@@ -224,7 +226,7 @@ fn chosen(only: Option<&str>, catalogue: &[Group]) -> Result<Vec<&'static str>, 
     Ok(wanted)
 }
 
-/// How long each row goes on.
+/// The time or number of operations for each row.
 fn budget(measure: &args::Measure) -> Budget {
     match (measure.ops, measure.quick) {
         (Some(ops), _) => Budget::Operations(ops),
@@ -233,8 +235,8 @@ fn budget(measure: &args::Measure) -> Budget {
     }
 }
 
-/// Measures `contenders`, whose batches do `ops` operations, between two trips
-/// of a line.
+/// Measures `contenders`, each with batches of `ops` operations, between two
+/// measurements of the cache-line trip.
 fn measure(
     figure: &str,
     params: &str,
@@ -262,7 +264,7 @@ fn measure(
     Ok(Measured { rows: rows.collect(), over })
 }
 
-/// What `first` takes more than `second`, round by round.
+/// The differences between `first` and `second`, round by round.
 fn over(first: &[f64], second: &[f64]) -> Over {
     let mut more: Vec<f64> =
         first.iter().zip(second).map(|(first, second)| first - second).collect();
@@ -297,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_the_first_takes_more_is_of_one_round() {
-        // A drift of the machine that hits both does not show.
+        // A drift of the machine that affects both does not appear.
         let first: Vec<f64> = (0..1000).map(|round| f64::from(round) + 2.5).collect();
         let second: Vec<f64> = (0..1000).map(f64::from).collect();
         assert_eq!(over(&first, &second), Over { p1: 2.5, median: 2.5, p99: 2.5 });

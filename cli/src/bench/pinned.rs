@@ -1,13 +1,13 @@
-//! Threads that keep to a CPU for the time of a measurement.
+//! Threads that stay on one CPU during a measurement.
 
 use std::fs;
 use tsumugi::affinity;
 
-/// The calling thread, on one CPU until this is dropped there.
+/// Keeps the calling thread on one CPU until this is dropped on the same thread.
 pub struct Pinned(Vec<usize>);
 
 impl Pinned {
-    /// On `cpu`, as far as the system allows.
+    /// Moves the thread to `cpu`, as far as the system allows.
     pub fn to(cpu: usize) -> Self {
         let before = affinity::allowed().unwrap_or_default();
         let _ = affinity::pin(cpu);
@@ -23,8 +23,8 @@ impl Drop for Pinned {
     }
 }
 
-/// Keeps the threads of this process that are called `name` on `cpu`, as far
-/// as the system allows.
+/// Keeps the threads of this process with the name `name` on `cpu`, as far as the
+/// system allows.
 pub fn pin_named(name: &str, cpu: usize) {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return };
     let mut words = vec![0u64; cpu / 64 + 1];
@@ -36,9 +36,9 @@ pub fn pin_named(name: &str, cpu: usize) {
         if called.trim_end() == name
             && let Some(id) = id
         {
-            // One that has ended meanwhile needs no CPU.
-            // SAFETY: the kernel reads the given number of bytes at the
-            // pointer, and the vector holds that many.
+            // A thread that has ended meanwhile needs no CPU.
+            // SAFETY: the kernel reads the given number of bytes at the pointer, and the
+            // vector holds that many.
             unsafe { libc::sched_setaffinity(id, bytes, words.as_ptr().cast()) };
         }
     }

@@ -1,4 +1,4 @@
-//! Lines with their intervals, as SVG.
+//! Line plots with confidence intervals, as SVG.
 
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
@@ -13,21 +13,21 @@ pub struct Plot {
     pub series: Vec<Series>,
 }
 
-/// What is along it.
+/// The quantity along an axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
     pub name: String,
     pub is_log: bool,
 }
 
-/// A line; of many points, these alone.
+/// A line through the points; if there are many, the line alone.
 #[derive(Clone, Debug)]
 pub struct Series {
     pub name: String,
     pub points: Vec<Point>,
 }
 
-/// A median and the interval that it lies in with a confidence of 95 %.
+/// A median and its confidence interval of 95 %.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
     pub x: f64,
@@ -41,7 +41,7 @@ impl Plot {
     ///
     /// # Errors
     ///
-    /// What the plotting library has to say.
+    /// An error of the plotting library.
     pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         {
@@ -64,7 +64,7 @@ impl Plot {
         Ok(text)
     }
 
-    /// The least and the most, with a margin.
+    /// The least and the greatest value, with a margin.
     fn bounds(&self, ends: impl Fn(&Point) -> (f64, f64)) -> (f64, f64) {
         let points = self.series.iter().flat_map(|series| &series.points);
         let ends = points.map(ends).fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), point| {
@@ -121,12 +121,12 @@ impl Plot {
     }
 }
 
-/// From zero, where it is no logarithm.
+/// The range of an axis: from zero, unless the axis is logarithmic.
 fn bounds_of(axis: &Axis, (low, high): (f64, f64)) -> (f64, f64) {
     if axis.is_log { (low, high) } else { (0.0, high) }
 }
 
-/// More are dots.
+/// A series of more points has no dots.
 const LINE_POINTS_MAX: usize = 100;
 const SIZE: (u32, u32) = (720, 480);
 const FONT: &str = "sans-serif";

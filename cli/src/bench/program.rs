@@ -1,21 +1,21 @@
-//! `tsumugi bench program`: whole programs on arrays whose pages move, by four
-//! ranks of a node. Each run checks its answer.
+//! `tsumugi bench program`: whole programs on arrays with pages that move, run by
+//! four ranks of a node. Each run checks its answer.
 //!
 //! | row | what is measured |
 //! |---|---|
-//! | `uts` | unbalanced tree search, T1, by tasks that are stolen |
+//! | `uts` | unbalanced tree search, T1, by tasks that workers steal |
 //! | `queens` | twelve queens, by such tasks |
 //! | `mesh_none` | heat on a refined mesh: work and pages stay where they were dealt |
-//! | `mesh_work` | the same, whose work is shared out anew after each refinement |
+//! | `mesh_work` | the same, with work that is distributed anew after each refinement |
 //! | `mesh_own` | the same, and the pages with the work, by `own` |
 //! | `search_dealt` | the demo's graph searched, its rows dealt in blocks, the work by a hash |
-//! | `search_own` | every rank brings the rows that it reads |
+//! | `search_own` | a search in which every rank brings the rows that it reads |
 //! | `search_owned` | the same search, then |
 //! | `gups` | random updates of a table, four times as many as it has words |
 //! | `sort` | sample sort |
 //!
-//! A sample is a whole run. Where accesses are counted, there is a second row of
-//! the same name: the part of them that was to other ranks' pages.
+//! A sample is a whole run. If accesses are counted, there is a second row of the
+//! same name: the share of accesses to pages of other ranks.
 
 use super::bar::{self, Bar, Met};
 use super::row::Row;
@@ -33,7 +33,7 @@ use tsumugi_bench_program::{gups, mesh, queens, sort, uts};
 /// Ranks of the job.
 pub const RANKS: u32 = 4;
 
-/// What there is to measure.
+/// The rows of this figure.
 pub const CATALOGUE: &[Group] = &[
     Group { name: "tasks", rows: &["uts", "queens"] },
     Group { name: "mesh", rows: &["mesh_none", "mesh_work", "mesh_own"] },
@@ -41,17 +41,17 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "memory", rows: &["gups", "sort"] },
 ];
 
-/// Programs one after the other.
+/// The programs, which run one after the other.
 struct Bench<'a> {
     rt: &'a Runtime,
     names: &'a [&'static str],
-    /// Runs of each.
+    /// The number of runs of each program.
     times: u64,
     is_quick: bool,
     rows: Vec<Row>,
 }
 
-/// What each rank does; rank 0 has the rows.
+/// The work of each rank; rank 0 has the rows.
 pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
     if rt.size() != RANKS {
         let found = rt.size();
@@ -99,7 +99,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Of the demo's graph.
+    /// The rows of the search of the demo's graph.
     fn searches(&mut self) -> Result<(), Failure> {
         if !self.names.iter().any(|name| name.starts_with("search")) {
             return Ok(());
@@ -125,7 +125,7 @@ impl Bench<'_> {
                 if let Some(serial) = &serial {
                     search.check(serial)?;
                 }
-                // Nobody clears what is compared.
+                // No rank clears its results before they were compared.
                 rt.barrier()?;
                 shares.push(run.share());
                 Ok(ms(run.time))
@@ -148,7 +148,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Runs it as often as is wanted, if the row is. Collective.
+    /// Runs a program as often as configured, if its row is selected. Collective.
     fn repeat(
         &mut self,
         name: &'static str,
@@ -182,7 +182,7 @@ impl Bench<'_> {
     }
 }
 
-/// What is to be seen of relocation, and whether it is.
+/// The bars for the effect of relocation.
 pub fn bars(rows: &[Row]) -> String {
     let share = |name: &str| {
         let row = rows.iter().find(|row| row.name == name && row.unit == REMOTE)?;
@@ -213,11 +213,11 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Of accesses, one for all.
+/// The unit of shares: accesses to other ranks, over all accesses.
 const REMOTE: &str = "remote";
-/// Threads of each rank.
+/// User-level threads of each rank.
 const ULTS: usize = 16;
-/// Where the search starts, as in the demo.
+/// The first vertex of the search, as in the demo.
 const FROM: &str = "bash";
 
 #[cfg(test)]

@@ -1,34 +1,34 @@
-//! One measured number, as it is written to files that other programs read.
+//! One measured number, in the form of the files that other programs read.
 
 use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
 
-/// One measured number: what, on what, how often, and how near the cores were.
+/// One measured number: operation, system, samples, and the distance of the cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Which figure it belongs to: `rma`.
+    /// The figure to which the row belongs: `rma`.
     pub figure: String,
-    /// Who did the work: `tsumugi`, or `bare` for a loop without it.
+    /// The system that did the work: `tsumugi`, or `bare` for a loop without it.
     pub system: String,
-    /// What was done: `get8`.
+    /// The operation: `get8`.
     pub name: String,
-    /// Under which conditions.
+    /// The conditions of the measurement.
     pub params: String,
-    /// Of `min`, `median` and `p99`.
+    /// The unit of `min`, `median` and `p99`.
     pub unit: String,
-    /// Samples, each the mean of one short batch, and their spread.
+    /// The samples, each the mean of one short batch, summarized.
     #[serde(flatten)]
     pub summary: Summary,
-    /// One-way cache-line trip between two cores just before, in ns; none on
-    /// a machine with one core.
+    /// One-way trip of a cache line between two cores just before the measurement,
+    /// in ns; `None` on a machine with one core.
     pub line_ns_before: Option<f64>,
-    /// The same, just after.
+    /// The same trip just after the measurement.
     pub line_ns_after: Option<f64>,
 }
 
 impl Row {
-    /// Whether the cores stayed as near to each other as they were: where
-    /// they did not, a number that crosses cores means nothing.
+    /// Whether the distance of the cores stayed the same: if it changed, a number
+    /// that crosses cores means nothing.
     pub fn is_steady(&self) -> bool {
         match (self.line_ns_before, self.line_ns_after) {
             (Some(before), Some(after)) => before.max(after) <= before.min(after) * DRIFT_MAX,
@@ -36,7 +36,8 @@ impl Row {
         }
     }
 
-    /// The one-way trip while it was measured; none where the cores moved.
+    /// The one-way trip during the measurement; `None` if the distance of the cores
+    /// changed.
     pub fn trip_ns(&self) -> Option<f64> {
         match (self.line_ns_before, self.line_ns_after) {
             (Some(before), Some(after)) if self.is_steady() => Some((before + after) / 2.0),
@@ -56,7 +57,7 @@ impl Row {
     }
 }
 
-/// The rows as CSV: a line of names, then a line a row.
+/// The rows as CSV: a line of names, then a line for each row.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = String::from(
         "figure,system,name,params,unit,n,min,median,low,high,p99,line_ns_before,line_ns_after\n",
@@ -75,7 +76,7 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// A field as RFC 4180 has it.
+/// A field in the form of RFC 4180.
 fn field(word: &str) -> String {
     match word.contains([',', '"', '\n']) {
         true => format!("\"{}\"", word.replace('"', "\"\"")),
@@ -88,19 +89,19 @@ pub fn json(rows: &[Row]) -> String {
     serde_json::to_string_pretty(rows).expect("a row has string keys") + "\n"
 }
 
-/// The rows of such an array.
+/// The rows of a JSON array that [`json`] wrote.
 pub fn of_json(text: &str) -> Result<Vec<Row>, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// More than a noisy neighbour does, less than a move of a core.
+/// Greater than the drift by a noisy neighbour, less than that by a move of a core.
 const DRIFT_MAX: f64 = 1.5;
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// A row named `name` of `system` with that median.
+    /// A row named `name` of `system` with the median `median`.
     pub fn row(system: &str, name: &str, median: f64) -> Row {
         Row {
             figure: "rma".into(),

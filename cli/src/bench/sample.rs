@@ -1,43 +1,43 @@
-//! Many short batches of several contenders by turns, for a given time or a
-//! given number of operations.
+//! Sampling: many short batches of several contenders by turns, for a given time or
+//! a given number of operations.
 //!
 //! ```text
-//!  bare  ours  bare  ours  bare  ours ...     a drift of the machine hits both
+//!  bare  ours  bare  ours  bare  ours ...     a drift of the machine affects both
 //! ```
 //!
-//! A batch is long enough for the clock and short enough that most of them
-//! are not disturbed. What is kept of the samples is in
-//! [`Summary`](crate::summary::Summary).
+//! A batch is long enough for the clock, and short enough that most batches are not
+//! disturbed. [`Summary`](crate::summary::Summary) holds what is kept of the
+//! samples.
 
 use crate::failure::Failure;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// One of those that take turns.
+/// One of the systems that take turns.
 pub struct Contender<'a> {
-    /// Who does the work.
+    /// The system that does the work.
     pub system: &'static str,
-    /// What it is called.
+    /// The name of the row.
     pub name: &'static str,
-    /// Does it, once for every target.
+    /// Runs the work once for every target.
     pub batch: Batch<'a>,
 }
 
-/// Many operations. What it returns depends on them, so that the compiler
-/// leaves none out.
+/// A batch of many operations. The result depends on them, so that the compiler
+/// cannot remove any.
 pub type Batch<'a> = Box<dyn FnMut() -> Result<u64, Failure> + 'a>;
 
-/// How long to go on.
+/// The length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// Until each contender had so much time.
+    /// Each contender runs for this time.
     Time(Duration),
-    /// Until each contender has done at least so many operations.
+    /// Each contender does at least this number of operations.
     Operations(u64),
 }
 
 impl Budget {
-    /// One of so many equal parts.
+    /// One of `parts` equal parts of the budget.
     pub fn part(self, parts: u32) -> Self {
         match self {
             Self::Time(time) => Self::Time(time / parts),
@@ -46,14 +46,13 @@ impl Budget {
     }
 }
 
-/// Runs batches of the contenders by turns, each of which does `ops` operations
-/// a call, until `budget` is used up. Returns nanoseconds per operation, by
-/// contender and round. Nothing is allocated between the first batch and the
-/// last.
+/// Runs batches of the contenders by turns until `budget` is used up; each call of a
+/// batch does `ops` operations. Returns nanoseconds per operation, by contender and
+/// round. Nothing is allocated between the first batch and the last.
 ///
 /// # Errors
 ///
-/// That of the first batch that fails.
+/// The error of the first batch that fails.
 pub fn sample(
     budget: Budget,
     ops: u64,
@@ -80,7 +79,7 @@ pub fn sample(
             if samples.len() < SAMPLES_MAX {
                 samples.push(ns);
             } else {
-                // The newest replaces the oldest.
+                // The newest sample replaces the oldest.
                 samples[rounds as usize % SAMPLES_MAX] = ns;
             }
         }
@@ -122,7 +121,7 @@ mod tests {
     #[test]
     fn time_ends_it_and_one_round_runs_at_least() {
         assert_eq!(rounds(Budget::Time(Duration::ZERO), 1), 1);
-        // One round takes longer where it is kept from its core.
+        // One round may take longer if its thread is kept off its core.
         let times = [2, 20, 200, 2000].map(|millis| Budget::Time(Duration::from_millis(millis)));
         assert!(times.into_iter().any(|budget| rounds(budget, 1) > 1));
     }

@@ -5,7 +5,8 @@ use super::row::Row;
 use super::{Measured, Over};
 use crate::text;
 
-/// A line a row; a row during which the cores moved is marked.
+/// A line for each row; a row is marked if the distance of the cores changed during
+/// it.
 pub fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -33,7 +34,7 @@ pub fn table(rows: &[Row]) -> String {
     shown
 }
 
-/// A line a place on the x axis, a column a series: the medians.
+/// A line for each place on the x axis, a column for each series: the medians.
 pub fn figure(name: &str, plot: &Plot) -> String {
     let mut places: Vec<f64> =
         plot.series.iter().flat_map(|series| series.points.iter().map(|point| point.x)).collect();
@@ -53,7 +54,7 @@ pub fn figure(name: &str, plot: &Plot) -> String {
     format!("\n{name}: {}, {}\n{table}", plot.title, plot.y.name)
 }
 
-/// What each of ours costs over its bare loop, round by round.
+/// The overhead of each of our rows over its bare loop, round by round.
 pub fn overheads(measured: &[Measured]) -> String {
     let line = |measured: &Measured| {
         let ([ours, bare], Some(over)) = (&measured.rows[..], measured.over) else { return None };
@@ -66,7 +67,7 @@ pub fn overheads(measured: &[Measured]) -> String {
     measured.iter().filter_map(line).collect()
 }
 
-/// The parameters that other rows of the same name do not have.
+/// The parameters of a row that other rows of the same name do not share.
 fn peculiarities(row: &Row, rows: &[Row]) -> String {
     let has = |other: &Row, word: &str| other.params.split(' ').any(|have| have == word);
     let is_shared =
@@ -78,7 +79,7 @@ fn number(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// Three digits of it at least.
+/// A number with at least three significant digits.
 fn significant(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),

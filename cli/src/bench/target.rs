@@ -1,4 +1,4 @@
-//! Random places in the memory of all ranks, which the compiler cannot guess.
+//! Random places in the memory of all ranks, which the compiler cannot predict.
 
 use crate::shuffle::Shuffle;
 
@@ -13,7 +13,7 @@ pub struct Target {
     pub word: u64,
 }
 
-/// How much memory there is to choose from.
+/// The memory from which places are chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Ranks.
@@ -24,12 +24,12 @@ pub struct Extent {
     pub words: u64,
 }
 
-/// So many places are enough to defeat branch prediction on the rank, and
-/// their list still fits in the first two levels of cache.
+/// This number of places is enough to defeat branch prediction on the rank, and the
+/// list of them still fits into the first two levels of cache.
 pub const TARGETS: usize = 4096;
 
-/// [`TARGETS`] places, the same on every machine. The seed is a value the
-/// caller has from outside, so that nothing is known at compile time.
+/// [`TARGETS`] places, the same on every machine. The caller gets the seed from
+/// outside the program, so that the compiler knows no place.
 pub fn targets(extent: Extent, seed: u64) -> Vec<Target> {
     let mut shuffle = Shuffle::new(seed);
     let target = |_| Target {

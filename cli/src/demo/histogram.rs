@@ -1,4 +1,4 @@
-//! How long waits took, in powers of two of a nanosecond.
+//! A histogram of waits, in powers of two of a nanosecond.
 //!
 //! ```text
 //!  bucket   0     1     2     3   ..   47
@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-/// Buckets: the last begins at 39 hours.
+/// The number of buckets: the last begins at 39 hours.
 pub const BUCKETS: usize = 48;
 
 /// The bucket of a wait of `ns` nanoseconds.
@@ -18,18 +18,18 @@ pub fn bucket(ns: u64) -> usize {
 /// Counts by bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Histogram {
-    /// How many waits fell into each bucket.
+    /// The number of waits in each bucket.
     pub counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// How many waits there were.
+    /// The number of all waits.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The buckets from the first that is used to the last: the nanoseconds
-    /// at which each begins, and its count.
+    /// The buckets from the first to the last that is not empty, each with the
+    /// nanoseconds at which it begins and its count.
     pub fn used(&self) -> impl Iterator<Item = (u64, u64)> {
         let is_used = |count: &u64| *count > 0;
         let first = self.counts.iter().position(is_used).unwrap_or(0);

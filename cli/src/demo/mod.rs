@@ -1,4 +1,4 @@
-//! `tsumugi demo`: how far is every vertex from one of them?
+//! `tsumugi demo`: the distance of every vertex from one of them.
 //!
 //! ```text
 //!  rank 0   read graph ─► spread ─► search ─► gather ─► compare ─► report
@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use tsumugi::{Rank, Runtime};
 
-/// Searches, and returns the tables where this process is rank 0.
+/// Searches, and returns the tables if this process is rank 0.
 pub fn demo(args: &args::Demo) -> Result<String, Failure> {
     if !job::is_rank() {
-        // What is wrong with the arguments is said once, before there are ranks.
+        // Errors in the arguments are reported once, before ranks are started.
         Task::open(args)?;
         return job::run_self(args.ranks);
     }
@@ -42,7 +42,7 @@ pub fn demo(args: &args::Demo) -> Result<String, Failure> {
     }
 }
 
-/// What is searched, and from where.
+/// The graph to search, and the first vertex.
 struct Task {
     graph: Graph,
     from: u32,
@@ -62,7 +62,7 @@ impl Task {
     }
 }
 
-/// What each rank does; rank 0, which has the graph, reports.
+/// The work of each rank; rank 0, which has the graph, reports.
 fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
     let is_first = rt.rank() == Rank(0);
     let progress = Arc::new(if is_first { Progress::new() } else { Progress::silent() });
@@ -81,7 +81,7 @@ fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
     let scheduler = rt.ults().counts() - before;
     let totals = search.tally().gather(rt, scheduler)?;
     let Some(Task { graph, from }) = task else {
-        // Rank 0 reads this rank's memory until here.
+        // Rank 0 reads this rank's memory until this barrier.
         rt.barrier()?;
         return Ok(None);
     };
@@ -113,7 +113,8 @@ fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
     }))
 }
 
-/// All threads of a rank meet at a barrier, so each needs its stack.
+/// All threads of a rank wait at a barrier together, so each needs a stack of its
+/// own.
 fn check_room(rt: &Runtime, ults: u32) -> Result<(), Failure> {
     let room = rt.ults().stacks_max();
     if ults as usize <= room {
@@ -125,7 +126,7 @@ fn check_room(rt: &Runtime, ults: u32) -> Result<(), Failure> {
     )))
 }
 
-/// How many vertices each level has.
+/// The number of vertices of each level.
 fn by_level(levels: &[u32]) -> Vec<u64> {
     let mut counts = Vec::new();
     for &level in levels.iter().filter(|level| **level != UNREACHED) {
@@ -153,7 +154,7 @@ fn disagreement(graph: &Graph, serial: &[u32], found: &[u32]) -> Option<Disagree
     })
 }
 
-/// Where the search starts when nobody says.
+/// The first vertex of the search, by default.
 const FROM: &str = "bash";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How long one blocking get takes, from batches of 64 by one thread.
+//! The time of one blocking get, from batches of 64 by one thread.
 
 use super::spread::Spread;
 use crate::shuffle::Shuffle;
@@ -7,15 +7,16 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tsumugi::{AddrError, Rank, Runtime};
 
-/// Nanoseconds of a blocking get of the level of a random vertex of another
-/// rank, or of this one if it is alone.
+/// Nanoseconds of a blocking get of the level of a random vertex: of another rank,
+/// or of this rank if the job has no other.
 pub fn get_ns(rt: &Runtime, spread: &Spread) -> Result<Option<Summary>, AddrError> {
     let mut shuffle = Shuffle::new(SEED);
     let mut samples = Vec::with_capacity(BATCHES);
     let is_remote = |rank: Rank| rank != rt.rank() || rt.size() == 1;
     let mut place = || loop {
         let place = spread.level(shuffle.below(spread.vertices().into()) as u32);
-        // A graph of fewer vertices than ranks may lie here alone.
+        // If the graph has fewer vertices than the job has ranks, all of them may
+        // lie at this rank.
         if is_remote(place.addr().rank) || spread.vertices() < rt.size() {
             return place;
         }
@@ -33,7 +34,7 @@ pub fn get_ns(rt: &Runtime, spread: &Spread) -> Result<Option<Summary>, AddrErro
 }
 
 const BATCHES: usize = 2000;
-/// A slow network is given fewer.
+/// On a slow network fewer batches run.
 const LIMIT: Duration = Duration::from_secs(2);
 /// The clock has steps of 10 ns.
 const BATCH_GETS: usize = 64;

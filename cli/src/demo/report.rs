@@ -1,4 +1,4 @@
-//! What the demo found and what it cost, as text for people and as JSON.
+//! The demo's results and costs, as text for people and as JSON.
 
 use super::histogram::Histogram;
 use crate::summary::Summary;
@@ -6,42 +6,42 @@ use crate::text;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What the demo found and what it cost.
+/// The demo's results and costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was searched, for people.
+    /// The graph that was searched, for people.
     pub graph: String,
-    /// Its vertices.
+    /// The graph's vertices.
     pub vertices: u64,
-    /// Its undirected edges.
+    /// The graph's undirected edges.
     pub edges: u64,
-    /// Where the search started.
+    /// The first vertex of the search.
     pub from: String,
     /// Ranks of the job.
     pub ranks: u32,
-    /// User-level threads of each.
+    /// User-level threads of each rank.
     pub ults: u32,
-    /// Worker threads of each.
+    /// Worker threads of each rank.
     pub workers: u32,
-    /// How many vertices are so far away, by distance.
+    /// The number of vertices at each distance.
     pub levels: Vec<u64>,
     /// Undirected edges between vertices that were reached.
     pub edges_searched: u64,
-    /// How long all threads took to start and to meet.
+    /// The time until all threads had started and met.
     pub start_ns: u64,
-    /// How long the search took from there.
+    /// The time of the search from then on.
     pub ns: u64,
-    /// How long the serial one took.
+    /// The time of the serial search.
     pub serial_ns: u64,
-    /// What was asked of memory.
+    /// The one-sided operations.
     pub operations: Operations,
-    /// How often somebody had to wait.
+    /// The waits of threads and workers.
     pub waits: Waits,
     /// Nanoseconds of a blocking get of one word, in batches of 64.
     pub get_ns: Option<Summary>,
-    /// How long threads slept at the level barrier.
+    /// The times that threads slept at the level barrier.
     pub slept_at_level_barrier: Histogram,
-    /// The first vertex about which the searches differ.
+    /// The first vertex on which the two searches differ.
     pub disagreement: Option<Disagreement>,
 }
 
@@ -54,46 +54,46 @@ pub struct Operations {
     pub puts: u64,
     /// Compare-swaps and fetch-adds.
     pub atomics: u64,
-    /// How many of all these went to another rank.
+    /// The number of these operations that went to another rank.
     pub remote: u64,
     /// Bytes that were moved.
     pub bytes: u64,
 }
 
-/// How often somebody had to wait during the search, on all ranks.
+/// The number of waits during the search, on all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Waits {
-    /// Submits that were refused for the moment.
+    /// Submits that were refused for the moment (`Busy`).
     pub busy: u64,
-    /// Times that a thread let others run.
+    /// Times that a thread yielded.
     pub yields: u64,
     /// Times that a thread slept until it was woken.
     pub parks: u64,
-    /// Threads that a worker took from another one of its rank.
+    /// Threads that a worker stole from another worker of its rank.
     pub steals: u64,
     /// Times that a worker found nothing to run and slept in the system.
     pub sleeps: u64,
 }
 
-/// A vertex about which the searches differ; a level is absent where the
-/// search did not come to it.
+/// A vertex on which the searches differ; a level is absent if the search did not
+/// reach the vertex.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Disagreement {
-    /// What it is called.
+    /// The vertex's name.
     pub vertex: String,
-    /// Its level by the serial search.
+    /// The vertex's level by the serial search.
     pub serial: Option<u32>,
-    /// Its level by the ranks.
+    /// The vertex's level by the ranks.
     pub found: Option<u32>,
 }
 
 impl Report {
-    /// How many vertices were reached.
+    /// The number of vertices that were reached.
     pub fn reached(&self) -> u64 {
         self.levels.iter().sum()
     }
 
-    /// The tables.
+    /// The report as tables.
     pub fn text(&self) -> String {
         let levels = self.levels.iter().enumerate();
         let levels = levels.map(|(level, n)| vec![level.to_string(), text::count(*n)]);

@@ -1,10 +1,10 @@
-//! Breadth-first search by the threads of all ranks, with one-sided
-//! operations alone.
+//! Breadth-first search by the threads of all ranks, with one-sided operations only.
 //!
-//! A level at a time. Whoever finds a vertex first, by a compare-swap on its
-//! level, keeps it in its own rank's next frontier; rows and levels are read
-//! from wherever they lie. A thread whose rank has nothing left takes from
-//! the frontiers of the others, by a fetch-add on their cursor.
+//! The search proceeds level by level. The rank that finds a vertex first, by a
+//! compare-swap on the vertex's level, keeps the vertex in its own part of the next
+//! frontier; rows and levels are read from the rank that has them. A thread of a
+//! rank with an empty frontier takes vertices from the frontiers of other ranks, by
+//! a fetch-add on their cursor.
 //!
 //! ```text
 //!  frontier of a rank    [ taken │ found, not taken │ room ]
@@ -15,9 +15,9 @@
 //!                   └──────── level barrier: the frontiers change ◄──────┘
 //! ```
 //!
-//! There are two frontiers: from one vertices are taken, to the other they
-//! are added. Only its own rank adds to a frontier, and only between two
-//! level barriers, so one barrier a level is enough.
+//! There are two frontiers: vertices are taken from one and added to the other. Only
+//! its own rank adds to a frontier, and only between two level barriers, so one
+//! barrier for each level is enough.
 
 use super::spread::Spread;
 use super::tally::{Count, Tally};
@@ -29,26 +29,27 @@ use tsumugi::ult::yield_now;
 use tsumugi::{AddrError, Error, Plain, Rank, Remote, Runtime, Shared};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// One search by the user-level threads of this rank, together with all
-/// others.
+/// One search by the user-level threads of this rank, together with those of all
+/// other ranks.
 pub struct Search {
     rt: Runtime,
     spread: Arc<Spread>,
     ults: u32,
     tally: Tally,
     frontiers: [Frontier; 2],
-    /// All threads of this rank.
+    /// The barrier of all threads of this rank.
     level: Barrier,
-    /// How many of them have come to the level barrier.
+    /// The number of threads that have reached the level barrier.
     arrived: AtomicU64,
-    /// Vertices that this rank has kept in this level.
+    /// The number of vertices that this rank has kept in this level.
     kept: AtomicU64,
-    /// What the last level came to on all ranks.
+    /// The sum of the last level over all ranks.
     total: AtomicU64,
     made: Instant,
-    /// When all threads of all ranks were there, in nanoseconds from `made`.
+    /// The time at which all threads of all ranks were ready, in nanoseconds from
+    /// `made`.
     begun_ns: AtomicU64,
-    /// The first that a thread of this rank met.
+    /// The first error of a thread of this rank.
     failure: Mutex<Option<Error>>,
 }
 
@@ -71,10 +72,10 @@ impl Search {
         }))
     }
 
-    /// Finds the level of every vertex from `from`, which rank 0 says; they
-    /// stand in the spread afterwards. `reached` is told after each level how
-    /// many vertices have been found so far. Returns how long the threads took
-    /// to start, and how long the search. Collective, once.
+    /// Finds the level of every vertex from `from`, which rank 0 passes; afterwards
+    /// the spread graph holds the levels. After each level `reached` is called with
+    /// the number of vertices found so far. Returns the time that the threads took
+    /// to start, and the time of the search. Collective, once.
     pub fn run(
         self: &Arc<Self>,
         from: Option<u32>,
@@ -104,23 +105,23 @@ impl Search {
         }
     }
 
-    /// What the threads have counted so far.
+    /// The counts of the threads up to now.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// The first vertex is kept.
+    /// Keeps the first vertex.
     fn begin(&self, from: u32) -> Result<(), AddrError> {
         let mut count = Count::default();
         self.put(&mut count, self.spread.level(from), &[0])?;
         self.keep(&mut count, &self.frontiers[0], &[from])?;
         self.tally.add(count);
-        // It belongs to no level that is summed.
+        // The first vertex belongs to no level that is summed.
         self.kept.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// What each thread does, a level at a time.
+    /// The work of each thread, level by level.
     fn climb(&self, reached: &impl Fn(u64)) {
         self.meet(|| self.begin_together());
         let mut count = Count::default();
@@ -142,7 +143,7 @@ impl Search {
         self.tally.add(count);
     }
 
-    /// Takes vertices of the last level, from its own rank first.
+    /// Takes vertices of the last level, from the own rank first.
     fn expand_level(&self, level: u32, count: &mut Count) -> Result<(), AddrError> {
         let (from, to) = self.frontiers_of(level);
         let mut found = Found { vertices: [0; FOUND_MAX], len: 0 };
@@ -166,7 +167,7 @@ impl Search {
         self.keep(count, to, found.take())
     }
 
-    /// Looks at each neighbour of `vertex`, wherever their levels lie.
+    /// Visits each neighbour of `vertex`, at whichever rank its level lies.
     fn expand(
         &self,
         vertex: u32,
@@ -195,7 +196,7 @@ impl Search {
         Ok(())
     }
 
-    /// Whether we are the first to come to `vertex`.
+    /// Whether this thread is the first to reach `vertex`.
     fn mark(&self, vertex: u32, level: u32, count: &mut Count) -> Result<bool, AddrError> {
         let place = self.spread.level(vertex);
         if self.get(count, place)? != UNREACHED {
@@ -222,7 +223,7 @@ impl Search {
         Ok(())
     }
 
-    /// Every thread of every rank is there: the clock starts.
+    /// Starts the clock when every thread of every rank is ready.
     fn begin_together(&self) {
         if let Err(failure) = self.rt.barrier() {
             self.failed(failure);
@@ -230,9 +231,9 @@ impl Search {
         self.begun_ns.store(self.made.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Sleeps until every thread of every rank has come here; then `total` is
-    /// how many vertices were kept in this level, or [`FAILURE`] and more if a
-    /// rank gives up. True for the last thread of the rank.
+    /// Sleeps until every thread of every rank has reached this point. Then `total`
+    /// is the number of vertices kept in this level, or at least [`FAILURE`] if a
+    /// rank gives up. Returns true for the last thread of the rank.
     fn end_level(&self, level: u32) -> bool {
         let begin = Instant::now();
         let is_last = self.meet(|| {
@@ -248,13 +249,13 @@ impl Search {
         is_last
     }
 
-    /// Waits for all threads of this rank. The last of them does `work` for
-    /// all, while those before it sleep.
+    /// Waits for all threads of this rank. The last one runs `work` for all while
+    /// the others sleep.
     fn meet(&self, work: impl FnOnce()) -> bool {
-        // AcqRel: the last to arrive sees what the others have done.
+        // AcqRel: the last thread sees the writes of the others.
         let is_last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(self.ults);
         if is_last {
-            // Relaxed, as what `work` stores: the barrier orders it.
+            // Relaxed, like the stores of `work`: the barrier orders them.
             self.arrived.store(0, Ordering::Relaxed);
             work();
         }
@@ -267,8 +268,8 @@ impl Search {
         let kept = self.kept.swap(0, Ordering::Relaxed);
         let failed = u64::from(self.failure.lock().is_some());
         let total = self.rt.sum(kept + failed * FAILURE)?;
-        // Nobody takes from the old frontier any more, and nobody but this
-        // rank adds to what it becomes.
+        // No thread takes from the old frontier any more, and only this rank adds to
+        // its own part when the frontier is used for the next level.
         let (old, _) = self.frontiers_of(level);
         self.rt.put(old.cursor(self.rt.rank()), 0)?;
         self.rt.put(old.filled(self.rt.rank()), 0)?;
@@ -279,7 +280,8 @@ impl Search {
         self.failure.lock().get_or_insert(failure);
     }
 
-    /// Where vertices of the level before are, and where those of `level` go.
+    /// The frontier with the vertices of the level before, and the frontier for
+    /// those of `level`.
     fn frontiers_of(&self, level: u32) -> (&Frontier, &Frontier) {
         let [even, odd] = &self.frontiers;
         if level.is_multiple_of(2) { (odd, even) } else { (even, odd) }
@@ -313,9 +315,9 @@ impl Search {
 
 /// Vertices of one level, at the ranks that found them.
 struct Frontier {
-    /// A rank may find every vertex: there is room for all at each.
+    /// A rank may find every vertex, so each rank has room for all of them.
     vertices: Shared<u32>,
-    /// The cursor, and how far it is filled; on a cache line each.
+    /// The cursor, and the filled length; each on a cache line of its own.
     ends: Shared<u64>,
 }
 
@@ -355,9 +357,9 @@ impl Found {
     }
 }
 
-/// Above every count of vertices, with room for one from each rank.
+/// Greater than every count of vertices, with room for the sum over all ranks.
 const FAILURE: u64 = 1 << 40;
-/// The stacks of the threads are small; so is what lies on them.
+/// The stacks of the threads are small, so these arrays on them are, too.
 const FOUND_MAX: usize = 64;
 const ROW_MAX: usize = 64;
 const TAKEN_MAX: usize = 16;

@@ -1,11 +1,11 @@
 //! A graph spread over the registered memory of all ranks.
 //!
-//! Vertices are dealt out like cards: vertex `v` lies at rank `v % ranks`, as
-//! its element `v / ranks`, so that neighbours in the file, which are often
-//! alike, do not share a rank.
+//! Vertices are dealt cyclically: vertex `v` lies at rank `v % ranks`, as the rank's
+//! element `v / ranks`, so that neighbours in the file, which are often alike, do
+//! not share a rank.
 //!
 //! ```text
-//!  at each rank   starts      where the row of each own vertex begins
+//!  at each rank   starts      the place where the row of each own vertex begins
 //!                 neighbours  the rows, with vertices of all ranks
 //!                 levels      of each own vertex
 //! ```
@@ -24,7 +24,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Spreads the graph that rank 0 has; the others give none. Collective.
+    /// Spreads the graph of rank 0; the other ranks pass none. Collective.
     pub fn new(rt: &Runtime, graph: Option<&Csr>) -> Result<Self, Error> {
         let ranks = rt.size();
         let vertices = rt.sum(graph.map_or(0, Csr::vertices))?;
@@ -49,22 +49,22 @@ impl Spread {
         Ok(spread)
     }
 
-    /// How many vertices there are at all ranks together.
+    /// The number of vertices of all ranks together.
     pub fn vertices(&self) -> u32 {
         self.vertices
     }
 
-    /// Where the level of `vertex` is.
+    /// The address of the level of `vertex`.
     pub fn level(&self, vertex: u32) -> Remote<u32> {
         self.levels.at(Rank(vertex % self.ranks), (vertex / self.ranks) as usize)
     }
 
-    /// Where the row of `vertex` begins and ends is two words from here on.
+    /// The address of two words: the begin and the end of the row of `vertex`.
     pub fn row_ends(&self, vertex: u32) -> Remote<u64> {
         self.starts.at(Rank(vertex % self.ranks), (vertex / self.ranks) as usize)
     }
 
-    /// Neighbour `index` of the rows at the rank of `vertex`.
+    /// The address of neighbour `index` in the rows at the rank of `vertex`.
     pub fn neighbour(&self, vertex: u32, index: u64) -> Remote<u32> {
         self.neighbours.at(Rank(vertex % self.ranks), index as usize)
     }
@@ -98,7 +98,7 @@ impl Spread {
     }
 }
 
-/// How many vertices lie at `rank`.
+/// The number of vertices at `rank`.
 fn own(vertices: u32, rank: u32, ranks: u32) -> u32 {
     vertices / ranks + u32::from(rank < vertices % ranks)
 }

@@ -1,4 +1,4 @@
-//! What the threads of one rank count, and how it comes together at rank 0.
+//! The counts of the threads of one rank, and their sum at rank 0.
 
 use super::histogram::{BUCKETS, Histogram, bucket};
 use super::report::{Operations, Waits};
@@ -6,7 +6,7 @@ use tsumugi::{Error, Plain, Rank, Remote, Runtime};
 use tsumugi_core::stats::{Counter, Counts};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// What one thread counts for itself until it adds it to its rank's [`Tally`].
+/// The counts of one thread, until the thread adds them to its rank's [`Tally`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Count {
     gets: u64,
@@ -17,19 +17,19 @@ pub struct Count {
 }
 
 impl Count {
-    /// A get of `len` elements.
+    /// Counts a get of `len` elements.
     pub fn get<T: Plain>(&mut self, rt: &Runtime, from: Remote<T>, len: usize) {
         self.gets += 1;
         self.moved(rt, from, len);
     }
 
-    /// A put of `len` elements.
+    /// Counts a put of `len` elements.
     pub fn put<T: Plain>(&mut self, rt: &Runtime, to: Remote<T>, len: usize) {
         self.puts += 1;
         self.moved(rt, to, len);
     }
 
-    /// An atomic.
+    /// Counts an atomic.
     pub fn atomic<T: Plain>(&mut self, rt: &Runtime, at: Remote<T>) {
         self.atomics += 1;
         self.moved(rt, at, 1);
@@ -45,7 +45,7 @@ impl Count {
     }
 }
 
-/// What the threads of one rank counted together.
+/// The sums over the threads of one rank.
 #[derive(Debug)]
 pub struct Tally {
     fields: [AtomicU64; FIELDS],
@@ -53,26 +53,26 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// A tally of zeroes.
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self { fields: [(); FIELDS].map(|()| zero()), slept: [(); BUCKETS].map(|()| zero()) }
     }
 
-    /// Adds what one thread counted.
+    /// Adds the counts of one thread.
     pub fn add(&self, count: Count) {
         for (field, value) in self.fields.iter().zip(count.fields()) {
             field.fetch_add(value, Ordering::Relaxed);
         }
     }
 
-    /// A thread slept at the level barrier for `ns` nanoseconds.
+    /// Counts a sleep of a thread at the level barrier, of `ns` nanoseconds.
     pub fn slept(&self, ns: u64) {
         self.slept[bucket(ns)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds up all ranks, with what the scheduler of each has counted; what
-    /// rank 0 returns is the whole. Collective.
+    /// Adds up the counts of all ranks and of their schedulers; only the result of
+    /// rank 0 is complete. Collective.
     pub fn gather(&self, rt: &Runtime, scheduler: Counts) -> Result<Totals, Error> {
         let totals = rt.share::<u64>(FIELDS + BUCKETS + SCHEDULED)?;
         let counted = self.fields.iter().chain(&self.slept);
@@ -101,7 +101,7 @@ impl Tally {
     }
 }
 
-/// What all ranks counted.
+/// The counts of all ranks.
 #[derive(Clone, Debug)]
 pub struct Totals {
     /// One-sided operations.

@@ -1,4 +1,4 @@
-//! What is wrong with a file: where, and what was expected.
+//! An error in a file: its place, and what was expected.
 
 use std::fmt;
 use std::io;
@@ -6,21 +6,21 @@ use std::io;
 /// A file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenFile {
-    /// Its name.
+    /// The file's name.
     pub file: String,
-    /// The line, from 1; absent where the file as a whole is meant.
+    /// The line, from 1; absent if the error concerns the file as a whole.
     pub line: Option<u64>,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub what: String,
 }
 
 impl BrokenFile {
-    /// `what` is wrong at `line` of `file`.
+    /// The error `what` at `line` of `file`.
     pub fn at(file: &str, line: u64, what: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: Some(line), what: what.into() }
     }
 
-    /// The operating system does not give it to us.
+    /// An error of a file that the operating system does not let the program read.
     pub fn unreadable(file: String, error: &io::Error) -> Self {
         Self { file, line: None, what: format!("cannot be read: {error}") }
     }
@@ -37,7 +37,8 @@ impl fmt::Display for BrokenFile {
 
 impl std::error::Error for BrokenFile {}
 
-/// A word of a file as it may be shown: quoted, printable, and not too long.
+/// A word of a file in a form that is safe to print: quoted, printable, and not too
+/// long.
 pub fn quoted(word: &[u8]) -> String {
     let text = String::from_utf8_lossy(&word[..word.len().min(SHOWN_BYTES_MAX)]);
     let more = if word.len() > SHOWN_BYTES_MAX { "..." } else { "" };

@@ -1,4 +1,4 @@
-//! Who is next to whom, in two arrays, and the serial search.
+//! A graph as two arrays of neighbours, and the serial search.
 //!
 //! ```text
 //!  starts     0      2   3          vertices + 1
@@ -7,10 +7,11 @@
 //!                                   without doubles
 //! ```
 
-/// The level of a vertex that the search did not come to.
+/// The level of a vertex that the search did not reach.
 pub const UNREACHED: u32 = u32::MAX;
 
-/// An undirected graph in compressed rows: an edge stands in both its rows.
+/// An undirected graph in compressed sparse rows: each edge is in the rows of both
+/// its vertices.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Csr {
     starts: Vec<u64>,
@@ -18,8 +19,8 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// From the edges `pairs` between vertices `0 .. vertices`. Direction,
-    /// doubles and loops are dropped.
+    /// The graph of the edges `pairs` between vertices `0 .. vertices`. Directions,
+    /// duplicates and loops are dropped.
     pub fn new(vertices: u32, pairs: Vec<(u32, u32)>) -> Self {
         let (starts, mut neighbours) = both_ways(vertices, &pairs);
         drop(pairs);
@@ -27,12 +28,12 @@ impl Csr {
         Self { starts, neighbours }
     }
 
-    /// How many vertices there are.
+    /// The number of vertices.
     pub fn vertices(&self) -> u32 {
         (self.starts.len() - 1) as u32
     }
 
-    /// How many undirected edges there are.
+    /// The number of undirected edges.
     pub fn edges(&self) -> u64 {
         self.neighbours.len() as u64 / 2
     }
@@ -43,8 +44,8 @@ impl Csr {
         &self.neighbours[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
     }
 
-    /// How far each vertex is from `from`, searched by one thread: the answer
-    /// that every other search has to give.
+    /// The distance of each vertex from `from`, searched by one thread: the
+    /// reference for every other search.
     pub fn levels(&self, from: u32) -> Vec<u32> {
         let mut levels = vec![UNREACHED; self.vertices() as usize];
         let mut queue = Vec::with_capacity(levels.len());
@@ -64,7 +65,7 @@ impl Csr {
     }
 }
 
-/// Rows with every pair in both directions, still with doubles.
+/// Rows with every pair in both directions, duplicates included.
 fn both_ways(vertices: u32, pairs: &[(u32, u32)]) -> (Vec<u64>, Vec<u32>) {
     let no_loops = || pairs.iter().filter(|(a, b)| a != b);
     let mut starts = vec![0u64; vertices as usize + 1];
@@ -89,7 +90,7 @@ fn both_ways(vertices: u32, pairs: &[(u32, u32)]) -> (Vec<u64>, Vec<u32>) {
     (starts, neighbours)
 }
 
-/// Sorts each row and closes the gaps that doubles leave.
+/// Sorts each row and removes duplicates.
 fn without_doubles(starts: &[u64], neighbours: &mut Vec<u32>) -> Vec<u64> {
     let mut kept = Vec::with_capacity(starts.len());
     let mut end = 0;

@@ -1,28 +1,29 @@
-//! How much memory a graph may take.
+//! The memory limit for a graph.
 //!
-//! A size line is a claim. What it would cost is worked out before anything
-//! is allocated, and compared with what the machine has left.
+//! A file's size line may claim any size. The memory that it would need is computed
+//! before any is allocated, and compared with what the machine has left.
 
 use crate::memory;
 
-/// How much memory a graph may take.
+/// The memory limit for a graph.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     bytes_max: u64,
 }
 
 impl Limit {
-    /// `bytes_max` bytes.
+    /// A limit of `bytes_max` bytes.
     pub const fn bytes(bytes_max: u64) -> Self {
         Self { bytes_max }
     }
 
-    /// Half of what is left on this machine.
+    /// A limit of half of the memory that is left on this machine.
     pub fn of_this_machine() -> Self {
         Self::bytes(memory::left_bytes().unwrap_or(FALLBACK_BYTES) / 2)
     }
 
-    /// Whether a graph of this size fits; if not, (needed, allowed) bytes.
+    /// Checks that a graph of this size fits. The error holds the bytes that it
+    /// needs and the bytes that are allowed.
     pub fn admit(self, vertices: u64, entries: u64) -> Result<(), (u64, u64)> {
         let needed = vertices
             .saturating_mul(VERTEX_BYTES)
@@ -31,12 +32,12 @@ impl Limit {
     }
 }
 
-/// Row starts, a cursor while they are filled, levels of two searches, the
-/// queue of the serial one.
+/// The row's start, a cursor for filling the row, the levels of two searches, and
+/// the queue of the serial search.
 const VERTEX_BYTES: u64 = 8 + 8 + 4 + 4 + 4;
 /// The pair as read, and a neighbour in each of two rows.
 const ENTRY_BYTES: u64 = 8 + 4 + 4;
-/// Where the machine does not say.
+/// The limit if the machine does not report its memory.
 const FALLBACK_BYTES: u64 = 2 << 30;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Lines of a file that may be gzipped, numbered, of bounded length.
+//! Numbered lines of bounded length, from a file that may be gzipped.
 //!
-//! Whether it is gzipped is told by its first two bytes, not by its name. A
-//! line longer than [`LINE_BYTES_MAX`] is an error, so that no input makes
-//! the reader grow.
+//! The first two bytes of the file, not its name, show whether it is gzipped. A line
+//! longer than [`LINE_BYTES_MAX`] is an error, so that no input makes the reader's
+//! buffer grow without limit.
 
 use super::broken::BrokenFile;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
-/// Bytes of one line, without its end.
+/// The greatest number of bytes of a line, without its end.
 pub const LINE_BYTES_MAX: usize = 4096;
 
 /// The lines of one file.
@@ -20,7 +20,7 @@ pub struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `source`, which people know as `file`.
+    /// The lines of `source`; error messages call it `file`.
     pub fn new(source: R, file: impl Into<String>) -> Self {
         let source = Source::Unread(Some(source));
         Self { file: file.into(), source, line: Vec::new(), number: 0 }
@@ -41,7 +41,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// `what` is wrong at the line that was read last.
+    /// An error `what` at the line that was read last.
     pub fn broken(&self, what: impl Into<String>) -> BrokenFile {
         BrokenFile::at(&self.file, self.number, what)
     }
@@ -60,15 +60,15 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Source<R> {
-    /// Not looked at yet; `None` only while it is being opened.
+    /// Not opened yet; `None` only while it is being opened.
     Unread(Option<R>),
     Plain(BufReader<Rewound<R>>),
     Gzip(Box<BufReader<MultiGzDecoder<Rewound<R>>>>),
 }
 
-/// The two bytes that were looked at, then the rest.
+/// The two bytes that were read to detect the format, then the rest.
 type Rewound<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: Read> Source<R> {
@@ -92,7 +92,8 @@ impl<R: Read> Source<R> {
     }
 }
 
-/// Appends up to the end of the line, but at most a byte more than allowed.
+/// Appends the bytes up to the end of the line, but at most one byte more than
+/// allowed.
 fn read_line(source: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
     let read = source.take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', line)?;
     if line.last() == Some(&b'\n') {

@@ -8,8 +8,8 @@
 //!  3 1
 //! ```
 //!
-//! Values are checked and not kept. Every input that is not this is refused
-//! with the line, the word, and what was expected in its place.
+//! Values are checked and not kept. Every other input is refused with an error that
+//! names the line, the word, and what was expected in its place.
 //!
 //! # References
 //!
@@ -22,12 +22,12 @@ use super::lines::Lines;
 use crate::text;
 use std::io::Read;
 
-/// Edges as they stand in the file, from 0.
+/// The edges as listed in the file, with vertices numbered from 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Edges {
-    /// Vertices are `0 .. vertices`.
+    /// The number of vertices: they are `0 .. vertices`.
     pub vertices: u32,
-    /// In the order of the file.
+    /// The edges in the order of the file.
     pub pairs: Vec<(u32, u32)>,
 }
 
@@ -35,7 +35,8 @@ pub struct Edges {
 pub fn read(mut lines: Lines<impl Read>, limit: Limit) -> Result<Edges, BrokenFile> {
     let field = read_banner(&mut lines)?;
     let size = read_size(&mut lines, limit)?;
-    // The count is a claim until that many were read: grow as they come.
+    // The announced number of entries is not trusted: the vector grows as entries
+    // are read.
     let mut pairs = Vec::with_capacity(size.entries.min(RESERVED_MAX) as usize);
     while let Some(line) = lines.next_line()? {
         if is_blank(line) {
@@ -60,7 +61,7 @@ pub fn read(mut lines: Lines<impl Read>, limit: Limit) -> Result<Edges, BrokenFi
     Ok(Edges { vertices: size.vertices, pairs })
 }
 
-/// What stands behind row and column.
+/// The kind of value after row and column.
 #[derive(Clone, Copy)]
 enum Field {
     Pattern,
@@ -183,7 +184,7 @@ fn value(word: Option<&[u8]>, what: &str, is: impl Fn(&str) -> bool) -> Result<(
 }
 
 fn unsigned(word: &[u8]) -> Option<u64> {
-    // `parse` would let a plus sign pass.
+    // `parse` would accept a plus sign.
     let digits = word.iter().all(u8::is_ascii_digit);
     str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
 }
@@ -200,7 +201,7 @@ fn either(known: &[&str]) -> String {
     known.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" or ")
 }
 
-/// One number is kept for "not reached".
+/// One number is reserved for "not reached".
 const VERTICES_MAX: u64 = u32::MAX as u64 - 1;
 const RESERVED_MAX: u64 = 1 << 20;
 

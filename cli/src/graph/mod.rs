@@ -25,20 +25,20 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// An undirected graph and what its vertices are called.
+/// An undirected graph and the names of its vertices.
 #[derive(Debug)]
 pub struct Graph {
-    /// Where it came from, for people.
+    /// The graph's origin, for people.
     pub title: String,
-    /// Who is next to whom.
+    /// The neighbours of each vertex.
     pub csr: Csr,
-    /// What the vertices are called, where that is known.
+    /// The names of the vertices, if they are known.
     pub names: Option<Names>,
 }
 
 impl Graph {
-    /// Reads the graph in `graph` with the names in `names`; without a graph,
-    /// the one that is part of the program.
+    /// Reads the graph from the file `graph` with the names from the file `names`;
+    /// without a file, the graph that is part of the program.
     pub fn open(graph: Option<&Path>, names: Option<&Path>) -> Result<Self, BrokenFile> {
         let limit = Limit::of_this_machine();
         let csr = match graph {
@@ -60,7 +60,8 @@ impl Graph {
         Ok(Self { title, csr, names })
     }
 
-    /// The vertex that a user calls `from`: by name, else by number from 1.
+    /// The vertex with the name `from`; if there is none, the vertex with that
+    /// number, counted from 1.
     pub fn vertex(&self, from: &str) -> Result<u32, NoVertex> {
         if let Some(vertex) = self.names.as_ref().and_then(|names| names.vertex(from)) {
             return Ok(vertex);
@@ -80,7 +81,7 @@ impl Graph {
         }
     }
 
-    /// What `vertex` is called: its name, else its number from 1.
+    /// The name of `vertex`; if it has none, its number, counted from 1.
     pub fn name(&self, vertex: u32) -> String {
         match &self.names {
             Some(names) => names.name(vertex).to_owned(),

@@ -1,4 +1,4 @@
-//! What the vertices are called: one name a line, in the order of the vertices.
+//! The names of the vertices: one name a line, in the order of the vertices.
 
 use super::broken::{BrokenFile, quoted};
 use super::lines::Lines;
@@ -9,14 +9,14 @@ use std::io::Read;
 /// The names of all vertices.
 #[derive(Debug)]
 pub struct Names {
-    /// By vertex.
+    /// The names, by vertex.
     names: Vec<String>,
     vertices: HashMap<String, u32>,
 }
 
 impl Names {
-    /// Reads exactly one name for each of `vertices` vertices; no name is
-    /// empty and none comes twice.
+    /// Reads exactly one name for each of `vertices` vertices; no name may be empty
+    /// or occur twice.
     pub fn read(mut lines: Lines<impl Read>, vertices: u32) -> Result<Self, BrokenFile> {
         let mut names: Vec<String> = Vec::new();
         let mut by_name = HashMap::new();
@@ -57,7 +57,7 @@ impl Names {
         &self.names[vertex as usize]
     }
 
-    /// The names that are spelled most like `name`, nearest first.
+    /// The names with a spelling most similar to `name`, nearest first.
     pub fn near(&self, name: &str) -> Vec<String> {
         let wanted: String = name.chars().take(NAME_CHARS_MAX).collect();
         let far = wanted.chars().count() / 3 + 1;
@@ -73,23 +73,23 @@ impl Names {
     }
 }
 
-/// Nothing is called that.
+/// No vertex matches what the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoVertex {
     /// No vertex has the name.
     Name {
-        /// What was asked for.
+        /// The word that the user gave.
         from: String,
-        /// Names that are spelled alike.
+        /// Names with a similar spelling.
         near: Vec<String>,
     },
     /// Neither a name nor a number in range.
     Number {
-        /// What was asked for.
+        /// The word that the user gave.
         from: String,
-        /// How many there are.
+        /// The number of vertices.
         vertices: u32,
-        /// Whether names could have been given.
+        /// Whether the graph has names.
         named: bool,
     },
 }
@@ -116,7 +116,7 @@ impl fmt::Display for NoVertex {
 impl std::error::Error for NoVertex {}
 
 const NEAR_MAX: usize = 3;
-/// The comparison takes time in the product of both lengths.
+/// The comparison takes time in proportion to the product of both lengths.
 const NAME_CHARS_MAX: usize = 128;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! `tsumugi agent`: starts the ranks of one host, and ends them when its
-//! standard input ends.
+//! `tsumugi agent`: starts the ranks of one host, and ends them when its standard
+//! input ends.
 
 use super::order::{DEATH, Order};
 use super::report::Reporter;
@@ -15,7 +15,7 @@ use tsumugi::Rank;
 use tsumugi::pvas::Config;
 use tsumugi::pvas::launch::{Launch, Superior};
 
-/// Reads its order, carries it out, and ends as the ranks do.
+/// Reads the order, carries it out, and ends as the ranks do.
 pub fn agent() -> Result<String, Failure> {
     let order = Order::receive(&mut io::stdin().lock())
         .map_err(|error| Failure::Failed(format!("the agent's order: {error}")))?;
@@ -24,7 +24,7 @@ pub fn agent() -> Result<String, Failure> {
         .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
     let (ends, ended) = mpsc::channel();
     let reporter = Reporter::start(&order, ended);
-    // The ranks' environment, which is not this process's.
+    // The environment of the ranks, which differs from this process's.
     let config = Config::from_lookup(|name| order.variable(name))
         .map_err(|error| Failure::Failed(error.to_string()))?;
     let program = OsString::from_vec(order.program);
@@ -54,7 +54,7 @@ pub fn agent() -> Result<String, Failure> {
     result
 }
 
-/// Does what the launcher says, until it says nothing more.
+/// Carries out the launcher's instructions until standard input ends.
 fn obey(mut told: PipeWriter) {
     let (mut byte, mut input) = ([0], io::stdin().lock());
     while let Ok(1) = input.read(&mut byte) {
@@ -64,7 +64,7 @@ fn obey(mut told: PipeWriter) {
         }
         let mut dead = [0; size_of::<u32>()];
         if input.read_exact(&mut dead).is_ok() {
-            // Who does not read it any more has no ranks left.
+            // If this fails, the reading end is closed, because no rank is left.
             let _ = told.write_all(&dead);
         }
     }
@@ -74,22 +74,23 @@ fn obey(mut told: PipeWriter) {
 fn end() {
     raise(libc::SIGTERM);
     thread::sleep(KILL_AFTER);
-    // The second one that is seen kills, and one that comes while another waits
-    // to be seen is none.
+    // The second signal that is seen kills the ranks. A signal that comes
+    // while an earlier one is pending is not counted, so this loop repeats it.
     loop {
         raise(libc::SIGINT);
         thread::sleep(LOOK_AGAIN);
     }
 }
 
-/// To this very process, which passes it on to its ranks.
+/// Sends a signal to this process, which passes it on to its ranks.
 fn raise(signal: i32) {
-    // SAFETY: a plain call; what is no signal is refused.
+    // SAFETY: the call takes numbers and accesses no memory of this process; the
+    // kernel refuses an invalid signal.
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
-/// libfabric's: it need not watch what a rank maps, whose regions are
-/// registered by hand.
+/// A variable of libfabric: its cache monitor need not watch a rank's mappings,
+/// because the rank registers its regions explicitly.
 const CACHE_MONITOR: &str = "FI_MR_CACHE_MONITOR";
 const KILL_AFTER: Duration = Duration::from_millis(700);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -8,16 +8,17 @@
 //!   ◄─ output, exit code ──────────┴─ rank 1                     └─ rank 3
 //! ```
 //!
-//! What starts a command there is `ssh`, or the words of `TSUMUGI_RSH`, with the
-//! host and the command behind them. The environment and the job's secret go
-//! through the standard input, never on a command line. An agent whose input
-//! ends kills its ranks, so nothing is left when this command dies, however it
-//! does.
+//! The command that starts an agent on a host is `ssh`, or the words of
+//! `TSUMUGI_RSH`, followed by the host and the agent's command. The environment and
+//! the job's secret go through standard input, never on a command line. An agent
+//! kills its ranks when its input ends, so no process is left when this command
+//! dies, however it dies.
 //!
-//! Agents tell at once how ranks end, and this command tells all which of them is
-//! the cause: programs on every host hear of that one, and have 1.2 s before they
-//! are ended. Of a host whose agent is gone, they hear of its first rank. A host that
-//! does not answer by then is not waited for.
+//! Agents report at once how ranks end. This command decides which end is the cause
+//! and notifies all agents: so the programs on every host learn of the failed rank,
+//! and have 1.2 s before they are ended. If the agent of a host is gone, the host's
+//! first rank is named. If a host does not answer by then, this command does not
+//! wait for it.
 
 mod agent;
 mod order;
@@ -59,7 +60,7 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     let (happens, events) = mpsc::channel();
     let ended = happens.clone();
     let told = Box::new(move |ends| {
-        // After the last agent nobody listens.
+        // After the last agent has ended, no receiver is left.
         let _ = ended.send(Event::Ends(ends));
     });
     let server = Server::start_with_agents(listener, args.ranks, secret, limit, told)
@@ -85,28 +86,29 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     }
 }
 
-/// What happens to a job.
+/// An event of a job.
 enum Event {
-    /// An agent has ended with that code.
+    /// An agent has ended with this code.
     Agent { index: usize, code: i32 },
     /// Ranks have ended.
     Ends(Vec<Ended>),
 }
 
-/// The agents, and what they tell.
+/// The agents, and the state of waiting for them.
 struct Watch<'a> {
     remotes: &'a mut [Remote],
     verdict: Verdict,
-    /// What a program has after a death.
+    /// The time that a program has after a death.
     grace: Duration,
-    /// When agents are left that have not ended.
+    /// The time at which agents that have not ended are told to end, by the end of
+    /// their input.
     leave_at: Option<Instant>,
-    /// When their hosts are given up.
+    /// The time after which the hosts of such agents are given up.
     abandon_at: Option<Instant>,
 }
 
 impl Watch<'_> {
-    /// Waits for all agents; the code of what has ended the job.
+    /// Waits for all agents; returns the code of the cause of the job's end.
     fn go(&mut self, events: &mpsc::Receiver<Event>, signals: &mut Signals) -> i32 {
         let (mut left, mut code) = (self.remotes.len(), 0);
         while left > 0 {
@@ -127,7 +129,7 @@ impl Watch<'_> {
                 }
                 Err(_) => {}
             }
-            // After the last one there is nothing to wait for.
+            // After the last agent no event can come, so the verdict is due.
             let now = Instant::now() + if left == 0 { A_WHILE } else { Duration::ZERO };
             if let Some(cause) = self.verdict.poll(now) {
                 code = cause.code();
@@ -149,7 +151,7 @@ impl Watch<'_> {
         code
     }
 
-    /// Names what ends the job, to all.
+    /// Reports the cause of the job's end, and notifies all agents.
     fn end_by(&mut self, cause: &Cause) {
         let dead = match cause {
             Cause::Rank(failure) => {
@@ -157,11 +159,11 @@ impl Watch<'_> {
                 failure.rank.0
             }
             Cause::Host { index, code } => {
-                // One write, so that it does not mix with what ranks print.
+                // One write, so that the line does not mix with the output of ranks.
                 let host = self.remotes[*index].host();
                 let line = format!("tsumugi: host {host}: ended with code {code}\n");
                 eprint!("{line}");
-                // All of its ranks die with the agent.
+                // All ranks of the host die with the agent; the first one is named.
                 self.remotes[*index].ranks()[0]
             }
         };
@@ -180,7 +182,8 @@ impl Watch<'_> {
     }
 }
 
-/// Who gets which ranks: neighbours together, and as many on each as can be.
+/// The ranks of each host: neighbouring ranks together, and the same number on each
+/// host as far as possible.
 fn shares(hosts: &[String], ranks: u32) -> Vec<(&str, Vec<u32>)> {
     let count = hosts.len() as u64;
     let start = |index: u64| (index * u64::from(ranks)).div_ceil(count) as u32;
@@ -213,7 +216,8 @@ fn order(args: &args::Run, ranks: Vec<u32>, addresses: &str, word: &str) -> Resu
     Ok(Order { size: args.ranks, ranks, label: args.label, folder, program, words, variables })
 }
 
-/// What another host has of its own, or means something else there.
+/// Whether a variable is specific to a host, or means something else on another
+/// host.
 fn is_of_this_host(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 9] = [
         b"HOSTNAME",
@@ -229,13 +233,13 @@ fn is_of_this_host(name: &[u8]) -> bool {
     NAMES.contains(&name) || name.starts_with(b"SSH_") || name.starts_with(b"XDG_")
 }
 
-/// Where the hosts may reach this one: the addresses that packets to them
-/// would come from, the one towards the rest of the world, and this machine's
-/// own for hosts that are this one.
+/// The addresses at which the hosts may reach this machine: the source addresses of
+/// packets to the hosts, the address towards the rest of the world, and the loopback
+/// address for hosts that are this machine.
 fn addresses(hosts: &[String], port: u16) -> String {
     let towards = |host: &str| -> io::Result<SocketAddr> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        // Nothing is sent: the kernel looks for a route.
+        // This sends no packet: the kernel only looks for a route.
         socket.connect((host, 9))?;
         socket.local_addr()
     };
@@ -251,17 +255,17 @@ fn addresses(hosts: &[String], port: u16) -> String {
     all.join(",")
 }
 
-/// Between two looks for signals.
+/// The interval at which signals are polled.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Agents give programs so long at least.
+/// The least time that agents give programs after a death.
 const HEARD_WITHIN: Duration = Duration::from_millis(1200);
-/// From there on an agent has so long to end its ranks and itself.
+/// The time that an agent has, after that, to end its ranks and itself.
 const LEAVE_AFTER: Duration = Duration::from_millis(2000);
-/// And from there on, when its input has ended.
+/// The time that an agent has, after that, once its input has ended.
 const ABANDON_AFTER: Duration = Duration::from_millis(2000);
 /// Longer than any verdict takes.
 const A_WHILE: Duration = Duration::from_secs(1);
-/// More are not read.
+/// Agents do not read more addresses than this.
 const ADDRESSES_MAX: usize = 15;
 
 #[cfg(test)]

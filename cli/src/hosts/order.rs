@@ -1,28 +1,29 @@
-//! What an agent is told: a length, then fields of a kind, a length and bytes.
+//! The order to an agent: a length, then fields, each with a kind, a length and
+//! bytes.
 
 use std::io::{self, ErrorKind, Read, Write};
 
-/// Which ranks an agent starts, and how.
+/// The order: the ranks that an agent starts, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// Ranks of the whole job.
+    /// The number of ranks of the whole job.
     pub size: u32,
-    /// Those to start.
+    /// The ranks to start.
     pub ranks: Vec<u32>,
     /// Whether lines of output begin with the rank.
     pub label: bool,
-    /// The folder to start them in.
+    /// The working folder of the ranks.
     pub folder: Vec<u8>,
     /// The program.
     pub program: Vec<u8>,
-    /// Its arguments.
+    /// The program's arguments.
     pub words: Vec<Vec<u8>>,
-    /// The environment, the secret in it.
+    /// The environment, which includes the secret.
     pub variables: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Order {
-    /// Writes it.
+    /// Writes the order.
     pub fn send(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = MAGIC.to_vec();
         let mut field = |kind: u8, field: &[u8]| {
@@ -44,13 +45,13 @@ impl Order {
         to.flush()
     }
 
-    /// What one of its variables holds, if that is text.
+    /// The value of one of the order's variables, if it is text.
     pub fn variable(&self, name: &str) -> Option<String> {
         let found = self.variables.iter().find(|(known, _)| known == name.as_bytes());
         found.and_then(|(_, value)| String::from_utf8(value.clone()).ok())
     }
 
-    /// Reads one.
+    /// Reads an order.
     pub fn receive(from: &mut impl Read) -> io::Result<Self> {
         let mut len = [0; 4];
         from.read_exact(&mut len)?;
@@ -91,11 +92,11 @@ impl Order {
     }
 }
 
-/// Behind an order comes one byte for each signal; or this one and, in four bytes,
-/// the rank whose death ends the job.
+/// After the order, the launcher sends one byte for each signal. To name the rank
+/// that ended the job, it sends this byte and then the rank in four bytes.
 pub const DEATH: u8 = 0x80;
 const MAGIC: &[u8] = b"tsumugi agent 1\n";
-/// An environment is at most of some megabytes.
+/// An environment has at most some megabytes.
 const BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]
@@ -137,7 +138,7 @@ mod tests {
         for at in 4..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0xff;
-            // An error, or another order; never a panic.
+            // The result is an error or another order, but never a panic.
             let _ = Order::receive(&mut &bytes[..]);
         }
     }

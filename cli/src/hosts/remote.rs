@@ -1,4 +1,5 @@
-//! One host: the command that starts an agent there, and its standard input.
+//! One host: the command that starts an agent there, and the command's standard
+//! input.
 
 use super::Event;
 use super::order::{DEATH, Order};
@@ -23,13 +24,13 @@ pub struct Remote {
     client: Arc<Client>,
 }
 
-/// The command that has started the agent, and ends with it.
+/// The command that has started the agent, and that ends with it.
 #[derive(Debug)]
 struct Client(Mutex<Child>);
 
 impl Remote {
-    /// Starts the agent `own` on `host`; its end is told with `index` and
-    /// its exit code.
+    /// Starts the agent `own` on `host`; its end is sent as an event with `index`
+    /// and the exit code.
     pub fn start(
         host: &str,
         own: &Path,
@@ -46,14 +47,15 @@ impl Remote {
             .arg(host)
             .arg(agent_of(own))
             .stdin(Stdio::piped())
-            // Not in an environment that others may see by `ps e`.
+            // The secret must not be in an environment that other users may see by
+            // `ps e`.
             .env_remove(env::SECRET);
-        // It may not have reached the host yet.
+        // The signal may come before the command has reached the host.
         job::end_with_us(&mut command, libc::SIGTERM);
         let mut child = command.spawn()?;
         let mut input = child.stdin.take();
         if let Some(to) = &mut input {
-            // One that has ended already says so by its code.
+            // If the command has ended already, its exit code reports that.
             let _ = order.send(to);
         }
         let (ended, pid) = (ended.clone(), child.id());
@@ -61,59 +63,62 @@ impl Remote {
         let waited = client.clone();
         thread::spawn(move || {
             let code = waited.wait(pid);
-            // The launcher has gone before it: nobody is left to tell.
+            // Sending fails if the launcher has ended before; then no receiver is
+            // left.
             let _ = ended.send(Event::Agent { index, code });
         });
         Ok(Self { host: host.to_owned(), ranks: order.ranks.clone(), input, client })
     }
 
-    /// What it is called.
+    /// The host's name.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The job's ranks that it has.
+    /// The ranks of the job on this host.
     pub fn ranks(&self) -> &[u32] {
         &self.ranks
     }
 
-    /// Passes on a signal.
+    /// Passes a signal on to the agent.
     pub fn signal(&mut self, signal: i32) {
         self.write(&[signal as u8]);
     }
 
-    /// Says whose death ends the job.
+    /// Notifies the agent which rank's death ends the job.
     pub fn tell(&mut self, dead: u32) {
         self.write(&[&[DEATH], &dead.to_le_bytes()[..]].concat());
     }
 
     fn write(&mut self, bytes: &[u8]) {
         if let Some(input) = &mut self.input {
-            // One that has ended needs none.
+            // An agent that has ended needs no message.
             let _ = input.write_all(bytes).and_then(|()| input.flush());
         }
     }
 
-    /// Lets the agent end its ranks, if it has not ended itself.
+    /// Closes the agent's input, so that the agent ends its ranks if it has not
+    /// ended itself.
     pub fn leave(&mut self) {
         self.input = None;
     }
 
-    /// Ends the command that has started the agent, if it has not ended itself: its
-    /// host does not answer.
+    /// Kills the command that has started the agent, if it has not ended itself,
+    /// because its host does not answer.
     pub fn abandon(&mut self) {
         self.client.kill();
     }
 }
 
 impl Client {
-    /// Its exit code, or 128 and the signal that has killed it. Blocking.
+    /// Waits for the command; returns its exit code, or 128 plus the signal that has
+    /// killed it. Blocking.
     fn wait(&self, pid: u32) -> i32 {
-        // Until it is waited for below, the number is its own.
-        // SAFETY: zeroes are a valid siginfo, which is filled in.
+        // Until the wait below, the process id belongs to this child.
+        // SAFETY: all zeroes is a valid siginfo, which the call fills in.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let how = libc::WEXITED | libc::WNOWAIT;
-        // SAFETY: a plain call.
+        // SAFETY: the call writes only to `info`, which outlives it.
         while unsafe { libc::waitid(libc::P_PID, pid, &mut info, how) } == -1
             && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
         {}
@@ -125,12 +130,12 @@ impl Client {
     }
 
     fn kill(&self) {
-        // Nothing is done to one that has been waited for.
+        // If the child was waited for, this does nothing.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
 }
 
-/// What the shell there is to do.
+/// The command line for the shell on the host.
 fn agent_of(own: &Path) -> OsString {
     let mut command = OsString::from("exec ");
     command.push(quoted(own.as_os_str()));
@@ -138,7 +143,7 @@ fn agent_of(own: &Path) -> OsString {
     command
 }
 
-/// As one word for a shell.
+/// The text quoted as one word for a shell.
 fn quoted(word: &OsStr) -> OsString {
     let parts: Vec<&[u8]> = word.as_bytes().split(|byte| *byte == b'\'').collect();
     OsString::from_vec([b"'", &parts.join(&br"'\''"[..])[..], b"'"].concat())

@@ -1,7 +1,8 @@
-//! What an agent tells the launcher: how its ranks end, at once.
+//! The agent's reports to the launcher: how its ranks end, at once.
 //!
-//! The thread connects when the ranks start, as they do themselves. What the
-//! launcher does not hear is said on standard error, unless the launcher is gone.
+//! A thread connects to the launcher when the ranks start, as the ranks themselves
+//! do. Ends that the launcher does not receive are printed on standard error, unless
+//! the launcher is gone.
 
 use super::order::Order;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, HEARD, SIGNAL, Secret};
 use tsumugi::pvas::launch::{End, Told};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
-/// The thread that tells.
+/// The thread that reports.
 pub struct Reporter {
     done: Receiver<()>,
     alone: Alone,
@@ -24,35 +25,35 @@ pub struct Reporter {
 pub struct Alone(Arc<AtomicBool>);
 
 impl Reporter {
-    /// Tells what comes out of `ends`, until nothing more comes.
+    /// Starts reporting what comes from `ends`, until it ends.
     pub fn start(order: &Order, ends: Receiver<Told>) -> Self {
         let alone = Alone(Arc::new(AtomicBool::new(false)));
         let (finished, done) = mpsc::channel();
         let (agent, told) = (agent_of(order), alone.clone());
         thread::spawn(move || {
             tell(agent, &ends, &told);
-            // Nobody waits if the agent has ended.
+            // Sending fails if the agent no longer waits.
             let _ = finished.send(());
         });
         Self { done, alone }
     }
 
-    /// To be set when the launcher has gone.
+    /// A flag that the agent sets when the launcher has gone.
     pub fn alone(&self) -> Alone {
         self.alone.clone()
     }
 
-    /// Waits until all is told.
+    /// Waits until everything is reported.
     pub fn finish(self) {
         let limit = if self.alone.is_set() { TOLD_ALONE_WITHIN } else { TOLD_WITHIN };
-        // What takes longer is not told.
+        // What takes longer than this is not reported.
         let _ = self.done.recv_timeout(limit);
     }
 }
 
 impl Alone {
     pub fn set(&self) {
-        // Relaxed: nothing else is handed over.
+        // Relaxed: the flag publishes no other data.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -79,7 +80,7 @@ fn tell(mut agent: Option<Agent>, ends: &Receiver<Told>, alone: &Alone) {
         if !is_told && !alone.is_set() {
             let failures = all.iter().map(|told| told.failure);
             for failure in failures.filter(|failure| failure.end != End::Early) {
-                // One write, so that it does not mix with what ranks print.
+                // One write, so that the line does not mix with the output of ranks.
                 let line = format!("tsumugi: {failure}\n");
                 eprint!("{line}");
             }
@@ -98,7 +99,7 @@ fn ended(told: &Told) -> Ended {
     Ended { rank: failure.rank.0, pid: failure.pid, how: how | heard }
 }
 
-/// The connection is tried for a little longer than this.
+/// The attempt to connect lasts a little longer than this.
 const ASK_WITHIN: Duration = Duration::from_secs(1);
 const TOLD_WITHIN: Duration = Duration::from_secs(4);
 const TOLD_ALONE_WITHIN: Duration = Duration::from_millis(100);

@@ -1,17 +1,17 @@
-//! Which end is the cause of a job's: what agents tell, without a socket and
-//! without a clock.
+//! The decision which rank's or agent's end is the cause of a job's end: a state
+//! machine on the agents' reports, without a socket and without a clock.
 //!
 //! ```text
 //!            killed, or a code            150 ms later: the best one
 //!  no end ──────────────────► decided ◄────────────────────── some end
 //!    └── code 1, a panic, an early end, an agent that ended, ──►─┘
-//!        any end of a rank that may have heard of another
+//!        any end of a rank that may have learned of another
 //! ```
 //!
-//! A rank that hears of a death mostly ends with 1 or a panic, and may be told
-//! before the one that has died. So such ends wait for better ones; of equal
-//! ones the first counts. A rank ends once: what an agent tells again, because it
-//! has lost the answer, is nothing new.
+//! A rank that learns of a death mostly ends with code 1 or a panic, and its end may
+//! be reported before that of the rank that died. So such ends wait for a better
+//! candidate; of equal candidates the first counts. A rank ends once: a report that
+//! an agent repeats, because it has lost the answer, is ignored.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use tsumugi::Rank;
 use tsumugi::boot::tcp::{Ended, HEARD, SIGNAL};
 use tsumugi::pvas::launch::{End, Failure, Outcome};
 
-/// See the module.
+/// The state of the decision; see the module's documentation.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Ranks of which it is known.
+    /// Ranks with a reported end.
     told: HashSet<u32>,
     ends: Vec<Candidate>,
     decide_at: Option<Instant>,
@@ -30,21 +30,21 @@ pub struct Verdict {
     with_it: Vec<Rank>,
 }
 
-/// Why a job ended.
+/// The cause of a job's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A rank.
+    /// The end of a rank.
     Rank(Failure),
-    /// The agent of a host, of which no rank is known to have failed.
+    /// The end of a host's agent, if no rank of the host is known to have failed.
     Host {
-        /// Which of the hosts.
+        /// The index of the host.
         index: usize,
         /// The agent's exit code.
         code: i32,
     },
 }
 
-/// What may be the cause.
+/// A candidate for the cause.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     cause: Cause,
@@ -52,7 +52,7 @@ struct Candidate {
 }
 
 impl Cause {
-    /// What the command exits with.
+    /// The exit code of the command.
     pub fn code(&self) -> i32 {
         match *self {
             Self::Rank(failure) => Outcome { failure: Some(failure) }.code(),
@@ -62,7 +62,8 @@ impl Cause {
 }
 
 impl Candidate {
-    /// The lower, the less it may come of another one.
+    /// The class of the candidate: the lower it is, the less likely the end is a
+    /// consequence of another one.
     fn class(&self) -> u32 {
         match self.cause {
             Cause::Rank(_) if self.may_have_heard => 3,
@@ -79,8 +80,8 @@ impl Candidate {
 }
 
 impl Verdict {
-    /// Ranks of one host have ended: what of it is to be said, as it is neither
-    /// the cause nor comes of it.
+    /// Takes reports that ranks of one host have ended. Returns those that must be
+    /// printed because they are neither the cause nor a consequence of it.
     pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<Failure> {
         let news: Vec<Ended> =
             ends.iter().filter(|end| self.told.insert(end.rank)).copied().collect();
@@ -95,13 +96,13 @@ impl Verdict {
             may_have_heard: end.how & HEARD != 0,
         };
         let mut ends: Vec<Candidate> = news.iter().map(candidate).collect();
-        // Of what one host tells at once, the order is unknown.
+        // The order of ends that one host reports together is unknown.
         ends.sort_by_key(Candidate::class);
         ends.into_iter().for_each(|end| self.consider(end, now));
         Vec::new()
     }
 
-    /// An agent has ended with that code, which is not 0.
+    /// Takes the report that an agent has ended with this code, which is not 0.
     pub fn agent_ended(&mut self, index: usize, code: i32, now: Instant) {
         if self.decided.is_none() {
             let cause = Cause::Host { index, code };
@@ -115,7 +116,7 @@ impl Verdict {
         self.ends.push(end);
     }
 
-    /// The cause, once, when it is known.
+    /// Returns the cause, once, as soon as it is decided.
     pub fn poll(&mut self, now: Instant) -> Option<Cause> {
         if self.decided.is_some() || self.decide_at.is_none_or(|at| now < at) {
             return None;
@@ -131,12 +132,12 @@ impl Verdict {
         Some(cause)
     }
 
-    /// When [`poll`](Self::poll) may have something.
+    /// The time at which [`poll`](Self::poll) may return a cause.
     pub fn due(&self) -> Option<Instant> {
         self.decide_at.filter(|_| self.decided.is_none())
     }
 
-    /// Who has ended because of the cause, as a line.
+    /// A line that names the ranks that ended because of the cause.
     pub fn others(&self) -> Option<String> {
         let mut ranks = self.with_it.clone();
         ranks.sort_unstable();
@@ -162,7 +163,8 @@ fn failure_of(end: &Ended) -> Failure {
     Failure { rank: Rank(end.rank), pid: end.pid, end: how }
 }
 
-/// Of itself, and by no signal that a job is ended with.
+/// Whether a rank has crashed by itself, and not by a signal with which a job is
+/// ended.
 fn has_crashed(failure: &Failure) -> bool {
     const CRASHES: [i32; 7] = [
         libc::SIGSEGV,
@@ -176,11 +178,11 @@ fn has_crashed(failure: &Failure) -> bool {
     matches!(failure.end, End::Killed { signal } if CRASHES.contains(&signal))
 }
 
-/// What a rank exits with that panics.
+/// The exit code of a rank that panics.
 const PANIC: i32 = 101;
-/// The end that came first may be told so much later.
+/// The greatest delay of the report of the first end after the reports of others.
 const BETTER_WITHIN: Duration = Duration::from_millis(150);
-/// Of ranks, in one line.
+/// The greatest number of ranks named in one line.
 const NAMES_MAX: usize = 8;
 
 #[cfg(test)]
@@ -207,7 +209,7 @@ mod tests {
             self.verdict.ended(&ends, self.at(ms))
         }
 
-        /// The rank of the cause, and the code.
+        /// The rank of the cause, and the exit code.
         fn cause(&mut self, ms: u64) -> Option<(Option<u32>, i32)> {
             let cause = self.verdict.poll(self.at(ms))?;
             let rank = if let Cause::Rank(failure) = cause { Some(failure.rank.0) } else { None };
@@ -241,7 +243,7 @@ mod tests {
     fn the_end_of_a_rank_that_may_have_heard_of_another_is_not_the_cause() {
         for (how, code) in [(3, 3), (SIGNAL | 9, 137), (1, 1), (0, 1)] {
             let mut bed = bed();
-            // Of one look, told in one message or in two.
+            // Ends that the agent saw together, reported in one message or in two.
             bed.ended(0, &[(1, HEARD | 7), (2, HEARD | SIGNAL | 6)]);
             assert_eq!(bed.cause(0), None, "a better one may come");
             bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);

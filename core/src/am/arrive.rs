@@ -1,11 +1,11 @@
-//! What arrives: bells, then cells in the order of their lanes.
+//! Receiving: first the bells, then the cells in the order of their lanes.
 //!
-//! A bell says how many cells have come from a peer, and so many are taken, no
-//! more: those that have not landed are looked for again, and none is taken
-//! whose bell is still under way. A request is left where it is as long as it
-//! cannot be handled: while a long payload sent before it is fetched, while no
-//! staging cell is free for its reply, while no landing buffer is free. Replies
-//! are always taken.
+//! A bell (doorbell) counts the cells that have come from a peer, and the machine
+//! takes as many cells as were counted. It looks again for a cell that has not
+//! landed, and takes no cell before its bell has come. A request stays in its
+//! cell as long as it cannot be handled: while a long payload sent before it is
+//! fetched, while no staging cell is free for its reply, while no landing buffer
+//! is free. Replies are always taken.
 
 use super::cell::{Cell, Defect, Kind};
 use super::lanes::{BLOCK_PEERS, Lane, Lanes};
@@ -15,13 +15,13 @@ use super::tables::{CallState, Landing};
 use crate::mem::{Rank, RegionKey, RemoteAddr};
 use crate::sync::mutant;
 
-/// What came of a look at a peer.
+/// Result of a look at a peer.
 enum Taken {
-    /// Something for the driver.
+    /// The driver has something to do.
     Out(Out),
-    /// A cell that needs nobody.
+    /// A cell was taken, and the driver has nothing to do.
     Quietly,
-    /// A cell that must wait.
+    /// The next cell must wait.
     Waits,
 }
 
@@ -36,7 +36,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Looks at the bells of one memory, whose first peer is that one.
+    /// Looks at the bells of one memory; its first peer has the number `first`.
     #[inline(always)]
     fn look_at_lanes(&mut self, lanes: Lanes<'_>, first: usize) {
         let cells = self.shape_of(first).cells;
@@ -44,10 +44,11 @@ impl Machine<'_> {
             let peer = first + peer;
             let known = &mut self.tables.peers[peer];
             if !known.lost {
-                // A peer in its right mind has no more cells than this.
+                // A correct peer has no more cells than this.
                 known.due = (known.due + count).min(2 * cells);
-                // One that was told where its lanes are may be faster than its
-                // answer: what it sent waits until there is a way back.
+                // A peer that has got the address of its lanes may send before
+                // its answer arrives here: its cells wait until this rank knows
+                // the peer's lanes, for the replies.
                 if known.at.is_some() {
                     self.activate(peer);
                 } else if mutant("am_unmet_forgotten") {
@@ -81,7 +82,7 @@ impl Machine<'_> {
         None
     }
 
-    /// The payload of a long call has been fetched, or not.
+    /// Takes the end of the get that fetched the payload of a long call.
     pub(super) fn fetched(&mut self, index: usize, generation: u32, has_failed: bool) {
         let Some(landing) = self.tables.landings.get_mut(index) else { return };
         if landing.generation != generation || landing.remote.take().is_none() {
@@ -120,7 +121,8 @@ impl Machine<'_> {
         let peer = &mut self.tables.peers[index];
         peer.replies_taken = peer.replies_taken.wrapping_add(1);
         peer.due -= 1;
-        // The reply cell is free again, whoever still waits for the reply.
+        // The reply cell is free again, even if no caller waits for the reply any
+        // more.
         peer.unanswered = peer.unanswered.saturating_sub(1);
         self.has_room = true;
         self.acknowledged(index, cell.ack);
@@ -179,9 +181,9 @@ impl Machine<'_> {
         Taken::Out(Out::Run(Incoming { from, handler, body, reply_to }))
     }
 
-    /// Begins to fetch a long payload; what is said of it is believed only as
-    /// far as the landing buffer goes, and the get is of the sender's memory
-    /// whatever it says.
+    /// Begins to fetch a long payload. The cell may hold any numbers: a length
+    /// above the landing buffer's is refused, and the get reads the sender's
+    /// memory in any case.
     fn take_long(&mut self, index: usize, cell: &Cell) -> Taken {
         let (from, rank) = (Rank(index as u32), self.rank_of(Rank(index as u32)));
         let word = |at: usize| {
@@ -222,7 +224,7 @@ impl Machine<'_> {
 
     fn refuse(&mut self, from: Rank, token: u64) -> Taken {
         let reply_to = ReplyTo { to: from, token, promised: true };
-        // It was promised: there is room.
+        // A cell is reserved for this reply, so there is room.
         let _ = self.reply(reply_to, &Answer::BadPayload);
         Taken::Quietly
     }
@@ -244,7 +246,8 @@ impl Machine<'_> {
         }))
     }
 
-    /// A request cell was copied out: its place is the sender's again.
+    /// Counts a request cell that was copied out: the sender may use the cell
+    /// again.
     fn taken(&mut self, index: usize, cell: &Cell) {
         let peer = &mut self.tables.peers[index];
         peer.requests_taken = peer.requests_taken.wrapping_add(1);
@@ -253,8 +256,9 @@ impl Machine<'_> {
         self.check_notice(index);
     }
 
-    /// A peer says how many of our requests it has taken. Only what can be is
-    /// believed; an older word that comes late changes nothing.
+    /// Takes a peer's count of this rank's requests that it has taken. A count
+    /// above the requests sent is ignored; an older count that comes late changes
+    /// nothing.
     fn acknowledged(&mut self, index: usize, taken: u32) {
         let peer = &mut self.tables.peers[index];
         let more = taken.wrapping_sub(peer.acked);

@@ -5,30 +5,31 @@
 //!       1   kind (8) | status (8) | length (16) | handler (32)
 //!       2   the caller's token: index (32) | generation (32)
 //!       3   acknowledgement: requests of the other direction taken so far
-//!    4-31   the payload, or where a long one lies: key, offset, bytes
+//!    4-31   the payload, or the place of a long one: key, offset, bytes
 //! ```
 //!
-//! A put need not land whole, nor in ascending order, nor before the bell that
-//! follows it. So the check covers every word that is used, and it is mixed
-//! with the cell's number: what is left of an earlier lap, or half of a new
-//! one, passes with a probability of 2^-64 (a flag at each end of the cell, as
-//! is often done, would let the middle be old). Only used words are put.
+//! A put need not land as a whole, nor in ascending order, nor before the bell
+//! that follows it. So the check covers every word that is used, and it is mixed
+//! with the cell's number: a cell with words of an earlier lap, or with half of
+//! its new words, passes with a probability of 2^-64. (The usual flag at each end
+//! of the cell would not detect old words in the middle.) Only used words are
+//! put.
 //!
-//! Nor may a cell be taken while a word of it is still under way that happens
-//! to be there already from the last lap: it would land on the next one. So
-//! each word is stored under a mask of its own for each number, and a cell
-//! that passes has landed to the last word.
+//! There is a second hazard: a word of a cell that is still on its way may equal
+//! the word that is there from the last lap. If the cell were taken now, the late
+//! word would land in the next cell. So each word is stored under a mask that
+//! differs for each number, and a cell that passes has landed to the last word.
 //!
-//! What a cell holds was written by somebody else: it is copied out first,
-//! then checked, and lengths are compared with what is there before anything
-//! is cut by them.
+//! The content of a cell comes from another rank and is not trusted: it is copied
+//! out first, then checked, and lengths are compared with the space before they
+//! are used.
 
 use crate::sync::mapped::{AtomicU64, Ordering};
 use crate::sync::mutant;
 use core::fmt;
 use core::ops::Deref;
 
-/// Longest payload that travels in the message itself.
+/// Longest payload that is sent inside the message.
 pub const INLINE_BYTES_MAX: usize = CELL_BYTES - 8 * HEADER_WORDS;
 
 /// Bytes of one cell: four cache lines.
@@ -37,28 +38,28 @@ pub const CELL_BYTES: usize = 256;
 pub(super) const CELL_WORDS: usize = CELL_BYTES / 8;
 const HEADER_WORDS: usize = 4;
 
-/// Up to [`INLINE_BYTES_MAX`] bytes.
+/// A payload of up to [`INLINE_BYTES_MAX`] bytes, by value.
 #[derive(Clone, Copy)]
 pub struct Inline {
     len: u16,
     bytes: [u8; INLINE_BYTES_MAX],
 }
 
-/// What a cell is for.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// A request that wants no reply.
+    /// A request without a reply.
     Cast = 1,
-    /// A request that wants one.
+    /// A request with a reply.
     Call = 2,
-    /// The same, with its payload in the caller's memory.
+    /// A request with a reply, with its payload in the caller's memory.
     LongCall = 3,
-    /// The reply.
+    /// The reply to a call.
     Reply = 4,
 }
 
-/// All of a cell but its check.
+/// All of a cell except its check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) kind: u8,
@@ -69,13 +70,13 @@ pub(super) struct Cell {
     pub(super) body: Inline,
 }
 
-/// What a test has broken.
+/// A defect that a test has planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Defect {
     None,
-    /// The check is not asked.
+    /// The check is not compared.
     Blind,
-    /// Words are stored as they are.
+    /// Words are stored without masks.
     Unmasked,
 }
 
@@ -83,7 +84,7 @@ impl Inline {
     /// No bytes.
     pub const EMPTY: Self = Self { len: 0, bytes: [0; INLINE_BYTES_MAX] };
 
-    /// A copy of `bytes`; `None` if they are too many.
+    /// Copies `bytes`; `None` if there are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut this = Self::EMPTY;
         this.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -126,8 +127,8 @@ impl Cell {
         Self { token, ..self }
     }
 
-    /// Writes the cell as number `number` of its lane and returns how many
-    /// bytes of it are to be put.
+    /// Writes the cell as number `number` of its lane. Returns how many bytes of
+    /// it must be put.
     pub(super) fn write(&self, words: &[AtomicU64], number: u32, defect: Defect) -> u64 {
         let first = u64::from(self.kind)
             | u64::from(self.status) << 8
@@ -136,8 +137,8 @@ impl Cell {
         let mut check = Check::new(number);
         let mut put = |index: usize, word: u64| {
             check.add(word);
-            // Relaxed: the put that follows is of the same thread, or was
-            // handed to another through a lock.
+            // Relaxed: the same thread makes the put that follows, or another
+            // thread that got the put through a lock.
             words[index].store(word ^ defect.mask(number, index), Ordering::Relaxed);
         };
         put(1, first);
@@ -152,10 +153,10 @@ impl Cell {
         8 * (HEADER_WORDS + self.body.len().div_ceil(8)) as u64
     }
 
-    /// The cell that lies in `words` if it is number `number` and whole.
+    /// Reads the cell in `words`, if it has the number `number` and is complete.
     pub(super) fn read(words: &[AtomicU64], number: u32, defect: Defect) -> Option<Self> {
-        // Relaxed: the bell that announced the cell was taken with Acquire;
-        // what has not landed all the same, the check finds.
+        // Relaxed: the bell that announced the cell was taken with Acquire; the
+        // check finds a word that has not landed all the same.
         let load = |index: usize| words[index].load(Ordering::Relaxed) ^ defect.mask(number, index);
         let wanted = words[0].load(Ordering::Relaxed);
         let [first, token, ack] = [load(1), load(2), load(3)];
@@ -184,12 +185,12 @@ impl Cell {
 }
 
 impl Defect {
-    /// What a test wants broken of all cells.
+    /// Returns the defect that a test has planted in all cells.
     pub(super) fn planted() -> Self {
         if mutant("am_words_unmasked") { Self::Unmasked } else { Self::None }
     }
 
-    /// What word `index` of cell `number` is stored under.
+    /// Returns the mask under which word `index` of cell `number` is stored.
     fn mask(self, number: u32, index: usize) -> u64 {
         match self {
             Self::Unmasked => 0,
@@ -198,7 +199,8 @@ impl Defect {
     }
 }
 
-/// Multiply, add and rotate over the words; not against an adversary.
+/// A checksum by multiply, add and rotate over the words; not safe against an
+/// adversary.
 struct Check(u64);
 
 impl Check {
@@ -211,7 +213,7 @@ impl Check {
     }
 
     fn value(&self) -> u64 {
-        // Never what fresh memory holds.
+        // Never equal to a word of fresh memory, which is 0.
         (self.0 ^ self.0 >> 32) | 1 << 63
     }
 }

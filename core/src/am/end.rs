@@ -1,4 +1,5 @@
-//! How calls end: by a death, by their time limit, and for the one who waits.
+//! How calls end: by the death of a rank, by their deadline, and for their
+//! caller.
 
 use super::machine::Machine;
 use super::outcome::{CallError, Out, Token};
@@ -8,7 +9,8 @@ use crate::sync::mutant;
 use crate::time::Instant;
 
 impl Machine<'_> {
-    /// A rank has died: nothing comes from it, nothing goes to it.
+    /// Takes the death of a rank: the machine takes nothing from it and sends
+    /// nothing to it any more.
     pub(super) fn lose(&mut self, rank: Rank) {
         let Some(peer) = self.tables.peers.get_mut(rank.0 as usize) else { return };
         if core::mem::replace(&mut peer.lost, true) {
@@ -30,7 +32,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Ends the calls whose time has passed.
+    /// Ends the calls with a deadline that has passed.
     pub(super) fn expire(&mut self, now: Instant) {
         self.earliest = None;
         for index in 0..self.tables.calls.len() {

@@ -1,5 +1,5 @@
-//! A queue of table entries, linked through the entries themselves: it needs
-//! no memory of its own and an entry is in it at most once.
+//! A queue of table entries, linked through the entries themselves: the queue
+//! needs no memory of its own, and an entry is in it at most once.
 
 /// The ends of the queue; the links lie in the entries.
 #[derive(Debug)]
@@ -11,12 +11,12 @@ pub(super) struct Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// Nothing queued.
+    /// Makes an empty queue.
     pub(super) fn new(link: fn(&mut T) -> &mut u32) -> Self {
         Self { first: END, last: END, len: 0, link }
     }
 
-    /// All entries, in their order.
+    /// Makes a queue of all entries, in their order.
     pub(super) fn of_all(entries: &mut [T], link: fn(&mut T) -> &mut u32) -> Self {
         let mut this = Self::new(link);
         for index in 0..entries.len() {
@@ -44,7 +44,7 @@ impl<T> Fifo<T> {
         self.len += 1;
     }
 
-    /// Takes the oldest.
+    /// Takes the oldest entry.
     pub(super) fn pop(&mut self, entries: &mut [T]) -> Option<usize> {
         if self.first == END {
             return None;
@@ -59,7 +59,7 @@ impl<T> Fifo<T> {
     }
 }
 
-/// No entry: a table has fewer.
+/// No entry: a table has fewer entries than this.
 const END: u32 = u32::MAX;
 
 #[cfg(test)]

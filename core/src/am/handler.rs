@@ -1,4 +1,4 @@
-//! Handlers by their numbers.
+//! Handlers, addressed by their numbers.
 
 use super::cell::Inline;
 use super::outcome::{Answer, HandlerId};
@@ -8,34 +8,34 @@ use core::fmt;
 /// A request, as its handler sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Who sent it.
+    /// The rank that sent the request.
     pub from: Rank,
-    /// For which handler.
+    /// The number of the handler.
     pub handler: HandlerId,
-    /// What it brings. Gone when the handler returns.
+    /// The payload. It is gone when the handler returns.
     pub bytes: &'a [u8],
-    /// Whether an answer is waited for.
+    /// Whether the sender waits for an answer.
     pub wants_reply: bool,
 }
 
-/// What a handler returns. For a cast it makes no difference.
+/// What a handler returns. For a cast it is ignored.
 #[derive(Clone, Copy, Debug)]
 pub enum Reply {
-    /// The answer.
+    /// The handler's answer.
     Now(Answer),
-    /// Somebody will answer later.
+    /// The answer comes later, from another part of the program.
     Later,
 }
 
-/// The functions that requests may call, by their numbers: handler `n` is
-/// entry `n`. `C` is what they work on.
+/// The functions that requests may call, by their numbers: handler `n` is entry
+/// `n`. `C` is the data that they work on.
 pub struct Handlers<'h, C>(pub &'h [Option<Handler<C>>]);
 
-/// One of them. It must not block.
+/// A function that handles requests. It must not block.
 pub type Handler<C> = fn(&mut C, Message<'_>) -> Reply;
 
 impl<C> Handlers<'_, C> {
-    /// Calls the handler; an unknown number is answered as such.
+    /// Calls the handler; the answer for an unknown number is `UnknownHandler`.
     pub fn run(&self, context: &mut C, message: Message<'_>) -> Reply {
         match self.0.get(message.handler.0 as usize) {
             Some(Some(handler)) => handler(context, message),
@@ -45,12 +45,12 @@ impl<C> Handlers<'_, C> {
 }
 
 impl Reply {
-    /// These bytes.
+    /// Answers with these bytes.
     pub const fn value(bytes: Inline) -> Self {
         Self::Now(Answer::Value(bytes))
     }
 
-    /// No bytes.
+    /// Answers with no bytes.
     pub const fn empty() -> Self {
         Self::value(Inline::EMPTY)
     }

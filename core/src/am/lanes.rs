@@ -1,19 +1,19 @@
-//! What lies where in the memory that a rank's peers write to.
+//! Layout of the memory that a rank's peers write to.
 //!
 //! ```text
-//!  arrivals   a byte a peer: cells that have come, since the last look
-//!  notices    a bit a peer: its word below has changed
-//!  credits    a word a peer: how many of our requests it has taken, ever
+//!  arrivals   a byte a peer: cells that have come since the last look
+//!  notices    a bit a peer: the peer's word of credits has changed
+//!  credits    a word a peer: how many requests of this rank it has taken, ever
 //!  requests   cells a peer, 256 bytes each
 //!  replies    the same
 //! ```
 //!
-//! A peer has at most `2 * cells` cells here that were not taken, and a cell
-//! is taken only after its arrival was counted: so a byte never overflows into
-//! its neighbour's with [`CELLS_MAX`] cells. All ranks have the same layout.
+//! A peer has at most `2 * cells` cells here that were not taken, and a cell is
+//! taken only after its arrival was counted: so with [`CELLS_MAX`] cells a byte
+//! never overflows into its neighbour's. All ranks have the same layout.
 //!
-//! A machine may get peers later: then it has another such memory for each
-//! [`BLOCK_PEERS`] of them, and tells each where its lanes are.
+//! A machine may get more peers later: then it has another such memory for each
+//! [`BLOCK_PEERS`] of them, and its driver sends each of them the address.
 
 use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
 use super::tables::Peer;
@@ -25,32 +25,33 @@ use core::fmt;
 /// Cells that a lane can have.
 pub const CELLS_MAX: u32 = 64;
 
-/// How much room there is: the same on every rank.
+/// The sizes of the lanes: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Ranks, this one among them.
+    /// Ranks, this rank included.
     pub peers: u32,
     /// Cells of each lane: a power of two.
     pub cells: u32,
-    /// The same, of lanes to peers that come later.
+    /// Cells of each lane to a peer that comes later: a power of two.
     pub later_cells: u32,
 }
 
-/// Peers that a machine gets lanes for at a time, when it was set up without.
+/// How many peers a machine gets lanes for at a time, of the peers that were not
+/// in its shape.
 pub const BLOCK_PEERS: u32 = 64;
 
-/// The lanes of [`BLOCK_PEERS`] such peers, or of none.
+/// The lanes of [`BLOCK_PEERS`] such peers, or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'m>(pub(super) Option<Lanes<'m>>);
 
-/// Which of the two lanes of a pair.
+/// One of the two lanes of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Request,
     Reply,
 }
 
-/// This rank's memory, as its owner reads it.
+/// The memory of this rank's lanes, as its owner reads it.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'m> {
     words: &'m [AtomicU64],
@@ -58,16 +59,16 @@ pub(super) struct Lanes<'m> {
 }
 
 impl Shape {
-    /// Cells of each lane where nothing else is said.
+    /// Cells of each lane by default.
     pub const CELLS: u32 = 16;
 
-    /// The shape of a [`Block`] of a machine of this shape.
+    /// Returns the shape of a [`Block`] of a machine of this shape.
     pub const fn block(self) -> Self {
         Self { peers: BLOCK_PEERS, cells: self.later_cells, ..self }
     }
 
-    /// Bytes of registered memory that a rank gives for its peers: 64 KiB for
-    /// each eight of them at 16 cells, and a little.
+    /// Returns the bytes of registered memory that a rank provides for its peers:
+    /// 64 KiB for each eight of them at 16 cells, and a little more.
     pub const fn memory_size(self) -> usize {
         self.replies() + self.lane_bytes()
     }
@@ -81,8 +82,9 @@ impl Shape {
             && self.later_cells <= CELLS_MAX
     }
 
-    /// The words in which `from` counts its arrivals and sets its notice, and
-    /// what it adds and sets.
+    /// Returns the offset of the word in which `from` counts its arrivals, and
+    /// the number that `from` adds to it for one. `notice` returns the same for a
+    /// notice, with the bit to set.
     pub(super) const fn arrival(self, from: Rank) -> (usize, u64) {
         (from.0 as usize / 8 * 8, 1 << (from.0 % 8 * 8))
     }
@@ -95,7 +97,7 @@ impl Shape {
         self.notices() + self.notice_words() * 8 + from.0 as usize * 8
     }
 
-    /// Where `from` writes cell `number` of a lane.
+    /// Returns the offset at which `from` writes cell `number` of a lane.
     pub(super) const fn cell(self, lane: Lane, from: Rank, number: u32) -> usize {
         let start = match lane {
             Lane::Request => self.requests(),
@@ -105,7 +107,8 @@ impl Shape {
         start + index * CELL_BYTES
     }
 
-    /// Words that senders ring: those before the credits.
+    /// Returns the number of words that senders ring: the words before the
+    /// credits.
     pub(super) const fn bell_words(self) -> usize {
         self.arrival_words() + self.notice_words()
     }
@@ -136,12 +139,13 @@ impl Shape {
 }
 
 impl<'m> Lanes<'m> {
-    /// `words` are as many as the shape needs.
+    /// Makes the view of `words`, of which there are as many as the shape needs.
     pub(super) fn new(words: &'m [AtomicU64], shape: Shape) -> Self {
         Self { words, shape }
     }
 
-    /// Takes the counts of arrivals that have come: `found(peer, cells)`.
+    /// Takes the arrivals that were counted since the last look: calls
+    /// `found(peer, cells)`.
     pub(super) fn take_arrivals(&self, mut found: impl FnMut(usize, u32)) {
         for word in 0..self.shape.arrival_words() {
             let counts = take(&self.words[word]);
@@ -154,7 +158,7 @@ impl<'m> Lanes<'m> {
         }
     }
 
-    /// Takes the notices that have come: `found(peer, requests taken)`.
+    /// Takes the notices that have come: calls `found(peer, requests taken)`.
     pub(super) fn take_notices(&self, mut found: impl FnMut(usize, u32)) {
         for word in 0..self.shape.notice_words() {
             let mut bits = take(&self.words[self.shape.arrival_words() + word]);
@@ -162,7 +166,8 @@ impl<'m> Lanes<'m> {
                 let peer = word * 64 + bits.trailing_zeros() as usize;
                 if peer < self.shape.peers as usize {
                     let credit = &self.words[self.shape.credit(Rank(peer as u32)) / 8];
-                    // Acquire: the peer's last word before its notice.
+                    // Acquire: sees the credits that the peer wrote before its
+                    // notice.
                     found(peer, credit.load(Ordering::Acquire) as u32);
                 }
                 bits &= bits - 1;
@@ -170,7 +175,7 @@ impl<'m> Lanes<'m> {
         }
     }
 
-    /// Cell `number` of the lane from `peer`, if it is there, whole.
+    /// Returns cell `number` of the lane from `peer`, if all of it has landed.
     pub(super) fn read(
         &self,
         lane: Lane,
@@ -183,16 +188,16 @@ impl<'m> Lanes<'m> {
     }
 }
 
-/// Whether somebody has rung, for a look that takes no lock: `words` is the
+/// Returns whether a peer has rung, for a look without a lock. `words` is the
 /// memory of [`Shape::memory_size`]. Wait-free.
 #[inline]
 pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
-    // SeqCst: a sleeper looks here after it said that it would sleep.
+    // SeqCst: a sleeper looks here after it has announced that it will sleep.
     words[..shape.bell_words()].iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
-/// This rank's place in a peer's memory: where that starts, of what shape it
-/// is, and whose lanes there are this rank's.
+/// This rank's place in a peer's memory: the start of that memory, its shape, and
+/// the number of this rank's lanes in it.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) at: RemoteAddr,
@@ -201,30 +206,31 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// In the memory of a peer that is known.
+    /// Returns the place in the memory of a peer, if its address is known.
     pub(super) fn of(peer: &Peer, shape: Shape) -> Option<Self> {
         Some(Self { at: peer.at?, shape, own: Rank(peer.own) })
     }
 
-    /// Where cell `number` of a lane is.
+    /// Returns the address of cell `number` of a lane.
     pub(super) fn cell(&self, lane: Lane, number: u32) -> RemoteAddr {
         self.at.add(self.shape.cell(lane, self.own, number) as u64)
     }
 
-    /// The bell for one cell.
+    /// Returns the operation that rings the bell for one cell.
     pub(super) fn ring(&self) -> Op {
         let (offset, one) = self.shape.arrival(self.own);
         Op::atomic(Kind::FetchAdd, self.at.add(offset as u64), one).notifying()
     }
 
-    /// Says how many of the peer's requests were taken.
+    /// Returns the operation that sends the count of the peer's requests that
+    /// were taken.
     pub(super) fn return_credit(&self, taken: u32) -> Op {
-        // A swap: once it has completed, the word is there.
+        // A swap: when it has completed, the word is at the peer.
         let credit = self.at.add(self.shape.credit(self.own) as u64);
         Op::atomic(Kind::Swap, credit, u64::from(taken))
     }
 
-    /// The bell for that.
+    /// Returns the operation that rings the bell for returned credits.
     pub(super) fn ring_notice(&self) -> Op {
         let (offset, bit) = self.shape.notice(self.own);
         Op::atomic(Kind::FetchOr, self.at.add(offset as u64), bit).notifying()
@@ -246,11 +252,11 @@ fn take(word: &AtomicU64) -> u64 {
     if word.load(Ordering::Relaxed) == 0 {
         return 0;
     }
-    // Acquire: pairs with the bell, so that what it announces is seen.
+    // Acquire: pairs with the peer's bell, so that the announced cell is seen.
     word.swap(0, Ordering::AcqRel)
 }
 
-/// An operation's tag has room for so many.
+/// An operation's tag has room for this many peers.
 const PEERS_MAX: u32 = 1 << 22;
 const _: () = assert!(CELLS_MAX * 2 <= u8::MAX as u32);
 const _: () = assert!(Width::W8 as usize == 8);

@@ -1,4 +1,4 @@
-//! The state machine of one rank: what is sent, and what has ended.
+//! The state machine of one rank: requests to send, and calls that have ended.
 //!
 //! ```text
 //!  call ─► Waiting ──reply──────────────────────────► Done, free
@@ -10,8 +10,8 @@
 //!  staging cell: free ─► Put ─► (landed) ─► Bell ─► both completed ─► free
 //! ```
 //!
-//! How it is set up is in `setup`, what is sent in `send`, what arrives in
-//! `arrive`, what ends in `end`.
+//! The setup is in `setup`, the sending in `send`, the receiving in `arrive`, the
+//! ends of calls in `end`.
 
 use super::cell::{Cell, Inline, Kind};
 use super::end::earlier;
@@ -28,17 +28,17 @@ use crate::sync::mutant;
 use crate::time::Instant;
 use core::fmt;
 
-/// Active messages of one rank. See the module's text for how it is driven.
+/// Active messages of one rank. The text of the module shows how to drive it.
 pub struct Machine<'m> {
     pub(super) rank: Rank,
     pub(super) shape: Shape,
     pub(super) bell: Bell,
     pub(super) memory: Memory<'m>,
-    /// Those of the shape, and those of all other peers.
+    /// Lanes of the peers of the shape, and of all other peers.
     pub(super) lanes: Lanes<'m>,
     pub(super) blocks: &'m mut [Block<'m>],
     pub(super) tables: Tables<'m>,
-    /// Peers with something to be taken, and those that must wait for it.
+    /// Peers with cells to be taken, and those of them that must wait.
     pub(super) active: Fifo<Peer>,
     pub(super) later: Fifo<Peer>,
     pub(super) notices: Fifo<Peer>,
@@ -49,9 +49,9 @@ pub struct Machine<'m> {
     pub(super) free_landings: Fifo<Landing>,
     pub(super) fetches: Fifo<Landing>,
     pub(super) landed: Fifo<Landing>,
-    /// Staging cells kept for the replies of handlers that run.
+    /// Staging cells that are reserved for the replies of running handlers.
     pub(super) promised: usize,
-    /// Notices under way.
+    /// Notices (credit updates) in flight.
     pub(super) notices_open: usize,
     pub(super) is_landing: bool,
     pub(super) has_room: bool,
@@ -60,10 +60,11 @@ pub struct Machine<'m> {
 }
 
 impl Machine<'_> {
-    /// Where the memory with our lanes at a peer starts, and which of them are
-    /// ours there: what it would call us, less the first of the
-    /// [block](Self::grow) if we are in one. Until this is called, sends to the
-    /// peer find no room. This rank itself is a peer like any other.
+    /// Sets where the lanes of this rank at a peer are. `lanes` is the start of
+    /// the peer's memory; `own` is the number that the peer has for this rank,
+    /// less the first of the [block](Self::grow) if the number is in one. Until
+    /// this is called, sends to the peer find no room. This rank itself is a peer
+    /// like any other.
     ///
     /// # Panics
     ///
@@ -79,13 +80,13 @@ impl Machine<'_> {
         self.has_room = true;
     }
 
-    /// Sends a request that wants a reply. [`Out::Done`] comes with the token
-    /// once: with the reply, or when `deadline` has passed, or when the rank
-    /// has died. Wait-free.
+    /// Sends a request that has a reply. [`Out::Done`] comes with the token once:
+    /// with the reply, or when `deadline` has passed, or when the rank has died.
+    /// Wait-free.
     ///
     /// # Errors
     ///
-    /// [`SendError`]; nothing has happened.
+    /// [`SendError`]: the reason; nothing has happened.
     pub fn call(
         &mut self,
         to: Rank,
@@ -113,11 +114,11 @@ impl Machine<'_> {
         Ok(token)
     }
 
-    /// Sends a request that wants no reply. Wait-free.
+    /// Sends a request that has no reply. Wait-free.
     ///
     /// # Errors
     ///
-    /// [`SendError`]; nothing has happened.
+    /// [`SendError`]: the reason; nothing has happened.
     pub fn cast(&mut self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), SendError> {
         let (_, body) = self.body_of(Payload::Inline(bytes))?;
         self.check_room(to, false)?;
@@ -125,11 +126,11 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether there is room for a call or a cast now.
+    /// Checks whether there is room for a call or a cast now.
     ///
     /// # Errors
     ///
-    /// What there is not.
+    /// [`SendError`]: what is missing.
     pub fn check_room(&self, to: Rank, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
             let size = self.tables.peers.len() as u32;
@@ -156,8 +157,9 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// For an answer that was [deferred](Self::defer): all staging cells are
-    /// in use, try again when an operation has completed.
+    /// The right to answer comes back, only for an answer that was
+    /// [deferred](Self::defer): all staging cells are in use. Try again when an
+    /// operation has completed.
     pub fn reply(&mut self, reply_to: ReplyTo, answer: &Answer) -> Result<(), ReplyTo> {
         if reply_to.promised {
             self.promised -= 1;
@@ -173,8 +175,9 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The handler has returned and somebody will answer later: the staging
-    /// cell that was kept for the reply is for others.
+    /// Defers an answer: the handler has returned, and the driver will answer
+    /// later. The staging cell that was reserved for the reply becomes free for
+    /// others.
     pub fn defer(&mut self, reply_to: &mut ReplyTo) {
         if core::mem::take(&mut reply_to.promised) {
             self.promised -= 1;
@@ -183,13 +186,13 @@ impl Machine<'_> {
         }
     }
 
-    /// Gives a landing buffer back.
+    /// Gives a landing buffer back to the machine.
     pub fn release(&mut self, landed: Landed) {
         self.free_landings.push(self.tables.landings, landed.index());
         self.wake_later();
     }
 
-    /// Something has happened, at `now`.
+    /// Takes an event that has happened, at `now`.
     pub fn handle(&mut self, event: Event, now: Instant) {
         match event {
             Event::Rang => self.look_at_bells(),
@@ -203,9 +206,9 @@ impl Machine<'_> {
         }
     }
 
-    /// The next operation to be posted. Its completion goes to
-    /// [`handle`](Self::handle); operations may be carried out and complete
-    /// in any order.
+    /// Returns the next operation to be posted. Its completion goes to
+    /// [`handle`](Self::handle). Operations may be carried out and complete in
+    /// any order.
     pub fn poll_op(&mut self) -> Option<Op> {
         while let Some(index) = self.outgoing.pop(self.tables.slots) {
             if let Some(op) = self.advance(index) {
@@ -230,7 +233,7 @@ impl Machine<'_> {
         Some(Op::get(remote, local, landing.bytes).tagged(tag(FETCH, index, landing.generation)))
     }
 
-    /// The next handler to run, or call that has ended.
+    /// Returns the next handler to run, or the next call that has ended.
     pub fn poll(&mut self) -> Option<Out> {
         match self.poll_ended() {
             Some(out) => Some(out),
@@ -238,57 +241,60 @@ impl Machine<'_> {
         }
     }
 
-    /// When [`handle`](Self::handle) is to be called at the latest.
+    /// Returns the time at which [`handle`](Self::handle) must be called at the
+    /// latest.
     pub const fn next_deadline(&self) -> Option<Instant> {
         self.earliest
     }
 
-    /// A bell has come before its cell: look again soon, without an event,
-    /// unless bells always come after their cells. Then another bell follows.
+    /// Returns whether a bell has come before its cell. Then the caller must look
+    /// again soon, without an event; except where bells always come after their
+    /// cells, because then another bell follows.
     pub const fn is_landing(&self) -> bool {
         self.is_landing
     }
 
-    /// Whether [`poll`](Self::poll) has something to look at.
+    /// Returns whether [`poll`](Self::poll) has something to look at.
     pub fn wants_poll(&self) -> bool {
         !self.ended.is_empty() || !self.landed.is_empty() || !self.active.is_empty()
     }
 
-    /// Whether there may be room where there was none, since the last time
-    /// that this was asked.
+    /// Returns whether room may have become free since the last call of this
+    /// function.
     pub fn take_room(&mut self) -> bool {
         core::mem::take(&mut self.has_room)
     }
 
-    /// Cells that are on their way: requests and replies that were sent and
-    /// whose operations have not all completed.
+    /// Returns the cells that are on their way: requests and replies that were
+    /// sent and that have operations left to complete.
     pub fn staged(&self) -> usize {
         self.tables.slots.len() - self.free_slots.len()
     }
 
-    /// Cells that were dropped: no message, or a reply nobody waited for.
+    /// Returns the cells that were dropped: cells without a valid message, and
+    /// replies for which no caller waited.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Calls under way.
+    /// Returns the calls under way.
     pub fn calls(&self) -> usize {
         self.tables.calls.len() - self.free_calls.len()
     }
 
-    /// How large the memory is in which a peer's lanes are.
+    /// Returns the shape of the memory in which a peer's lanes are.
     #[inline(always)]
     pub(super) fn shape_of(&self, peer: usize) -> Shape {
         if peer < self.shape.peers as usize { self.shape } else { self.shape.block() }
     }
 
-    /// Our place at a peer, if it is known.
+    /// Returns this rank's place at a peer, if it is known.
     #[inline(always)]
     pub(super) fn place_at(&self, peer: usize) -> Option<Place> {
         Place::of(&self.tables.peers[peer], self.shape_of(peer))
     }
 
-    /// The memory in which a peer's lanes are, and which of them.
+    /// Returns the memory in which a peer's lanes are, and their number in it.
     #[inline(always)]
     pub(super) fn lanes_of(&self, peer: usize) -> Option<(Lanes<'_>, usize)> {
         match peer.checked_sub(self.shape.peers as usize) {
@@ -300,19 +306,19 @@ impl Machine<'_> {
         }
     }
 
-    /// The rank that a peer is.
+    /// Returns the rank of a peer.
     pub(super) fn rank_of(&self, peer: Rank) -> Rank {
         self.tables.peers[peer.0 as usize].at.map_or(peer, |at| at.rank)
     }
 
-    /// Puts a peer on the list of those to be looked at.
+    /// Puts a peer on the list of peers to be looked at.
     pub(super) fn activate(&mut self, index: usize) {
         if !core::mem::replace(&mut self.tables.peers[index].listed, true) {
             self.active.push(self.tables.peers, index);
         }
     }
 
-    /// What a peer waited for may be there now.
+    /// Lets the peers that had to wait be looked at again.
     pub(super) fn wake_later(&mut self) {
         self.is_landing = false;
         while let Some(index) = self.later.pop(self.tables.peers) {
@@ -321,7 +327,7 @@ impl Machine<'_> {
     }
 }
 
-/// Notices that are under way at most.
+/// Notices in flight at most.
 pub const NOTICES_MAX: usize = 64;
 
 impl fmt::Debug for Machine<'_> {

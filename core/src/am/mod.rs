@@ -1,6 +1,6 @@
-//! Active messages: a function on another rank is called with bytes, and
-//! answers with bytes. They need puts, gets and notified atomics, nothing
-//! else, and wait for nobody.
+//! Active messages: a rank calls a function on another rank with bytes, and gets
+//! bytes as the answer. They need only puts, gets and notified atomics of a
+//! device, and no call waits for another rank.
 //!
 //! # Lanes and credits
 //!
@@ -16,47 +16,49 @@
 //!                                                  ring        for it
 //! ```
 //!
-//! - A *call* is sent only while fewer calls to that rank are unanswered than
-//!   a lane has cells. So a reply always has room, a handler never waits for
-//!   room, and two ranks that are both full still drain each other.
-//! - A handler answers once, with at most [`INLINE_BYTES_MAX`] bytes, and
-//!   sends nothing else. What must do more, or block, becomes a thread
+//! - A *call* is sent only while fewer calls to that rank are unanswered than a
+//!   lane has cells. So a reply always has room, a handler never waits for room,
+//!   and two ranks that are both full still drain each other.
+//! - A handler answers once, with at most [`INLINE_BYTES_MAX`] bytes, and sends
+//!   nothing else. A handler that must do more, or block, starts a thread
 //!   ([`Spawn`](crate::wait::Spawn)) that keeps the [`ReplyTo`] and answers
 //!   later.
-//! - Credits for requests come back in whatever cell goes the other way, or by
-//!   an atomic when half a lane was taken. Since half is always returned by
-//!   itself, a sender that waits need not say so. Reply cells need no credits:
-//!   the number of unanswered calls bounds them.
-//! - A *cast* wants no reply and takes a request cell only.
-//! - A *long* payload stays in the caller's registered memory; the target gets
-//!   it into one of a few landing buffers before the handler runs. The reply
-//!   is the acknowledgement: from then on the memory is the caller's again.
+//! - Credits for requests come back in any cell that goes the other way, or by an
+//!   atomic when half a lane was taken. Since half a lane is always returned
+//!   without a request, a sender that waits need not ask for credits. Reply cells
+//!   need no credits: the number of unanswered calls bounds them.
+//! - A *cast* has no reply and takes a request cell only.
+//! - A *long* payload stays in the caller's registered memory; the target fetches
+//!   it by a get into one of a few landing buffers before the handler runs. The
+//!   reply is the acknowledgement: after it the caller may use the memory again.
 //!
 //! # Peers
 //!
-//! A machine knows its peers by small numbers, which only it has to know. Those
-//! of its shape have theirs from the start; in a job where all are, that is the
-//! rank. Of others nothing is known until there is something to do with them:
-//! then the machine [grows](Machine::grow), and whoever drives it tells the
-//! other rank where its lanes are, and [is told](Machine::connect). A peer has
-//! to be told before it is connected: its first call may come at once.
+//! A machine names its peers by small numbers, which have a meaning only at that
+//! machine. The peers of its shape have their numbers from the start; in a job where all ranks
+//! are in the shape, the number is the rank. A peer outside the shape gets its
+//! number when there is first something to do with it: then the machine
+//! [grows](Machine::grow), and its driver sends the other rank the address of the
+//! lanes for it, and passes the address that comes back to
+//! [`connect`](Machine::connect). The other rank must have its address before it
+//! is connected, because its first call may come at once.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! Handlers for requests of one rank to another start in the order in which
-//! the requests were sent, calls, casts and long ones alike. Between different
-//! pairs there is no order, nor for replies that were deferred. Each request
-//! is handled once; each call ends once: with its reply, or an error. A call
-//! whose time has passed ends with [`CallError::Timeout`]; the reply that
-//! comes after all finds another generation and is dropped, and only then the
-//! reply cell is free again. A rank that dies ends all calls to it with
-//! [`CallError::PeerLost`], and so does one that was
-//! [given up](crate::backend::Domain#a-rank-that-is-given-up): of its requests
-//! none is handled any more.
+//! Handlers for requests of one rank to another start in the order in which the
+//! requests were sent: calls, casts and long calls alike. Between different pairs
+//! there is no order, and none between replies that were deferred. Each request
+//! is handled once; each call ends once: with its reply, or with an error. A call
+//! that passes its deadline ends with [`CallError::Timeout`]. If its reply comes
+//! after all, the reply finds another generation and is dropped, and only then is
+//! the reply cell free again. When a rank dies, all calls to it end with
+//! [`CallError::PeerLost`]. The same holds for a rank that was
+//! [given up](crate::backend::Domain#a-rank-that-is-given-up): none of its requests
+//! is handled any more.
 //!
-//! # How to drive it
+//! # How to drive the machine
 //!
-//! [`Machine`] holds no socket and reads no clock:
+//! [`Machine`] holds no socket and reads no clock (sans-IO):
 //!
 //! 1. [`call`](Machine::call), [`cast`](Machine::cast): requests in.
 //! 2. [`poll_op`](Machine::poll_op) until `None`: operations to be posted,
@@ -64,22 +66,23 @@
 //! 3. [`handle`](Machine::handle): a bell rang, an operation has completed, a
 //!    rank died, time has passed.
 //! 4. [`poll`](Machine::poll) until `None`: handlers to run, calls that have
-//!    ended. Then 2 again, until nothing is posted and
-//!    [`wants_poll`](Machine::wants_poll) is false: room that is found while
-//!    operations are polled lets requests go on that waited for it.
+//!    ended. Then 2 again, until there is nothing to post and
+//!    [`wants_poll`](Machine::wants_poll) is false: room that becomes free while
+//!    operations are polled lets waiting requests go on.
 //!
-//! A cell may land after its bell. Then [`is_landing`](Machine::is_landing)
-//! says that the caller must come back soon without any event. It need not
-//! where the device keeps the order of a queue, nor with [`Bell::AfterCell`]
-//! where a put that has completed has landed.
+//! A bell is the doorbell of a lane. A cell may land after its bell. Then
+//! [`is_landing`](Machine::is_landing) returns true, and the caller must come
+//! back soon without any event. The caller need not where the device keeps the
+//! order of a queue, nor with [`Bell::AfterCell`] where a put that has completed
+//! has landed.
 //!
 //! Memory: [`Shape::memory_size`] bytes of registered memory a rank, that is
-//! `peers * 2 * cells * 256`; it grows with the ranks that are spoken to this
-//! way. The tables are the caller's slices.
+//! `peers * 2 * cells * 256`; it grows with the ranks to which active messages
+//! are sent. The caller provides the tables as slices.
 //!
-//! Progress: every call here is wait-free, on one thread; `handle` looks at one
-//! word for each eight peers, and at all calls when a time limit has passed or
-//! a rank has died.
+//! Progress: every call of this module is wait-free, on one thread. `handle`
+//! reads one word for each eight peers, and goes through all calls when a
+//! deadline has passed or a rank has died.
 
 #![deny(unsafe_code)]
 // There is no allocation: the bytes of a message travel in the value.

@@ -1,4 +1,4 @@
-//! What goes into the machine and what comes out of it.
+//! Inputs and outputs of the machine.
 
 use super::cell::Inline;
 use crate::completion::Why;
@@ -6,68 +6,69 @@ use crate::mem::{AddrError, LocalAddr, Rank};
 use crate::tag::Tag;
 use core::fmt;
 
-/// Which function a message is for.
+/// The number of the function that a message calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct HandlerId(pub u32);
 
-/// One call under way: an entry of the caller's table, and which life of it.
+/// One call under way: the index of an entry of the caller's table, and its
+/// generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
     index: u32,
     generation: u32,
 }
 
-/// What a request brings.
+/// The payload of a request to be sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'p> {
-    /// Bytes that travel in the message.
+    /// Bytes that are sent inside the message.
     Inline(&'p [u8]),
-    /// Bytes of the caller's memory, registered for reading. They stay as
-    /// they are until the call has ended.
+    /// Bytes of the caller's memory, registered for reading. The caller must not
+    /// change them until the call has ended.
     Long {
-        /// Where they start.
+        /// Where the bytes start.
         from: LocalAddr,
-        /// How many.
+        /// How many bytes there are.
         bytes: u64,
     },
 }
 
-/// What has happened.
+/// An event for the machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A bell rang, or may have.
     Rang,
-    /// An operation has completed.
+    /// An operation that the machine had posted has completed.
     Completed {
-        /// The tag that it carried.
+        /// The tag of the operation.
         tag: Tag,
-        /// How it ended.
+        /// The result of the operation.
         result: Result<u64, AddrError>,
     },
     /// A peer has died.
     Lost(Rank),
-    /// Nothing but time.
+    /// Only time has passed.
     Tick,
 }
 
-/// What is to be done.
+/// A task for the driver.
 #[derive(Debug)]
 pub enum Out {
     /// Run a handler.
     Run(Incoming),
-    /// A call has ended. Its payload is the caller's again, unless it was
-    /// long and ran into its time limit.
+    /// A call has ended. The caller may use its payload again, unless the call
+    /// was long and ended by its deadline.
     Done {
-        /// Which.
+        /// The call that has ended.
         token: Token,
-        /// How.
+        /// The reply or the error.
         result: Result<Inline, CallError>,
     },
-    /// The payload of a long call that ran into its time limit is the caller's
-    /// again.
+    /// The caller may use the payload of a long call again that ended by its
+    /// deadline.
     Released {
-        /// Which call.
+        /// The call with this payload.
         token: Token,
     },
 }
@@ -75,22 +76,22 @@ pub enum Out {
 /// A request that has arrived.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Of which rank.
+    /// The rank that sent the request.
     pub from: Rank,
-    /// For which function.
+    /// The function that the request calls.
     pub handler: HandlerId,
-    /// What it brings.
+    /// The payload of the request.
     pub body: Body,
     /// The right, and the duty, to answer; `None` for a cast.
     pub reply_to: Option<ReplyTo>,
 }
 
-/// What a request has brought.
+/// The payload of a request that has arrived.
 #[derive(Debug)]
 pub enum Body {
-    /// Bytes that came with it.
+    /// Bytes that came inside the message.
     Inline(Inline),
-    /// Bytes in a landing buffer, to be given back by
+    /// Bytes in a landing buffer. The driver must give the buffer back by
     /// [`Machine::release`](super::Machine::release).
     Landed(Landed),
 }
@@ -110,34 +111,34 @@ pub struct Landed {
 pub struct ReplyTo {
     pub(super) to: Rank,
     pub(super) token: u64,
-    /// A staging cell is kept for it.
+    /// A staging cell is reserved for the answer.
     pub(super) promised: bool,
 }
 
-/// What is answered.
+/// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Answer {
-    /// These bytes.
+    /// The handler's bytes.
     Value(Inline),
-    /// There is no such function here.
+    /// The rank has no function with this number.
     UnknownHandler,
-    /// The function failed, or forgot to answer.
+    /// The function failed, or was dropped without an answer.
     Failed,
-    /// The payload could not be fetched from where it was said to be.
+    /// The payload could not be fetched from the address in the request.
     BadPayload,
 }
 
-/// Why a request was not sent; nothing has happened then.
+/// Why a request was not sent; then nothing has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// There is no room now; it will be there later.
+    /// There is no room now; there will be room later.
     Busy(Why),
-    /// The payload is longer than what can be sent.
+    /// The payload is longer than the maximum.
     TooLong {
         /// Its length.
         bytes: u64,
-        /// What can be sent.
+        /// The maximum.
         bytes_max: u64,
     },
     /// There is no such rank, or it has died.
@@ -147,24 +148,24 @@ pub enum SendError {
 /// Why a call has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The rank has died. Whether the handler ran is unknown.
+    /// The rank has died. It is unknown whether the handler ran.
     PeerLost {
-        /// Which.
+        /// The rank that has died.
         rank: Rank,
     },
-    /// The time limit has passed. Whether the handler ran, or will, is
-    /// unknown.
+    /// The deadline has passed. It is unknown whether the handler ran, or will
+    /// run.
     Timeout,
     /// The rank has no such handler.
     UnknownHandler {
-        /// Which.
+        /// The number of the handler.
         handler: HandlerId,
     },
     /// The handler panicked, or was dropped before it had answered.
     Failed,
     /// The rank could not fetch the payload.
     BadPayload,
-    /// The caller's own rank has ended: there is nobody to take an answer.
+    /// The caller's own rank has ended, so no thread is left to take an answer.
     Ended,
 }
 
@@ -173,7 +174,8 @@ impl Token {
         Self { index: index as u32, generation }
     }
 
-    /// The entry: less than the number of calls that can be under way.
+    /// Returns the index of the entry: less than the number of calls that can be
+    /// under way.
     pub const fn index(self) -> usize {
         self.index as usize
     }
@@ -192,14 +194,14 @@ impl Token {
 }
 
 impl Landed {
-    /// Which of the landing buffers.
+    /// Returns the index of the landing buffer.
     pub const fn index(&self) -> usize {
         self.index as usize
     }
 }
 
 impl ReplyTo {
-    /// The peer that waits for the answer.
+    /// Returns the peer that waits for the answer.
     pub const fn peer(&self) -> Rank {
         self.to
     }
@@ -215,7 +217,7 @@ impl Answer {
         }
     }
 
-    /// What the caller gets for a reply with this status.
+    /// Returns the caller's result for a reply with this status.
     pub(super) fn outcome(
         status: u8,
         value: Inline,

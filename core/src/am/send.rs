@@ -1,4 +1,4 @@
-//! What is sent: requests and replies from staging cells, credits by notices.
+//! Sending: requests and replies from staging cells, credits by notices.
 //!
 //! ```text
 //!  staging cell: free ─► Put ─► AwaitPut ─► Bell ─► AwaitBell ─► free
@@ -41,7 +41,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Fills a staging cell, of which there is a free one, and queues it.
+    /// Fills a free staging cell and queues it. The caller has checked that there
+    /// is one.
     pub(super) fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
         let early = mutant("am_early_credit");
         let defect = Defect::planted();
@@ -71,7 +72,7 @@ impl Machine<'_> {
         self.outgoing.push(self.tables.slots, index);
     }
 
-    /// The next operation of a staging cell.
+    /// Returns the next operation of a staging cell.
     pub(super) fn advance(&mut self, index: usize) -> Option<Op> {
         let to = self.tables.slots[index].to.0 as usize;
         let place = self.place_at(to).expect("cells go to peers that are known");
@@ -83,7 +84,7 @@ impl Machine<'_> {
             }
             slot.step = Step::AwaitBell;
             self.settle(index);
-            // Nothing completes that would say so.
+            // No completion will come that makes waiting peers go on.
             self.wake_later();
             return None;
         }
@@ -112,7 +113,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The next operation of a notice.
+    /// Returns the next operation of a notice.
     pub(super) fn return_credit(&mut self, index: usize) -> Option<Op> {
         let place = self.place_at(index)?;
         let peer = &mut self.tables.peers[index];
@@ -135,7 +136,7 @@ impl Machine<'_> {
         Some(op.tagged(tag))
     }
 
-    /// Returns credits when half of the lane was taken.
+    /// Begins to return credits when half of the lane was taken.
     pub(super) fn check_notice(&mut self, index: usize) {
         let cells = self.shape_of(index).cells;
         let peer = &mut self.tables.peers[index];
@@ -146,7 +147,7 @@ impl Machine<'_> {
         }
     }
 
-    /// An operation has completed; late and doubled completions are dropped.
+    /// Takes a completion; late and doubled completions are dropped.
     pub(super) fn complete(&mut self, tag: Tag, result: Result<u64, AddrError>) {
         let (index, generation) = (tag.index() & INDEX_MASK, tag.generation() as u32);
         let kind = tag.index() >> INDEX_BITS;
@@ -176,7 +177,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Frees a staging cell that has done its work.
+    /// Frees a staging cell when both of its operations have completed.
     pub(super) fn settle(&mut self, index: usize) {
         let slot = &mut self.tables.slots[index];
         if slot.put_done && slot.bell_done && slot.step == Step::AwaitBell {

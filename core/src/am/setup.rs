@@ -1,5 +1,4 @@
-//! How a machine is set up: its memory, its tables, and what is wrong with
-//! them.
+//! Setup of a machine: its memory, its tables, and the errors in them.
 
 use super::cell::CELL_BYTES;
 use super::lanes::{self, BLOCK_PEERS, Block, Lanes, Shape};
@@ -10,56 +9,57 @@ use crate::mem::{LocalAddr, Rank};
 use crate::sync::mapped::AtomicU64;
 use core::fmt;
 
-/// When the bell for a cell is posted.
+/// When the bell (doorbell) for a cell is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bell {
-    /// With the cell: where a put and a later atomic arrive in order, or
+    /// Together with the cell: where a put and a later atomic arrive in order, or
     /// nearly always do.
     WithCell,
-    /// When the put has completed: where that means that it has landed.
+    /// When the put has completed: where the completion means that the put has
+    /// landed.
     AfterCell,
 }
 
 /// The registered memory of a rank, in 8-byte words.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory<'m> {
-    /// [`Shape::memory_size`] bytes, zero, which peers may read and write.
+    /// [`Shape::memory_size`] bytes, all zero, which peers may read and write.
     pub lanes: &'m [AtomicU64],
-    /// One cell of [`CELL_BYTES`] for each [`Slot`]: puts come from here.
+    /// One cell of [`CELL_BYTES`] for each [`Slot`], from which puts are made.
     pub staging: &'m [AtomicU64],
-    /// Where `staging` starts as the local end of a put.
+    /// The address of `staging` as the local end of a put.
     pub staging_at: LocalAddr,
-    /// Where the landing buffers start, one after the other, as the local end
-    /// of a get.
+    /// The address of the landing buffers, which follow each other, as the local
+    /// end of a get.
     pub landing_at: LocalAddr,
-    /// Bytes of each: the longest payload, the same on all ranks.
+    /// Bytes of each landing buffer: the longest payload, the same on all ranks.
     pub landing_bytes: u64,
 }
 
-/// Why there is no machine.
+/// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupError {
-    /// The shape is none: no peers, or cells not a power of two up to
+    /// The shape is not valid: no peers, or cells not a power of two up to
     /// [`CELLS_MAX`](super::CELLS_MAX).
     Shape(Shape),
-    /// The lanes or the staging cells are not as long as they must be.
+    /// The lanes or the staging cells are shorter than they must be.
     Memory {
         /// Bytes that are there.
         bytes: usize,
         /// Bytes that are needed.
         needed: usize,
     },
-    /// There is not one entry a peer, or no call, or not two staging cells: one
-    /// may be kept for a reply.
+    /// A table has a wrong length: not one entry for each peer, no call, or fewer
+    /// than two staging cells, of which one may be reserved for a reply.
     Tables,
 }
 
 impl<'m> Machine<'m> {
-    /// A machine that knows no peer yet, not even itself.
+    /// Makes a machine that is connected to no peer yet, not even to itself.
     ///
     /// # Errors
     ///
-    /// [`SetupError`].
+    /// [`SetupError`]: the memory or the tables do not fit the shape.
     pub fn new(
         rank: Rank,
         shape: Shape,
@@ -117,19 +117,19 @@ impl<'m> Machine<'m> {
 }
 
 impl<'m> Machine<'m> {
-    /// Peers that there are; more come with [`grow`](Self::grow).
+    /// Returns the number of peers; [`grow`](Self::grow) adds more.
     pub fn peers(&self) -> u32 {
         self.tables.peers.len() as u32
     }
 
-    /// [`BLOCK_PEERS`] peers more, of which nothing is known: they get the next
-    /// numbers. Their lanes are in `lanes`, of [`Shape::block`]; the tables
-    /// have one entry for each peer, and for each such block, and what was in
-    /// those before is copied.
+    /// Adds [`BLOCK_PEERS`] peers, which get the next numbers and are not
+    /// connected. Their lanes are in `lanes`, of [`Shape::block`]. The new tables
+    /// must have one entry for each peer, and one for each block; the entries of
+    /// the old tables are copied.
     ///
     /// # Errors
     ///
-    /// [`SetupError`]; nothing has happened.
+    /// [`SetupError`]: the memory or the tables do not fit; nothing has happened.
     pub fn grow(
         &mut self,
         lanes: &'m [AtomicU64],

@@ -1,5 +1,5 @@
-//! The machine's own tables: what it knows of its peers, of calls under way
-//! and of operations in flight. The caller gives the memory.
+//! The machine's own tables: its peers, the calls under way and the operations in
+//! flight. The caller provides the memory.
 
 use super::fifo::Fifo;
 use super::lanes::Lane;
@@ -19,28 +19,29 @@ pub struct Tables<'m> {
     pub landings: &'m mut [Landing],
 }
 
-/// What is known of a peer. Counts wrap.
+/// The state of a peer. Counts wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Where the memory with our lanes starts there, once it is known, and
-    /// which of them are ours.
+    /// Where the memory with this rank's lanes starts at the peer, once it is
+    /// known, and which of the lanes there are this rank's.
     pub(super) at: Option<RemoteAddr>,
     pub(super) own: u32,
     pub(super) lost: bool,
-    /// Requests sent to it, and those that it has taken.
+    /// Requests sent to the peer, and the number that it has taken.
     pub(super) sent: u32,
     pub(super) acked: u32,
-    /// Calls to it whose reply has not been taken.
+    /// Calls to the peer for which no reply was taken yet.
     pub(super) unanswered: u32,
-    /// Replies sent to it.
+    /// Replies sent to the peer.
     pub(super) replied: u32,
-    /// Requests and replies taken from it; requests it knows to be taken.
+    /// Requests and replies taken from the peer; the count of requests that was
+    /// last reported to it.
     pub(super) requests_taken: u32,
     pub(super) replies_taken: u32,
     pub(super) reported: u32,
-    /// Cells that were rung for and not taken.
+    /// Cells that were announced by a bell and not taken.
     pub(super) due: u32,
-    /// A long payload is on its way: what was sent after it waits.
+    /// A long payload is being fetched: requests sent after it wait.
     pub(super) fetching: bool,
     pub(super) notice: Notice,
     pub(super) notices: u32,
@@ -49,7 +50,7 @@ pub struct Peer {
     pub(super) notice_link: u32,
 }
 
-/// The way of a notice that returns credits.
+/// State of the notice that returns credits to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     Idle,
@@ -71,24 +72,25 @@ pub struct Call {
     pub(super) link: u32,
 }
 
-/// How far a call has come.
+/// State of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallState {
     Free,
     Waiting,
-    /// To be told: the time has passed, or the rank has died. `payload_back`:
-    /// the payload is not in use any more.
+    /// The deadline has passed (`Late`) or the rank has died (`Lost`), and the
+    /// caller has not got the end yet. `payload_back`: the payload is no longer
+    /// in use.
     Late {
         payload_back: bool,
     },
     Lost,
-    /// Told, but the payload may still be read.
+    /// The caller has got the end, but the payload may still be read.
     Abandoned,
-    /// To be told: not any more.
+    /// The payload is no longer in use, and the caller has not got that yet.
     PayloadBack,
 }
 
-/// A staging cell on its way.
+/// A staging cell that is being sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     pub(super) generation: u32,
@@ -102,7 +104,7 @@ pub struct Slot {
     pub(super) link: u32,
 }
 
-/// What is posted next for a staging cell.
+/// The next operation for a staging cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Put,
@@ -111,7 +113,7 @@ pub(super) enum Step {
     AwaitBell,
 }
 
-/// A landing buffer.
+/// A landing buffer: the target of the get of a long payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Landing {
     pub(super) generation: u32,
@@ -125,7 +127,7 @@ pub struct Landing {
 }
 
 impl Peer {
-    /// Nothing known.
+    /// A peer of which nothing is known.
     pub const EMPTY: Self = Self {
         at: None,
         own: 0,

@@ -1,16 +1,17 @@
 //! One operation on memory that this processor can load and store.
 //!
-//! All that a same-node operation is: the checks of
+//! A same-node operation consists of the checks of
 //! [`LoadStore::resolve`](super::LoadStore::resolve), then a load, a store, an
-//! atomic instruction or a copy, then a look at whether somebody waits.
+//! atomic instruction or a copy, and, if the operation notifies, a check for waiting
+//! threads.
 //!
-//! A blocking operation is over when [`execute`] returns, at the remote side
-//! too. Loads acquire and stores release, so that operations of one thread
-//! take effect in its order. Atomics are sequentially consistent: signals need
-//! it, and on the processors at hand it costs nothing more.
+//! A blocking operation is complete when [`execute`] returns, at the remote side
+//! too. Loads acquire and stores release, so that operations of one thread take
+//! effect in its order. Atomics are sequentially consistent: signals need this
+//! order, and on the supported processors it costs nothing more.
 //!
-//! Progress: wait-free, but for the copy of a long put or get, which takes as
-//! long as the bytes do.
+//! Progress: wait-free, except for the copy of a long put or get, which takes a time
+//! in proportion to its length.
 
 use super::{LoadStore, copy_bytes};
 use crate::mem::{AddrError, Need, RemoteAddr, Width};
@@ -18,12 +19,12 @@ use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use core::ptr::NonNull;
 
-/// Carries `op` out now. The result of a word operation is the old value,
-/// of a put or get 0.
+/// Carries `op` out now. Returns the old value for a word operation, and 0 for a put
+/// or get.
 ///
 /// # Errors
 ///
-/// [`AddrError`]; remote memory is then as it was.
+/// [`AddrError`] if an address is refused; remote memory is then unchanged.
 #[inline(always)]
 pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrError> {
     let need = if op.writes() { Need::Write } else { Need::Read };
@@ -33,7 +34,7 @@ pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrEr
             if at.as_ptr() as usize & (width as usize - 1) != 0 {
                 return Err(unaligned(op.remote, width));
             }
-            // SAFETY: `resolve` answered for as many bytes, and the alignment
+            // SAFETY: `resolve` checked a range of `width` bytes, and the alignment
             // was checked.
             unsafe { word(op, width, at) }
         }
@@ -43,9 +44,9 @@ pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrEr
                 Kind::Get => (at, local),
                 _ => (local, at),
             };
-            // SAFETY: both ends were resolved for as many bytes. Another rank
-            // may change them meanwhile: then single bytes are of either
-            // value, and nobody takes them for more than bytes.
+            // SAFETY: both ends were resolved for `op.bytes()` bytes. Another rank
+            // may change them meanwhile: then each byte has the old or the new
+            // value, and the caller treats them as bytes only.
             unsafe { copy_bytes(from.as_ptr(), to.as_ptr(), op.bytes() as usize) };
             0
         }
@@ -56,11 +57,11 @@ pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrEr
     Ok(old)
 }
 
-/// Copies `from`, which need not be registered, to `to`, now.
+/// Copies `from`, which need not be registered, to `to` now.
 ///
 /// # Errors
 ///
-/// [`AddrError`]; remote memory is then as it was.
+/// [`AddrError`] if `to` is refused; remote memory is then unchanged.
 #[inline]
 pub fn store_bytes<L: LoadStore + ?Sized>(
     memory: &L,
@@ -68,8 +69,8 @@ pub fn store_bytes<L: LoadStore + ?Sized>(
     from: &[u8],
 ) -> Result<(), AddrError> {
     let at = memory.resolve(to, from.len() as u64, Need::Write)?;
-    // SAFETY: as many bytes were resolved. That others may look at them
-    // meanwhile is as in `execute`.
+    // SAFETY: `from.len()` bytes were resolved. Other ranks may read them meanwhile,
+    // as in `execute`.
     unsafe { copy_bytes(from.as_ptr(), at.as_ptr(), from.len()) };
     Ok(())
 }
@@ -78,7 +79,7 @@ pub fn store_bytes<L: LoadStore + ?Sized>(
 ///
 /// # Errors
 ///
-/// [`AddrError`]; nothing was written then.
+/// [`AddrError`] if `from` is refused; nothing was written then.
 ///
 /// # Safety
 ///
@@ -91,24 +92,25 @@ pub unsafe fn load_bytes<L: LoadStore + ?Sized>(
     bytes: usize,
 ) -> Result<(), AddrError> {
     let at = memory.resolve(from, bytes as u64, Need::Read)?;
-    // SAFETY: as many bytes were resolved, and `to` is the caller's.
+    // SAFETY: `bytes` bytes were resolved, and the caller promises that `to` is
+    // valid for as many.
     unsafe { copy_bytes(at.as_ptr(), to, bytes) };
     Ok(())
 }
 
 /// # Safety
 ///
-/// `at` points to `width` mapped bytes and is aligned to as many.
+/// `at` points to `width` mapped bytes and is aligned to `width`.
 #[inline(always)]
 unsafe fn word(op: &Op, width: Width, at: NonNull<u8>) -> u64 {
     macro_rules! on {
         ($atomic:ty, $int:ty) => {{
-            // SAFETY: the caller's; region memory is only ever accessed as
-            // plain bytes and atomics.
+            // SAFETY: the caller promises `width` mapped and aligned bytes; region
+            // memory is only ever accessed as plain bytes and atomics.
             let word = unsafe { <$atomic>::from_ptr(at.as_ptr().cast::<$int>()) };
             let operand = op.operand() as $int;
             let old = match op.kind {
-                // Acquire and Release: see the module.
+                // Acquire and Release: see the module's documentation.
                 Kind::GetWord => word.load(Ordering::Acquire),
                 Kind::PutWord if op.notify => word.swap(operand, Ordering::SeqCst),
                 Kind::PutWord => {

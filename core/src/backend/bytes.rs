@@ -1,31 +1,32 @@
-//! Bytes from here to there, which others may look at meanwhile.
+//! A copy of bytes that other threads may access meanwhile.
 //!
-//! A copy routine may write what it is given twice: 8 bytes, of a length that
-//! the compiler does not know, are two stores of the same word. Whoever gives
-//! a lock back by a put of its word would so give back the next holder's, too.
-//! What is one word is therefore read once and written once, whole; of more
-//! bytes each may be written more than once, and in any order.
+//! A copy routine may write a byte twice: it may copy 8 bytes, if the compiler does
+//! not know the length, by two stores of the same word. A put that releases a lock
+//! by writing the lock's word would then also release it for the next holder. So a
+//! naturally aligned word is read once and written once, as a whole; of other
+//! lengths each byte may be written more than once, and in any order.
 
 use crate::sync::mapped::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use core::ptr;
 
-/// Copies `bytes` bytes, which may overlap. Of 2, 4 or 8 an end that lies as a
-/// word of as many bytes does is read or written as one: by a load that
-/// acquires, by a store that releases.
+/// Copies `bytes` bytes; the two ranges may overlap. If the length is 2, 4 or 8, an
+/// end that is aligned to that length is read or written as one word: by an Acquire
+/// load, or by a Release store.
 ///
 /// Progress: wait-free.
 ///
 /// # Safety
 ///
-/// `from` is valid for reads of as many bytes and `to` for writes. Where others
-/// write to them meanwhile, they are taken for no more than bytes.
+/// `from` is valid for reads of `bytes` bytes and `to` for writes. If other threads
+/// write to them meanwhile, the caller treats the result as bytes only.
 #[inline(always)]
 pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     macro_rules! word {
         ($atomic:ty, $word:ty) => {{
             let (from, to) = (from.cast_mut().cast::<$word>(), to.cast::<$word>());
             // Acquire and Release: see `access`.
-            // SAFETY: the caller's; atomic only where it is aligned.
+            // SAFETY: the caller's; the access is atomic only where the pointer is
+            // aligned.
             unsafe {
                 let value = match from.is_aligned() {
                     true => <$atomic>::from_ptr(from).load(Ordering::Acquire),
@@ -42,7 +43,7 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
         8 => word!(AtomicU64, u64),
         4 => word!(AtomicU32, u32),
         2 => word!(AtomicU16, u16),
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that both ranges are valid.
         _ => unsafe { ptr::copy(from, to, bytes) },
     }
 }
@@ -53,13 +54,14 @@ mod tests {
     use std::thread;
     use std::vec::Vec;
 
-    /// A lock that is given back by a copy, around a counter that is copied.
+    /// A lock that is released by a copy, around a counter that is copied.
     #[test]
     fn a_copied_word_is_written_once() {
         const ROUNDS: u64 = 1_000_000;
         let words = [const { AtomicU64::new(0) }; 2];
         let [lock, count] = &words;
-        // SAFETY: words on both sides; the length is nobody's to know.
+        // SAFETY: both sides are words; `black_box` hides the length from the
+        // compiler.
         let copy = |from: *const u64, to: *mut u64| unsafe {
             copy_bytes(from.cast(), to.cast(), core::hint::black_box(8));
         };
@@ -92,7 +94,7 @@ mod tests {
         for bytes in 0..=24 {
             for (at, to_at) in (0..9).flat_map(|at| (0..9).map(move |to_at| (at, to_at))) {
                 let mut to = [0u8; 64];
-                // SAFETY: both have as many bytes.
+                // SAFETY: both arrays have room for `bytes` bytes at these places.
                 unsafe { copy_bytes(from[at..].as_ptr(), to[to_at..].as_mut_ptr(), bytes) };
                 assert_eq!(to[to_at..][..bytes], from[at..][..bytes], "{bytes} {at} {to_at}");
                 assert!(to[..to_at].iter().chain(&to[to_at + bytes..]).all(|byte| *byte == 0));

@@ -5,12 +5,12 @@
 //! G. L. Steele, D. Lea, C. H. Flood: Fast splittable pseudorandom number
 //! generators. OOPSLA 2014.
 
-/// A generator. Any seed is as good as any other.
+/// A generator of random numbers. Every seed is equally good.
 #[derive(Clone, Debug)]
 pub struct Draw(u64);
 
 impl Draw {
-    /// What this seed draws.
+    /// A generator that starts from `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -25,18 +25,19 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0 .. bound`; 0 if there is none. The bias is below 2^-32 for
-    /// the bounds in use.
+    /// A number of `0 .. bound`; 0 if `bound` is 0. The bias is below 2^-32 for the
+    /// bounds in use.
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// One of `least ..= most`.
+    /// A number of `least ..= most`.
     pub const fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least).saturating_add(1))
     }
 
-    /// True `per_mille` times in a thousand. A rate of 0 draws nothing.
+    /// True with a probability of `per_mille` in a thousand. A rate of 0 draws no
+    /// number.
     pub const fn chance(&mut self, per_mille: u16) -> bool {
         per_mille > 0 && self.below(1000) < per_mille as u64
     }

@@ -1,5 +1,5 @@
-//! An endpoint with faults: what a device may do, and seldom does while
-//! somebody looks, done often and from a seed.
+//! Fault injection: an endpoint that often does, from a seed, what a device is
+//! allowed to do and seldom does in tests.
 //!
 //! ```text
 //!   post ──► refuse some? ──► inner endpoint ──► held ──► poll
@@ -7,16 +7,16 @@
 //!                └─ early: a word's put ──────────┘ before it is carried out
 //! ```
 //!
-//! - **refuse**: takes fewer posts than there is room for.
-//! - **late**: a completion sits through some polls.
+//! - **refuse**: fewer operations are taken than there is room for.
+//! - **late**: a completion is held back for some polls.
 //! - **shuffle**: completions that are due come in any order.
-//! - **duplicate**: a completion comes a second time, later. Whoever polls
-//!   must know it for what it is, by the generation of its tag.
-//! - **early**: the put of a word completes when the device has taken it,
-//!   before it was carried out ([`Capabilities::remote_completion`] is false
-//!   then). Its own completion is swallowed, an error with it.
+//! - **duplicate**: a completion comes a second time, later. The caller that polls
+//!   must recognize it by the generation of its tag.
+//! - **early**: the put of a word completes when the device has taken it, before it
+//!   is carried out ([`Capabilities::remote_completion`] is then false). The put's
+//!   own completion is dropped, even if it is an error.
 //!
-//! Every operation that was taken still completes: no fault loses one.
+//! Every operation that was taken still completes: no fault loses an operation.
 //!
 //! Progress: that of the wrapped endpoint.
 
@@ -29,17 +29,17 @@ use core::fmt;
 use core::ptr::NonNull;
 use heapless::Vec;
 
-/// How often what goes wrong. Rates are per mille.
+/// The rate of each fault. Rates are per mille.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Draws everything below.
+    /// The seed from which all faults are drawn.
     pub seed: u64,
-    /// Posts that take fewer operations than were offered. Below 1000, or
-    /// nothing is ever taken.
+    /// Posts that take fewer operations than the caller offered. Must be below 1000,
+    /// or no operation is ever taken.
     pub refuse: u16,
-    /// Completions that sit through polls.
+    /// Completions that are held back for some polls.
     pub late: u16,
-    /// How many polls at most.
+    /// The greatest number of polls for which a completion is held back.
     pub late_polls_max: u32,
     /// Whether completions that are due come in any order.
     pub shuffle: bool,
@@ -49,32 +49,32 @@ pub struct Plan {
     pub early: u16,
 }
 
-/// How often a [`Fault`] has done what.
+/// How often a [`Fault`] has injected each fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Posts cut short.
+    /// Posts that took fewer operations than the caller offered.
     pub refused: u64,
-    /// Completions held back.
+    /// Completions that were held back.
     pub late: u64,
-    /// Completions that come twice.
+    /// Completions that were duplicated.
     pub duplicated: u64,
     /// Puts that completed before they were carried out.
     pub early: u64,
 }
 
-/// An endpoint with faults, which holds up to `HELD` completions back.
+/// An endpoint with faults, which can hold up to `HELD` completions back.
 pub struct Fault<E, const HELD: usize = 64> {
     inner: E,
     plan: Plan,
     draw: Draw,
     polls: u64,
     held: Vec<Held, HELD>,
-    /// Reported before their time: their own completions are swallowed.
+    /// Tags of puts that were completed early: their own completions are dropped.
     reported: Vec<Tag, HELD>,
     faults: Faults,
 }
 
-/// A device whose endpoints have faults, each from a seed of its own.
+/// A device with endpoints that have faults, each drawn from a seed of its own.
 pub struct FaultDomain<D, const HELD: usize = 64> {
     inner: D,
     plan: Plan,
@@ -87,8 +87,8 @@ struct Held {
 }
 
 impl Plan {
-    /// A mix of faults drawn from the seed, `early` not among them: each seed
-    /// exaggerates something else.
+    /// A mix of faults drawn from the seed, without `early`: each seed exaggerates
+    /// other faults.
     pub const fn drawn(seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         Self {
@@ -106,7 +106,7 @@ impl Plan {
 impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     const HOLDS_A_PAIR: () = assert!(HELD >= 2, "a completion and its duplicate");
 
-    /// `inner`, with the faults of `plan`.
+    /// Wraps `inner` with the faults of `plan`.
     pub const fn new(inner: E, plan: Plan) -> Self {
         let () = Self::HOLDS_A_PAIR;
         Self {
@@ -120,17 +120,17 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
         }
     }
 
-    /// What went wrong so far.
+    /// The faults injected up to now.
     pub const fn faults(&self) -> Faults {
         self.faults
     }
 
-    /// Goes on with the faults of another plan.
+    /// Continues with the faults of another plan.
     pub fn replan(&mut self, plan: Plan) {
         (self.plan, self.draw) = (plan, Draw::new(plan.seed));
     }
 
-    /// Whether completions are held back: only polls bring them out.
+    /// Whether completions are held back: only polls release them.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
@@ -140,8 +140,8 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
         &mut self.inner
     }
 
-    /// Moves completions of the wrapped endpoint to where they are held, as
-    /// far as each and its duplicate have room.
+    /// Moves completions of the wrapped endpoint into `held`, as many as have room
+    /// there together with a duplicate of each.
     fn collect(&mut self) {
         let mut taken = [Completion::EMPTY; BATCH];
         let room = ((HELD - self.held.len()) / 2).min(BATCH);
@@ -190,7 +190,7 @@ impl<E: Endpoint, const HELD: usize> Endpoint for Fault<E, HELD> {
         }
         let taken = self.inner.post(&ops[..offered]);
         for op in &ops[..taken] {
-            // A pair of places stays free, so that `collect` goes on.
+            // Two places stay free, so that `collect` can go on.
             let has_room = self.held.len() + 2 < HELD && !self.reported.is_full();
             if op.kind == Kind::PutWord && has_room && self.draw.chance(self.plan.early) {
                 self.faults.early += 1;
@@ -203,7 +203,8 @@ impl<E: Endpoint, const HELD: usize> Endpoint for Fault<E, HELD> {
 
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
         self.polls += 1;
-        // What was reported early is delivered before the device is asked.
+        // Completions that were reported early are delivered before the device is
+        // polled.
         let mut delivered = 0;
         for collected in [false, true] {
             if collected {
@@ -219,20 +220,20 @@ impl<E: Endpoint, const HELD: usize> Endpoint for Fault<E, HELD> {
         delivered
     }
 
-    /// False while completions are held: only polls bring them out.
+    /// False while completions are held back: only polls release them.
     fn arm(&mut self) -> bool {
         self.held.is_empty() && self.inner.arm()
     }
 }
 
 impl<D: Domain, const HELD: usize> FaultDomain<D, HELD> {
-    /// `inner`, whose endpoints have the faults of `plan`.
+    /// Wraps `inner`; its endpoints have the faults of `plan`.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(inner: D, plan: Plan) -> Self {
         Self { inner, plan, endpoints: AtomicU64::new(0) }
     }
 
-    /// `inner`, whose endpoints have the faults of `plan`.
+    /// Wraps `inner`; its endpoints have the faults of `plan`.
     #[cfg(tsumugi_loom)]
     pub fn new(inner: D, plan: Plan) -> Self {
         Self { inner, plan, endpoints: AtomicU64::new(0) }
@@ -283,7 +284,8 @@ impl<D: Domain, const HELD: usize> Domain for FaultDomain<D, HELD> {
     }
 
     fn endpoint(&self) -> Self::Endpoint<'_> {
-        // Relaxed: a number that nobody else has.
+        // Relaxed: the counter gives each endpoint a number of its own, and orders
+        // nothing.
         let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
         let seed = self.plan.seed.wrapping_add(number);
         Fault::new(self.inner.endpoint(), Plan { seed, ..self.plan })

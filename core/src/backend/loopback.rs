@@ -1,5 +1,5 @@
-//! A job inside one process: every rank's regions in a table each, all three
-//! faces of the seam, and a queue that can be as awkward as a device.
+//! A job inside one process: a region table for each rank, all three interfaces of a
+//! backend, and a queue that can behave as badly as a device's.
 //!
 //! ```text
 //!  Loopback            tables[0]  tables[1]  ...        one per rank
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! An operation takes effect when its completion is delivered, not before.
-//! [`Delivery`] says when that is: at once, some polls late, or in an order
-//! drawn from a seed. So the paths of pending, out-of-order and full queues
-//! can be tested where there is no device.
+//! [`Delivery`] sets that moment: at once, some polls late, or in an order drawn
+//! from a seed. So code paths for pending operations, for completions out of order
+//! and for full queues can be tested without a device.
 //!
 //! Progress: as [`execute`], for each operation delivered.
 
@@ -25,8 +25,8 @@ use core::fmt;
 use core::ptr::NonNull;
 use heapless::Vec;
 
-/// A job of up to `RANKS` ranks, each with `REGIONS` regions (a power of two)
-/// and endpoints that hold `DEPTH` operations in flight.
+/// A job of up to `RANKS` ranks. Each rank has up to `REGIONS` regions (a power of
+/// two) and endpoints with up to `DEPTH` operations in flight.
 pub struct Loopback<'n, const RANKS: usize, const REGIONS: usize = 64, const DEPTH: usize = 64> {
     tables: [RegionTable<REGIONS>; RANKS],
     size: u32,
@@ -34,27 +34,27 @@ pub struct Loopback<'n, const RANKS: usize, const REGIONS: usize = 64, const DEP
     notify: &'n Notify<'n>,
 }
 
-/// What is called with the address of a word that a notifying operation
-/// changed, and where the word is.
+/// The callback after a notifying operation: it gets the remote address of the word
+/// that changed, and the place of the word in memory.
 type Notify<'n> = dyn Fn(RemoteAddr, NonNull<u8>) + Sync + 'n;
 
 /// When completions are delivered, and in what order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// Polls that an operation sits through before it takes effect.
+    /// The number of polls by which an operation is delayed before it takes effect.
     pub late_polls: u32,
-    /// Draws the order from this seed; `None`: the order of the posts.
+    /// The seed from which the order is drawn; `None`: the order of the posts.
     pub shuffle: Option<u64>,
 }
 
-/// A [`Loopback`] as one of its ranks sees it.
+/// A [`Loopback`] from one rank's side.
 #[derive(Clone, Copy)]
 pub struct LoopbackRank<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> {
     job: &'l Loopback<'l, RANKS, REGIONS, DEPTH>,
     rank: Rank,
 }
 
-/// A queue of operations.
+/// A queue of posted operations.
 pub struct LoopbackEndpoint<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> {
     at: LoopbackRank<'l, RANKS, REGIONS, DEPTH>,
     queue: Vec<Posted, DEPTH>,
@@ -71,7 +71,7 @@ struct Posted {
 impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
     Loopback<'static, RANKS, REGIONS, DEPTH>
 {
-    /// A job of `size` ranks with nothing registered.
+    /// A job of `size` ranks without regions.
     ///
     /// # Panics
     ///
@@ -86,30 +86,30 @@ impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
 impl<'n, const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
     Loopback<'n, RANKS, REGIONS, DEPTH>
 {
-    /// The same, with endpoints that deliver like this.
+    /// The same job, with endpoints that deliver as `delivery` sets.
     #[must_use]
     pub fn delivering(self, delivery: Delivery) -> Self {
         Self { delivery, ..self }
     }
 
-    /// The same, which calls `notify` after each notifying operation.
+    /// The same job, which calls `notify` after each notifying operation.
     #[must_use]
     pub fn notifying<'m>(self, notify: &'m Notify<'m>) -> Loopback<'m, RANKS, REGIONS, DEPTH> {
         let Self { tables, size, delivery, .. } = self;
         Loopback { tables, size, delivery, notify }
     }
 
-    /// The job as `rank` sees it.
+    /// The job from the side of `rank`.
     ///
     /// # Panics
     ///
-    /// If there is no such rank.
+    /// If the job has no such rank.
     pub fn rank(&self, rank: Rank) -> LoopbackRank<'_, RANKS, REGIONS, DEPTH> {
         assert!(rank.0 < self.size, "{rank} of {}", self.size);
         LoopbackRank { job: self, rank }
     }
 
-    /// Makes `rank` dead for all others.
+    /// Declares `rank` dead for all other ranks.
     pub fn kill(&self, rank: Rank) {
         self.tables[rank.0 as usize].strike();
     }
@@ -168,7 +168,8 @@ impl<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> Domain
     }
 }
 
-// SAFETY: `register` demands of its callers what `resolve` promises.
+// SAFETY: `register` demands of its callers what `resolve` promises: mapped memory
+// that holds plain bytes only.
 unsafe impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> LoadStore
     for LoopbackRank<'_, RANKS, REGIONS, DEPTH>
 {
@@ -195,12 +196,12 @@ unsafe impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> LoadSt
 impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
     LoopbackEndpoint<'_, RANKS, REGIONS, DEPTH>
 {
-    /// Delivers nothing until told otherwise: `hold(false)`.
+    /// Stops deliveries, if `held` is true, until the next `hold(false)`.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
     }
 
-    /// How many operations are in the queue.
+    /// The number of operations in the queue.
     pub fn in_flight(&self) -> usize {
         self.queue.len()
     }
@@ -212,7 +213,7 @@ impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
             return self.queue.first().is_some_and(is_due).then(|| self.queue.remove(0).op);
         }
         let count = self.queue.len();
-        // An xorshift generator, whose state is never zero.
+        // An xorshift generator; its state is never zero.
         self.seed |= u64::from(self.seed == 0);
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 7;

@@ -1,17 +1,18 @@
-//! How bytes move: the seam to devices and to shared memory.
+//! How bytes move: the interface to devices and to shared memory.
 //!
-//! Three faces, and a backend shows those that it has:
+//! There are three interfaces, and a backend implements those that it can:
 //!
 //! - [`Domain`] (`&self`): open, capabilities as data, register memory, make
 //!   endpoints. Slow path.
-//! - [`Endpoint`] (`&mut self`): one queue of a device. Post a batch, poll,
-//!   arm for sleeping. One owner at a time; an executor provides the owner.
-//! - [`LoadStore`] (`&self`): memory that this processor can load and store.
-//!   All of the same-node path: no ring, no tag, no queue.
+//! - [`Endpoint`] (`&mut self`): one queue of a device. Post a batch, poll, arm the
+//!   device's event before sleeping. One owner at a time; an executor provides the
+//!   owner.
+//! - [`LoadStore`] (`&self`): memory that this processor can load and store. The
+//!   whole same-node path: no ring, no tag, no queue.
 //!
-//! One conformance suite (`tests/conformance`) holds for all of them;
-//! the loopback passes it first and needs nothing. [`Fault`] and [`Trace`] wrap
-//! any endpoint: with faults drawn from a seed, and with a log.
+//! One conformance suite (`tests/conformance`) tests all backends; the loopback was
+//! the first to pass it, and it needs no hardware. [`Fault`] and [`Trace`] wrap any
+//! endpoint: the former injects faults drawn from a seed, the latter keeps a log.
 
 mod access;
 mod bytes;
@@ -36,24 +37,25 @@ use crate::op::Op;
 use crate::tag::Tag;
 use core::ptr::NonNull;
 
-/// What a backend can do, as data.
+/// The abilities of a backend, as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Its name, as in `tsumugi info`.
+    /// The backend's name, as in `tsumugi info`.
     pub name: &'static str,
-    /// Whether any of its ranks' memory can be loaded and stored.
+    /// Whether this processor can load and store the memory of any of the ranks.
     pub load_store: bool,
-    /// Whether it does atomics of 4 and of 8 bytes without the target's CPU.
+    /// Whether the device does atomics of 4 and of 8 bytes without the target's CPU.
     pub device_atomics: bool,
-    /// Longest put that needs no registered local memory; 0 if none.
+    /// The longest put that needs no registered local memory; 0 if there is none.
     pub inline_bytes_max: u64,
-    /// Operations one endpoint holds in flight.
+    /// The number of operations that one endpoint holds in flight.
     pub in_flight_max: usize,
     /// Whether completions come in the order of the posts.
     pub in_order: bool,
-    /// Whether a put that has completed has landed. If not, all that is known
-    /// is that its source may be written again: what tells others of the put
-    /// must first see it land, by a get from the same place.
+    /// Whether a put that has completed has landed in remote memory. If not, its
+    /// completion only means that its source may be written again: before the origin
+    /// tells other ranks of the put, it must see the put land, by a get from the
+    /// same place.
     pub remote_completion: bool,
 }
 
@@ -61,37 +63,40 @@ pub struct Capabilities {
 ///
 /// # A rank that is given up
 ///
-/// A rank that is silent for too long is given up by another, and may live: it was
-/// held off its processor, or cut off. What stands on a domain relies on this:
+/// A rank that was silent for too long can be given up by another rank although it
+/// is alive: it may have been kept off its processor, or the network may have been
+/// cut. The layers above a domain rely on these rules:
 ///
-/// - Nothing of a rank that this one has given up is let in, whenever it was sent:
-///   no packet is handled, no operation of it takes effect here, none is answered.
-/// - An operation on it ends with [`AddrError::PeerLost`], and may have taken
-///   effect, or may yet, there.
-/// - The two do not have to agree, nor does a third: each knows what it was told.
-///   A rank that is told that it was given up ends.
+/// - No operation or packet of a rank that this rank has given up is accepted,
+///   whenever it was sent: no packet is handled, no operation takes effect here,
+///   none is answered.
+/// - An operation on a rank that was given up ends with [`AddrError::PeerLost`]; it
+///   may have taken effect there, or may still do so.
+/// - The two ranks need not agree about each other, and a third rank need not agree
+///   with either: each rank acts on the notices that it has received. A rank that is
+///   notified that it was given up ends.
 ///
-/// The simulator's `Net::give_up` is this rule; active messages, messages,
-/// collectives, locks and tables of regions are run by it.
+/// The simulator's `Net::give_up` implements these rules; active messages, messages,
+/// collectives, locks and region tables are tested under it.
 ///
-/// Between nodes packets are dropped as they come. A device that carries puts out
-/// by itself has to refuse a single peer for that: a pair of InfiniBand is closed
-/// and takes nothing more. libfabric withdraws a key from all peers or from
-/// none, so what the other had posted before it was told may land there as long as
-/// it lives.
+/// Between nodes, packets from such a rank are dropped on arrival. A device that
+/// carries out puts by itself must be able to refuse a single peer: an InfiniBand
+/// queue pair is closed and accepts nothing more. libfabric withdraws a key from all
+/// peers or from none, so a put that the other rank posted before it was notified
+/// may land as long as that rank lives.
 pub trait Domain: Sync {
-    /// Its queues.
+    /// The backend's queues.
     type Endpoint<'d>: Endpoint
     where
         Self: 'd;
 
-    /// What it can do.
+    /// The abilities of the backend.
     fn capabilities(&self) -> Capabilities;
 
     /// This rank.
     fn rank(&self) -> Rank;
 
-    /// Ranks that it reaches.
+    /// The number of ranks that the domain reaches.
     fn size(&self) -> u32;
 
     /// Registers memory of this rank.
@@ -110,58 +115,60 @@ pub trait Domain: Sync {
         access: Access,
     ) -> Result<Region, RegisterError>;
 
-    /// Ends a registration; false if it had ended before.
+    /// Ends a registration; returns false if it had ended before.
     fn unregister(&self, key: RegionKey) -> bool;
 
-    /// A new queue.
+    /// Makes a new queue.
     fn endpoint(&self) -> Self::Endpoint<'_>;
 }
 
 /// One queue of a device. Nothing here blocks.
 pub trait Endpoint: Send {
-    /// Whether [`try_now`](Self::try_now) ever answers.
+    /// Whether [`try_now`](Self::try_now) ever returns `Some`.
     const IS_IMMEDIATE: bool = false;
 
-    /// Carries one operation out inside the call, if the device can do that:
-    /// memory of the same node, a message that goes inline. `None`: post it.
+    /// Carries one operation out inside the call, if the device can do so: on memory
+    /// of the same node, or by a message with inline data. `None`: the caller must
+    /// post it.
     #[inline(always)]
     fn try_now(&mut self, op: &Op) -> Option<Result<u64, AddrError>> {
         let _ = op;
         None
     }
 
-    /// Posts operations from the front of `ops` and returns how many were
-    /// taken: fewer than all when the queue is full. An operation that is
-    /// refused for its address is taken, and completes with the error.
+    /// Posts operations from the front of `ops` and returns how many were taken:
+    /// fewer than all when the queue is full. An operation with an address that is
+    /// refused counts as taken, and completes with the error.
     fn post(&mut self, ops: &[Op]) -> usize;
 
-    /// Takes up to `completions.len()` completions and returns how many.
+    /// Takes up to `completions.len()` completions and returns their number.
     fn poll(&mut self, completions: &mut [Completion]) -> usize;
 
-    /// [`post`](Self::post), and then [`poll`](Self::poll): how many were taken,
-    /// and how many completions there were. For a device that can do both in
-    /// one go, under one lock.
+    /// [`post`](Self::post) and then [`poll`](Self::poll); returns the number of
+    /// operations taken and the number of completions. A device that can do both at
+    /// once, under one lock, overrides it.
     #[inline]
     fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
         (self.post(ops), self.poll(completions))
     }
 
-    /// Prepares to sleep: after true the next completion will raise the
-    /// device's event. Poll once more before sleeping. False: it cannot.
+    /// Prepares the device for a sleep. True: the next completion raises the
+    /// device's event, and the caller must poll once more before it sleeps. False:
+    /// the device cannot raise an event.
     fn arm(&mut self) -> bool;
 }
 
-/// One operation has ended.
+/// The end of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The tag that its descriptor carried.
     pub tag: Tag,
-    /// Word operations: the old value. Otherwise 0.
+    /// The old value for a word operation, otherwise 0.
     pub result: Result<u64, AddrError>,
 }
 
 impl Completion {
-    /// What a poll buffer is filled with before the first poll.
+    /// The value with which a poll buffer is filled before the first poll.
     pub const EMPTY: Self = Self { tag: Tag::NONE, result: Ok(0) };
 }
 
@@ -169,31 +176,32 @@ impl Completion {
 ///
 /// # Safety
 ///
-/// `resolve` must return the start of `bytes` mapped bytes, which stay mapped
-/// as long as `self` lives and are only ever accessed as plain bytes or
-/// atomics, by any thread of any rank. `local` the same, for this rank's own
-/// registrations of any access.
+/// `resolve` must return the start of `bytes` mapped bytes that stay mapped as long
+/// as `self` lives, and that all threads of all ranks access only as plain bytes or
+/// atomics. `local` must do the same for this rank's own registrations of any
+/// access.
 pub unsafe trait LoadStore: Sync {
-    /// Ranks of the job.
+    /// The number of ranks of the job.
     fn size(&self) -> u32;
 
-    /// Where these bytes of that rank are, after all checks: rank, liveness,
-    /// key, range, access. Wait-free.
+    /// The place of these bytes in memory, after all checks: rank, liveness, key,
+    /// range, access. Wait-free.
     ///
     /// # Errors
     ///
-    /// [`AddrError`]; [`AddrError::OtherNode`] for a rank whose memory this
-    /// processor cannot reach.
+    /// [`AddrError`] if a check fails; [`AddrError::OtherNode`] for a rank with
+    /// memory that this processor cannot reach.
     fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError>;
 
-    /// The same for the local end of a put or get.
+    /// The place of the local end of a put or get.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`] if a check fails.
     fn local(&self, addr: LocalAddr, bytes: u64) -> Result<NonNull<u8>, AddrError>;
 
-    /// Wakes whoever waits for the word at `addr`, which has just changed by
-    /// a sequentially consistent operation. `at` is what `resolve` answered.
+    /// Wakes the threads that wait for the word at `addr`, which a sequentially
+    /// consistent operation has just changed. `at` is the place that `resolve`
+    /// returned.
     fn notify(&self, addr: RemoteAddr, at: NonNull<u8>);
 }

@@ -1,9 +1,9 @@
-//! A queue in front of memory that can be loaded and stored: the same-node
-//! path as an [`Endpoint`], for whoever wants another thread to do the copy.
+//! A queue in front of memory that can be loaded and stored: the same-node path as
+//! an [`Endpoint`], for a program in which another thread does the copy.
 //!
-//! An operation takes effect when it is posted, and its completion waits to
-//! be polled: as with a device that is infinitely fast. What is measured
-//! through it is the engine.
+//! An operation takes effect when it is posted, and its completion stays in the
+//! queue until it is polled, as with an infinitely fast device. So a benchmark
+//! through this endpoint measures the engine.
 //!
 //! Progress: as [`execute`], for each operation posted.
 
@@ -13,7 +13,7 @@ use crate::op::Op;
 use core::fmt;
 use heapless::Deque;
 
-/// A queue of up to `DEPTH` completions that nobody has polled.
+/// A queue of up to `DEPTH` completions that are not polled yet.
 pub struct Queued<L, const DEPTH: usize = 64> {
     memory: L,
     done: Deque<Completion, DEPTH>,
@@ -56,7 +56,7 @@ impl<L: LoadStore + Send, const DEPTH: usize> Endpoint for Queued<L, DEPTH> {
     }
 
     fn arm(&mut self) -> bool {
-        // What was posted has its completion here already.
+        // Every posted operation has its completion in the queue already.
         true
     }
 }

@@ -1,11 +1,11 @@
 //! An endpoint that keeps a log of its last operations, and the log.
 //!
-//! A [`Log`] is a ring in given memory: when it is full, the oldest records
-//! go. [`Log::write_chrome`] writes what is there in the Trace Event Format,
-//! which Perfetto and chrome://tracing open: for each operation a slice where
-//! it was posted, a slice where it completed, and an arrow between the two.
+//! A [`Log`] is a ring in memory that the caller gives: when it is full, new records
+//! replace the oldest. [`Log::write_chrome`] writes the records in the Trace Event
+//! Format, which Perfetto and chrome://tracing open. Each operation is a slice at
+//! its post, a slice at its completion, and an arrow between the two.
 //!
-//! Progress: that of the wrapped endpoint; a record is a store.
+//! Progress: that of the wrapped endpoint; a record is one store.
 
 use super::{Completion, Endpoint};
 use crate::mem::{AddrError, Rank, RemoteAddr};
@@ -14,38 +14,38 @@ use crate::tag::Tag;
 use crate::time::{Clock, Instant};
 use core::fmt;
 
-/// Something that happened to an operation.
+/// One event of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// Whose operation.
+    /// The rank that issued the operation.
     pub by: Rank,
-    /// Which.
+    /// The operation's tag.
     pub tag: Tag,
-    /// What.
+    /// What happened.
     pub stage: Stage,
 }
 
-/// What happened to an operation.
+/// The events of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// A device has taken it.
+    /// A device has accepted the operation.
     Posted {
-        /// What it does.
+        /// The kind of the operation.
         kind: Kind,
-        /// Where.
+        /// The remote address.
         remote: RemoteAddr,
-        /// To how many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// It took effect. Only the simulator knows when.
+    /// The operation took effect. Only the simulator can observe this moment.
     Landed,
-    /// Its completion was polled.
+    /// The operation's completion was polled.
     Completed(Result<u64, AddrError>),
 }
 
-/// The last records, as many as `S` holds.
+/// The last records, as many as `S` has room for.
 pub struct Log<S> {
     records: S,
     count: u64,
@@ -60,7 +60,7 @@ pub struct Trace<'c, E, C: ?Sized, S> {
 }
 
 impl Record {
-    /// What given memory is filled with.
+    /// The value with which the caller fills the memory of a log.
     pub const EMPTY: Self =
         Self { at: Instant::ZERO, by: Rank(0), tag: Tag::NONE, stage: Stage::Landed };
 }
@@ -72,7 +72,7 @@ impl Stage {
 }
 
 impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
-    /// A log with nothing in it, whatever `records` hold.
+    /// An empty log, whatever `records` contains.
     ///
     /// # Panics
     ///
@@ -82,7 +82,7 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
         Self { records, count: 0 }
     }
 
-    /// Adds a record, in place of the oldest if there is no room.
+    /// Adds a record, in place of the oldest if the log is full.
     #[inline]
     pub fn push(&mut self, record: Record) {
         let records = self.records.as_mut();
@@ -98,17 +98,17 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
         (0..count).map(move |index| &records[(first + index) % records.len()])
     }
 
-    /// How many records had to go.
+    /// The number of records that were replaced.
     pub fn lost(&self) -> u64 {
         self.count.saturating_sub(self.records.as_ref().len() as u64)
     }
 
-    /// Writes the log in the Trace Event Format, JSON. One process for each
-    /// rank, in it a thread for what was posted and one for what completed.
+    /// Writes the log in the Trace Event Format, as JSON. Each rank is a process,
+    /// with one thread for posts and one for completions.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write_chrome(&self, out: &mut impl fmt::Write) -> fmt::Result {
         out.write_str("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         for (index, record) in self.iter().enumerate() {
@@ -184,8 +184,9 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
         }
     }
 
-    /// What the operation did that completed at `index`, if its post is still
-    /// there. In flight are few, so the way back is short.
+    /// The kind of the operation that completed at `index`, if the record of its
+    /// post is still in the log. Few operations are in flight at a time, so the
+    /// search backwards is short.
     fn kind_of(&self, index: usize, by: Rank, tag: Tag) -> Option<Kind> {
         self.iter().take(index).rev().find_map(|record| match record.stage {
             Stage::Posted { kind, .. } if (record.by, record.tag) == (by, tag) => Some(kind),
@@ -195,7 +196,7 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
 }
 
 impl<'c, E, C: Clock + ?Sized, S: AsRef<[Record]> + AsMut<[Record]>> Trace<'c, E, C, S> {
-    /// `inner`, an endpoint of `rank`, which keeps its log in `records`.
+    /// Wraps `inner`, an endpoint of `rank`, and keeps its log in `records`.
     ///
     /// # Panics
     ///

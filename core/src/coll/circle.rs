@@ -1,93 +1,94 @@
-//! The barrier of ranks that share memory: of one node.
+//! The barrier of ranks that share memory, that is, of one node.
 //!
-//! A tree of counters, each on a line of its own. Whoever arrives last at one
-//! arrives at the next; whoever arrives last at the topmost has everybody go
-//! on, down the same way. All else look at the counter at which they arrived,
-//! for a while, and then sleep: so each rank sleeps once at most, and nobody is
-//! woken before all have come.
+//! It is a combining tree of counters, each on a cache line of its own. The last
+//! rank to arrive at a counter arrives at the next counter up; the last rank at
+//! the topmost counter releases all others, down the same way. Each other rank
+//! spins for a while on the counter at which it arrived, and then sleeps: so a
+//! rank sleeps once at most, and no rank is woken before all have arrived.
 //!
 //! ```text
 //!                  top                  a counter:
 //!             ┌─────┴─────┐               63 .. 16  arrivals, ever
-//!          0 .. 15     16 .. 31           15 .. 0   who sleeps, a bit a seat
+//!          0 .. 15     16 .. 31           15 .. 0   sleepers, a bit a seat
 //! ```
 //!
 //! A counter that is not the topmost gets one arrival more in each round, from
-//! above, and only then do those who wait there go on. It is never reset: a
-//! round is over when its count is reached, and counts wrap.
+//! above, and only then may the ranks that wait there go on. A counter is never
+//! reset: a round is over when its count is reached, and counts wrap.
 //!
-//! A sleeper's bit and the arrivals are one word. So the last to arrive sees
-//! the bit, or the sleeper, which looks once more after it has set it, sees the
-//! last arrival; and only those who sleep are told. The bit is taken back by
-//! its owner alone, before it arrives again: whoever has told it to go on may
-//! be a round behind by then.
+//! A sleeper's bit and the arrivals are in one word. So either the last rank to
+//! arrive sees the bit, or the sleeper, which looks once more after it has set
+//! the bit, sees the last arrival; and only ranks that sleep are notified. Only
+//! the owner of a bit clears it, before it arrives again, because the rank that
+//! woke the owner may be a round behind by then.
 //!
-//! Of two ranks the later one of a round goes on at once and comes first in the
-//! next: a round takes one trip of a line between the two.
+//! Of two ranks, the rank that arrives last in a round goes on at once and
+//! arrives first in the next round: so a round takes one trip of a line between
+//! the two.
 //!
-//! Progress: blocking; one atomic operation a round each, and two more of who
-//! sleeps.
+//! Progress: blocking; one atomic operation for each rank and round, and two more
+//! for a rank that sleeps.
 
 use crate::mem::{AddrError, Rank};
 use crate::sync::{AtomicU64, Ordering, mutant};
 
-/// The ranks of a node, as one of them sees them.
+/// The ranks of a node, as seen by one of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Circle {
     place: u32,
     size: u32,
 }
 
-/// What a circle needs of the node whose ranks it joins.
+/// What a circle needs from the node: the memory of the counters, and the sleep.
 pub trait Hall {
-    /// One of the [`WORDS`](Circle::WORDS) words that the rank of this place
-    /// gives; zero at first.
+    /// Returns one of the [`WORDS`](Circle::WORDS) words that the rank at `place`
+    /// provides; zero at first.
     fn word(&self, place: u32, word: usize) -> &AtomicU64;
 
-    /// Looks at a word, for a while, until it has reached `until` as a count
-    /// that wraps. Whether it has, by a load of Acquire.
+    /// Spins on a word, for a while, until it has reached `until` as a count that
+    /// wraps. Returns whether it has, by a load with Acquire.
     fn look(&self, word: &AtomicU64, until: u64) -> bool;
 
-    /// Sleeps until it has.
+    /// Sleeps until the word has reached `until`.
     ///
     /// # Errors
     ///
     /// [`AddrError::PeerLost`]: a rank has died.
     fn sleep(&self, word: &AtomicU64, until: u64) -> Result<(), AddrError>;
 
-    /// Wakes the rank of this place, if it sleeps for a count that the word has
+    /// Wakes the rank at `place`, if it sleeps for a count that the word has
     /// reached by a sequentially consistent operation.
     fn wake(&self, place: u32, word: &AtomicU64);
 
-    /// A rank that has died, if one has.
+    /// Returns a rank that has died, if there is one.
     fn lost(&self) -> Option<Rank>;
 }
 
-/// A counter in one round, for one who arrives there.
+/// A counter in one round, as seen by a rank that arrives there.
 #[derive(Clone, Copy)]
 struct Counter {
-    /// Who gives its words, and the first of them.
+    /// The rank that provides the counter's words, and the first of them.
     home: u32,
     word: usize,
     seat: u32,
-    /// The count when all from below have come.
+    /// The count when all ranks from below have arrived.
     full: u64,
-    /// And when those who wait here go on.
+    /// The count at which the ranks that wait here go on.
     whole: u64,
 }
 
 impl Circle {
-    /// Words that every rank of the node gives, each level's counter on a line
-    /// of its own if the first is.
+    /// Words that every rank of the node provides. Each level's counter is on a
+    /// line of its own if the first word begins a line.
     pub const WORDS: usize = LEVEL * LEVELS;
 
-    /// The rank of this place, of so many.
+    /// Makes the circle of `size` ranks, for the rank at `place`.
     pub const fn new(place: u32, size: u32) -> Self {
         Self { place, size }
     }
 
-    /// Waits until all have come to this round, which count from 1. After an
-    /// error there is no further round.
+    /// Waits until all ranks have arrived in this round; rounds count from 1.
+    /// After an error there is no further round.
     ///
     /// # Errors
     ///
@@ -117,7 +118,8 @@ impl Circle {
         Ok(())
     }
 
-    /// Waits until the round is over for those who have arrived here.
+    /// Waits until the round is over for the ranks that have arrived at
+    /// `counter`.
     fn wait(&self, counter: &Counter, hall: &impl Hall) -> Result<(), AddrError> {
         let count = hall.word(counter.home, counter.word);
         let until = if mutant("circle_group_is_all") { counter.full } else { counter.whole };
@@ -126,26 +128,26 @@ impl Circle {
         }
         let place = hall.word(counter.home, counter.word + LINE + counter.seat as usize);
         let bit = 1 << counter.seat;
-        // Relaxed: the bit publishes it.
+        // Relaxed: the `fetch_or` of the bit below publishes the place.
         let leave = || place.store(u64::from(self.place), Ordering::Relaxed);
         let is_late = mutant("circle_place_late");
         if !is_late {
             leave();
         }
-        // SeqCst: before the look before the sleep; Release for the place, which
-        // pairs with `arrive`.
+        // SeqCst: before the last look, which `sleep` takes. Release for the
+        // place: pairs with `arrive`.
         count.fetch_or(bit, Ordering::SeqCst);
         if is_late {
             leave();
         }
         let slept = hall.sleep(count, until);
-        // Relaxed: it is told apart by the next arrival, of the same word.
+        // Relaxed: the next arrival, on the same word, orders it.
         count.fetch_and(!bit, Ordering::Relaxed);
         slept
     }
 
-    /// The counter at which whoever comes from this rank's part of the tree
-    /// arrives, so many levels up.
+    /// Returns the counter at `level` at which this rank, or the rank that has
+    /// come up from this rank's part of the tree, arrives.
     #[inline(always)]
     fn counter(&self, level: usize, round: u64) -> Counter {
         let (mut arrives, mut all, mut home) = (self.place, self.size, 1);
@@ -167,14 +169,15 @@ impl Circle {
 }
 
 impl Counter {
-    /// One arrival more; the count that it made. If those who wait may go on
-    /// by it, wakes who sleeps.
+    /// Adds one arrival and returns the count that it made. If the ranks that
+    /// wait may go on with this count, wakes the sleepers.
     #[inline(always)]
     fn arrive(&self, hall: &impl Hall) -> u64 {
         let word = hall.word(self.home, self.word);
-        // SeqCst: after all that the rank has done, and before the look at who
-        // sleeps, whose place comes with its bit. Whoever sees the count in
-        // `Hall::look`, or arrives later, sees what was done before.
+        // SeqCst: after all that the rank has done, and before it reads the
+        // sleepers' bits; a bit publishes the place of its sleeper. A rank that
+        // sees the count in `Hall::look`, or arrives later, sees what was done
+        // before the arrival.
         let order = if mutant("circle_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
         let was = word.fetch_add(ARRIVAL, order);
         let count = (was & !SEATS).wrapping_add(ARRIVAL);
@@ -190,8 +193,8 @@ impl Counter {
         let mut rest = asleep;
         while rest != 0 {
             let seat = rest.trailing_zeros() as usize;
-            // Relaxed: published by the bit, and left as it is until the
-            // sleeper has gone on.
+            // Relaxed: the bit has published the place, and the sleeper does not
+            // write it again before it has gone on.
             let place = hall.word(self.home, self.word + LINE + seat).load(Ordering::Relaxed);
             hall.wake(place as u32, word);
             rest &= rest - 1;
@@ -204,11 +207,11 @@ impl Counter {
 
 /// Ranks, or counters, that arrive at one counter.
 const FAN: u32 = if cfg!(tsumugi_loom) { 2 } else { 16 };
-/// Of all that a `u32` can number.
+/// Levels for as many ranks as a `u32` can number.
 const LEVELS: usize = 8;
-/// Words of a line, or of two that come together.
+/// Words of a line, or of two that the prefetcher fetches together.
 const LINE: usize = 16;
-/// Words of a counter: its count, and who sleeps.
+/// Words of a counter: its count, and the places of the sleepers.
 const LEVEL: usize = 2 * LINE;
 const SEATS: u64 = ARRIVAL - 1;
 const ARRIVAL: u64 = 1 << 16;

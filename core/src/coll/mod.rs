@@ -1,8 +1,9 @@
 //! Barrier and sum over all ranks, on signals.
 //!
-//! A tree of arity 8 over the ranks. Values go up with the arrivals and the
-//! result comes down with the releases; each step is one put and one notified
-//! atomic into the words of a neighbour, and a rank that waits sleeps:
+//! The ranks form a tree of arity 8. Values go up with the arrivals and the
+//! result comes down with the releases. Each step is one put and one notified
+//! atomic into the words of a neighbour in the tree, and a rank that waits
+//! sleeps:
 //!
 //! ```text
 //!            0                 words of each rank, 8 bytes each
@@ -17,12 +18,12 @@
 //! that read it, so one set of slots is enough. Children are added in their
 //! order: a sum of floats is the same in every run.
 //!
-//! [`Team`] blocks on memory that it can load and store; [`Climb`] is the
-//! protocol itself, for whoever has a device, or a simulator, in its place.
+//! [`Team`] blocks, on memory that it can load and store. [`Climb`] is the
+//! protocol itself, for a driver that works a device or a simulator instead.
 //!
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
 //!
-//! Ranks that are all of one node pass a barrier by counters: [`Circle`].
+//! If all ranks are on one node, they use a barrier with counters: [`Circle`].
 
 mod circle;
 mod tree;
@@ -38,7 +39,7 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::wait::Wait;
 use core::fmt;
 
-/// All ranks of the job, as one of them sees them.
+/// All ranks of the job, as seen by one of them.
 #[derive(Debug)]
 pub struct Team {
     tree: Tree,
@@ -49,30 +50,31 @@ pub struct Team {
     busy: AtomicBool,
 }
 
-/// What a collective needs of the rank that takes part in it.
+/// What a collective needs from the rank that takes part in it.
 pub struct Part<'a, L: LoadStore + ?Sized> {
     /// The ranks' memory.
     pub memory: &'a L,
-    /// Carries out what is not in reach of it: the ranks of other nodes.
+    /// Carries out the operations that `memory` cannot reach: on ranks of other
+    /// nodes.
     pub elsewhere: &'a Elsewhere<'a>,
-    /// Who wakes us.
+    /// Wakes this rank's sleepers.
     pub lot: &'a Lot,
-    /// Who waits.
+    /// The table in which this rank waits for a word.
     pub waiters: &'a Waiters,
-    /// How.
+    /// How the calling thread sleeps.
     pub wait: &'a dyn Wait,
 }
 
-/// Carries an operation on a rank of another node out.
+/// A function that carries out an operation on a rank of another node.
 pub type Elsewhere<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
 impl<L: LoadStore + ?Sized> Part<'_, L> {
-    /// Carries an operation out, on whatever rank. Blocking if that is of
-    /// another node.
+    /// Carries an operation out, on any rank. Blocks if the target is on another
+    /// node.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the operation failed.
     #[inline]
     pub fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         match execute(self.memory, op) {
@@ -85,20 +87,21 @@ impl<L: LoadStore + ?Sized> Part<'_, L> {
 /// Why a collective failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollError {
-    /// Another thread of this rank is in a collective: they come one at a time.
+    /// Another thread of this rank is in a collective: a rank runs one at a time.
     Busy,
-    /// A rank died, or the tree's words are gone.
+    /// A rank died, or the words of the tree are no longer accessible.
     Addr(AddrError),
 }
 
 impl Team {
-    /// `size` ranks, each with [`WORDS`] zero words registered under `key`.
+    /// Makes a team of `size` ranks, each with [`WORDS`] zero words registered
+    /// under `key`.
     pub fn new(rank: Rank, size: u32, key: RegionKey) -> Self {
         let (epoch, round) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { tree: Tree { rank, size, key }, epoch, round, busy: AtomicBool::new(false) }
     }
 
-    /// Waits until every rank has called it, if all of them are of `circle`.
+    /// Waits until every rank has called `meet`, if all of them are in `circle`.
     ///
     /// # Errors
     ///
@@ -106,7 +109,7 @@ impl Team {
     #[inline]
     pub fn meet(&self, circle: Circle, hall: &impl Hall) -> Result<(), CollError> {
         self.alone(|| {
-            // Relaxed: only the holder of `busy` is here.
+            // Relaxed: only the holder of `busy` accesses the round.
             let round = self.round.load(Ordering::Relaxed) + 1;
             circle.meet(round, hall)?;
             self.round.store(round, Ordering::Relaxed);
@@ -114,7 +117,7 @@ impl Team {
         })
     }
 
-    /// Waits until every rank has called it.
+    /// Waits until every rank has called `barrier`.
     ///
     /// # Errors
     ///
@@ -123,8 +126,8 @@ impl Team {
         self.reduce(part, 0, |_, _| 0).map(|_| ())
     }
 
-    /// Combines every rank's `value`, in an order that is the same each time,
-    /// and gives every rank the result.
+    /// Combines the `value` of every rank, in an order that is the same each
+    /// time, and returns the result to every rank.
     ///
     /// # Errors
     ///
@@ -138,11 +141,11 @@ impl Team {
         self.alone(|| self.climb(part, value, combine))
     }
 
-    /// Takes part in one collective, if no other thread does so in another.
+    /// Takes part in one collective, if no other thread of this rank is in one.
     #[inline]
     fn alone<T>(&self, take_part: impl FnOnce() -> Result<T, AddrError>) -> Result<T, CollError> {
-        // Acquire and Release: the epochs of one thread's call are seen by the
-        // next thread's.
+        // Acquire and Release: the epochs that one thread's call has stored are
+        // visible to the next thread's call.
         if self.busy.swap(true, Ordering::Acquire) {
             return Err(CollError::Busy);
         }
@@ -151,7 +154,7 @@ impl Team {
         result.map_err(CollError::Addr)
     }
 
-    /// The address of the word that `rank` publishes.
+    /// Returns the address of the word that `rank` publishes.
     pub fn published(&self, rank: Rank) -> RemoteAddr {
         self.tree.word_of(rank, PUBLISHED)
     }
@@ -162,7 +165,7 @@ impl Team {
         value: u64,
         combine: impl Fn(u64, u64) -> u64,
     ) -> Result<u64, AddrError> {
-        // Relaxed: only the holder of `busy` is here.
+        // Relaxed: only the holder of `busy` accesses the epoch.
         let epoch = self.epoch.load(Ordering::Relaxed) + 1;
         let mut climb = Climb::new(self.tree, epoch, value);
         loop {
@@ -197,8 +200,8 @@ impl Team {
         count: u64,
     ) -> Result<u64, AddrError> {
         let at = part.memory.local(LocalAddr { key: self.tree.key, offset: word as u64 * 8 }, 8)?;
-        // SAFETY: `local` answered for 8 bytes, registered words are aligned,
-        // and they are only ever accessed as atomics.
+        // SAFETY: `local` returned an address with 8 accessible bytes, registered
+        // words are aligned, and all accesses to them are atomic.
         let word = unsafe { at.cast::<AtomicU64>().as_ref() };
         part.waiters.wait(part.lot, word, Until::AtLeast(count), part.wait)
     }
@@ -206,11 +209,11 @@ impl Team {
 
 /// A number that can be summed over ranks.
 pub trait Addend: Copy {
-    /// As the word that travels.
+    /// Encodes the number as the word that is sent.
     fn to_word(self) -> u64;
-    /// From the word that travelled.
+    /// Decodes the number from a received word.
     fn from_word(word: u64) -> Self;
-    /// The sum; integers wrap.
+    /// Returns the sum; integers wrap.
     #[must_use]
     fn plus(self, other: Self) -> Self;
 }

@@ -1,5 +1,6 @@
-//! One collective of one rank, without IO: words and completions in,
-//! operations out. Blocking, on a device or in the simulator, it is the same.
+//! One collective of one rank, as a state machine without IO: words and
+//! completions in, operations out. The blocking driver, a device and the
+//! simulator all use it.
 //!
 //! ```text
 //!   Gathering ── all children arrived ──► Waiting ── released ──► Releasing
@@ -10,15 +11,16 @@
 //! ```
 //!
 //! A count is raised when the store of the value has completed. So the value
-//! is there first if completions are remote, or if the device keeps the order
-//! of one queue to one rank and all operations are posted to the same.
+//! arrives before the count if completions are remote, or if the device keeps the
+//! order within one queue to one rank and all operations are posted to that
+//! queue.
 
 use crate::mem::{AddrError, Rank, RegionKey, RemoteAddr, Width};
 use crate::op::{Kind, Op};
 use crate::sync::mutant;
 use core::ops::Range;
 
-/// The tree over all ranks, as one of them sees it.
+/// The tree over all ranks, as seen by one of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     /// This rank.
@@ -29,19 +31,19 @@ pub struct Tree {
     pub key: RegionKey,
 }
 
-/// One collective.
+/// One collective, as one rank takes part in it.
 #[derive(Clone, Debug)]
 pub struct Climb {
     tree: Tree,
     epoch: u64,
     value: u64,
     phase: Phase,
-    /// The children, then the parent.
+    /// Steps to the children, then the step to the parent.
     steps: [Step; NEIGHBOURS],
     failed: Option<AddrError>,
 }
 
-/// An operation of a [`Climb`]: what it is known by until it has ended.
+/// The name of an operation of a [`Climb`], until the operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u8);
 
@@ -67,7 +69,7 @@ enum What {
 }
 
 impl Tree {
-    /// A word of a rank's part of the tree.
+    /// Returns the address of a word in a rank's part of the tree.
     pub const fn word_of(&self, rank: Rank, word: usize) -> RemoteAddr {
         RemoteAddr { rank, key: self.key, offset: word as u64 * 8 }
     }
@@ -80,8 +82,8 @@ impl Tree {
 }
 
 impl Climb {
-    /// The collective number `epoch`, from 1 on, to which this rank brings
-    /// `value`.
+    /// Begins the collective with the number `epoch`, from 1 on, to which this
+    /// rank contributes `value`.
     pub const fn new(tree: Tree, epoch: u64, value: u64) -> Self {
         Self {
             tree,
@@ -93,12 +95,13 @@ impl Climb {
         }
     }
 
-    /// Looks at the rank's own words, through `load`: at the start and
-    /// whenever one may have changed. Children are combined in their order.
+    /// Reads the rank's own words, through `load`: to be called at the start and
+    /// whenever one of them may have changed. Children are combined in their
+    /// order.
     ///
     /// # Errors
     ///
-    /// Those of `load`.
+    /// The errors of `load`.
     pub fn handle_words(
         &mut self,
         load: impl Fn(usize) -> Result<u64, AddrError>,
@@ -126,7 +129,8 @@ impl Climb {
         Ok(())
     }
 
-    /// The next operation to post. Whoever cannot post it keeps it.
+    /// Returns the next operation to post. A caller that cannot post it must keep
+    /// it.
     pub fn poll_op(&mut self) -> Option<(StepId, Op)> {
         let ready = |step: &Step| step.what != What::Rest && !step.is_posted;
         let index = self.steps.iter().position(ready)?;
@@ -138,7 +142,8 @@ impl Climb {
         Some((StepId::new(index, what), self.op(index, what)))
     }
 
-    /// An operation has ended. One that ends a second time is ignored.
+    /// Takes the end of an operation. A second end of the same operation is
+    /// ignored.
     pub fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
         let Some(step) = self.steps.get_mut(id.index()) else { return };
         if !step.is_posted || StepId::new(id.index(), step.what) != id {
@@ -150,12 +155,13 @@ impl Climb {
         *step = Step::of(if step.what == What::Store { What::Raise } else { What::Rest });
     }
 
-    /// A rank has died: the collective will not end by itself.
+    /// Takes the death of a rank: the collective fails, because it will not end
+    /// by itself.
     pub const fn handle_lost(&mut self, rank: Rank) {
         self.failed = Some(AddrError::PeerLost { rank });
     }
 
-    /// The result, once there is nothing left to do.
+    /// Returns the result, once there is nothing left to do.
     pub fn poll_done(&self) -> Option<Result<u64, AddrError>> {
         if let Some(error) = self.failed {
             return Some(Err(error));
@@ -165,7 +171,8 @@ impl Climb {
         is_done.then_some(Ok(self.value))
     }
 
-    /// The own word that must reach a count before the climb goes on.
+    /// Returns the own word that must reach a count, and the count, before the
+    /// climb goes on.
     pub fn waits_for(&self) -> Option<(usize, u64)> {
         match self.phase {
             Phase::Gathering => {
@@ -192,12 +199,12 @@ impl Climb {
 }
 
 impl StepId {
-    /// As a word, below 64, that a tag may carry.
+    /// Encodes the name as a number below 64 that a tag may carry.
     pub const fn to_bits(self) -> u8 {
         self.0
     }
 
-    /// From such a word.
+    /// Decodes such a number.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -219,7 +226,7 @@ impl Step {
     }
 }
 
-/// Words of registered memory, 8 bytes each, that every rank gives for its
+/// Words of registered memory, 8 bytes each, that every rank provides for its
 /// part of the tree; zero at first.
 pub const WORDS: usize = 16;
 

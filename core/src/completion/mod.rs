@@ -1,5 +1,5 @@
-//! One operation, four waits: what happens when it has ended is chosen by the
-//! caller, and costs the same.
+//! Operations in flight, and four ways for the caller to learn of a completion:
+//! the caller chooses the way, and all four cost the same.
 //!
 //! | the caller | begins with | and then |
 //! |---|---|---|
@@ -8,9 +8,10 @@
 //! | sleeps | [`Completions::try_begin`] | [`Ticket::wait`], [`Ticket::wait_for`] |
 //! | awaits | [`Completions::try_begin`] | `ticket.await` |
 //!
-//! There is one slot for each tag. The requester fills it and posts the
-//! operation with the tag; whoever polls the device hands each completion to
-//! [`Completions::complete`]. The word of a slot says who may touch what:
+//! There is one slot for each tag. The requester fills the slot and posts the
+//! operation with the tag. The thread that polls the device passes each
+//! completion to [`Completions::complete`]. The state word of a slot defines
+//! which thread may access which field:
 //!
 //! ```text
 //!  word:  generation (40) | CALLBACK ABANDONED WAKER DONE CLAIMED LIVE
@@ -25,7 +26,7 @@
 //!    └──────────────────────┴────────────────────┴───────────────────┘
 //!          the slot is idle, then the tag is freed
 //!
-//!   what         written by                          read by
+//!   field        written by                          read by
 //!   result       the claimer, before DONE            the ticket, after DONE
 //!   waiting      the ticket, while neither WAKER     the claimer, if WAKER was
 //!                nor CLAIMED is set                  set when it claimed
@@ -34,17 +35,18 @@
 //! ```
 //!
 //! - A completion that comes twice, or for an earlier life of the tag, is
-//!   dropped: `complete` answers false.
-//! - The callback is copied out, then the tag is freed, then it is called: it
-//!   may begin an operation although no other tag was left.
+//!   dropped: `complete` returns false.
+//! - The callback is copied out, then the tag is freed, then the callback is
+//!   called: so the callback may begin an operation although no other tag was
+//!   left.
 //! - A ticket *owns* the buffer of its operation and gives it back at the end.
-//!   The buffer lies in the slot. A ticket that is dropped early leaves it
-//!   there until the device is done; whoever polls then drops it. So a buffer
-//!   is a handle of at most [`BUFFER_BYTES`] bytes: a `Box`, a `Vec`, a piece
-//!   of registered memory.
+//!   The buffer lies in the slot. A ticket that is dropped early leaves the
+//!   buffer there until the device is done; the thread that polls then drops the
+//!   buffer. So a buffer is a handle of at most [`BUFFER_BYTES`] bytes: a `Box`,
+//!   a `Vec`, a piece of registered memory.
 //!
 //! Progress: `try_begin`, `complete` and `try_finish` are lock-free; `wait`
-//! blocks its caller and nobody else.
+//! blocks its caller and no other thread.
 //!
 //! # Example
 //!
@@ -55,7 +57,7 @@
 //! let operations = table.view();
 //! let ticket = operations.try_begin(0, vec![0; 4096]).expect("64 tags are free");
 //! let tag = ticket.tag(); // posted with the operation
-//! // Whoever polls the device:
+//! // The thread that polls the device:
 //! assert!(operations.complete(tag, Ok(7)));
 //! // The caller:
 //! let outcome = ticket.try_finish().expect("it has ended");
@@ -82,45 +84,46 @@ pub const BUFFER_BYTES: usize = 48;
 pub struct Outcome<B> {
     /// Word operations: the old value. Otherwise 0.
     pub result: Result<u64, AddrError>,
-    /// What was in flight.
+    /// The buffer that the operation owned.
     pub buf: B,
 }
 
-/// What a submitted operation came to.
+/// State of an operation after its submit.
 #[derive(Debug)]
 #[must_use = "a pending operation is to be waited for, or dropped on purpose"]
 pub enum Status<'t, B: Send + 'static> {
-    /// It ended inside the call.
+    /// The operation ended inside the call.
     Done(Outcome<B>),
-    /// It will end.
+    /// The operation is in flight; the ticket reports its end.
     Pending(Ticket<'t, B>),
 }
 
-/// Nothing happened: the operation and its buffer come back.
+/// The operation was not begun: the caller gets the operation and its buffer
+/// back.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy<B> {
-    /// What was to be done.
+    /// The operation that was not begun.
     pub op: Op,
-    /// What would have been in flight.
+    /// The buffer that the operation would have owned.
     pub buf: B,
-    /// What there was none of.
+    /// The resource that had run out.
     pub why: Why,
 }
 
-/// What there was none of.
+/// The resource that had run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// All tags are in flight.
     NoTag,
     /// The queue to the device is full.
     RingFull,
-    /// The target has no room for more from here.
+    /// The target has no credit left for operations from this rank.
     NoCredit,
     /// No registered memory is left for a bounce buffer.
     NoMemory,
 }
 
-/// A function and what it is called with when an operation has ended.
+/// A function, and the argument that it gets when an operation has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Callback {
     run: fn(*mut (), Result<u64, AddrError>),
@@ -134,24 +137,24 @@ pub struct Completions<'a> {
     slots: &'a [Slot],
 }
 
-/// [`Completions`] with their own memory: 64 tags in each of `SHARDS` shards.
-/// Dropped while operations are in flight, it leaks their buffers, into which
-/// a device may still write: drain first.
+/// [`Completions`] with their own memory: 64 tags in each of `SHARDS` shards. If
+/// the table is dropped while operations are in flight, it leaks their buffers,
+/// because a device may still write into them: drain the device first.
 pub struct CompletionTable<const SHARDS: usize> {
     tags: TagTable<SHARDS>,
     slots: [[Slot; TagPool::PER_SHARD]; SHARDS],
 }
 
 impl<'a> Completions<'a> {
-    /// What given memory is aligned to.
+    /// Alignment of the memory that [`init`](Self::init) takes.
     pub const ALIGN: usize = TagPool::ALIGN;
 
-    /// Bytes that `tags` operations in flight need.
+    /// Returns the bytes that `tags` operations in flight need.
     pub const fn memory_size(tags: usize) -> usize {
         Self::slots_offset(tags) + tags * size_of::<Slot>()
     }
 
-    /// Room for `tags` operations in flight, in `memory`.
+    /// Makes room for `tags` operations in flight, in `memory`.
     ///
     /// # Errors
     ///
@@ -159,30 +162,33 @@ impl<'a> Completions<'a> {
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size(tags)`](Self::memory_size) bytes,
-    /// aligned to [`ALIGN`](Self::ALIGN), that are nobody else's for `'a`.
+    /// `memory` points to [`memory_size(tags)`](Self::memory_size) bytes, aligned
+    /// to [`ALIGN`](Self::ALIGN), to which the caller has exclusive access for
+    /// `'a`.
     pub unsafe fn init(memory: NonNull<u8>, tags: usize) -> Result<Self, TagPoolError> {
         let () = Self::SLOTS_ARE_ALIGNED;
-        // SAFETY: the caller's; the pool comes first.
+        // SAFETY: `memory` is as the caller of `init` promises; the pool comes
+        // first in it.
         let pool = unsafe { TagPool::init(memory, tags)? };
-        // SAFETY: inside the caller's memory.
+        // SAFETY: `memory_size` counts the slots, so the offset is inside the
+        // memory.
         let first = unsafe { memory.add(Self::slots_offset(tags)).cast::<Slot>() };
         for index in 0..tags {
-            // SAFETY: the same; the offset keeps the alignment.
+            // SAFETY: inside the memory as above; the offset keeps the alignment.
             unsafe { first.add(index).write(Slot::new()) };
         }
-        // SAFETY: just written.
+        // SAFETY: the loop has just written all `tags` slots.
         let slots = unsafe { core::slice::from_raw_parts(first.as_ptr(), tags) };
         Ok(Self { tags: pool, slots })
     }
 
-    /// Begins an operation that owns `buf`, or gives it back when no tag is
-    /// free. Post the operation with the ticket's [`tag`](Ticket::tag).
-    /// `hint` is the worker's number. Lock-free.
+    /// Begins an operation that owns `buf`, or gives `buf` back when no tag is
+    /// free. The caller must post the operation with the ticket's
+    /// [`tag`](Ticket::tag). `hint` is the worker's number. Lock-free.
     ///
     /// # Errors
     ///
-    /// The buffer.
+    /// Returns the buffer: all tags are in flight.
     #[inline]
     pub fn try_begin<B: Send + 'static>(&self, hint: usize, buf: B) -> Result<Ticket<'a, B>, B> {
         match self.tags.try_take(hint) {
@@ -194,8 +200,8 @@ impl<'a> Completions<'a> {
         }
     }
 
-    /// Begins an operation that calls `callback` when it has ended, on the
-    /// thread that polls. `None` when no tag is free. Lock-free.
+    /// Begins an operation that calls `callback` when it has ended, on the thread
+    /// that polls. Returns `None` when no tag is free. Lock-free.
     #[inline]
     pub fn try_begin_callback(&self, hint: usize, callback: Callback) -> Option<Tag> {
         let tag = self.tags.try_take(hint)?;
@@ -203,8 +209,9 @@ impl<'a> Completions<'a> {
         Some(tag)
     }
 
-    /// Ends an operation begun with a callback that was never posted, without
-    /// calling it. False if it has ended already. Lock-free.
+    /// Ends an operation that was begun with a callback and never posted, without
+    /// calling the callback. Returns false if the operation has ended already.
+    /// Lock-free.
     #[inline]
     pub fn retract_callback(&self, tag: Tag) -> bool {
         let Some(slot) = self.slots.get(tag.index()) else { return false };
@@ -215,12 +222,12 @@ impl<'a> Completions<'a> {
         retracted
     }
 
-    /// An operation has ended: lets its caller know. False, and nothing
-    /// happens, for a completion that comes late or twice. Lock-free, but for
-    /// the callback.
+    /// Ends an operation: wakes its waiter or calls its callback. Returns false,
+    /// and does nothing, for a completion that comes late or twice. Lock-free,
+    /// except for the callback.
     ///
-    /// A panic of the callback goes through to the caller; the tag is free by
-    /// then.
+    /// A panic of the callback propagates to the caller of `complete`; the tag is
+    /// free by then.
     #[inline]
     pub fn complete(&self, tag: Tag, result: Result<u64, AddrError>) -> bool {
         use slot::Ended;
@@ -237,12 +244,12 @@ impl<'a> Completions<'a> {
         true
     }
 
-    /// How many operations can be in flight.
+    /// Returns how many operations can be in flight.
     pub const fn capacity(&self) -> usize {
         self.tags.len()
     }
 
-    /// How many are; a hint.
+    /// Returns how many operations are in flight; a hint.
     pub fn in_flight(&self) -> usize {
         self.tags.len().saturating_sub(self.tags.available())
     }
@@ -252,8 +259,8 @@ impl<'a> Completions<'a> {
         &self.slots[tag.index()]
     }
 
-    /// Makes the slot idle, then the tag free. Only its holder calls it, once
-    /// nothing in the slot is needed any more.
+    /// Makes the slot idle, then the tag free. Only the holder of the tag calls
+    /// this function, after its last access to the slot.
     #[inline(always)]
     fn free(&self, tag: Tag) {
         self.slot(tag).rest();
@@ -268,13 +275,13 @@ impl<'a> Completions<'a> {
 }
 
 impl<const SHARDS: usize> CompletionTable<SHARDS> {
-    /// Nothing in flight.
+    /// Makes a table with no operation in flight.
     pub fn new() -> Self {
         let slots = core::array::from_fn(|_| core::array::from_fn(|_| Slot::new()));
         Self { tags: TagTable::new(), slots }
     }
 
-    /// The operations.
+    /// Returns the view of the operations in flight.
     #[inline(always)]
     pub const fn view(&self) -> Completions<'_> {
         Completions { tags: self.tags.pool(), slots: self.slots.as_flattened() }
@@ -288,17 +295,18 @@ impl<const SHARDS: usize> Default for CompletionTable<SHARDS> {
 }
 
 impl Callback {
-    /// Calls `run(data, result)` once, when the operation has ended.
+    /// Makes a callback that calls `run(data, result)` once, when the operation
+    /// has ended.
     ///
     /// # Safety
     ///
-    /// The call must be sound on any thread, until it was made or retracted.
-    /// It runs on whoever polls: it must not block.
+    /// The call must be sound on any thread, until it was made or retracted. It
+    /// runs on the thread that polls, so it must not block.
     pub const unsafe fn new(run: fn(*mut (), Result<u64, AddrError>), data: *mut ()) -> Self {
         Self { run, data }
     }
 
-    /// Calls back.
+    /// Calls the function with `result`.
     #[inline]
     pub(crate) fn call(self, result: Result<u64, AddrError>) {
         (self.run)(self.data, result);

@@ -1,4 +1,5 @@
-//! One operation in flight. Who may touch what is drawn in the module above.
+//! The slot of one operation in flight. The module above draws which thread may
+//! access which field.
 
 use super::{BUFFER_BYTES, Callback};
 use crate::mem::AddrError;
@@ -7,16 +8,16 @@ use crate::tag::Tag;
 use crate::wait::Waker;
 use core::mem::MaybeUninit;
 
-/// Two cache lines, of which the callback path touches the first.
+/// A slot: two cache lines, of which the callback path touches the first.
 #[repr(C, align(64))]
 pub(super) struct Slot {
-    state: AtomicU64,
+    pub(super) state: AtomicU64,
     waiting: UnsafeCell<Waiting>,
     result: UnsafeCell<Result<u64, AddrError>>,
     buffer: UnsafeCell<Buffer>,
 }
 
-/// Who is told.
+/// What waits for the end of the operation.
 pub(super) enum Waiting {
     Nobody,
     Callback(Callback),
@@ -24,24 +25,24 @@ pub(super) enum Waiting {
     Task(core::task::Waker),
 }
 
-/// What `Slot::end` found, and left to do.
+/// What `Slot::end` found, and what it leaves to its caller.
 pub(super) enum Ended {
-    /// A completion that comes late or twice.
+    /// The completion came late or twice.
     Stale,
-    /// The tag is free already; the callback is to be called.
+    /// The tag is free already; the caller must call the callback.
     Callback(Callback),
-    /// The ticket has it from here; it is to be woken.
+    /// The slot is the ticket's now; the caller must wake the waiter.
     Waiting(Waiting),
-    /// No ticket any more: the buffer is to be dropped and the tag to be freed.
+    /// The ticket was dropped: the caller must drop the buffer and free the tag.
     Abandoned,
 }
 
-/// Whether `Slot::arm` left the waker to be found.
+/// Whether the thread that ends the operation will find the waker of `Slot::arm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Armed {
-    /// It will be woken.
+    /// The thread that ends the operation will use the waker.
     Yes,
-    /// The operation ends just now: look again.
+    /// The operation is just ending: the ticket must look again.
     Ending,
 }
 
@@ -52,7 +53,7 @@ struct Buffer {
 }
 
 impl Slot {
-    /// Idle.
+    /// Makes an idle slot.
     pub(super) fn new() -> Self {
         Self {
             state: AtomicU64::new(IDLE),
@@ -70,8 +71,9 @@ impl Slot {
             assert!(align_of::<B>() <= align_of::<u64>(), "the buffer's alignment is above 8");
         }
         self.buffer.with_mut(|buffer| {
-            // SAFETY: the slot is idle and the tag ours: nobody else looks.
-            // Size and alignment were checked above.
+            // SAFETY: the slot is idle and the caller has taken the tag, so no
+            // other thread accesses the cells. Size and alignment were checked
+            // above.
             unsafe {
                 (*buffer).bytes.as_mut_ptr().cast::<B>().write(buf);
                 (*buffer).drop = Some(drop_in_place::<B>);
@@ -83,13 +85,14 @@ impl Slot {
     /// Begins a life with a callback. The caller has just taken the tag.
     #[inline(always)]
     pub(super) fn begin_callback(&self, tag: Tag, callback: Callback) {
-        // SAFETY: the slot is idle and the tag ours: nobody else looks.
+        // SAFETY: the slot is idle and the caller has taken the tag, so no other
+        // thread accesses the cell.
         self.waiting.with_mut(|cell| unsafe { *cell = Waiting::Callback(callback) });
         self.state.store(live(tag) | CALLBACK, begin_order());
     }
 
-    /// Ends a life: claims it, passes the result on, and says what is left to
-    /// do. `free` frees the tag.
+    /// Ends a life: claims the slot, stores the result, and returns what is left
+    /// to do. `free` frees the tag.
     #[inline(always)]
     pub(super) fn end(
         &self,
@@ -115,7 +118,8 @@ impl Slot {
         if was & WAKER != 0 && !late {
             waiting = self.take_waiting();
         }
-        // SAFETY: claimed, and the ticket does not look before DONE.
+        // SAFETY: this thread has claimed the slot, and the ticket does not read
+        // the result before DONE.
         self.result.with_mut(|cell| unsafe { *cell = result });
         let order = if mutant("completion_done_relaxed") {
             Ordering::Relaxed
@@ -128,11 +132,11 @@ impl Slot {
         if was & WAKER != 0 && late {
             waiting = self.take_waiting();
         }
-        // From here on the slot is the ticket's, unless there is none.
+        // From here on the slot is the ticket's, unless the ticket was dropped.
         if now & ABANDONED != 0 { Ended::Abandoned } else { Ended::Waiting(waiting) }
     }
 
-    /// Whether the result is there, for the ticket.
+    /// Returns whether the result can be read. Called by the ticket.
     #[inline(always)]
     pub(super) fn is_done(&self) -> bool {
         // Acquire: pairs with the Release in `end`.
@@ -140,13 +144,14 @@ impl Slot {
     }
 
     /// Leaves a waker for the claimer, in place of an earlier one. Only the
-    /// ticket calls it. After `Yes` the slot may be anybody's.
+    /// ticket calls this function. After `Yes` the slot may already belong to
+    /// another life.
     pub(super) fn arm(&self, tag: Tag, waiting: Waiting) -> Armed {
         if !self.disarm(tag) {
             return Armed::Ending;
         }
-        // SAFETY: neither WAKER nor CLAIMED was set, and a claimer that comes
-        // now leaves the cell alone.
+        // SAFETY: neither WAKER nor CLAIMED was set, and a thread that claims the
+        // slot now reads the cell only if WAKER is set.
         self.waiting.with_mut(|cell| unsafe { *cell = waiting });
         let unarmed = live(tag);
         if mutant("completion_arm_without_look") {
@@ -167,14 +172,15 @@ impl Slot {
         Armed::Ending
     }
 
-    /// Takes an earlier waker back. False: the slot is claimed, and the waker
-    /// the claimer's. Only the ticket calls it.
+    /// Takes an earlier waker back. Returns false if the slot is claimed; then
+    /// the waker belongs to the claimer. Only the ticket calls this function.
     pub(super) fn disarm(&self, tag: Tag) -> bool {
         let armed = live(tag) | WAKER;
-        // Relaxed: WAKER is the ticket's own doing; for CLAIMED see below.
+        // Relaxed: only the ticket sets WAKER; a CLAIMED that this load misses
+        // makes the exchange below fail.
         let seen = self.state.load(Ordering::Relaxed);
         if seen == armed {
-            // Relaxed: the cell was last written by this ticket.
+            // Relaxed: this ticket was the last to write the cell.
             let back =
                 self.state.compare_exchange(armed, live(tag), Ordering::Relaxed, Ordering::Relaxed);
             if back.is_ok() {
@@ -185,8 +191,8 @@ impl Slot {
         seen == live(tag)
     }
 
-    /// The ticket goes. True: the operation has ended before, and the buffer
-    /// and the tag are the caller's to free.
+    /// Gives the ticket's part of the slot up. Returns true if the operation
+    /// ended before; then the caller must drop the buffer and free the tag.
     pub(super) fn abandon(&self, tag: Tag) -> bool {
         self.disarm(tag);
         if mutant("completion_abandon_load_store") {
@@ -194,13 +200,13 @@ impl Slot {
             self.state.store(seen | ABANDONED, Ordering::Release);
             return seen & DONE != 0;
         }
-        // AcqRel: pairs with the fetch_or in `end`; the later of the two sees
-        // all that the other did.
+        // AcqRel: pairs with the fetch_or in `end`; the later of the two sees all
+        // that the other thread did before its own.
         self.state.fetch_or(ABANDONED, Ordering::AcqRel) & DONE != 0
     }
 
-    /// Ends a life with a callback that nobody will complete. False if
-    /// somebody has.
+    /// Ends a life with a callback, of an operation that will never be completed.
+    /// Returns false if the operation has been completed.
     pub(super) fn retract_callback(&self, tag: Tag) -> bool {
         let begun = live(tag) | CALLBACK;
         let claimed = begun | CLAIMED;
@@ -208,21 +214,22 @@ impl Slot {
         self.state.compare_exchange(begun, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends a life with a ticket whose operation was never posted.
+    /// Ends a life with a ticket, of an operation that was never posted.
     ///
     /// # Panics
     ///
-    /// If it was completed all the same.
+    /// If the operation was completed all the same.
     pub(super) fn retract(&self, tag: Tag) {
         self.disarm(tag);
         let state = self.state.load(Ordering::Acquire);
         assert!(state == live(tag), "{tag:?} was completed although it was never posted");
     }
 
-    /// The result, for the ticket after `is_done`.
+    /// Returns the result. Called by the ticket after `is_done`.
     #[inline(always)]
     pub(super) fn result(&self) -> Result<u64, AddrError> {
-        // SAFETY: DONE: nobody writes it before the tag is freed.
+        // SAFETY: DONE is set, and the result is not written again before the tag
+        // is freed.
         self.result.with(|cell| unsafe { *cell })
     }
 
@@ -231,10 +238,11 @@ impl Slot {
     /// # Safety
     ///
     /// The slot is the caller's, its life began with a `B`, and neither this
-    /// nor `drop_buffer` was called in this life.
+    /// function nor `drop_buffer` was called in this life.
     #[inline(always)]
     pub(super) unsafe fn take_buffer<B>(&self) -> B {
-        // SAFETY: the caller's.
+        // SAFETY: the caller of `take_buffer` owns the slot, and its bytes are a
+        // `B`.
         self.buffer.with_mut(|buffer| unsafe {
             (*buffer).drop = None;
             (*buffer).bytes.as_ptr().cast::<B>().read()
@@ -244,31 +252,34 @@ impl Slot {
     /// Drops the buffer where it lies. The slot is the caller's.
     pub(super) fn drop_buffer(&self) {
         let (drop, bytes) = self.buffer.with_mut(|buffer| {
-            // SAFETY: the slot is the caller's.
+            // SAFETY: the slot is the caller's, as this function demands.
             unsafe { ((*buffer).drop.take(), (*buffer).bytes.as_mut_ptr().cast::<()>()) }
         });
         if let Some(drop) = drop {
-            // SAFETY: `begin` left the function with the buffer that it is
-            // for, and `take` keeps it from a second call.
+            // SAFETY: `begin` stored the function together with the buffer for
+            // which it is made, and `take` prevents a second call.
             unsafe { drop(bytes) };
         }
     }
 
-    /// Makes the slot idle: no completion of this life is taken any more.
+    /// Makes the slot idle: later completions of this life are dropped.
     #[inline(always)]
     pub(super) fn rest(&self) {
-        // Relaxed: the next life begins after the tag was taken again, and
-        // that is ordered by the pool.
+        // Relaxed: the next life begins after its owner has taken the tag again,
+        // and the pool orders that.
         self.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Makes the caller the one who ends this life; what the word was before.
+    /// Makes the caller the thread that ends this life. Returns the word before
+    /// the claim, or `None` if the slot is not in this life or is claimed
+    /// already.
     #[inline(always)]
     pub(super) fn claim(&self, tag: Tag) -> Option<u64> {
         let mut seen = self.state.load(Ordering::Relaxed);
         if !is_claimable(seen, tag) {
-            // A device's edge orders nothing, so the load may be of before the
-            // life began. An exchange sees the word as it is.
+            // The path through a device orders nothing, so the load may return a
+            // value from before the life began. An exchange sees the latest value
+            // of the word.
             seen = live(tag);
         }
         while is_claimable(seen, tag) {
@@ -288,14 +299,15 @@ impl Slot {
     }
 
     fn take_waiting(&self) -> Waiting {
-        // SAFETY: the cell is the caller's: it has claimed the slot with WAKER
-        // or CALLBACK set, or is the ticket while neither is.
+        // SAFETY: the cell is the caller's: the caller has claimed the slot with
+        // WAKER or CALLBACK set, or it is the ticket while neither WAKER nor
+        // CLAIMED is set.
         self.waiting.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, Waiting::Nobody) })
     }
 }
 
-// SAFETY: each cell has one holder at a time, as drawn in the module above;
-// buffers and wakers are `Send`.
+// SAFETY: the state word gives each cell one holder at a time, as drawn in the
+// module above; buffers and wakers are `Send`.
 unsafe impl Sync for Slot {}
 // SAFETY: the same.
 unsafe impl Send for Slot {}
@@ -312,8 +324,9 @@ impl Waiting {
     }
 }
 
-/// Wakes a task of somebody's executor. Whoever completes an operation is
-/// another as a rule: a panic of the waker stays in here.
+/// Wakes a task. The thread that completes an operation usually belongs to
+/// another part of the program than the task's executor, so a panic of the waker
+/// does not leave this function.
 #[cfg(feature = "unwind")]
 #[inline(never)]
 fn wake_task(waker: core::task::Waker) {
@@ -325,7 +338,7 @@ fn wake_task(waker: core::task::Waker) {
         let text = text.unwrap_or("with a value that is no text");
         let line = std::format!("tsumugi: the waker of a future panicked: {text}\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
-        // What was thrown may panic again when it is dropped.
+        // The value that was thrown may panic again when it is dropped.
         core::mem::forget(panic);
     }
 }
@@ -336,11 +349,13 @@ fn wake_task(waker: core::task::Waker) {
     waker.wake();
 }
 
+/// Drops the `B` at `buf`.
+///
 /// # Safety
 ///
-/// `buf` points to a `B` that is nobody's after this.
+/// `buf` points to a `B` that is not used afterwards.
 unsafe fn drop_in_place<B>(buf: *mut ()) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller of `drop_in_place` promises it.
     unsafe { buf.cast::<B>().drop_in_place() };
 }
 
@@ -363,11 +378,11 @@ fn begin_order() -> Ordering {
     if mutant("completion_begin_relaxed") { Ordering::Relaxed } else { Ordering::Release }
 }
 
-/// No life, whatever the generation.
+/// The word between two lives, for every generation.
 const IDLE: u64 = 0;
 const LIVE: u64 = 1;
 const CLAIMED: u64 = 1 << 1;
-const DONE: u64 = 1 << 2;
+pub(super) const DONE: u64 = 1 << 2;
 const WAKER: u64 = 1 << 3;
 const ABANDONED: u64 = 1 << 4;
 const CALLBACK: u64 = 1 << 5;

@@ -1,5 +1,7 @@
 extern crate std;
 
+mod waits;
+
 use super::*;
 use crate::mem::Rank;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -204,7 +206,7 @@ fn a_ticket_that_was_left_keeps_no_tag() {
         if is_done {
             assert!(view.complete(ticket.tag(), Ok(0)));
         }
-        // SAFETY: it is neither used from here on nor dropped.
+        // SAFETY: the ticket is neither used from here on nor dropped.
         unsafe { ticket.leave() };
         if !is_done {
             assert!(view.complete(ticket.tag(), Ok(0)));

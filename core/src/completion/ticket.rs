@@ -13,12 +13,12 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-/// An operation that will end. It owns the buffer of the operation and gives
-/// it back then.
+/// An operation in flight, as its caller holds it. The ticket owns the buffer of
+/// the operation and gives it back when the operation has ended.
 ///
-/// Dropped early, the operation goes on: buffer and tag stay where they are
-/// until the device is done with them. Forgotten (`mem::forget`), they stay
-/// there for good.
+/// If the ticket is dropped early, the operation goes on: buffer and tag stay in
+/// the table until the device is done with them. If the ticket is forgotten
+/// (`mem::forget`), they stay there for good.
 #[must_use = "dropped, nobody learns how the operation ended"]
 pub struct Ticket<'t, B: Send + 'static = ()> {
     table: Completions<'t>,
@@ -29,9 +29,9 @@ pub struct Ticket<'t, B: Send + 'static = ()> {
 /// An operation that has not ended within its limit.
 #[derive(Debug)]
 pub struct Overdue<T> {
-    /// It goes on.
+    /// The ticket of the operation, which is still in flight.
     pub ticket: T,
-    /// Whose fault the end of the wait was.
+    /// Why the wait ended: the limit, or another cause.
     pub why: Interrupted,
 }
 
@@ -48,67 +48,68 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         Self { table, tag, buf: PhantomData }
     }
 
-    /// What the operation is to be posted with.
+    /// Returns the tag with which the caller must post the operation.
     #[inline(always)]
     pub const fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// Whether the operation has ended.
+    /// Returns whether the operation has ended.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.slot().is_done()
     }
 
-    /// The outcome if the operation has ended, otherwise the ticket again.
+    /// Returns the outcome if the operation has ended, otherwise the ticket.
     /// Lock-free, never waits.
     ///
     /// # Errors
     ///
-    /// The ticket.
+    /// The ticket: the operation is still in flight.
     #[inline]
     pub fn try_finish(self) -> Result<Outcome<B>, Self> {
         if self.is_done() { Ok(self.finish()) } else { Err(self) }
     }
 
-    /// Sleeps until the operation has ended. Somebody else must poll.
+    /// Sleeps until the operation has ended. Another thread must poll.
     pub fn wait(self, wait: &dyn Wait) -> Outcome<B> {
         while !self.is_done() {
-            // SAFETY: the slot has the waker if it is armed, and whoever ends
-            // the operation uses it. Who never goes on uses the ticket no more.
+            // SAFETY: an armed slot holds the waker, and the thread that ends the
+            // operation uses it. A thread that is cut off in its sleep calls
+            // `leave` and does not use the ticket again.
             unsafe {
                 let commit = &mut |waker| {
-                    // Copied out of the caller's frame, which may be gone as
-                    // soon as the waker can be found.
+                    // Copied out of the caller's frame, because the frame may be
+                    // gone as soon as another thread can find the waker.
                     let (slot, tag) = (self.slot(), self.tag);
                     slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
                 };
                 wait.sleep_or_leave(self.reason(), commit, &mut || self.leave());
             }
             if !self.is_done() {
-                // Claimed and not done yet: a few instructions of another
-                // thread, which may need this processor.
-                // SAFETY: the same.
+                // Claimed and not done yet: another thread needs a few
+                // instructions more, and perhaps this processor.
+                // SAFETY: as for the sleep above.
                 unsafe { wait.yield_or_leave(&mut || self.leave()) };
             }
         }
         self.finish()
     }
 
-    /// Sleeps until the operation has ended, for `limit` at most. Somebody else
+    /// Sleeps until the operation has ended, for `limit` at most. Another thread
     /// must poll.
     ///
     /// # Errors
     ///
-    /// [`Overdue`]: the operation goes on, and so does the ticket, which may
-    /// be waited for again or dropped.
+    /// [`Overdue`]: the wait ended before the operation did. The operation goes
+    /// on; the caller may wait for the returned ticket again, or drop it.
     pub fn wait_for(
         self,
         wait: &dyn WaitFor,
         limit: Duration,
     ) -> Result<Outcome<B>, Overdue<Self>> {
         while !self.is_done() {
-            // SAFETY: as in `wait`; a waker that is disarmed is dropped.
+            // SAFETY: as in `wait`; `disarm` drops the waker that it takes back.
             let slept = unsafe {
                 wait.sleep_for_or_leave(
                     self.reason(),
@@ -124,7 +125,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
             };
             match slept {
                 Err(why) if !self.is_done() => return Err(Overdue { ticket: self, why }),
-                // Claimed and not done yet, if it is not. SAFETY: as in `wait`.
+                // Claimed and perhaps not done yet. SAFETY: as in `wait`.
                 _ if !self.is_done() => unsafe { wait.yield_or_leave(&mut || self.leave()) },
                 _ => {}
             }
@@ -132,31 +133,32 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         Ok(self.finish())
     }
 
-    /// Ends the operation without its having begun and gives the buffer back:
-    /// there was a tag, but no place in the queue.
+    /// Gives the buffer of an operation back that was never posted: there was a
+    /// tag, but no place in the queue.
     ///
     /// # Panics
     ///
-    /// If it was completed all the same.
+    /// If the operation was completed all the same.
     ///
     /// # Safety
     ///
-    /// No device has been or will be given the operation with this tag.
+    /// The operation with this tag was not and will not be given to a device.
     pub unsafe fn retract(self) -> B {
         let ticket = ManuallyDrop::new(self);
         ticket.slot().retract(ticket.tag);
-        // SAFETY: live and never posted, so the slot is the ticket's.
+        // SAFETY: the slot is live and the operation was never posted, so no
+        // completion claims the slot: it is the ticket's.
         let buf = unsafe { ticket.slot().take_buffer::<B>() };
         ticket.table.free(ticket.tag);
         buf
     }
 
-    /// Does what dropping the ticket does, in the place of one who has it and
-    /// never goes on.
+    /// Does what dropping the ticket does, for a thread that holds the ticket and
+    /// will never run again.
     ///
     /// # Safety
     ///
-    /// Nothing is called on the ticket from here on, and it is not dropped.
+    /// The caller calls nothing on the ticket afterwards, and does not drop it.
     pub unsafe fn leave(&self) {
         let slot = self.slot();
         if slot.abandon(self.tag) {
@@ -165,22 +167,24 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         }
     }
 
-    /// After `is_done`.
+    /// Takes the outcome; `is_done` has returned true.
     #[inline(always)]
     fn finish(self) -> Outcome<B> {
         let ticket = ManuallyDrop::new(self);
-        // SAFETY: `ManuallyDrop`: this ticket is not used again.
+        // SAFETY: `ManuallyDrop`: this ticket is neither used again nor dropped.
         unsafe { ticket.take() }
     }
 
     /// # Safety
     ///
-    /// `is_done`, and nothing is called on this ticket afterwards.
+    /// `is_done` has returned true, and the caller calls nothing on this ticket
+    /// afterwards.
     #[inline(always)]
     unsafe fn take(&self) -> Outcome<B> {
         let slot = self.slot();
         let result = slot.result();
-        // SAFETY: done, so the slot is the ticket's; once, by the caller's.
+        // SAFETY: DONE is set, so the slot is the ticket's; the caller of `take`
+        // promises to call it once.
         let buf = unsafe { slot.take_buffer::<B>() };
         self.table.free(self.tag);
         Outcome { result, buf }
@@ -197,7 +201,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     }
 }
 
-/// Completes with the outcome. Polled after that, it panics.
+/// Completes with the outcome. Panics if it is polled after that.
 impl<B: Send + 'static> Future for Ticket<'_, B> {
     type Output = Outcome<B>;
 
@@ -211,14 +215,15 @@ impl<B: Send + 'static> Future for Ticket<'_, B> {
                 return Poll::Pending;
             }
             if !slot.is_done() {
-                // Claimed and not done yet: the task comes again.
+                // Claimed and not done yet: the task asks to be polled again.
                 if !mutant("completion_window_unwoken") {
                     context.waker().wake_by_ref();
                 }
                 return Poll::Pending;
             }
         }
-        // SAFETY: done; the tag below keeps everybody from the slot.
+        // SAFETY: DONE is set; `Tag::NONE` below keeps later calls, and the drop,
+        // from the slot.
         let outcome = unsafe { this.take() };
         this.tag = Tag::NONE;
         Poll::Ready(outcome)
@@ -232,7 +237,7 @@ impl<B: Send + 'static> Drop for Ticket<'_, B> {
         if self.tag == Tag::NONE {
             return;
         }
-        // SAFETY: it goes.
+        // SAFETY: the ticket is being dropped, so it is not used again.
         unsafe { self.leave() };
     }
 }

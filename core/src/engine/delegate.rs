@@ -1,27 +1,29 @@
-//! An endpoint under a lock that nobody waits for.
+//! An endpoint under a lock for which no thread waits (delegation).
 //!
-//! Whoever comes while it is free takes it and does its own work. Whoever
-//! comes while it is held leaves the operation in the ring and a mark in the
-//! lock, and the holder, who finds the mark when it lets go, does that too:
+//! A thread that finds the lock free takes it and does its own work. A thread
+//! that finds the lock held leaves its operation in the ring and a mark in the
+//! lock. The holder finds the mark when it lets the lock go, and does that
+//! operation too:
 //!
 //! ```text
 //!  FREE ──CAS──► HELD ──CAS──► FREE                       uncontended: two
 //!                 │  ▲
 //!   another: push,│  │ clear the mark, drain the ring     contended: the
-//!   fetch_or MORE ▼  │ (bounded), try to let go again     other one's push
+//!   fetch_or MORE ▼  │ (bounded), try to let go again     other thread's push
 //!             HELD|MORE                                   and one fetch_or
 //! ```
 //!
-//! The mark is set after the push and in the same word as the lock, so either
-//! the one who pushed gets the lock or the holder sees the mark: nothing is
-//! left in the ring with nobody to care. A holder that has done [`HELP_MAX`]
-//! operations of others leaves the rest to whoever comes next or polls.
+//! The mark is set after the push and in the same word as the lock. So either the
+//! thread that pushed gets the lock or the holder sees the mark: no operation is
+//! left in the ring without a thread that must take it. A holder that has done
+//! [`HELP_MAX`] operations of other threads leaves the rest to the next thread
+//! that calls or polls.
 //!
-//! A callback runs under the lock; what it submits goes to the ring, which is
-//! the backlog of ARCHITECTURE 2.2.
+//! A callback runs under the lock. Operations that it submits go to the ring,
+//! which is the backlog (docs/architecture.md).
 //!
-//! Progress: `enqueue` is lock-free; one thread that is stopped while it holds
-//! the lock delays completions, but nobody's submit.
+//! Progress: `enqueue` is lock-free. A thread that is stopped while it holds the
+//! lock delays completions, but no submit.
 
 use super::port::Port;
 use super::work::Work;
@@ -39,13 +41,13 @@ pub struct Delegate<'t, E: Endpoint> {
     ring: MpscView<'t, Work>,
 }
 
-// SAFETY: the port is reached only through `Held`, of which the lock lets one
+// SAFETY: the port is reached only through `Held`, and the lock lets one `Held`
 // exist at a time; the ring's only consumer is the holder.
 unsafe impl<E: Endpoint> Sync for Delegate<'_, E> {}
 
 impl<'t, E: Endpoint> Delegate<'t, E> {
-    /// A free port, and the ring where work waits for its holder. Nobody else
-    /// pops from `ring`.
+    /// Makes a free lock on `port`, and takes the ring where work waits for the
+    /// holder. Only the holder pops from `ring`.
     ///
     /// # Safety
     ///
@@ -68,7 +70,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         held.with(|port| port.try_now(op))
     }
 
-    /// Gives the operation on its way. Lock-free.
+    /// Begins the operation: gathers it, or leaves it to the holder. Lock-free.
     ///
     /// # Errors
     ///
@@ -85,8 +87,8 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         self.leave(Work::Op(op)).map_err(|_| op)
     }
 
-    /// The same, and works the endpoint at once, if nobody else does: for a
-    /// caller that waits. Lock-free.
+    /// Begins the operation, and works the endpoint at once if no other thread
+    /// does: for a caller that waits. Lock-free.
     ///
     /// # Errors
     ///
@@ -110,7 +112,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         self.leave(Work::Op(op)).map_err(|_| op)
     }
 
-    /// Leaves work to the holder, who may be this thread. Lock-free.
+    /// Leaves work to the holder, which may be this thread. Lock-free.
     ///
     /// # Errors
     ///
@@ -121,30 +123,30 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         Ok(())
     }
 
-    /// Posts what has gathered and takes what has completed, if nobody else is
-    /// at it. Returns how many completions there were.
+    /// Posts what has gathered and takes completions, if no other thread holds
+    /// the lock. Returns how many completions there were.
     pub fn poll(&self) -> usize {
         let Some(held) = self.try_hold() else { return 0 };
         self.drain();
         held.with(Port::turn).1
     }
 
-    /// Posts what has gathered, if nobody else is at it.
+    /// Posts what has gathered, if no other thread holds the lock.
     pub fn flush(&self) {
         if let Some(held) = self.try_hold() {
             held.with(|port| port.flush());
         }
     }
 
-    /// Whether nothing is on its way, as far as one can see: while somebody
-    /// else holds the lock, false.
+    /// Returns whether no operation is on its way, as far as this thread can see:
+    /// while another thread holds the lock, false.
     pub fn is_quiet(&self) -> bool {
         self.try_hold()
             .is_some_and(|held| self.ring.is_empty() && held.with(|port| port.is_quiet()))
     }
 
-    /// Whether something waits to be posted, as far as one can see: while
-    /// somebody else holds the lock, true.
+    /// Returns whether operations wait to be posted, as far as this thread can
+    /// see: while another thread holds the lock, true.
     pub fn has_gathered(&self) -> bool {
         self.try_hold()
             .is_none_or(|held| !self.ring.is_empty() || held.with(|port| port.has_gathered()))
@@ -159,9 +161,10 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             .then(|| Held(self))
     }
 
-    /// The lock was taken: another thread works here, and it works fastest if
-    /// it is left alone for a while with the lock's cache line. Two threads
-    /// that stand back for one another take turns of many operations each.
+    /// Waits a bounded time for the lock, which was taken. The other thread works
+    /// fastest if this thread does not touch the lock's cache line for a while.
+    /// Two threads that stand back for one another take turns of many operations
+    /// each.
     #[cold]
     #[inline(never)]
     fn stand_back(&self) -> Option<Held<'_, 't, E>> {
@@ -181,7 +184,8 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         None
     }
 
-    /// After a push: the holder will see to it, or we are the holder now.
+    /// Marks the lock after a push: the holder will take the work, or this thread
+    /// becomes the holder now.
     fn mark(&self) {
         if mutant("delegate_mark_only_if_held") {
             if self.lock.load(Ordering::Relaxed) & HELD == 0 {
@@ -190,25 +194,26 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             self.lock.fetch_or(MORE, Ordering::AcqRel);
             return;
         }
-        // Release: the push is before it, pairs with the Acquire in `let_go`.
+        // Release: the push is before it, pairs with the Acquire in `help`.
         // Acquire: as in `try_hold`.
         if self.lock.fetch_or(HELD | MORE, Ordering::AcqRel) & HELD == 0 {
             drop(Held(self));
         }
     }
 
-    /// Moves operations from the ring to the batch; the holder calls it.
-    /// Whether the ring was emptied.
+    /// Moves operations from the ring to the batch. Only the holder calls this
+    /// function. Returns whether the ring was emptied.
     fn drain(&self) -> bool {
         for _ in 0..HELP_MAX {
-            // SAFETY: the caller holds the lock, and `new` demands that there
-            // be no other consumer.
+            // SAFETY: the caller holds the lock, so the port is the caller's
+            // alone.
             let room =
                 self.port.with_mut(|port| unsafe { (*port).has_room() || (*port).flush() > 0 });
             if !room {
                 return false;
             }
-            // SAFETY: the same.
+            // SAFETY: the caller holds the lock, and `new` demands that there be
+            // no other consumer.
             let op = match unsafe { self.ring.try_pop() } {
                 Some(Work::Op(op)) => op,
                 Some(Work::Call(call)) => {
@@ -217,7 +222,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
                 }
                 None => return true,
             };
-            // SAFETY: the same; there is room.
+            // SAFETY: the caller holds the lock, as above.
             let gathered = self.port.with_mut(|port| unsafe { (*port).gather(op) });
             debug_assert!(gathered.is_ok(), "there was room");
         }
@@ -233,17 +238,18 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         }
     }
 
-    /// Somebody left work and a mark.
+    /// Does the work that other threads left with a mark, then lets the lock go.
     #[cold]
     #[inline(never)]
     fn help(&self) {
         for _ in 0..HELP_ROUNDS_MAX {
             if !mutant("delegate_mark_kept") {
-                // Acquire: pairs with the Release in `mark`: its push is seen.
+                // Acquire: pairs with the Release in `mark`, so the push before
+                // it is seen.
                 self.lock.swap(HELD, Ordering::AcqRel);
             }
             let emptied = self.drain();
-            // SAFETY: the lock is held.
+            // SAFETY: this thread holds the lock.
             self.port.with_mut(|port| unsafe { (*port).flush() });
             // Release: as in `let_go`.
             if emptied
@@ -255,19 +261,20 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
                 return;
             }
         }
-        // The device is full, or others push without end: whoever comes or
-        // polls next goes on.
+        // The device is full, or other threads push without end: the next thread
+        // that calls or polls goes on.
         self.lock.store(FREE, Ordering::Release);
     }
 }
 
-/// The right to the port, given back on drop, also when a callback panics.
+/// The right to use the port, given back on drop, also when a callback panics.
 struct Held<'d, 't, E: Endpoint>(&'d Delegate<'t, E>);
 
 impl<'t, E: Endpoint> Held<'_, 't, E> {
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut Port<'t, E>) -> R) -> R {
-        // SAFETY: the lock is ours, and `with` is not called inside of itself.
+        // SAFETY: this thread holds the lock, and `with` is not called inside of
+        // itself.
         self.0.port.with_mut(|port| f(unsafe { &mut *port }))
     }
 }
@@ -290,7 +297,7 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const MORE: u32 = 2;
 
-/// Operations of others that a holder does in one go.
+/// Operations of other threads that a holder does in one go.
 const HELP_MAX: usize = 64;
 const HELP_ROUNDS_MAX: usize = 4;
 

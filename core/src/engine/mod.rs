@@ -1,4 +1,4 @@
-//! From a submit to a completion: who posts, who polls, who waits.
+//! The path from a submit to a completion: which thread posts, polls and waits.
 //!
 //! ```text
 //!  caller                                             device
@@ -6,22 +6,22 @@
 //!     │ take a tag, fill its slot
 //!     ▼
 //!  executor ── gather ── doorbell ─────────────────►  endpoint
-//!     │ Delegate: whoever comes works the endpoint       │
-//!     │ Offload: its owner does                          │
+//!     │ Delegate: any calling thread works the endpoint  │
+//!     │ Offload: the owner thread works it               │
 //!     ▼                                                  ▼
 //!  Pending(ticket)  ◄── callback · wake · flag ◄──── completer (poll)
 //! ```
 //!
-//! | | uncontended | contended | who polls |
+//! | | uncontended | contended | which thread polls |
 //! |---|---|---|---|
-//! | [`Delegate`] | two atomics | one leaves its work to the other | whoever has nothing else to do |
+//! | [`Delegate`] | two atomics | a thread leaves its work to the lock's holder | a thread without other work |
 //! | [`Offload`] | a push | a push | the owner |
 //!
-//! Memory that can be loaded and stored needs neither: that is
+//! Memory that can be loaded and stored needs neither of them: see
 //! [`execute`](crate::backend::execute).
 //!
-//! Batches go out when [`BATCH_MAX`] operations have gathered, when somebody
-//! [`poll`](Engine::poll)s (which idle workers do), and at every
+//! A batch goes out when [`BATCH_MAX`] operations have gathered, when a thread
+//! calls [`poll`](Engine::poll) (idle workers do), and at every
 //! [`flush`](Engine::flush).
 
 mod work;
@@ -45,16 +45,16 @@ use crate::tag::Tag;
 use crate::wait::{Futex, Wait};
 use core::fmt;
 
-/// Who works an endpoint.
+/// Which thread works an endpoint.
 #[expect(clippy::large_enum_variant, reason = "a few a rank, and a box would be a miss an op")]
 pub enum Executor<'t, E: Endpoint> {
-    /// Whoever comes.
+    /// Any thread that calls.
     Delegate(Delegate<'t, E>),
-    /// A thread of its own.
+    /// A thread of the endpoint's own.
     Offload(Offload<'t>, &'t dyn Futex),
 }
 
-/// What a caller does when a submit answers [`Busy`].
+/// What a caller does when a submit returns [`Busy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retry {
     /// Tries again at once. For callers that poll themselves.
@@ -62,7 +62,7 @@ pub enum Retry {
     /// Lets other threads run first.
     #[default]
     Yield,
-    /// Sleeps until something has ended.
+    /// Sleeps until an operation has ended.
     Room,
 }
 
@@ -74,7 +74,7 @@ pub struct Engine<'t, E: Endpoint> {
 }
 
 impl<'t, E: Endpoint> Engine<'t, E> {
-    /// An engine whose ports tell `completions`.
+    /// Makes an engine; its ports report the ends of operations to `completions`.
     ///
     /// # Panics
     ///
@@ -84,12 +84,12 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         Self { completions, executors, room: Room::new() }
     }
 
-    /// Begins an operation that owns `buf` until it ends. `hint` is the
-    /// worker's number: it chooses the executor and the tags. Never waits.
+    /// Begins an operation that owns `buf` until it ends. `hint` is the worker's
+    /// number: it chooses the executor and the tags. Never waits.
     ///
     /// # Errors
     ///
-    /// [`Busy`]: nothing happened.
+    /// [`Busy`]: no tag, or no place in the ring, was free; nothing happened.
     #[inline]
     pub fn submit<B: Send + 'static>(
         &self,
@@ -104,11 +104,12 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         self.post(hint, op, buf).map(Status::Pending)
     }
 
-    /// The same, never carried out inside the call.
+    /// Begins an operation as [`submit`](Self::submit) does, but never carries it
+    /// out inside the call.
     ///
     /// # Errors
     ///
-    /// [`Busy`]: nothing happened.
+    /// [`Busy`]: no tag, or no place in the ring, was free; nothing happened.
     #[inline]
     pub fn post<B: Send + 'static>(
         &self,
@@ -119,13 +120,14 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         self.post_by(op, hint, buf, |executor, op| executor.enqueue(op))
     }
 
-    /// The same for a caller that will wait for it and has nothing to wait for
-    /// before: it goes out at once, with what has gathered, and what has
-    /// completed by then is taken; unless somebody else is at it.
+    /// Begins an operation as [`post`](Self::post) does, for a caller that will
+    /// wait for this operation and for nothing before it. The operation is posted
+    /// at once, with what has gathered, and completions are taken; except if
+    /// another thread is working the endpoint.
     ///
     /// # Errors
     ///
-    /// [`Busy`]: nothing happened.
+    /// [`Busy`]: no tag, or no place in the ring, was free; nothing happened.
     #[inline]
     pub fn post_now<B: Send + 'static>(
         &self,
@@ -154,7 +156,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         match enqueue(self.executor(hint), op.tagged(ticket.tag())) {
             Ok(()) => Ok(ticket),
             Err(_) => {
-                // SAFETY: the ring gave it back, so no device has it.
+                // SAFETY: the ring refused the operation, so no device has it.
                 let buf = unsafe { ticket.retract() };
                 Err(Busy { op, buf, why: Why::RingFull })
             }
@@ -162,7 +164,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     }
 
     /// Begins an operation that calls `callback` when it has ended: at once if
-    /// it ended inside the call, else on whoever polls. Never waits.
+    /// the operation ended inside the call, else on the thread that polls. Never
+    /// waits.
     ///
     /// # Errors
     ///
@@ -176,7 +179,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         self.post_callback(hint, op, callback).map(drop)
     }
 
-    /// The same, never carried out inside the call.
+    /// Begins an operation as [`submit_callback`](Self::submit_callback) does,
+    /// but never carries it out inside the call. Returns its tag.
     ///
     /// # Errors
     ///
@@ -192,12 +196,12 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         Ok(tag)
     }
 
-    /// Carries an operation out and returns its result; the caller sleeps
-    /// meanwhile, and somebody polls.
+    /// Carries an operation out and returns its result. The caller sleeps
+    /// meanwhile, so another thread must poll.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the operation failed.
     pub fn run(
         &self,
         hint: usize,
@@ -208,12 +212,12 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         self.run_by(retry, wait, || self.submit(hint, op, ()), |_| {})
     }
 
-    /// The same for an operation that `begin` begins here; before the caller
-    /// sleeps `watch` is called once, which may poll for a while.
+    /// Does the same for an operation that `begin` begins. Before the caller
+    /// sleeps, `watch` is called once; it may poll for a while.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`]: the operation failed.
     #[inline]
     pub fn run_by(
         &self,
@@ -237,7 +241,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         }
     }
 
-    /// What `retry` says, after a [`Busy`].
+    /// Does what `retry` names, after a [`Busy`].
     pub fn retry(&self, retry: Retry, wait: &dyn Wait) {
         wait.count(Counter::Busy);
         match retry {
@@ -252,9 +256,9 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         }
     }
 
-    /// Has `call` made by whoever works the executor that `hint` chooses, in
-    /// turn with its operations: by its own thread, where it has one. Never
-    /// waits.
+    /// Has `call` made by the thread that works the executor chosen by `hint`, in
+    /// turn with the executor's operations: an executor with a thread of its own
+    /// uses that thread. Never waits.
     ///
     /// # Errors
     ///
@@ -278,7 +282,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         completed
     }
 
-    /// Posts what has gathered now: for a caller that goes on computing.
+    /// Posts at once what has gathered: for a caller that goes on computing.
     pub fn flush(&self) {
         for executor in self.executors {
             if let Executor::Delegate(delegate) = executor {
@@ -287,18 +291,18 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         }
     }
 
-    /// Whether somebody should [`poll`](Self::poll).
+    /// Returns whether a thread should call [`poll`](Self::poll).
     pub fn needs_poll(&self) -> bool {
         self.executors.iter().any(|executor| !executor.is_quiet())
     }
 
-    /// Whether something waits to be posted: for a caller that looks after
-    /// what is in flight in another way.
+    /// Returns whether operations wait to be posted: for a caller that polls for
+    /// the operations in flight in another way.
     pub fn has_gathered(&self) -> bool {
         self.executors.iter().any(Executor::has_gathered)
     }
 
-    /// The operations in flight.
+    /// Returns the operations in flight.
     pub fn completions(&self) -> Completions<'t> {
         self.completions
     }

@@ -1,19 +1,21 @@
-//! An endpoint with an owner: requesters push, one thread does the rest.
+//! An endpoint with an owner: requesters push into a ring, one thread does the
+//! rest (a communication thread).
 //!
 //! ```text
 //!  requesters                     owner
 //!  push ─► ring ───────────────►  drain ─► batch ─► post ─► poll ─► complete
-//!    └─ told that the owner         │ nothing to do, for some rounds
-//!       sleeps: wake it             ▼
+//!    └─ the push reports that       │ nothing to do, for some rounds
+//!       the owner sleeps: wake it   ▼
 //!                                 prepare ─► mark the empty ring ─► sleep on
 //! ```                                                              the event
 //!
-//! The mark is in the word that a push exchanges anyway: an owner that is
-//! awake costs requesters no fence and no look at a word of its.
+//! The mark that the owner sleeps is in a word that each push exchanges anyway:
+//! so while the owner is awake, requesters need no fence and read no word of the
+//! owner.
 //!
-//! Executor and completer are one thread (Tofu's rule): a device that allows
-//! no two threads at once needs no lock, and foreign calls that must come from
-//! that thread too go through the same ring, see [`Work::Call`].
+//! Executor and completer are one thread (Tofu's rule): a device that does not
+//! allow two threads at once needs no lock, and foreign calls that must run on
+//! that thread go through the same ring, see [`Work::Call`].
 //!
 //! Progress: `enqueue` is lock-free.
 
@@ -44,31 +46,31 @@ pub struct Owner<'o, 't, E: Endpoint> {
 /// How an owner waits when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Empty turns before it lets other threads run.
+    /// Turns without work before the owner lets other threads run.
     pub spins: u32,
-    /// Times it lets other threads run before it sleeps.
+    /// How often the owner lets other threads run before it sleeps.
     pub yields: u32,
 }
 
 impl<'t> Offload<'t> {
-    /// The side that pushes into `ring`.
+    /// Makes the requesters' side, which pushes into `ring`.
     pub fn new(ring: MpscView<'t, Work>) -> Self {
         let event = CachePadded::new(EventWord::new());
         Self { ring, event, stop: AtomicBool::new(false) }
     }
 
-    /// The owner's side; there is one.
+    /// Makes the owner's side; there is only one.
     ///
     /// # Safety
     ///
     /// No other consumer of the ring exists while the owner does.
     pub unsafe fn owner<E: Endpoint>(&self, port: Port<'t, E>) -> Owner<'_, 't, E> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller of `owner` promises that there is no other consumer.
         let consumer = unsafe { self.ring.consumer() };
         Owner { offload: self, consumer, port }
     }
 
-    /// Gives the operation on its way. Lock-free.
+    /// Pushes an operation for the owner. Lock-free.
     ///
     /// # Errors
     ///
@@ -78,7 +80,7 @@ impl<'t> Offload<'t> {
         self.push(Work::Op(op), futex).map_err(|_| op)
     }
 
-    /// Gives work to the owner. Lock-free.
+    /// Pushes work for the owner. Lock-free.
     ///
     /// # Errors
     ///
@@ -91,13 +93,13 @@ impl<'t> Offload<'t> {
         Ok(())
     }
 
-    /// Ends [`Owner::run`] when all that was enqueued has ended.
+    /// Ends [`Owner::run`] when all operations that were enqueued have ended.
     pub fn stop(&self, futex: &dyn Futex) {
         self.stop.store(true, Ordering::SeqCst);
         self.notify(futex);
     }
 
-    /// Operations that the owner has not taken yet; a hint.
+    /// Returns how many elements the owner has not taken yet; a hint.
     pub fn backlog(&self) -> usize {
         self.ring.len()
     }
@@ -112,8 +114,8 @@ impl<'t> Offload<'t> {
 }
 
 impl<E: Endpoint> Owner<'_, '_, E> {
-    /// Takes what was pushed, posts it, takes what was completed. Whether
-    /// there was anything.
+    /// Takes work from the ring, posts it, and takes completions. Returns whether
+    /// there was anything to do.
     #[inline]
     pub fn turn(&mut self) -> bool {
         let mut taken = 0;
@@ -129,13 +131,13 @@ impl<E: Endpoint> Owner<'_, '_, E> {
             taken += 1;
         }
         // What has gathered by now is one batch: waiting longer would gain
-        // nothing, since nobody is in the ring.
+        // nothing, because the ring is empty.
         let (posted, completed) = self.port.turn();
         taken + posted + completed > 0
     }
 
-    /// Turns until [`Offload::stop`], and sleeps when there is nothing to do.
-    /// `relax` lets other threads of the system run.
+    /// Calls `turn` until [`Offload::stop`], and sleeps when there is nothing to
+    /// do. `relax` lets other threads of the system run.
     pub fn run(&mut self, idle: Idle, futex: &dyn Futex, relax: &dyn Fn()) {
         let mut empty = 0u32;
         loop {
@@ -157,13 +159,14 @@ impl<E: Endpoint> Owner<'_, '_, E> {
         }
     }
 
-    /// Sleeps until somebody pushes, or the limit passes; not at all if there
-    /// is something to do.
+    /// Sleeps until a requester pushes, or `limit` passes; returns at once if
+    /// there is something to do.
     pub fn sleep(&mut self, futex: &dyn Futex, limit: Option<Duration>) {
         let event = &self.offload.event;
         let ticket = event.prepare();
         let stop = self.offload.stop.load(Ordering::SeqCst);
-        // After `prepare`: whoever is told of the mark finds the event.
+        // After `prepare`: a requester that sees the mark must find the event
+        // prepared.
         let marked = self.consumer.try_mark() || mutant("offload_no_last_look");
         if stop || !marked || !self.port.is_quiet() {
             event.cancel();

@@ -1,5 +1,5 @@
-//! What executor and completer do with one endpoint, for whoever owns it at
-//! the moment.
+//! What executor and completer do with one endpoint. The caller is the thread
+//! that owns the endpoint at the moment.
 //!
 //! ```text
 //!  gather ─► [ op op op .. 16 ] ─ flush: one doorbell ─► endpoint
@@ -15,24 +15,26 @@ use crate::sync::{AtomicU64, Ordering, mutant};
 use core::fmt;
 use heapless::Vec;
 
-/// Operations that one doorbell posts at the most.
+/// Operations that one doorbell posts at most.
 pub const BATCH_MAX: usize = 16;
 
-/// An endpoint and what is on its way to it. One owner at a time.
+/// An endpoint and the operations on their way to it. A port has one owner at a
+/// time.
 pub struct Port<'t, E: Endpoint> {
     endpoint: E,
     completions: Completions<'t>,
     gathered: Vec<Op, BATCH_MAX>,
-    /// What the last poll took from the device; it is here because it is large.
+    /// The completions that the last poll took from the device; the array is a
+    /// field because it is large.
     taken: [Completion; POLL_MAX],
-    /// How much of it has been passed on, and how much there is.
+    /// How many of `taken` have been passed on, and how many there are.
     passed: usize,
     polled: usize,
     in_flight: usize,
     counts: &'t PortCounts,
 }
 
-/// What a port has done, written by its owner and read by anybody.
+/// Counts of a port, written by its owner and read by any thread.
 #[derive(Debug, Default)]
 pub struct PortCounts {
     /// Calls of [`Endpoint::post`] that posted something.
@@ -41,12 +43,13 @@ pub struct PortCounts {
     pub posted: AtomicU64,
     /// Completions taken, stale ones included.
     pub completed: AtomicU64,
-    /// Completions that nobody waited for any more: late or twice.
+    /// Completions that came late or twice, so that no operation waited for them.
     pub stale: AtomicU64,
 }
 
 impl<'t, E: Endpoint> Port<'t, E> {
-    /// A port with nothing on its way, which tells `completions`.
+    /// Makes a port with no operation in flight; it reports ends to
+    /// `completions`.
     pub fn new(endpoint: E, completions: Completions<'t>, counts: &'t PortCounts) -> Self {
         Self {
             endpoint,
@@ -83,13 +86,13 @@ impl<'t, E: Endpoint> Port<'t, E> {
         Ok(())
     }
 
-    /// Whether `gather` would take an operation without posting.
+    /// Returns whether `gather` would take an operation without posting.
     #[inline]
     pub fn has_room(&self) -> bool {
         !self.gathered.is_full()
     }
 
-    /// Posts what has gathered; how much the device took.
+    /// Posts what has gathered. Returns how many operations the device took.
     pub fn flush(&mut self) -> usize {
         if self.gathered.is_empty() {
             return 0;
@@ -99,7 +102,8 @@ impl<'t, E: Endpoint> Port<'t, E> {
         taken
     }
 
-    /// The device has taken so many of what has gathered.
+    /// Removes the first `taken` operations, which the device took, from the
+    /// batch.
     #[inline]
     fn posted(&mut self, taken: usize) {
         if taken > 0 {
@@ -115,7 +119,9 @@ impl<'t, E: Endpoint> Port<'t, E> {
         }
     }
 
-    /// [`flush`](Self::flush), and then [`poll`](Self::poll), in one go. Returns how much the device took, and how many completions there were.
+    /// Does [`flush`](Self::flush), and then [`poll`](Self::poll), in one call of
+    /// the endpoint. Returns how many operations the device took, and how many
+    /// completions there were.
     pub fn turn(&mut self) -> (usize, usize) {
         if self.gathered.is_empty() || self.passed < self.polled {
             return (self.flush(), self.poll());
@@ -125,9 +131,10 @@ impl<'t, E: Endpoint> Port<'t, E> {
         (taken, self.took(count))
     }
 
-    /// Takes what the device has completed, some at a time, and lets the
-    /// callers know. Callbacks run in here; one that panics leaves the rest to
-    /// the next poll. Returns how many there were.
+    /// Takes completions from the device, some at a time, and passes each
+    /// to its operation. Callbacks run inside this call; after a callback that
+    /// panics, the next poll passes the rest on. Returns how many completions
+    /// there were.
     pub fn poll(&mut self) -> usize {
         if self.passed == self.polled {
             let count = self.endpoint.poll(&mut self.taken);
@@ -136,7 +143,7 @@ impl<'t, E: Endpoint> Port<'t, E> {
         self.pass_on()
     }
 
-    /// The device has given so many completions.
+    /// Passes `count` completions on that the device put into `taken`.
     #[inline]
     fn took(&mut self, count: usize) -> usize {
         if count == 0 {
@@ -152,8 +159,8 @@ impl<'t, E: Endpoint> Port<'t, E> {
         while self.passed < self.polled {
             let completion = self.taken[self.passed];
             self.passed += 1;
-            // Counted first: a callback may not come back. One that nobody
-            // waits for ended nothing.
+            // Counted first, because a callback may not return. A stale
+            // completion ended no operation, so its count is taken back.
             let counted = usize::from(self.in_flight > 0);
             self.in_flight -= counted;
             if !self.completions.complete(completion.tag, completion.result) {
@@ -164,27 +171,27 @@ impl<'t, E: Endpoint> Port<'t, E> {
         count
     }
 
-    /// Whether something waits to be posted.
+    /// Returns whether operations wait to be posted.
     #[inline]
     pub fn has_gathered(&self) -> bool {
         !self.gathered.is_empty()
     }
 
-    /// Whether nothing waits to be posted or polled.
+    /// Returns whether no operation waits to be posted or to be completed.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.gathered.is_empty() && self.in_flight == 0
     }
 
-    /// Whether the next completion will raise the device's event: after
-    /// this, poll once more before sleeping.
+    /// Returns whether the next completion will raise the device's event. The
+    /// caller must poll once more after this call, before it sleeps.
     pub fn arm(&mut self) -> bool {
         self.gathered.is_empty() && (self.in_flight == 0 || self.endpoint.arm())
     }
 }
 
 impl PortCounts {
-    /// Nothing done.
+    /// Makes counts that are all zero.
     pub fn new() -> Self {
         Self::default()
     }
@@ -196,7 +203,7 @@ impl<E: Endpoint> fmt::Debug for Port<'_, E> {
     }
 }
 
-/// One writer, so no locked instruction.
+/// Adds to a count. There is one writer, so no locked instruction is needed.
 fn add(count: &AtomicU64, by: usize) {
     count.store(count.load(Ordering::Relaxed) + by as u64, Ordering::Relaxed);
 }

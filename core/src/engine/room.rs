@@ -1,9 +1,9 @@
 //! Waiting for room: for a tag, or a place in a ring.
 //!
-//! A submit that answered [`Busy`](crate::completion::Busy) may be tried again
-//! when something has ended. Who wants to sleep until then parks here, and
-//! each completion wakes all who do: they come in the order of their sleep,
-//! and those for whom there is no room yet park again.
+//! A submit that returned [`Busy`](crate::completion::Busy) may be tried again
+//! when an operation has ended. A caller that wants to sleep until then parks
+//! here, and each completion wakes all parked callers: they try in the order in
+//! which they parked, and those that still find no room park again.
 //!
 //! ```text
 //!  waiter                            completer
@@ -20,20 +20,20 @@ use crate::wait::{Reason, Wait, Waker};
 use core::fmt;
 use core::ptr;
 
-/// Those who wait for room. Nobody at first.
+/// The waiters for room.
 pub struct Room {
     waiting: CachePadded<AtomicU32>,
     parked: AtomicPtr<Node>,
 }
 
-/// On the waiter's stack from its sleep to its wake.
+/// A parked waiter, on the waiter's stack from its sleep to its wake.
 struct Node {
     next: UnsafeCell<*mut Node>,
     waker: UnsafeCell<Option<Waker>>,
 }
 
 impl Room {
-    /// Nobody waiting.
+    /// Makes a room without waiters.
     pub fn new() -> Self {
         Self {
             waiting: CachePadded::new(AtomicU32::new(0)),
@@ -41,40 +41,42 @@ impl Room {
         }
     }
 
-    /// Sleeps until somebody made room after `has_room`, whose loads are
-    /// sequentially consistent, was last false. A hint: there may be none
-    /// again.
+    /// Sleeps until room was made after `has_room` last returned false. The loads
+    /// of `has_room` must be sequentially consistent. The wake is a hint: the
+    /// room may be taken again.
     pub fn wait(&self, wait: &dyn Wait, has_room: &(dyn Fn() -> bool + Sync)) {
-        // SeqCst: before the last look at the room; pairs with `made`.
+        // SeqCst: before the last call of `has_room`; pairs with `made`.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let node = Node { next: UnsafeCell::new(ptr::null_mut()), waker: UnsafeCell::new(None) };
         let mut park = |waker| {
-            // Copied out of the caller's frame, which may be gone as soon as
-            // the node is parked.
+            // Copied out of the caller's frame, because the frame may be gone as
+            // soon as the node is parked.
             let (this, has_room, node) = (self, has_room, &raw const node as *mut Node);
-            // SAFETY: nobody else knows the node yet.
+            // SAFETY: the node is not pushed yet, so this thread alone can reach
+            // it.
             unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
             this.park(node);
             edge("room_edge");
             if has_room() {
-                // It was made before we were seen, perhaps.
+                // Perhaps the room was made before the completer could see this
+                // node.
                 this.wake_all();
             }
             true
         };
-        // SAFETY: the node has the waker, and whoever takes the node uses it.
+        // SAFETY: the node holds the waker, and the thread that takes the node
+        // uses it.
         unsafe { wait.sleep(Reason::new("room"), &mut park) };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Something has ended: whoever waits may try again. What made the room
-    /// was a sequentially consistent read-modify-write of the caller's, as
-    /// that which frees a tag is: on the processors at hand it is a fence
-    /// already.
+    /// Wakes all waiters, after room was made. The caller must have made the room
+    /// by a sequentially consistent read-modify-write, as the one that frees a
+    /// tag: on the supported processors that is a fence already.
     #[inline]
     pub fn made(&self) {
         edge("room_no_fence");
-        // SeqCst: after what made the room; pairs with `wait`.
+        // SeqCst: after the operation that made the room; pairs with `wait`.
         if self.waiting.load(Ordering::SeqCst) != 0 {
             self.wake_all();
         }
@@ -83,10 +85,11 @@ impl Room {
     fn park(&self, node: *mut Node) {
         let mut first = self.parked.load(Ordering::Relaxed);
         loop {
-            // SAFETY: not pushed yet, so ours alone.
+            // SAFETY: the node is not pushed yet, so this thread alone can reach
+            // it.
             unsafe { (*node).next.with_mut(|next| *next = first) };
-            // SeqCst: before the last look at the room. Release: the node is
-            // whole, pairs with the swap in `wake_all`.
+            // SeqCst: before the last call of `has_room`. Release: publishes the
+            // node's fields, pairs with the swap in `wake_all`.
             match self.parked.compare_exchange_weak(
                 first,
                 node,
@@ -101,12 +104,14 @@ impl Room {
 
     #[cold]
     fn wake_all(&self) {
-        // SeqCst: as in `park`; a node is in one hand only.
+        // SeqCst: as in `park`; the swap gives each node to one thread only.
         let mut node = self.parked.swap(ptr::null_mut(), Ordering::SeqCst);
-        // Turned round: the one that came first goes first.
+        // The list is reversed, so that the node that was parked first is woken
+        // first.
         let mut oldest = ptr::null_mut();
         while !node.is_null() {
-            // SAFETY: nodes stay until they are woken, and the list is ours.
+            // SAFETY: a node stays until it is woken, and the swap gave this
+            // thread the list.
             let next = unsafe { (*node).next.with_mut(|next| ptr::replace(next, oldest)) };
             oldest = node;
             node = next;
@@ -122,7 +127,8 @@ impl Room {
     }
 }
 
-// SAFETY: a node is reached only through `parked`, by whoever took it out.
+// SAFETY: a node is reached only through `parked`, by the thread that took it
+// out.
 unsafe impl Send for Room {}
 // SAFETY: the same.
 unsafe impl Sync for Room {}

@@ -1,5 +1,5 @@
-//! The engine over queues that are late, out of order and full, and over one
-//! that is not.
+//! The engine over queues that are late, out of order and full, and over one that
+//! is immediate.
 
 extern crate std;
 
@@ -17,6 +17,12 @@ use core::time::Duration;
 use std::boxed::Box;
 use std::thread;
 use std::vec::Vec;
+
+mod callers;
+mod delegates;
+mod owners;
+mod ports;
+mod script;
 
 type Job = Loopback<'static, 2>;
 
@@ -41,7 +47,7 @@ macro_rules! delegate {
         let ring = Mpsc::<Work, $ring>::new();
         let $counts = PortCounts::new();
         let port = Port::new($endpoint, table.view(), &$counts);
-        // SAFETY: nobody else pops.
+        // SAFETY: no other consumer pops from the ring.
         let executors = [Executor::Delegate(unsafe { Delegate::new(port, ring.view()) })];
         let $engine = Engine::new(table.view(), &executors);
         let _ = &$counts;
@@ -202,7 +208,7 @@ fn threads_share_a_delegate() {
             });
         }
     });
-    // SAFETY: registered memory that nobody changes any more.
+    // SAFETY: registered memory that no thread changes any more.
     let sum = unsafe { region.base.cast::<u64>().add(5).read() };
     assert_eq!(sum, 4 * rounds);
 }
@@ -250,7 +256,7 @@ fn an_owner_serves_all_and_sleeps_between() {
             .collect();
         requesters.into_iter().for_each(|requester| requester.join().unwrap());
         while futex.waits.load(Ordering::Relaxed) == 0 {
-            // With nothing left to do it goes to sleep.
+            // The owner has nothing left to do, so it goes to sleep.
             thread::yield_now();
         }
         offload.stop(futex);
@@ -279,7 +285,7 @@ fn foreign_calls_are_made_in_turn() {
     assert_eq!(made.load(Ordering::SeqCst), 1);
 }
 
-/// A thread that sleeps by doing what the test says, which must wake it.
+/// A thread with a scripted sleep: the script must wake it.
 struct Scripted<F: Fn(Reason)>(F, AtomicU32);
 
 impl<F: Fn(Reason)> Scripted<F> {
@@ -306,14 +312,14 @@ unsafe impl<F: Fn(Reason) + Sync> Wait for Scripted<F> {
     fn yield_now(&self) {}
 }
 
-/// Until nothing is on its way.
+/// Polls until no operation is in flight.
 fn poll_all<E: Endpoint>(engine: &Engine<'_, E>) {
     while engine.needs_poll() {
         engine.poll();
     }
 }
 
-/// Who waits for a tag sleeps until one is free.
+/// A caller that waits for a tag sleeps until one is free.
 #[test]
 fn there_is_room_while_a_tag_is_free() {
     let (job, region) = job(Delivery::default());
@@ -332,7 +338,7 @@ fn there_is_room_while_a_tag_is_free() {
 }
 
 /// A tag is free when its operation is finished, which is after its completion:
-/// whoever finishes it tells those who wait for a tag.
+/// the thread that finishes the operation wakes the callers that wait for a tag.
 #[test]
 fn who_finishes_an_operation_tells_who_waits_for_room() {
     let (job, region) = job(Delivery::default());
@@ -344,7 +350,7 @@ fn who_finishes_an_operation_tells_who_waits_for_room() {
     while !last.is_done() {
         engine.poll();
     }
-    // A lock, for the thread that waits may be any.
+    // A lock, because the thread that waits may be any thread.
     let last = std::sync::Mutex::new(Some(last));
     let waiter = Scripted::new(|reason: Reason| {
         let finished = last.lock().unwrap().take();
@@ -362,7 +368,7 @@ fn who_finishes_an_operation_tells_who_waits_for_room() {
     assert_eq!(others.len(), 63);
 }
 
-/// And so does a poll, for those operations that nobody finishes.
+/// A poll does the same, for operations with callbacks, which no caller finishes.
 #[test]
 fn a_poll_that_completes_tells_who_waits_for_room() {
     fn nothing(_: *mut (), _: Result<u64, AddrError>) {}
@@ -383,7 +389,8 @@ fn a_poll_that_completes_tells_who_waits_for_room() {
 fn who_came_first_is_woken_first() {
     const WAITERS: usize = 3;
     let (room, order) = (Room::new(), std::sync::Mutex::new(Vec::new()));
-    // Each parks inside of the sleep of the one before; the innermost makes room.
+    // Each waiter parks inside the sleep of the previous one; the innermost makes
+    // room.
     fn wait(number: usize, room: &Room, order: &std::sync::Mutex<Vec<usize>>) {
         if number == WAITERS {
             return room.made();

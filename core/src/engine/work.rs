@@ -1,19 +1,19 @@
-//! What a ring carries to whoever works an endpoint.
+//! The elements of a ring that leads to the thread that works an endpoint.
 
 use crate::op::Op;
 use core::fmt;
 
-/// One thing to do.
+/// One element: an operation or a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// To be posted.
+    /// An operation to be posted.
     Op(Op),
-    /// To be called: something that no other thread may do while the endpoint
-    /// is worked, or that must come from the thread that owns it.
+    /// A function to be called: one that no other thread may run while the
+    /// endpoint is worked, or that must run on the thread that owns the endpoint.
     Call(Call),
 }
 
-/// A foreign call: a function and what it is called with.
+/// A foreign call: a function and its argument.
 #[derive(Clone, Copy)]
 pub struct Call {
     run: unsafe fn(*mut ()),
@@ -24,18 +24,19 @@ pub struct Call {
 unsafe impl Send for Call {}
 
 impl Call {
-    /// Calls `run(data)` once.
+    /// Makes a call of `run(data)`, which is made once.
     ///
     /// # Safety
     ///
-    /// The call must be sound on any thread, whenever it comes. Operations
-    /// wait meanwhile.
+    /// The call must be sound on any thread and at any time. Operations wait
+    /// while it runs.
     pub const unsafe fn new(run: unsafe fn(*mut ()), data: *mut ()) -> Self {
         Self { run, data }
     }
 
     pub(super) fn make(self) {
-        // SAFETY: the contract of `new`; a ring hands each element out once.
+        // SAFETY: the caller of `new` promised that the call is sound; a ring
+        // hands each element out once.
         unsafe { (self.run)(self.data) }
     }
 }
@@ -53,5 +54,5 @@ impl From<Op> for Work {
     }
 }
 
-/// Work and its slot's sequence are one cache line.
+/// An element and the sequence number of its slot fill one cache line.
 const _: () = assert!(size_of::<Work>() <= 56);

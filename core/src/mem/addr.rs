@@ -4,7 +4,7 @@ use super::Plain;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// A process (or thread) of the job: `0 .. size`.
+/// A process (or thread) of the job, named by its number `0 .. size`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Rank(pub u32);
@@ -15,39 +15,42 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Who carries out the atomics on a region's words. One for each region:
-/// updates of one word by both would be lost.
+/// The agent that carries out the atomics on a region's words: the CPU or the
+/// device. A region has exactly one agent, because updates of one word by both would
+/// get lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Agent {
-    /// Processors: ranks of other nodes ask one of the owner's.
+    /// CPUs: a rank of another node sends the operation to the owner, and a CPU of
+    /// the owner carries it out.
     #[default]
     Cpu = 0,
-    /// The device: ranks of the same node go through it, too.
+    /// The device: ranks of the same node also use it.
     Device = 1,
 }
 
-/// Names one registered region of one rank: a slot of its table, the
-/// generation that the slot had at registration, whose its words are, and
-/// whether the runtime keeps the region for itself.
+/// The name of one registered region of one rank: a slot of the rank's table, the
+/// generation that the slot had at registration, the agent of the region's words,
+/// and whether the runtime keeps the region for itself.
 ///
 /// ```text
 ///  agent 1 | runtime 1 | generation 18 | index 12
 /// ```
 ///
-/// A key is a name and no secret. A program can make up any; what keeps the
-/// runtime's own regions from it is that a [`Remote`] never carries the bit
-/// `runtime`, and that a table compares the bit with the rest of the life. Words
-/// that a device carries out atomics on have no such class: a program that makes
-/// up their keys can spoil the locks and directories that it has made of them.
+/// A key is a name and no secret, and a program can make up any key. The runtime's
+/// own regions are protected by two rules: a [`Remote`] never carries the bit
+/// `runtime`, and a table compares this bit together with the generation. Regions
+/// with words on which a device carries out atomics have no such protection: a
+/// program that makes up their keys can spoil the locks and directories that it has
+/// placed there itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RegionKey(u32);
 
 impl RegionKey {
-    /// Slots of a table that a key can name.
+    /// Slots that a key can name.
     pub const INDEX_MAX: usize = 1 << Self::INDEX_BITS;
-    /// Lives of a slot; one that has had them all is not used again.
+    /// Lives of a slot; after the last one the slot is not used again.
     pub const GENERATION_MAX: u32 = (1 << (Self::RUNTIME_BIT - Self::INDEX_BITS)) - 1;
     const INDEX_BITS: u32 = 12;
     const RUNTIME_BIT: u32 = 30;
@@ -57,33 +60,33 @@ impl RegionKey {
     ///
     /// # Panics
     ///
-    /// If either does not fit.
+    /// If `index` or `generation` does not fit into the key.
     pub const fn new(index: usize, generation: u32) -> Self {
         assert!(index < Self::INDEX_MAX);
         assert!(generation >= 1 && generation <= Self::GENERATION_MAX);
         Self(generation << Self::INDEX_BITS | index as u32)
     }
 
-    /// The same, of a region whose words are this agent's.
+    /// The same key with `agent` as the agent of the region's words.
     #[must_use]
     pub const fn of(self, agent: Agent) -> Self {
         Self(self.0 & !(1 << Self::AGENT_BIT) | (agent as u32) << Self::AGENT_BIT)
     }
 
-    /// Whose the region's words are.
+    /// The agent of the region's words.
     #[inline(always)]
     pub const fn agent(self) -> Agent {
         if self.0 >> Self::AGENT_BIT == 0 { Agent::Cpu } else { Agent::Device }
     }
 
-    /// The same, of a region that the runtime keeps for itself.
+    /// The same key for a region that the runtime keeps for itself.
     #[must_use]
     pub const fn of_runtime(self) -> Self {
         Self(self.0 | 1 << Self::RUNTIME_BIT)
     }
 
-    /// The same as far as a user may name it: a key of the runtime's region
-    /// becomes one that names nothing.
+    /// The same key without the bit `runtime`: the key of a runtime's region becomes
+    /// a key that names nothing.
     #[must_use]
     #[inline(always)]
     pub const fn of_user(self) -> Self {
@@ -96,31 +99,31 @@ impl RegionKey {
         self.0 >> Self::RUNTIME_BIT & 1 != 0
     }
 
-    /// The slot.
+    /// The slot's index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         (self.0 & (Self::INDEX_MAX as u32 - 1)) as usize
     }
 
-    /// The life of the slot; 0 only in a key that names nothing.
+    /// The generation of the slot; 0 only in a key that names nothing.
     #[inline(always)]
     pub const fn generation(self) -> u32 {
         self.life() & Self::GENERATION_MAX
     }
 
-    /// All that two keys of a slot differ in: 0 only in a key that names
+    /// All bits in which two keys of one slot can differ: 0 only in a key that names
     /// nothing.
     #[inline(always)]
     pub(super) const fn life(self) -> u32 {
         self.0 >> Self::INDEX_BITS
     }
 
-    /// As a word that another rank may be told.
+    /// The key as a word that may be sent to another rank.
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// From such a word. A word that is no key is found out at its first use.
+    /// The key from such a word. A word that is no key is refused at its first use.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
@@ -135,10 +138,10 @@ pub struct LocalAddr {
     pub key: RegionKey,
 }
 
-/// A byte of some rank's registered memory.
+/// A byte of a rank's registered memory.
 ///
-/// No region has 2^63 bytes. So an index that leads so far is kept in the place
-/// of the offset, for the error of the operation that uses it:
+/// No region has 2^63 bytes. So if an index leads beyond that, the offset field
+/// holds the index instead, for the error of the operation that uses the address:
 ///
 /// ```text
 ///  offset  0 | bytes 63           of a region, or beyond its end
@@ -146,26 +149,26 @@ pub struct LocalAddr {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteAddr {
-    /// Bytes from the start of the region. From 2^63 on there is no such byte in
-    /// any, and it is what [`overflow`](Self::overflow) is made of.
+    /// Bytes from the start of the region. A value of 2^63 or more names no byte of
+    /// any region: it encodes the result of [`overflow`](Self::overflow).
     pub offset: u64,
-    /// Whose memory.
+    /// The rank that owns the memory.
     pub rank: Rank,
     /// The region.
     pub key: RegionKey,
 }
 
 impl RemoteAddr {
-    /// The byte `bytes` further on in the same region. Where that is 2^63 bytes
-    /// or more from its start, there is no such byte in any region: it is never
-    /// another byte of this one, and nothing that is added makes it one.
+    /// The byte `bytes` further on in the same region. If that is 2^63 bytes or more
+    /// from the start of the region, the result names no byte of any region, and
+    /// further additions keep it so: it never wraps to another byte of this region.
     #[must_use]
     #[inline(always)]
     pub const fn add(self, bytes: u64) -> Self {
         self.add_values(bytes, 1)
     }
 
-    /// The byte after `count` values of so many bytes.
+    /// The byte after `count` values of `bytes` bytes each.
     #[inline(always)]
     const fn add_values(self, count: u64, bytes: u64) -> Self {
         if let Some(bytes) = count.checked_mul(bytes)
@@ -177,7 +180,8 @@ impl RemoteAddr {
         self.beyond(count)
     }
 
-    /// No byte, because of this index. The first such index counts.
+    /// An address that names no byte, because of `index`. If this address names no
+    /// byte already, it keeps its first index.
     #[cold]
     const fn beyond(self, index: u64) -> Self {
         if self.offset >= BEYOND {
@@ -187,8 +191,7 @@ impl RemoteAddr {
         Self { offset: if is_kept { BEYOND | index } else { UNKEPT }, ..self }
     }
 
-    /// Why there is no such byte in any region, if it is because an index led too
-    /// far.
+    /// The index that led too far, if the address names no byte for that reason.
     #[inline]
     pub const fn overflow(self) -> Option<Overflow> {
         match self.offset {
@@ -203,9 +206,9 @@ impl RemoteAddr {
 /// An index, or a number of bytes, that led 2^63 bytes or more into a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Overflow {
-    /// As the program gave it. An address has no room for those from 2^62 to
-    /// 2^64 - 2^62, which are neither small nor, as signed numbers, slightly
-    /// negative.
+    /// The index as the program gave it. `None` for an index from 2^62 to 2^64 -
+    /// 2^62, for which an address has no room; these are neither small nor, as
+    /// signed numbers, slightly negative.
     pub index: Option<u64>,
 }
 
@@ -229,17 +232,17 @@ impl fmt::Display for RemoteAddr {
     }
 }
 
-/// The address of a `T` in some rank's registered memory.
+/// The address of a `T` in a rank's registered memory.
 pub struct Remote<T> {
     addr: RemoteAddr,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T: Plain> Remote<T> {
-    /// What lies at `addr`, taken as a `T`. Whether it is one, every
-    /// operation checks: range, alignment, key and rank. Of a region that the
-    /// runtime keeps for itself it is none, whatever the key: operations
-    /// answer [`AddrError::StaleKey`].
+    /// The bytes at `addr`, taken as a `T`. Every operation checks that the address
+    /// is valid: range, alignment, key and rank. The address never names a region
+    /// that the runtime keeps for itself, whatever the key: operations then return
+    /// [`AddrError::StaleKey`].
     #[inline(always)]
     pub const fn new(addr: RemoteAddr) -> Self {
         Self::of_any(RemoteAddr { key: addr.key.of_user(), ..addr })
@@ -249,11 +252,12 @@ impl<T: Plain> Remote<T> {
         Self { addr, of: PhantomData }
     }
 
-    /// The same of any region.
+    /// The address of a `T` in any region, also in one of the runtime.
     ///
     /// # Safety
     ///
-    /// The caller is the runtime, or does to its regions what it would do.
+    /// The caller is the runtime, or accesses the runtime's regions only as the
+    /// runtime does.
     #[inline(always)]
     pub const unsafe fn of_runtime(addr: RemoteAddr) -> Self {
         Self::of_any(addr)
@@ -265,9 +269,10 @@ impl<T: Plain> Remote<T> {
         self.addr
     }
 
-    /// The `T` that is `count` further on. Where that is 2^63 bytes or more from
-    /// the start of the region, it is as of [`RemoteAddr::add`]: the operation that
-    /// uses the address answers [`AddrError::OutOfRange`], which names `count`.
+    /// The `T` that is `count` further on. If that is 2^63 bytes or more from the
+    /// start of the region, the address names no byte, as after [`RemoteAddr::add`]:
+    /// the operation that uses the address returns [`AddrError::OutOfRange`], which
+    /// names `count`.
     #[must_use]
     #[inline(always)]
     pub const fn add(self, count: u64) -> Self {
@@ -289,60 +294,60 @@ impl<T> fmt::Debug for Remote<T> {
     }
 }
 
-/// Why an address was refused at the call.
+/// Why a call refused an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddrError {
-    /// No such rank in a job of `size`.
+    /// A job of `size` ranks has no such rank.
     NoSuchRank {
-        /// What was asked for.
+        /// The rank that the caller named.
         rank: Rank,
         /// Ranks of the job.
         size: u32,
     },
-    /// The key names no region, or one that was unregistered.
+    /// The key names no region, or a region that was unregistered.
     StaleKey {
-        /// What was asked for.
+        /// The address that the caller gave.
         addr: RemoteAddr,
     },
     /// Some of the bytes lie outside the region.
     OutOfRange {
-        /// What was asked for.
+        /// The address that the caller gave.
         addr: RemoteAddr,
-        /// How much of it.
+        /// The length of the access.
         bytes: u64,
-        /// What the region has.
+        /// The length of the region.
         region_bytes: u64,
     },
-    /// A typed or atomic access off its natural alignment.
+    /// A typed or atomic access that is not naturally aligned.
     Unaligned {
-        /// What was asked for.
+        /// The address that the caller gave.
         addr: RemoteAddr,
-        /// What the access needs.
+        /// The alignment that the access needs.
         align: u64,
     },
     /// A write to a region that is registered for reading only.
     ReadOnly {
-        /// What was asked for.
+        /// The address that the caller gave.
         addr: RemoteAddr,
     },
     /// The rank has died.
     PeerLost {
-        /// Which.
+        /// The dead rank.
         rank: Rank,
     },
-    /// Somebody else's memory, where only the own will do.
+    /// Memory of another rank, where only this rank's own is allowed.
     NotOwn {
-        /// What was asked for.
+        /// The address that the caller gave.
         addr: RemoteAddr,
     },
     /// The device that leads to the rank has no such operation.
     Unsupported {
-        /// What was asked for.
+        /// The address that the caller gave.
         addr: RemoteAddr,
     },
-    /// The rank is on another node and this path ends at the node's edge.
+    /// The rank is on another node, and this path does not leave the node.
     OtherNode {
-        /// Which.
+        /// The rank on the other node.
         rank: Rank,
     },
 }
@@ -371,11 +376,11 @@ impl fmt::Display for AddrError {
 
 impl core::error::Error for AddrError {}
 
-/// Offsets from here on are of no byte.
+/// Offsets from this value on name no byte.
 const BEYOND: u64 = 1 << 63;
-/// An index that is kept is signed, and this is its sign.
+/// An index that is kept is signed, and this bit is its sign.
 const INDEX_SIGN: u64 = 1 << 62;
-/// In the place of all indices that are not kept.
+/// The offset that stands for every index that is not kept.
 const UNKEPT: u64 = BEYOND | INDEX_SIGN;
 
 #[cfg(test)]
@@ -406,7 +411,7 @@ mod tests {
             let beyond = word.add(count).addr();
             assert!(beyond.offset >= 1 << 63, "{count:#x}");
             assert_eq!(beyond.overflow(), Some(Overflow { index: Some(count) }), "{count:#x}");
-            // The index that led so far is the first.
+            // The index that is kept is the first that led so far.
             assert_eq!(Remote::<u64>::new(beyond).add(3).add(u64::MAX).addr(), beyond);
             assert_eq!(beyond.add(u64::MAX), beyond);
             let error = AddrError::OutOfRange { addr: beyond, bytes: 8, region_bytes: 64 };
@@ -423,7 +428,7 @@ mod tests {
             word.add(last).add(last).addr().overflow(),
             Some(Overflow { index: Some(last) })
         );
-        // Values of no size are all in one place.
+        // Values of size zero all lie at the same address.
         assert_eq!(Remote::<[u64; 0]>::new(addr).add(u64::MAX).addr(), addr);
     }
 

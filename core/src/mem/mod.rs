@@ -1,7 +1,7 @@
-//! What is communicated and how it is named.
+//! Registered memory, and how ranks name it.
 //!
-//! Every byte that moves lies in a *region* that its rank has registered.
-//! Both ends name it, region and offset, never a bare pointer:
+//! Every byte that moves lies in a *region* that its rank has registered. Both ends
+//! of a transfer are named by region and offset, never by a bare pointer:
 //!
 //! ```text
 //!  RemoteAddr { rank, key, offset }     LocalAddr { key, offset }
@@ -10,10 +10,10 @@
 //!  RegionTable of that rank:  [ generation, access, base, bytes ] ...
 //! ```
 //!
-//! A key carries the generation of its table slot, so a key that outlived its
-//! region is answered with [`AddrError::StaleKey`] and never reaches another
-//! region's memory. A rank that died has its generations struck out: one
-//! comparison on the data path asks for both.
+//! A key carries the generation of its table slot. So a key that outlived its region
+//! gives [`AddrError::StaleKey`], and never leads to another region's memory. When a
+//! rank has died, the generations in its table are cleared (struck out), so that one
+//! comparison on the data path checks both the key and the rank.
 
 mod addr;
 mod plain;
@@ -26,16 +26,16 @@ pub use region::{Access, Need, Region, RegionTable, RegisterError};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Where stacks, queues and tables come from: the seam to a partition's heap,
-/// to the system's allocator, or to a static array.
+/// A source of memory for stacks, queues and tables: an interface to a partition's
+/// heap, to the system's allocator, or to a static array.
 ///
 /// # Safety
 ///
-/// `allocate` must return memory of at least the layout's size and alignment
-/// that nobody else holds until it is given back with the same layout.
+/// `allocate` must return memory of at least the layout's size and alignment, and no
+/// other code may use this memory until it is released with the same layout.
 pub unsafe trait Memory: Sync {
-    /// Memory of this layout, its content unspecified; `None` when there is
-    /// no more.
+    /// Allocates memory of this layout, with unspecified content; `None` if there is
+    /// no memory left.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
 
     /// Gives memory back.

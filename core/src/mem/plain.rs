@@ -1,12 +1,12 @@
-//! Types whose every bit pattern is a value: what may cross between ranks.
+//! Types that may cross between ranks: every bit pattern is a valid value of them.
 
 /// A type that can be copied to and from another rank's memory byte by byte.
 ///
 /// # Safety
 ///
-/// Every bit pattern of the right size is a valid value, the type has no
-/// padding, and no pointer, reference or file descriptor is inside: they
-/// would mean something else on the other side.
+/// Every bit pattern of the right size is a valid value, the type has no padding,
+/// and it contains no pointer, reference or file descriptor, because these would
+/// mean something else on the other rank.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 /// A [`Plain`] type that remote atomics work on: an integer of 4 or 8 bytes.
@@ -19,7 +19,7 @@ pub trait Word: Plain + sealed::Sealed {
     fn from_bits(bits: u64) -> Self;
 }
 
-/// How many bytes a word operation touches.
+/// The number of bytes that a word operation touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Width {

@@ -1,18 +1,18 @@
-//! The table of what one rank has registered, readable by every rank that can
-//! see its memory.
+//! The table of the regions that one rank has registered. Every rank that can load
+//! the owner's memory can read it.
 //!
 //! ```text
 //!  slot:  live | last | access | base | bytes      (one half of a cache line)
 //!
 //!  free ──register──► live = last = generation     (owner only)
 //!  live ──unregister► live = 0                     (owner only)
-//!  any  ──strike────► live = 0, and dead is set    (whoever notices the death)
+//!  any  ──strike────► live = 0, and dead is set    (the rank that sees the death)
 //! ```
 //!
-//! A reader compares `live` with its key's generation before *and* after it
-//! takes `base` and `bytes` (a sequence lock of two loads), so that a slot
-//! that changes hands meanwhile can not lend it one region's base with
-//! another one's length.
+//! A reader compares `live` with its key's generation before *and* after it loads
+//! `base` and `bytes` (a seqlock of two loads). So a reader can never combine the
+//! base of one region with the length of another when the slot gets a new region
+//! meanwhile.
 //!
 //! Progress: `resolve` is wait-free, `register` and `unregister` are lock-free.
 
@@ -21,11 +21,11 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, mutant};
 use core::fmt;
 use core::ptr::NonNull;
 
-/// What other ranks may do with a region.
+/// The accesses that other ranks may make to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Access {
-    /// Nothing: a buffer of the rank's own operations.
+    /// None: the region is a buffer for the rank's own operations.
     Local = 0,
     /// Get.
     Read = 1,
@@ -33,7 +33,7 @@ pub enum Access {
     ReadWrite = 3,
 }
 
-/// What an operation is about to do with a region.
+/// The access that an operation is about to make to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Need {
@@ -45,20 +45,21 @@ pub enum Need {
     Write = 2,
 }
 
-/// One registration, as its owner knows it.
+/// One registration, as its owner keeps it.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// What peers call it.
+    /// The key by which peers name the region.
     pub key: RegionKey,
-    /// Where it starts.
+    /// The start of the region.
     pub base: NonNull<u8>,
-    /// How long it is.
+    /// The length of the region.
     pub bytes: u64,
-    /// What peers may do with it.
+    /// The accesses that peers may make.
     pub access: Access,
 }
 
-// SAFETY: a description; what is done through `base` is the doer's proof.
+// SAFETY: a description only; code that accesses memory through `base` must prove
+// that the access is sound.
 unsafe impl Send for Region {}
 // SAFETY: the same.
 unsafe impl Sync for Region {}
@@ -66,16 +67,16 @@ unsafe impl Sync for Region {}
 /// Why a registration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterError {
-    /// All slots are taken, or worn out.
+    /// All slots are in use, or worn out.
     TableFull {
-        /// How many there are.
+        /// The number of slots.
         slots: usize,
     },
-    /// The backend cannot show this memory to peers.
+    /// The backend cannot make this memory accessible to peers.
     OutOfReach {
-        /// Where it starts.
+        /// The start of the memory.
         base: usize,
-        /// How long it is.
+        /// The length of the memory.
         bytes: u64,
     },
 }
@@ -97,8 +98,8 @@ impl fmt::Display for RegisterError {
 impl core::error::Error for RegisterError {}
 
 /// The regions of one rank: `N` slots, a power of two of at most
-/// [`RegionKey::INDEX_MAX`]. All zeroes is a table with nothing in it, so that
-/// fresh shared memory is one.
+/// [`RegionKey::INDEX_MAX`]. All zeroes is an empty table, so fresh shared memory is
+/// one.
 #[repr(C)]
 pub struct RegionTable<const N: usize> {
     dead: AtomicU32,
@@ -118,7 +119,7 @@ struct Slot {
 }
 
 impl<const N: usize> RegionTable<N> {
-    /// A table with nothing in it.
+    /// An empty table.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self {
@@ -129,7 +130,7 @@ impl<const N: usize> RegionTable<N> {
         }
     }
 
-    /// A table with nothing in it.
+    /// An empty table.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self {
@@ -142,22 +143,22 @@ impl<const N: usize> RegionTable<N> {
 
     const SIZE_IS_VALID: () = assert!(N.is_power_of_two() && N <= RegionKey::INDEX_MAX);
 
-    /// Lets peers reach `bytes` bytes at `base` until [`unregister`].
+    /// Registers `bytes` bytes at `base`, so that peers can access them until
+    /// [`unregister`].
     ///
     /// # Errors
     ///
-    /// [`RegisterError::TableFull`].
+    /// [`RegisterError::TableFull`] if all slots are in use or worn out.
     ///
     /// # Safety
     ///
-    /// The memory must stay mapped and must hold nothing but plain bytes that
-    /// any thread of any rank may change at any time (as far as `access`
-    /// says): until `unregister`, and after it until the operations that had
-    /// looked their address up before are over. Nobody learns when that is.
-    /// So what peers may change comes from an area that never holds anything
-    /// but such memory: a late operation can touch bytes that by then belong
-    /// to another region of the same area, never anything else. Only the
-    /// table's owner registers.
+    /// The memory must stay mapped, and must hold only plain bytes that any thread
+    /// of any rank may change at any time (as far as `access` allows). This must
+    /// hold until `unregister`, and after it until all operations that had looked
+    /// the address up before are over; no event reports when that is. So memory that
+    /// peers may change must come from an area that never holds anything else: a
+    /// late operation can then touch bytes that meanwhile belong to another region
+    /// of the same area, but nothing else. Only the table's owner registers.
     ///
     /// [`unregister`]: Self::unregister
     pub unsafe fn register(
@@ -170,11 +171,12 @@ impl<const N: usize> RegionTable<N> {
         unsafe { self.register_for(Agent::Cpu, base, bytes, access) }
     }
 
-    /// The same for a region whose words are this agent's.
+    /// Like [`register`](Self::register), for a region with `agent` as the agent of
+    /// its words.
     ///
     /// # Errors
     ///
-    /// [`RegisterError::TableFull`].
+    /// [`RegisterError::TableFull`] if all slots are in use or worn out.
     ///
     /// # Safety
     ///
@@ -190,13 +192,13 @@ impl<const N: usize> RegionTable<N> {
         unsafe { self.register_marked(|key| key.of(agent), base, bytes, access) }
     }
 
-    /// The same for a region that the runtime keeps for itself: no
-    /// [`Remote`](super::Remote) of a user's leads there, whatever key it is
-    /// made of.
+    /// Like [`register`](Self::register), for a region that the runtime keeps for
+    /// itself: no [`Remote`](super::Remote) of a user leads there, whatever key it
+    /// is made of.
     ///
     /// # Errors
     ///
-    /// [`RegisterError::TableFull`].
+    /// [`RegisterError::TableFull`] if all slots are in use or worn out.
     ///
     /// # Safety
     ///
@@ -222,7 +224,7 @@ impl<const N: usize> RegionTable<N> {
         access: Access,
     ) -> Result<Region, RegisterError> {
         let () = Self::SIZE_IS_VALID;
-        // Relaxed: where to start looking is a hint. Going round spreads the
+        // Relaxed: the start of the search is a hint. The moving start spreads the
         // wear of the generations over all slots.
         let start = self.cursor.fetch_add(1, Ordering::Relaxed) as usize;
         for step in 0..N {
@@ -236,7 +238,7 @@ impl<const N: usize> RegionTable<N> {
             }
             let generation = slot.last.load(Ordering::Relaxed) + 1;
             if generation > RegionKey::GENERATION_MAX {
-                continue; // worn out: stays claimed, so that no old key fits again
+                continue; // worn out: the slot stays claimed, so that no old key fits again
             }
             let key = mark(RegionKey::new(index, generation));
             slot.publish(key, base, bytes, access);
@@ -245,13 +247,14 @@ impl<const N: usize> RegionTable<N> {
         Err(RegisterError::TableFull { slots: N })
     }
 
-    /// The same under a key that another table of the same owner has given:
-    /// this one then follows that, and gives no keys of its own.
+    /// Like [`register`](Self::register), under a key that another table of the same
+    /// owner has made: this table then follows the other one, and makes no keys of
+    /// its own.
     ///
     /// # Errors
     ///
-    /// [`RegisterError::TableFull`]: a region has the key's slot, or there is
-    /// no such slot.
+    /// [`RegisterError::TableFull`] if another region has the key's slot, if there
+    /// is no such slot, or if the key's generation is 0.
     ///
     /// # Safety
     ///
@@ -273,11 +276,11 @@ impl<const N: usize> RegionTable<N> {
         Ok(Region { key, base, bytes, access })
     }
 
-    /// Ends a registration: from here on its key is stale. Returns false if
-    /// it was already. Only the table's owner unregisters.
+    /// Ends a registration: from here on its key is stale. Returns false if the key
+    /// was stale already. Only the table's owner unregisters.
     pub fn unregister(&self, key: RegionKey) -> bool {
         let Some(slot) = self.slots.get(key.index()) else { return false };
-        // Relaxed on failure: nothing was learnt but that the key is stale.
+        // Relaxed on failure: the only information is that the key is stale.
         let ended = slot.live.compare_exchange(key.life(), 0, Ordering::AcqRel, Ordering::Relaxed);
         if ended.is_err() || key.generation() == 0 {
             return false;
@@ -287,27 +290,30 @@ impl<const N: usize> RegionTable<N> {
         true
     }
 
-    /// Makes every key of this rank stale and says why: the rank has died.
+    /// Makes every key of this rank stale and records the cause: the rank has died.
     pub fn strike(&self) {
-        // Release before the keys go: who finds a stale key looks here.
+        // SeqCst, and so Release: `dead` is set before the keys become stale,
+        // because a reader that finds a stale key then reads `dead`.
         self.dead.store(1, Ordering::SeqCst);
         for slot in &self.slots {
             slot.live.store(0, Ordering::SeqCst);
         }
     }
 
-    /// Whether the rank was struck out.
+    /// Whether the rank was declared dead by [`strike`](Self::strike).
     pub fn is_struck(&self) -> bool {
         self.dead.load(Ordering::SeqCst) != 0
     }
 
-    /// The place of `bytes` bytes at `addr`, if they are there and may be
-    /// used as `need` says. Wait-free.
+    /// The place of `bytes` bytes at `addr`, if the region exists, contains them and
+    /// allows the access `need`. Wait-free.
     ///
     /// # Errors
     ///
-    /// [`AddrError::StaleKey`], [`AddrError::OutOfRange`],
-    /// [`AddrError::ReadOnly`], [`AddrError::PeerLost`].
+    /// [`AddrError::StaleKey`] if no region is registered under the key,
+    /// [`AddrError::OutOfRange`] if the region does not contain all bytes,
+    /// [`AddrError::ReadOnly`] if it does not allow the access, and
+    /// [`AddrError::PeerLost`] if the rank has died.
     #[inline(always)]
     pub fn resolve(
         &self,
@@ -321,12 +327,12 @@ impl<const N: usize> RegionTable<N> {
             return Err(AddrError::StaleKey { addr });
         }
         let slot = &self.slots[index & (N - 1)];
-        // Acquire: pairs with the Release in `register`.
+        // Acquire: pairs with the Release store in `publish`.
         let before = slot.live.load(Ordering::Acquire);
         let base = slot.base.load(Ordering::Relaxed);
         let region_bytes = slot.bytes.load(Ordering::Relaxed);
         let access = slot.access.load(Ordering::Relaxed);
-        // Acquire: pairs with the Release fence in `register`.
+        // Acquire: pairs with the Release fence in `publish`.
         fence(Ordering::Acquire);
         let after = if mutant("region_no_second_look") {
             before
@@ -343,8 +349,8 @@ impl<const N: usize> RegionTable<N> {
         {
             return Err(self.refuse(addr, bytes, life == before && life == after));
         }
-        // SAFETY: `register` stored the address of a NonNull, and an offset
-        // within the region does not wrap.
+        // SAFETY: `publish` stored the address of a NonNull, and an offset within
+        // the region does not wrap.
         Ok(unsafe { NonNull::new_unchecked((base + addr.offset) as *mut u8) })
     }
 
@@ -352,8 +358,9 @@ impl<const N: usize> RegionTable<N> {
     #[inline(never)]
     fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
         if !mutant("region_refuse_unfenced") {
-            // Acquire: pairs with `strike`. The second look at `live` was
-            // relaxed; whoever saw it struck out sees why.
+            // Acquire: pairs with `strike`. The second load of `live` was relaxed;
+            // if it returned a value that `strike` wrote, this fence makes `dead`
+            // visible.
             fence(Ordering::Acquire);
         }
         if self.is_struck() {
@@ -373,17 +380,17 @@ impl<const N: usize> RegionTable<N> {
         }
     }
 
-    /// Regions registered now.
+    /// The number of regions registered now.
     pub fn len(&self) -> usize {
         self.slots.iter().filter(|slot| slot.live.load(Ordering::Relaxed) != 0).count()
     }
 
-    /// Whether nothing is registered.
+    /// Whether no region is registered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Checks that `rank` is one of `size`, the first of all checks.
+    /// Checks that `rank` is one of `size` ranks, the first of all checks.
     ///
     /// # Errors
     ///
@@ -395,11 +402,11 @@ impl<const N: usize> RegionTable<N> {
 }
 
 impl Slot {
-    /// Gives a claimed slot to a region.
+    /// Publishes a region in a claimed slot.
     fn publish(&self, key: RegionKey, base: NonNull<u8>, bytes: u64, access: Access) {
         self.last.store(key.generation(), Ordering::Relaxed);
-        // Release: pairs with the Acquire fence in `resolve`. Who reads
-        // the new base sees that the old generation is gone.
+        // Release: pairs with the Acquire fence in `resolve`. A reader that loads
+        // the new base then sees that the old generation is gone.
         fence(Ordering::Release);
         self.base.store(base.as_ptr() as u64, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! What arrives: packets in the order of their lane, and what is returned for
-//! them.
+//! Receiving: packets in the order of their lane, and the credits that are
+//! returned for them.
 //!
-//! A length, an address or a name that a packet gives is believed only as far
-//! as the tables here go: what makes no sense is counted and dropped.
+//! The machine trusts a length, an address or a name in a packet only as far as
+//! its own tables allow: an invalid packet is counted and dropped.
 
 use super::list::List;
 use super::machine::Machine;
@@ -15,7 +15,7 @@ use crate::mem::Rank;
 use crate::sync::mutant;
 
 impl Machine<'_> {
-    /// Takes what is in the lane from a rank. Whether there was anything.
+    /// Takes the packets in the lane from a rank. Returns whether there was one.
     #[inline]
     pub(super) fn drain<W: Wire>(&mut self, wire: &mut W, from: usize) -> bool {
         // Read before the lane is looked at: see `mirror`.
@@ -51,7 +51,8 @@ impl Machine<'_> {
         true
     }
 
-    /// Returns what was taken, if it is much or somebody waits for it.
+    /// Returns credits to the sender, if there are many or the sender waits for
+    /// them.
     #[inline(always)]
     pub(super) fn settle<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let rank = Rank(from as u32);
@@ -72,9 +73,10 @@ impl Machine<'_> {
         }
     }
 
-    /// A sender waits for room, and somebody here may wait for what it has:
-    /// all receives are offered to it, as a message whose receive is known may
-    /// always go; and if it has used up its quota, it is granted more.
+    /// Feeds a sender that waits for room, if a receive or a probe here may wait
+    /// for its messages: offers all receives to the sender, because a message
+    /// with a known receive may always go; and grants the sender more, if it has
+    /// used its quota up.
     #[inline(always)]
     pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let is_wanted = !self.tables.peers[from].posted.is_empty()
@@ -108,9 +110,10 @@ impl Machine<'_> {
         }
     }
 
-    /// A message of a peer has met its receive. If it had come before that, it
-    /// gave up a place that may be granted again; one that has met its receive
-    /// at once may have passed the quota, and gave up none.
+    /// Counts a message of a peer that has met its receive. If the message came
+    /// before its receive, it gives up a place that may be granted again; a
+    /// message that met its receive at once may have passed the quota, and gives
+    /// up none.
     #[inline(always)]
     pub(super) fn count_matched(&mut self, from: usize, was_unexpected: bool) {
         let peer = &mut self.tables.peers[from];
@@ -122,15 +125,15 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether something was taken that was not returned.
+    /// Returns whether credits are owed to the sender.
     pub(super) fn owes<W: Wire>(&self, wire: &mut W, from: usize) -> bool {
         let peer = &self.tables.peers[from];
         let is_owed = peer.here != peer.told || wire.untold(Rank(from as u32)) > 0;
         is_owed || mutant("msg_answered_with_nothing")
     }
 
-    /// Returns what was taken: never nothing, so that whoever asks for more
-    /// has asked until there is more.
+    /// Returns credits to the sender. Never called with none: so a request for
+    /// more stays open until there is more.
     pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
@@ -139,9 +142,9 @@ impl Machine<'_> {
         }
     }
 
-    /// The common case, in one go: takes messages that travel in their packets
-    /// as long as each is for the first receive of its source, of which only
-    /// this rank knows. How many; at most so many.
+    /// Takes a run of messages that are in their packets, as long as each is for
+    /// the first receive of its source, which only this rank knows. Returns how
+    /// many it took, `most` at most. This is the common case.
     pub(super) fn take_run<W: Wire>(&mut self, wire: &mut W, from: usize, most: u32) -> u32 {
         let rank = Rank(from as u32);
         let requests = &mut *self.tables.requests;
@@ -206,7 +209,8 @@ impl Machine<'_> {
         self.take_other(wire, from, packet);
     }
 
-    /// A message is counted on the board and meets its receive under one lock.
+    /// Counts a message on the board and lets it meet its receive in one hold of
+    /// the lock.
     fn take_locked<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         if mutant("msg_expected_early") {
             self.lock_board();
@@ -264,7 +268,10 @@ impl Machine<'_> {
             self.tables.peers[from].here.slots ^= slots;
             self.meet(post, from, packet.tag, len);
             self.end(post, None);
-        } else if self.unexpected(from, packet, len).is_some() && mutant("msg_slot_early") {
+            return;
+        }
+        let named = Packet { b: slots.into(), ..*packet };
+        if self.unexpected(from, &named, len).is_some() && mutant("msg_slot_early") {
             self.tables.peers[from].here.slots ^= slots;
         }
     }
@@ -299,7 +306,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A message and a posted receive have met.
+    /// Notes that a message and a posted receive have met.
     #[inline(always)]
     pub(super) fn meet(&mut self, post: usize, from: usize, tag: u32, len: u64) {
         self.unpost(post);
@@ -329,7 +336,7 @@ impl Machine<'_> {
         index
     }
 
-    /// The lanes that had something last are looked at first.
+    /// Moves a lane to the front of the lanes that are looked at first.
     fn remember(&mut self, from: u32) {
         let at = self.recent.iter().position(|lane| *lane == from);
         let end = at.unwrap_or(self.recent.len() - 1);

@@ -1,5 +1,5 @@
-//! The receives of a rank where its senders can see and claim them: the
-//! paper's receive queue, in shared memory and under a lock.
+//! The board of a rank: its posted receives, in shared memory and under a lock,
+//! where senders can see and claim them (the paper's receive queue).
 //!
 //! ```text
 //!              owner, under the lock
@@ -12,27 +12,27 @@
 //! ```
 //!
 //! Beside the posts lies, for each sender, the number of the message of that
-//! sender that is *expected* next. A message may only claim if it is that one:
-//! else earlier ones are still in the lane, and it would overtake them. Whoever
-//! gets a message past this point, the sender that claims or the owner that
-//! takes it from the lane and matches it, counts it in the same hold of the
-//! lock.
+//! sender that is *expected* next. Only the expected message may claim, because
+//! otherwise earlier messages are still in the lane, and the claiming one would
+//! overtake them. A message passes this point when its sender claims, or when the
+//! owner takes it from the lane and matches it. That rank counts the message in
+//! the same hold of the lock.
 //!
-//! # Who writes what
+//! # Which rank writes what
 //!
-//! The owner links and unlinks posts. A sender writes the state of one post
-//! and its own expected number, nothing else, so that a sender that dies
-//! anywhere in between leaves lists that are whole. The lock holds the rank
-//! that has it: when that rank has died, the owner takes the lock over.
+//! The owner links and unlinks posts. A sender writes only the state of one post
+//! and its own expected number, so if the sender dies at any point, the lists are
+//! intact. The lock word contains the rank that holds the lock: when that rank
+//! has died, the owner takes the lock over.
 //!
 //! Progress: `try_claim` is wait-free: it tries the lock once and looks at
-//! [`WALK_MAX`] posts at most. `lock`, by the owner, is blocking: it waits for
-//! a sender that has the lock. All else is wait-free.
+//! [`WALK_MAX`] posts at most. `lock`, which the owner calls, is blocking: it
+//! waits for a sender that has the lock. All other calls are wait-free.
 //!
 //! # References
 //!
-//! The single-copy eager protocol of Open MPI over PVAS: the sender searches
-//! the receiver's queue under a try-lock and falls back to the ordinary one.
+//! The single-copy eager protocol of Open MPI over PVAS: the sender searches the
+//! receiver's queue under a try-lock and falls back to the ordinary protocol.
 
 #[allow(unsafe_code)]
 mod layout;
@@ -44,10 +44,10 @@ use crate::sync::{Ordering, mutant};
 use core::fmt;
 use layout::{CLAIMED, DONE, Entry, FAILED, Head, NONE, OUT_OF_REACH, POSTED, RANK_MASK, Source};
 
-/// Most posts that a sender looks at before it goes by the lane.
+/// Most posts that a sender looks at before it sends by the lane.
 pub const WALK_MAX: usize = 16;
 
-/// A view of the board of one rank; all its ranks have one.
+/// A view of the board of one rank. All ranks of a job have boards.
 #[derive(Clone, Copy)]
 pub struct Board<'m> {
     head: &'m Head,
@@ -55,7 +55,7 @@ pub struct Board<'m> {
     entries: &'m [Entry],
 }
 
-/// How large a board is.
+/// The size of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardShape {
     /// Ranks that may send.
@@ -64,18 +64,18 @@ pub struct BoardShape {
     pub posts: u32,
 }
 
-/// A receive to be put up.
+/// A receive to be put on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Post {
     /// Its place in the order of all receives of the owner; wraps.
     pub number: u32,
-    /// Which messages it takes.
+    /// The messages that it takes.
     pub pattern: Pattern,
-    /// Where its buffer is.
+    /// The address of its buffer.
     pub at: u64,
-    /// How long that is.
+    /// The length of its buffer.
     pub room: u64,
-    /// Whether senders may copy to that address. If not, a message that finds
+    /// Whether senders may copy to that address. If not, a message that matches
     /// this receive goes by the lane.
     pub in_reach: bool,
 }
@@ -84,46 +84,48 @@ pub struct Post {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the receive waits for the copy"]
 pub struct Claim {
-    /// Which post.
+    /// The index of the post.
     pub index: u32,
-    /// Where its buffer is.
+    /// The address of its buffer.
     pub at: u64,
 }
 
 /// Why a message goes by the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Somebody has the lock.
+    /// Another rank has the lock.
     Locked,
     /// Earlier messages of this sender are still in the lane.
     Undrained,
-    /// No receive takes it, of those that were looked at.
+    /// The board has no receive that takes the message, among those that were
+    /// looked at.
     NoPost,
-    /// The receive that takes it is too short, or its buffer out of reach.
+    /// The receive that takes the message is too short, or its buffer is out of
+    /// reach.
     OutOfReach,
 }
 
-/// How a post stands.
+/// The state of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nobody has it.
+    /// No sender has claimed it.
     Posted,
-    /// That rank copies into it.
+    /// This rank has claimed it and copies into it.
     Claimed(Rank),
-    /// The message of that rank is in its buffer.
+    /// The message of a rank is in its buffer.
     Done(Arrival),
-    /// That rank has claimed it and could not copy.
+    /// This rank has claimed it and could not copy.
     Failed(Rank),
 }
 
 /// The message that a sender put into a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Who sent it.
+    /// The rank that sent it.
     pub source: Rank,
-    /// Under which tag.
+    /// Its tag.
     pub tag: u32,
-    /// How long it is.
+    /// Its length.
     pub len: u64,
 }
 
@@ -132,23 +134,23 @@ pub struct Arrival {
 pub enum BoardError {
     /// The memory is not aligned to [`Board::ALIGN`].
     Unaligned {
-        /// Where it is.
+        /// The address of the memory.
         address: usize,
     },
-    /// No ranks, no posts, or more than a word can name.
+    /// No ranks, no posts, or more of them than a word can name.
     Shape(BoardShape),
-    /// No board of this shape is there.
+    /// The memory has no board of this shape.
     Missing(BoardShape),
 }
 
 impl<'m> Board<'m> {
-    /// Claims the receive that takes message `number` of this sender, all
-    /// contexts together. A message that goes by the lane has its number, too,
-    /// and so has one that waits to go. Wait-free.
+    /// Claims the receive that takes message `number` of this sender; the numbers
+    /// count all contexts together. A message that goes by the lane has a number,
+    /// too, and so has one that waits for room. Wait-free.
     ///
     /// # Errors
     ///
-    /// [`Refused`]: the message goes by the lane.
+    /// [`Refused`]: the message must go by the lane.
     #[inline]
     pub fn try_claim(
         &self,
@@ -158,7 +160,8 @@ impl<'m> Board<'m> {
         len: u64,
     ) -> Result<Claim, Refused> {
         let Some(source) = self.sources.get(me.0 as usize) else { return Err(Refused::NoPost) };
-        // Relaxed: a look without the lock. What is missed goes by the lane.
+        // Relaxed: a look without the lock. A message that misses a post goes by
+        // the lane.
         let is_empty = source.list.first.load(Ordering::Relaxed) == NONE
             && self.head.any.first.load(Ordering::Relaxed) == NONE;
         if is_empty {
@@ -189,19 +192,19 @@ impl<'m> Board<'m> {
         found
     }
 
-    /// The copy into a claimed receive is done, or it could not be made.
+    /// Marks a claimed receive: the copy is done, or it could not be made.
     /// Wait-free.
     #[inline]
     pub fn finish(&self, me: Rank, index: u32, is_copied: bool) {
-        // Release: pairs with the Acquire in `standing`; what was copied is
-        // for the owner.
+        // Release: pairs with the Acquire in `standing`, so that the owner sees
+        // the copied bytes.
         let order =
             if mutant("board_done_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         let state = if is_copied { DONE } else { FAILED };
         self.entries[index as usize].state.store(state | me.0, order);
     }
 
-    /// How a post stands: by the owner, without the lock. Wait-free.
+    /// Returns the state of a post. For the owner, without the lock. Wait-free.
     ///
     /// # Panics
     ///
@@ -214,7 +217,7 @@ impl<'m> Board<'m> {
         let source = Rank(state & RANK_MASK);
         match state & !RANK_MASK {
             CLAIMED => Standing::Claimed(source),
-            // Relaxed: written before the state.
+            // Relaxed: both were written before the state.
             DONE => Standing::Done(Arrival {
                 source,
                 tag: entry.got.load(Ordering::Relaxed),
@@ -225,7 +228,7 @@ impl<'m> Board<'m> {
         }
     }
 
-    /// The first receive in the order of posts that takes the message.
+    /// Finds the first receive in the order of posts that takes the message.
     fn find(&self, source: &Source, number: u32, label: Label, len: u64) -> Result<Claim, Refused> {
         // Relaxed, here and below: under the lock.
         let expected = source.expected.load(Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! How many messages of which size went which way.
+//! Counts of messages, by path and size.
 
-/// Which way a message went.
+/// The path that a message took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Path {
@@ -10,16 +10,17 @@ pub enum Path {
     Eager,
     /// Straight into the receiver's buffer.
     Direct,
-    /// Fetched by the receiver, or pushed when it had said where to.
+    /// Fetched by the receiver, or pushed after the receiver had sent its
+    /// address.
     Rendezvous,
 }
 
-/// What a rank has sent.
+/// Counts of the messages that a rank has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     messages: [[u64; BINS]; PATHS],
     bytes: [u64; PATHS],
-    /// Packets that made no sense and were dropped.
+    /// Invalid packets, which were dropped.
     pub dropped: u64,
     /// Receives that were offered to their source.
     pub offered: u64,
@@ -28,16 +29,16 @@ pub struct Counts {
     /// Received messages that the kernel has copied, out of a buffer that this
     /// rank does not reach.
     pub by_kernel: u64,
-    /// Sent messages that went through slots though they are long, as neither
-    /// rank reaches the other's buffer: [`Path::Rendezvous`] by two copies.
+    /// Long messages sent that went through slots, because neither rank reaches
+    /// the other's buffer: [`Path::Rendezvous`] with two copies.
     pub through_slots: u64,
 }
 
 impl Path {
-    /// All of them.
+    /// All paths.
     pub const ALL: [Self; PATHS] = [Self::Inline, Self::Eager, Self::Direct, Self::Rendezvous];
 
-    /// Its name.
+    /// Returns the name of the path.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Inline => "inline",
@@ -49,21 +50,21 @@ impl Path {
 }
 
 impl Counts {
-    /// The longest message of each bin; the last bin has all others.
+    /// The longest message of each bin; longer messages are in the last bin.
     pub const BINS: [u64; BINS - 1] =
         [256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
-    /// Messages that went this way, by bin.
+    /// Returns the messages that took this path, by bin.
     pub const fn messages(&self, path: Path) -> &[u64; BINS] {
         &self.messages[path as usize]
     }
 
-    /// Their bytes.
+    /// Returns the bytes of the messages that took this path.
     pub const fn bytes(&self, path: Path) -> u64 {
         self.bytes[path as usize]
     }
 
-    /// All messages.
+    /// Returns the number of all messages.
     pub fn total(&self) -> u64 {
         self.messages.iter().flatten().sum()
     }
@@ -96,5 +97,20 @@ mod tests {
             assert_eq!((bin(max), bin(max + 1)), (index, index + 1), "{max}");
         }
         assert_eq!((bin(0), bin(u64::MAX)), (0, 7));
+    }
+    #[test]
+    fn what_was_sent_is_counted_by_its_way_and_its_size() {
+        let mut counts = Counts::default();
+        for (path, len) in [(Path::Inline, 0), (Path::Inline, 256), (Path::Direct, 257)] {
+            counts.sent(path, len);
+        }
+        counts.sent(Path::Rendezvous, 1 << 20);
+        counts.sent(Path::Rendezvous, 3);
+        assert_eq!(counts.messages(Path::Inline), &[2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts.messages(Path::Eager), &[0; BINS]);
+        assert_eq!(counts.messages(Path::Direct), &[0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts.messages(Path::Rendezvous), &[1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(Path::ALL.map(|path| counts.bytes(path)), [256, 0, 257, (1 << 20) + 3]);
+        assert_eq!(counts.total(), 5);
     }
 }

@@ -1,15 +1,15 @@
-//! All lanes of a rank, as they lie in memory that its peers can reach.
+//! All lanes of a rank, in memory that its peers can reach.
 //!
 //! ```text
 //!  memory of rank j, for each rank i:
 //!    lines    64 bytes each            i writes
 //!    return   64 bytes                 j writes, i reads when it needs room
 //!    need     64 bytes                 i writes
-//!    slots    of 2 KiB, say            i writes
+//!    slots    of 2 KiB by default      i writes
 //! ```
 //!
-//! All ranks have the same layout. This is the one place where addresses
-//! become memory: what it is given as an address, its caller vouches for.
+//! All ranks have the same layout. This is the only place where addresses become
+//! memory: the caller is responsible for each address that it passes.
 
 use super::line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
 use super::packet::{INLINE_WORDS, Load, Offer, Packet};
@@ -20,7 +20,7 @@ use crate::mem::Rank;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-/// The lanes of one rank: those from its peers, and those to them.
+/// The lanes of one rank: from its peers, and to them.
 pub struct Lanes<'t> {
     shape: Shape,
     rank: Rank,
@@ -44,16 +44,17 @@ struct Incoming {
 struct Outgoing {
     lane: LaneSender<'static>,
     slots: NonNull<u8>,
-    /// Lines taken from the peer before the last packet to it.
+    /// Lines that this rank had taken from the peer when it sent the last packet
+    /// there.
     heard: u32,
 }
 
 impl Shape {
-    /// What the memory of lanes is aligned to.
+    /// Alignment of the memory of lanes.
     pub const ALIGN: usize = 64;
 
-    /// Bytes of exposed memory that a rank gives for its peers: 48 KiB and a
-    /// little for each, where nothing else is said.
+    /// Returns the bytes of exposed memory that a rank provides for its peers: by
+    /// default 48 KiB and a little for each.
     pub const fn memory_size(&self) -> usize {
         self.peers as usize * self.lane_bytes()
     }
@@ -73,23 +74,25 @@ impl LaneEnd {
 }
 
 impl<'t> Lanes<'t> {
-    /// The lanes of `rank`, which are in `memory`; it can send to nobody yet.
+    /// Makes the lanes of `rank`, which are in `memory`; it cannot send to any
+    /// peer yet.
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: no shape, or not one end for each rank.
+    /// [`SetupError`]: the shape is not valid, or there are fewer ends than
+    /// ranks.
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size`](Shape::memory_size) bytes, aligned
-    /// to [`Shape::ALIGN`] and zero until a peer writes to them, which live as
-    /// long as `ends` are used and are used for nothing but the lanes of this
-    /// rank and this shape, by one `Lanes` on each side.
+    /// `memory` points to [`memory_size`](Shape::memory_size) bytes, aligned to
+    /// [`Shape::ALIGN`] and zero until a peer writes to them. They live as long
+    /// as `ends` are used, and are used only for the lanes of this rank and this
+    /// shape, by one `Lanes` on each side.
     ///
-    /// Every address that is given to the machine which these lanes carry is
-    /// one of memory that lives, and is the machine's to read or to write, for
-    /// as long as the machine says; and so at its peers, for addresses that
-    /// are in reach.
+    /// Every address that is given to the machine over these lanes is in memory
+    /// that lives, and that the machine may read or write, for as long as the
+    /// machine says. The same holds at its peers, for addresses that are in
+    /// reach.
     pub unsafe fn new(
         rank: Rank,
         shape: Shape,
@@ -104,17 +107,18 @@ impl<'t> Lanes<'t> {
             return Err(SetupError::Tables { entries, needed });
         }
         for (index, end) in ends[..needed].iter_mut().enumerate() {
-            // SAFETY: inside `memory`, by the caller's promise.
+            // SAFETY: inside `memory`, as the caller of `new` promises.
             let (lane, slots) = unsafe { lane_at(shape, memory, index) };
-            // SAFETY: the only receiver: the caller's.
+            // SAFETY: the only receiver: the caller promises one `Lanes` on each
+            // side.
             let lane = unsafe { LaneReceiver::new(lane) };
             *end = LaneEnd { from: Some(Incoming { lane, slots }), to: None };
         }
         Ok(Self { shape, rank, ends })
     }
 
-    /// Where the lanes of a peer are; this rank itself is one. Until then
-    /// there is no room in the lane to it.
+    /// Sets where the lanes of a peer are; this rank itself is a peer, too.
+    /// Before this call there is no room in the lane to the peer.
     ///
     /// # Panics
     ///
@@ -122,18 +126,18 @@ impl<'t> Lanes<'t> {
     ///
     /// # Safety
     ///
-    /// As for [`new`](Self::new): `memory` is that of `peer`, mapped here. It
-    /// is called once for each peer.
+    /// As for [`new`](Self::new): `memory` is the memory of `peer`, mapped here.
+    /// `connect` is called once for each peer.
     pub unsafe fn connect(&mut self, peer: Rank, memory: NonNull<u8>) {
-        // SAFETY: inside `memory`, by the caller's promise.
+        // SAFETY: inside `memory`, as the caller of `connect` promises.
         let (lane, slots) = unsafe { lane_at(self.shape, memory, self.rank.0 as usize) };
-        // SAFETY: the only sender: the caller's.
+        // SAFETY: the only sender: the caller promises one call for each peer.
         let lane = unsafe { LaneSender::new(lane) };
         self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots, heard: 0 });
     }
 
-    /// The word of the lane to a rank (this one sends) or from it, on
-    /// which both claim what they copy.
+    /// Returns the split word of the lane to a rank (if this rank sends) or from
+    /// it. On it both sides claim the parts that they copy.
     ///
     /// # Panics
     ///
@@ -156,8 +160,9 @@ impl<'t> Lanes<'t> {
         self.ends[rank.0 as usize].to.as_mut().expect(CONNECTED)
     }
 
-    /// Each of the slots of a set, with how many bytes of `len` lie in it and
-    /// where they are in the message.
+    /// Calls `each` for each slot of a set that has bytes: with the slot's
+    /// offset, the offset of its bytes in the message of `len` bytes, and their
+    /// number.
     fn each_slot(shape: Shape, slots: u32, len: u64, mut each: impl FnMut(usize, usize, usize)) {
         let size = shape.slot_bytes as usize;
         let (mut rest, mut at) = (slots & shape.slot_mask(), 0);
@@ -190,10 +195,11 @@ impl Wire for Lanes<'_> {
         outgoing.lane.push(packet, load, |word| {
             let bytes: *const u8 = ptr::with_exposed_provenance(at as usize);
             let left = len - word * 8;
-            // SAFETY: `len` bytes at `at` can be read: the promise at `new`.
+            // SAFETY: the caller of `new` promises that `len` bytes at `at` can
+            // be read.
             unsafe { read_word(bytes.add(word * 8), left) }
         });
-        // Not where each packet answers one: the line would come no earlier,
+        // Not where each packet answers another: the line would come no earlier,
         // and the peer's answer later.
         if core::mem::replace(&mut outgoing.heard, heard) == heard {
             outgoing.lane.fetch_ahead();
@@ -210,7 +216,8 @@ impl Wire for Lanes<'_> {
         let bytes: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
         let len = len as usize;
         self.from(from).lane.inline(len.div_ceil(8), |index, word| {
-            // SAFETY: `len` bytes at `at` can be written: the promise at `new`.
+            // SAFETY: the caller of `new` promises that `len` bytes at `at` can
+            // be written.
             unsafe { write_word(bytes.add(index * 8), len - index * 8, word) }
         });
     }
@@ -269,15 +276,15 @@ impl Wire for Lanes<'_> {
         LaneReceiver::fence();
     }
 
-    /// Nobody sleeps who is not rung by whoever owns these lanes.
+    /// Does nothing: the owner of these lanes wakes the ranks that sleep.
     fn ring(&mut self, _from: Rank) {}
 
     fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
         let source: *const u8 = ptr::with_exposed_provenance(at as usize);
         let memory = self.to(to).slots;
         Self::each_slot(self.shape, slots, len, |slot, at, len| {
-            // SAFETY: a slot of the shape; the sender's alone until a packet
-            // names it; `source` as promised at `new`.
+            // SAFETY: a slot of the shape, which is the sender's alone until a
+            // packet names it; `source` as promised at `new`.
             unsafe { ptr::copy_nonoverlapping(source.add(at), memory.as_ptr().add(slot), len) };
         });
     }
@@ -286,8 +293,8 @@ impl Wire for Lanes<'_> {
         let target: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
         let memory = self.from(from).slots;
         Self::each_slot(self.shape, slots, len, |slot, at, len| {
-            // SAFETY: a slot of the shape, named by a packet and not given
-            // back; `target` as promised at `new`.
+            // SAFETY: a slot of the shape, which a packet has named and which was
+            // not given back; `target` as promised at `new`.
             unsafe { ptr::copy_nonoverlapping(memory.as_ptr().add(slot), target.add(at), len) };
         });
     }
@@ -303,14 +310,14 @@ impl Wire for Lanes<'_> {
     fn copy(&mut self, copy: &Copy) {
         let from: *const u8 = ptr::with_exposed_provenance(copy.from as usize);
         let to: *mut u8 = ptr::with_exposed_provenance_mut(copy.to as usize);
-        // SAFETY: an own buffer and one in reach: the promise at `new`. A peer
-        // that names memory which is none breaks it.
+        // SAFETY: an own buffer and one in reach, as promised at `new`. A peer
+        // that names an address outside its buffers breaks that promise.
         unsafe { ptr::copy_nonoverlapping(from, to, copy.len as usize) };
     }
 }
 
-// SAFETY: the memory is not of the thread that made the lanes, and one thread
-// at a time has them.
+// SAFETY: the memory does not belong to the thread that made the lanes, and one
+// thread at a time uses them.
 unsafe impl Send for LaneEnd {}
 
 impl fmt::Debug for Lanes<'_> {
@@ -319,15 +326,15 @@ impl fmt::Debug for Lanes<'_> {
     }
 }
 
-/// The lane of sender `index` in the memory of a rank, and its slots.
+/// Returns the lane of sender `index` in the memory of a rank, and its slots.
 ///
 /// # Safety
 ///
 /// As for [`Lanes::new`].
 unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'static>, NonNull<u8>) {
     let lines = shape.lines as usize;
-    // SAFETY: the lane of a rank of the shape lies inside the memory; zero
-    // bytes are valid lines; all of it is written through atomics and cells.
+    // SAFETY: the lane of a rank of the shape lies inside the memory; zero bytes
+    // are valid lines; all of it is written through atomics and cells.
     unsafe {
         let start = memory.add(index * shape.lane_bytes());
         let line: *const Line = start.as_ptr().cast();
@@ -340,18 +347,18 @@ unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'sta
     }
 }
 
-/// Else it has no room.
+/// Why a lane must be connected: a lane that is not has no room.
 const CONNECTED: &str = "there was room in this lane";
 
-/// The next up to 8 of `left` bytes.
+/// Reads the next up to 8 of `left` bytes.
 #[inline(always)]
 unsafe fn read_word(bytes: *const u8, left: usize) -> u64 {
     if left >= 8 {
-        // SAFETY: the caller's: there are 8.
+        // SAFETY: the caller has 8 readable bytes, as `left` shows.
         return unsafe { bytes.cast::<u64>().read_unaligned() };
     }
     let mut word = [0; 8];
-    // SAFETY: the caller's: there are `left`.
+    // SAFETY: the caller has `left` readable bytes.
     unsafe { ptr::copy_nonoverlapping(bytes, word.as_mut_ptr(), left) };
     u64::from_ne_bytes(word)
 }
@@ -360,10 +367,10 @@ unsafe fn read_word(bytes: *const u8, left: usize) -> u64 {
 #[inline(always)]
 unsafe fn write_word(bytes: *mut u8, left: usize, word: u64) {
     if left >= 8 {
-        // SAFETY: the caller's: there are 8.
+        // SAFETY: the caller has 8 writable bytes, as `left` shows.
         return unsafe { bytes.cast::<u64>().write_unaligned(word) };
     }
     let word = word.to_ne_bytes();
-    // SAFETY: the caller's: there are `left`.
+    // SAFETY: the caller has `left` writable bytes.
     unsafe { ptr::copy_nonoverlapping(word.as_ptr(), bytes, left) };
 }

@@ -1,4 +1,4 @@
-//! A message goes on its way: which one, and what its packet says.
+//! Sending a message: the choice of its path, and its packet.
 
 use super::count::Path;
 use super::machine::Machine;
@@ -18,31 +18,31 @@ pub(super) struct Outgoing {
     pub(super) to: Rank,
     pub(super) label: Label,
     pub(super) bytes: Bytes,
-    /// Its request, if it had to wait for room.
+    /// The request of the message, if it had to wait for room.
     pub(super) entry: Option<usize>,
 }
 
-/// What came of an attempt to send.
+/// Result of an attempt to send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Launched {
-    /// The buffer is not needed any more.
+    /// The message was sent, and its buffer is not needed any more.
     Done,
-    /// It is, by this request.
+    /// This request still needs the buffer.
     Running(usize),
-    /// There are no lines.
+    /// The lane has no free lines.
     NoLines,
     /// Too many messages to the peer are without a receive.
     NoQuota,
-    /// The log has no place. Whether a receive is known for the message was not
-    /// asked: none behind it may be asked either, which would take the receive
-    /// if the log has a place by then.
+    /// The log has no place. The mirror was not searched for a receive of this
+    /// message. So it must not be searched for a later message either: if the log
+    /// had a place by then, the later message would take that receive.
     NoLog,
     /// There is no free request.
     NoRequest,
 }
 
 impl Outgoing {
-    /// One that waits.
+    /// Makes the message of a request that waits.
     pub(super) fn of(request: &Entry, index: usize) -> Self {
         Self {
             to: Rank(request.peer),
@@ -52,14 +52,14 @@ impl Outgoing {
         }
     }
 
-    /// Its packet, but for where its bytes are.
+    /// Returns the packet of the message, without the place of its bytes.
     #[inline]
     pub(super) const fn packet(&self, kind: Kind) -> Packet {
         let Label { context, tag } = self.label;
         Packet { context, tag, a: self.bytes.len, ..Packet::new(kind) }
     }
 
-    /// Its request.
+    /// Returns the request of the message.
     pub(super) const fn request(&self, state: State) -> Entry {
         let Self { to, label, bytes, .. } = *self;
         Entry {
@@ -87,7 +87,8 @@ impl Machine<'_> {
         let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
         let unmatched = peer.sent.wrapping_sub(peer.matched_there);
         let mut is_full = unmatched >= self.shape.quota && !mutant("msg_quota_ignored");
-        // Others wait: this one may pass them if they are not for its receive.
+        // Other messages wait: this one may pass them if they do not match its
+        // receive.
         let passes = match entry {
             Some(_) if mutant("msg_quota_raced") => false,
             Some(index) => peer.waiting.first() != Some(index),
@@ -168,8 +169,8 @@ impl Machine<'_> {
         self.launch_told(wire, out)
     }
 
-    /// Whether bytes that go straight into a buffer that is known go past the
-    /// cache. `None`: they do not go so.
+    /// Returns whether bytes that go straight into a known buffer go past the
+    /// cache (non-temporal stores). `None`: they do not go straight.
     #[inline]
     pub(super) fn streams(&self, to: Rank, bytes: &Bytes) -> Option<bool> {
         let thresholds = &self.tables.peers[to.0 as usize].thresholds;
@@ -184,10 +185,11 @@ impl Machine<'_> {
         (!is_fetched && direct.contains(&bytes.len)).then_some(false)
     }
 
-    /// Straight into the buffer of a receive. The packet of a short message
-    /// says that it is there, or that its first half is, and another one that the
-    /// rest is. That of a long one keeps its place in the lane while it is copied,
-    /// so that nothing waits behind it.
+    /// Copies straight into the buffer of a receive. For a short message the
+    /// packet reports that the bytes are there, or that the first half is, and a
+    /// second packet reports the rest. For a long message the packet keeps the
+    /// message's place in the lane during the copy, so that no later message has
+    /// to wait.
     fn launch_direct<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -238,7 +240,8 @@ impl Machine<'_> {
         Launched::Running(index)
     }
 
-    /// The receiver is told where the bytes are.
+    /// Announces the message: sends the receiver the place of the bytes
+    /// (rendezvous).
     fn launch_told<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
         let Outgoing { to, bytes, .. } = *out;
         let kernel_from = self.tables.peers[to.0 as usize].thresholds.kernel_from;
@@ -256,8 +259,8 @@ impl Machine<'_> {
         Launched::Running(index)
     }
 
-    /// The packet of a message that has no inline bytes, and the next offer with
-    /// it.
+    /// Pushes the packet of a message without inline bytes, together with the
+    /// next offer.
     #[inline]
     fn push_message<W: Wire>(&mut self, wire: &mut W, out: &Outgoing, mut packet: Packet) {
         let offer = self.take_offer(out.to);
@@ -267,8 +270,8 @@ impl Machine<'_> {
         wire.push(out.to, &packet, offer);
     }
 
-    /// The message has a number now, and whoever offers a receive later will
-    /// be told by the log whether it was for this one.
+    /// Numbers the message and logs it. The log decides whether a receive that
+    /// the peer offers later was for this message.
     #[inline(always)]
     pub(super) fn log(&mut self, to: Rank, label: Label, is_open: bool) {
         let peer = &mut self.tables.peers[to.0 as usize];
@@ -286,7 +289,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The request of a message that goes on: there is one.
+    /// Returns the request of a message that goes on; a free one must be there.
     pub(super) fn request_of(&mut self, out: &Outgoing, state: State) -> usize {
         let index = out.entry.unwrap_or_else(|| {
             self.new_entry(out.request(state)).expect("a free request was there")

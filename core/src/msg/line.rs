@@ -5,22 +5,22 @@
 //!  line     │ stamp │ head │ 7 words                       │  64 bytes
 //!           └──────────────┴───────────────────────────────┘
 //!  lap 3    3   3   3   2   2   2   2   2     stamp = lap + 1
-//!                       ▲ the receiver waits for a 3 here
+//!                       ▲ the receiver waits for a stamp of 3 here
 //!
 //!  return   lines, messages taken │ messages matched, slots    receiver writes
-//!  need     how often the sender has asked for more            sender writes
+//!  need     how often the sender has requested more            sender writes
 //! ```
 //!
-//! A line is new if its stamp is that of the lap: nobody clears anything, and
-//! an empty look is one load of a line that stays in the reader's cache. The
+//! A line is new if its stamp is that of the lap. So no side clears a line, and
+//! an empty poll is one load of a line that stays in the reader's cache. The
 //! first line of a packet is stamped last; further lines have a stamp, too, so
-//! that the word where a stamp is looked for is never payload.
+//! that the word of a stamp never contains payload.
 //!
-//! The receiver returns what it has taken now and then, in a line of its own
-//! that the sender reads only when it needs room. A sender that still finds
-//! too little says so in the need word, and looks once more; the receiver
-//! looks at that word whenever it has taken something and, before it stops
-//! looking, after a fence.
+//! The receiver returns its counts now and then, in a line of its own that the
+//! sender reads only when it needs room. A sender that still finds too little
+//! requests more in the need word, and looks once more. The receiver looks at
+//! that word each time it has taken something and, before it stops polling, after
+//! a fence.
 //!
 //! Progress: everything is wait-free.
 
@@ -34,7 +34,7 @@ use super::wire::Returned;
 use crate::sync::{Ordering, fence, mutant};
 use core::fmt;
 
-/// The sending end.
+/// The sending end of a lane.
 pub struct LaneSender<'m> {
     lane: Lane<'m>,
     lap_bits: u32,
@@ -43,37 +43,37 @@ pub struct LaneSender<'m> {
     asked: u64,
 }
 
-/// The receiving end.
+/// The receiving end of a lane.
 pub struct LaneReceiver<'m> {
     lane: Lane<'m>,
     lap_bits: u32,
     head: u32,
     told: u32,
-    /// Of the packet that was seen last.
+    /// Lines of the packet that was looked at last.
     lines: u32,
     answered: u64,
 }
 
 impl<'m> LaneSender<'m> {
-    /// The sending end of a lane that was never used.
+    /// Makes the sending end of a lane that was never used.
     ///
     /// # Panics
     ///
-    /// If its lines are no power of two.
+    /// If the number of lines is no power of two.
     ///
     /// # Safety
     ///
-    /// It is the only one of this lane, ever.
+    /// This is the only sending end of this lane, ever.
     pub const unsafe fn new(lane: Lane<'m>) -> Self {
         Self { lane, lap_bits: lap_bits(lane.lines), tail: 0, taken: 0, asked: 0 }
     }
 
-    /// Who copies which part of a message, on both sides.
+    /// Returns the word on which both sides claim the parts of a message to copy.
     pub const fn split(&self) -> &'m Split {
         &self.lane.need.split
     }
 
-    /// Whether `lines` more lines are free.
+    /// Returns whether `lines` more lines are free.
     #[inline]
     pub fn has_room(&mut self, lines: u32) -> bool {
         let size = self.lane.lines.len() as u32;
@@ -81,13 +81,17 @@ impl<'m> LaneSender<'m> {
             return true;
         }
         // Acquire: pairs with `give_back`: the receiver has read those lines.
-        self.taken = (self.lane.returned.taken.load(Ordering::Acquire) >> 32) as u32;
-        // What a peer in its right mind says is between 0 and the size.
-        self.tail.wrapping_sub(self.taken) <= size
-            && self.tail.wrapping_sub(self.taken) + lines <= size
+        let taken = (self.lane.returned.taken.load(Ordering::Acquire) >> 32) as u32;
+        // With the count of a correct peer, 0 to `size` lines are in use; any other
+        // count is ignored, now and in the next call.
+        if self.tail.wrapping_sub(taken) > size {
+            return false;
+        }
+        self.taken = taken;
+        self.tail.wrapping_sub(taken) + lines <= size
     }
 
-    /// Puts a packet in for which there is room. `inline` hands out words of
+    /// Puts a packet into the lane; there must be room. `inline` returns words of
     /// the inline bytes by their number.
     #[inline(always)]
     pub fn push(&mut self, packet: &Packet, load: Load, inline: impl Fn(usize) -> u64) {
@@ -100,7 +104,8 @@ impl<'m> LaneSender<'m> {
             self.stamp(self.tail, packet.head(), Ordering::Release);
         }
         if lines > 1 {
-            // All at once: stores would have them come over one by one.
+            // All lines are fetched at once: by stores they would come one by
+            // one.
             (0..lines).for_each(|line| self.fetch(self.tail.wrapping_add(line)));
         }
         for line in 1..lines {
@@ -108,15 +113,15 @@ impl<'m> LaneSender<'m> {
             let end = (start + LINE_WORDS).min(words);
             self.line(self.tail.wrapping_add(line)).words.with_mut(|cell| {
                 for (index, word) in (start..end).enumerate() {
-                    // SAFETY: the line is free, so it is the sender's alone.
+                    // SAFETY: the line is free, so the sender alone accesses it.
                     unsafe { (*cell)[index] = inline(word) };
                 }
             });
-            // Relaxed: the first line is stamped after it, with Release.
+            // Relaxed: the first line is stamped after this line, with Release.
             self.stamp(self.tail.wrapping_add(line), 0, Ordering::Relaxed);
         }
         self.line(self.tail).words.with_mut(|cell| {
-            // SAFETY: as above.
+            // SAFETY: the first line is free, too.
             let first = unsafe { &mut *cell };
             first[0] = u64::from(packet.tag) | u64::from(packet.id) << 32;
             match load {
@@ -142,31 +147,33 @@ impl<'m> LaneSender<'m> {
         self.tail = self.tail.wrapping_add(lines);
     }
 
-    /// Has a line that more packets will need fetched already, as the sender
-    /// writes several in a row. Its receiver does not look at it before those.
+    /// Prefetches a line that later packets will need, because the sender writes
+    /// several in a row. The receiver does not look at that line before the
+    /// packets come.
     #[inline(always)]
     pub fn fetch_ahead(&self) {
         self.fetch(self.tail.wrapping_add(AHEAD));
     }
 
-    /// Has a line that is written soon come over.
+    /// Prefetches a line that is written soon.
     #[inline(always)]
     fn fetch(&self, position: u32) {
         let ahead: *const Line = self.line(position);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a hint, of any address; processors without it do nothing.
+        // SAFETY: a hint, valid for any address; processors without it do
+        // nothing.
         unsafe {
             core::arch::asm!("prefetchw [{}]", in(reg) ahead, options(nostack, preserves_flags));
         }
         let _ = ahead;
     }
 
-    /// What the receiver has returned last.
+    /// Returns the counts that the receiver has returned last.
     pub fn returned(&self) -> Returned {
-        // Acquire: pairs with `give_back`: what the receiver did before, its
-        // packets to this rank above all, is seen.
+        // Acquire: pairs with `give_back`: what the receiver did before is seen,
+        // above all its packets to this rank.
         let taken = self.lane.returned.taken.load(Ordering::Acquire);
-        // Acquire: it has read the slots that it returns.
+        // Acquire: the receiver has read the slots that it returns.
         let matched = self.lane.returned.matched.load(Ordering::Acquire);
         Returned {
             lines: (taken >> 32) as u32,
@@ -176,15 +183,15 @@ impl<'m> LaneSender<'m> {
         }
     }
 
-    /// Asks for more than was returned. What the receiver returned before it
-    /// could see that is seen from here on.
+    /// Requests more than was returned. Counts that the receiver returned before
+    /// it could see the request are visible to the sender after this call.
     pub fn set_starved(&mut self) {
         self.asked += 1;
         self.lane.need.asked.store(self.asked, Ordering::Relaxed);
         if !mutant("msg_starved_unfenced") {
-            // SeqCst: pairs with the fence of the receiver that rests: one of
-            // the two sees what the other wrote before it. With less, both
-            // could miss it.
+            // SeqCst: pairs with the fence of the receiver before it rests: one
+            // of the two sees what the other wrote before its fence. A weaker
+            // order would let both miss it.
             fence(Ordering::SeqCst);
         }
     }
@@ -201,26 +208,27 @@ impl<'m> LaneSender<'m> {
 }
 
 impl<'m> LaneReceiver<'m> {
-    /// The receiving end of a lane that was never used.
+    /// Makes the receiving end of a lane that was never used.
     ///
     /// # Panics
     ///
-    /// If its lines are no power of two.
+    /// If the number of lines is no power of two.
     ///
     /// # Safety
     ///
-    /// It is the only one of this lane, ever.
+    /// This is the only receiving end of this lane, ever.
     pub const unsafe fn new(lane: Lane<'m>) -> Self {
         let lap_bits = lap_bits(lane.lines);
         Self { lane, lap_bits, head: 0, told: 0, lines: 0, answered: 0 }
     }
 
-    /// Who copies which part of a message, on both sides.
+    /// Returns the word on which both sides claim the parts of a message to copy.
     pub const fn split(&self) -> &'m Split {
         &self.lane.need.split
     }
 
-    /// The next packet; it stays. What is no packet looks as if nothing came.
+    /// Returns the next packet; it stays in the lane. A line with an invalid
+    /// packet looks like an empty line.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<Packet> {
         let line = self.line(0);
@@ -230,7 +238,8 @@ impl<'m> LaneReceiver<'m> {
             return None;
         }
         let packet = line.words.with(|cell| {
-            // SAFETY: stamped, so it is the receiver's until it is given back.
+            // SAFETY: the line is stamped, so the receiver alone accesses it
+            // until it gives the line back.
             let words = unsafe { &*cell };
             Packet::from_words(head, words[0], words[1], words[2])
         })?;
@@ -238,7 +247,8 @@ impl<'m> LaneReceiver<'m> {
         Some(packet)
     }
 
-    /// Hands out the first `words` inline words of that packet.
+    /// Calls `each` for the first `words` inline words of the packet that was
+    /// looked at.
     #[inline(always)]
     pub fn inline(&self, words: usize, mut each: impl FnMut(usize, u64)) {
         let words = words.min(INLINE_WORDS);
@@ -257,7 +267,7 @@ impl<'m> LaneReceiver<'m> {
         }
     }
 
-    /// Those of the further lines.
+    /// Does the same for the words in the further lines.
     fn inline_more(&self, words: usize, mut each: impl FnMut(usize, u64)) {
         for line in 1.. {
             let start = FIRST_WORDS + (line - 1) * LINE_WORDS;
@@ -265,8 +275,8 @@ impl<'m> LaneReceiver<'m> {
                 break;
             }
             self.line(line as u32).words.with(|cell| {
-                // SAFETY: the first line was stamped after it, and it is given
-                // back with it.
+                // SAFETY: the first line was stamped after this line, and both
+                // are given back together.
                 let more = unsafe { &*cell };
                 for word in start..words.min(start + LINE_WORDS) {
                     each(word, more[word - start]);
@@ -275,7 +285,7 @@ impl<'m> LaneReceiver<'m> {
         }
     }
 
-    /// The offer that rides on it.
+    /// Returns the offer that is in the packet.
     #[inline]
     pub fn offer(&self) -> Offer {
         self.line(0).words.with(|cell| {
@@ -285,28 +295,28 @@ impl<'m> LaneReceiver<'m> {
         })
     }
 
-    /// Takes that packet out.
+    /// Takes the packet that was looked at out of the lane.
     #[inline(always)]
     pub fn pop(&mut self) {
         self.head = self.head.wrapping_add(core::mem::take(&mut self.lines));
     }
 
-    /// Lines that were taken, ever; wraps.
+    /// Returns how many lines were taken, ever; wraps.
     #[inline(always)]
     pub fn taken(&self) -> u32 {
         self.head
     }
 
-    /// Lines that were taken and not given back.
+    /// Returns how many lines were taken and not given back.
     #[inline(always)]
     pub fn untold(&self) -> u32 {
         self.head.wrapping_sub(self.told)
     }
 
-    /// Gives them back, with this. Whether the sender had asked for more,
-    /// which this answers.
+    /// Gives these lines back, and returns `returned` to the sender. Returns
+    /// whether the sender had requested more; this call answers the request.
     pub fn give_back(&mut self, returned: Returned) -> bool {
-        // Asked for until here: it is answered by what follows.
+        // The stores below answer all requests that this load sees.
         let asked = self.lane.need.asked.load(Ordering::Relaxed);
         let was_starved = core::mem::replace(&mut self.answered, asked) != asked;
         self.told = self.head;
@@ -315,23 +325,23 @@ impl<'m> LaneReceiver<'m> {
         // Release: pairs with the Acquire in `returned`: the slots were read.
         self.lane.returned.matched.store(matched, order("msg_slots_relaxed"));
         // Release: pairs with the Acquire in `has_room` and `returned`: the
-        // lines were read, and whatever this rank pushed before is in its
-        // lane.
+        // receiver has read the lines, and all packets that it pushed before are
+        // in its lane to the sender.
         self.lane.returned.taken.store(taken, order("msg_return_relaxed"));
         was_starved
     }
 
-    /// Whether the sender has asked for more since the last time.
+    /// Returns whether the sender has requested more since the last answer.
     #[inline(always)]
     pub fn is_starved(&self) -> bool {
         self.lane.need.asked.load(Ordering::Relaxed) != self.answered
     }
 
-    /// Between the last `give_back` and the last look at `is_starved` before a
-    /// rest.
+    /// To be called between the last `give_back` and the last look at
+    /// `is_starved` before a rest.
     pub fn fence() {
         if !mutant("msg_rest_unfenced") {
-            // SeqCst: pairs with that in `set_starved`.
+            // SeqCst: pairs with the fence in `set_starved`.
             fence(Ordering::SeqCst);
         }
     }
@@ -344,30 +354,32 @@ impl<'m> LaneReceiver<'m> {
 
 #[inline(always)]
 fn line(lines: &[Line], position: u32) -> &Line {
-    // SAFETY: less than their number, which is a power of two.
+    // SAFETY: the masked index is below the number of lines, which is a power of
+    // two.
     unsafe { lines.get_unchecked(position as usize & (lines.len() - 1)) }
 }
 
-/// Bits of a position that say which line it is; the others say in which lap.
+/// Returns the number of bits of a position that select the line; the other bits
+/// select the lap.
 const fn lap_bits(lines: &[Line]) -> u32 {
     assert!(lines.len().is_power_of_two(), "a lane's lines are a power of two");
     lines.len().trailing_zeros()
 }
 
-/// The lap, from 1 on: a position's stamp differs from that of one lap before
-/// even where positions wrap.
+/// Returns the lap, from 1 on: a position's stamp differs from the stamp one lap
+/// before, even where positions wrap.
 #[inline(always)]
 fn stamp(lap_bits: u32, position: u32) -> u64 {
     u64::from(position >> lap_bits) + 1
 }
 
-/// Release, but for a test.
+/// Returns Release, except in a test with a planted defect.
 #[inline(always)]
 fn order(defect: &'static str) -> Ordering {
     if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
 }
 
-/// How far ahead of the next packet.
+/// How far ahead of the next packet the sender prefetches, in lines.
 const AHEAD: u32 = 6;
 
 impl fmt::Debug for LaneSender<'_> {
@@ -383,15 +395,5 @@ impl fmt::Debug for LaneReceiver<'_> {
 }
 
 #[cfg(all(test, not(tsumugi_loom)))]
-mod tests {
-    use super::*;
-
-    /// Memory of a lane may be zero at first.
-    #[test]
-    fn no_line_is_stamped_as_memory_that_was_never_used() {
-        for position in [0, 15, 16, u32::MAX - 16, u32::MAX] {
-            assert_ne!(stamp(4, position), 0, "line {position}");
-            assert_ne!(stamp(4, position), stamp(4, position.wrapping_sub(16)));
-        }
-    }
-}
+#[allow(unsafe_code)]
+mod tests;

@@ -1,7 +1,7 @@
-//! A doubly linked list of table entries, linked through the entries
-//! themselves: it needs no memory of its own, and an entry goes out of the
-//! middle at once. An entry has a link for each list that it can be in at the
-//! same time; which one a list uses is part of its type.
+//! A doubly linked list of table entries, linked through the entries themselves:
+//! the list needs no memory of its own, and an entry can leave from the middle at
+//! once. An entry has a link for each list that it can be in at the same time;
+//! the number of the link that a list uses is part of the list's type.
 
 /// The neighbours of an entry in one list.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +16,8 @@ pub(super) trait Linked<const L: usize> {
     fn next(&self) -> u32;
 }
 
-/// Entries that are free: the last that came goes first, as it is in the cache.
-/// Uses the link `L`, of which it writes one side.
+/// A stack of free entries: the entry that came last goes first, because it is in
+/// the cache. It uses the link `L`, of which it writes one side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack<const L: usize> {
     top: u32,
@@ -92,7 +92,7 @@ impl<const L: usize> List<L> {
         self.last = index as u32;
     }
 
-    /// Takes the first one out.
+    /// Takes the first entry out.
     #[inline(always)]
     pub(super) fn pop<T: Linked<L>>(&mut self, entries: &mut [T]) -> Option<usize> {
         let index = self.first()?;
@@ -104,7 +104,7 @@ impl<const L: usize> List<L> {
         Some(index)
     }
 
-    /// Takes out all before that one; all there are if there is none.
+    /// Takes out all entries before `first`; all entries if `first` is `None`.
     #[inline(always)]
     pub(super) fn cut<T: Linked<L>>(&mut self, entries: &mut [T], first: Option<usize>) {
         self.first = first.map_or(END, |first| first as u32);
@@ -114,7 +114,7 @@ impl<const L: usize> List<L> {
         }
     }
 
-    /// Takes one out that is in this list.
+    /// Takes an entry out of this list.
     #[inline]
     pub(super) fn remove<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
         let Link { prev, next } = *entries[index].link();
@@ -129,7 +129,7 @@ impl<const L: usize> List<L> {
     }
 }
 
-/// No entry: a table has fewer.
+/// No entry: a table has fewer entries than this.
 const END: u32 = u32::MAX;
 
 #[cfg(test)]

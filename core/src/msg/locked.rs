@@ -1,15 +1,15 @@
 //! The paper's design: a sender looks into the table of its receiver.
 //!
-//! Each rank has a [`Board`] in memory that the others reach, and puts up there
-//! all receives that are posted. A message that is worth it claims the first
-//! one that takes it, is copied into its buffer, and no packet tells of it:
-//! the receiver finds that it is done. Whatever cannot (the lock is taken,
-//! earlier messages are in the lane, no receive, out of reach) goes by the
-//! lane, as without a board.
+//! Each rank has a [`Board`] in memory that the others reach, and puts all its
+//! posted receives on it. A message of a suitable size claims the first receive
+//! that takes it and is copied into that receive's buffer, and no packet
+//! announces it: the receiver finds the state `done` on its board. A message that
+//! cannot do so (the lock is taken, earlier messages are in the lane, no receive,
+//! out of reach) goes by the lane, as without a board.
 //!
 //! ```text
 //!   sender                                    receiver
-//!   try_claim ── not the one expected ──┐
+//!   try_claim ── not the expected one ──┐
 //!     │      └── locked, none, too far ─┴──►  lane: lock; count it as expected,
 //!     ▼                                       meet the first receive that is
 //!   copy, finish ───────────────────────────► not claimed; unlock
@@ -17,12 +17,12 @@
 //! ```
 //!
 //! A message from the lane is counted and meets its receive in one hold of the
-//! lock: in between its sender could claim for the next one. To look at the
-//! messages that are here and to put a receive up need no common hold: only
-//! the owner's machine adds to either.
+//! lock: in between its sender could claim for the next message. Looking at the
+//! messages that are here and putting a receive on the board need no common hold,
+//! because only the owner's machine adds to either.
 //!
-//! Messages that wait for room keep their order: none passes another, since
-//! the receiver's table may change between two looks.
+//! Messages that wait for room keep their order: none passes another, because the
+//! receiver's table may change between two looks.
 
 use super::board::{Board, BoardShape, Post, Refused, Standing};
 use super::count::Path;
@@ -37,22 +37,23 @@ use super::wire::{Copy, Wire};
 use crate::mem::Rank;
 
 impl<'m> Machine<'m> {
-    /// How large the boards are: all of a job have the same tables.
+    /// Returns the shape of the boards: all ranks of a job have tables of one
+    /// size.
     pub fn board_shape(&self) -> BoardShape {
         BoardShape { peers: self.shape.peers, posts: self.tables.requests.len() as u32 }
     }
 
-    /// The boards of all ranks, for [`Design::Locked`]; without them messages
-    /// go as with [`Design::TwoCopy`]. In the place of a [far](Self::set_far)
-    /// rank stands any board: it is never looked at.
+    /// Sets the boards of all ranks, for [`Design::Locked`]; without them
+    /// messages go as with [`Design::TwoCopy`]. The entry of a
+    /// [far](Self::set_far) rank can be any board: it is never looked at.
     ///
-    /// Whoever learns that a rank has died tells the own board
-    /// ([`Board::lost`]) before it asks for the machine: whoever has the
-    /// machine may be waiting for the lock that the rank died with.
+    /// A thread that learns of the death of a rank must call [`Board::lost`] on
+    /// its own board before it waits for the machine: the thread that has the
+    /// machine may be waiting for the lock that the dead rank holds.
     ///
     /// # Panics
     ///
-    /// If there is not one for each rank, or something is under way.
+    /// If there is not one board for each rank, or a request is under way.
     pub fn put_up(&mut self, boards: &'m [Board<'m>]) {
         assert_eq!(boards.len(), self.shape.peers as usize, "each rank has a board");
         assert_eq!(self.under_way, 0, "requests are under way");
@@ -61,13 +62,13 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Whether the design has boards, and they are here.
+    /// Returns whether the design has boards, and they are set.
     #[inline(always)]
     pub(super) fn has_board(&self) -> bool {
         !self.boards.is_empty()
     }
 
-    /// Takes the lock, to take messages from a lane.
+    /// Takes the lock, in order to take messages from a lane.
     #[inline]
     pub(super) fn lock_board(&mut self) {
         self.boards[self.rank.0 as usize].lock(self.rank);
@@ -80,14 +81,14 @@ impl<'m> Machine<'m> {
         self.boards[self.rank.0 as usize].unlock();
     }
 
-    /// The message that is taken now is counted; it meets its receive before
-    /// the lock is given back.
+    /// Counts the message that is being taken; the message must meet its receive
+    /// before the lock is given back.
     #[inline]
     pub(super) fn expect_next(&mut self, from: usize) {
         self.boards[self.rank.0 as usize].expect_next(Rank(from as u32));
     }
 
-    /// Puts up a receive that was just posted, where there is a board.
+    /// Puts a receive that was just posted on the board, if there is one.
     #[inline]
     pub(super) fn put_up_post(&mut self, post: usize) {
         let entry = &mut self.tables.requests[post];
@@ -108,8 +109,8 @@ impl<'m> Machine<'m> {
         self.under_lock(|board| board.post(post as u32, &up));
     }
 
-    /// Takes a receive down, unless a sender has claimed it. Whether it is
-    /// down.
+    /// Removes a receive from the board, unless a sender has claimed it. Returns
+    /// whether it is removed.
     #[inline]
     pub(super) fn take_down(&mut self, post: usize) -> bool {
         let entry = &self.tables.requests[post];
@@ -124,16 +125,16 @@ impl<'m> Machine<'m> {
         is_down
     }
 
-    /// Whether a sender has claimed a posted receive: no other message meets
-    /// it.
+    /// Returns whether a sender has claimed a posted receive; then no other
+    /// message may meet it.
     #[inline(always)]
     pub(super) fn is_claimed(&self, post: usize) -> bool {
         self.has_board()
             && self.boards[self.rank.0 as usize].standing(post as u32) != Standing::Posted
     }
 
-    /// Looks for receives whose message is in their buffer. Whether there was
-    /// one.
+    /// Looks for receives that have their message in the buffer. Returns whether
+    /// there was one.
     #[inline]
     pub(super) fn find_done<W: Wire>(&mut self, wire: &mut W) -> bool {
         if self.boarded.is_empty() { false } else { self.look_at_board(wire) }
@@ -152,7 +153,8 @@ impl<'m> Machine<'m> {
             };
             has_moved = true;
             self.remove_post(post);
-            // Only a rank that there is has written it.
+            // A correct sender has written its own rank; the bound protects from
+            // any other.
             let from = (source.0 as usize).min(self.tables.peers.len() - 1);
             self.meet(post, from, tag, len);
             let peer = &mut self.tables.peers[from];
@@ -163,15 +165,15 @@ impl<'m> Machine<'m> {
         has_moved
     }
 
-    /// The rank has died: it keeps no lock.
+    /// Marks a dead rank on the own board, so that it keeps no lock.
     pub(super) fn lose_lock(&mut self, rank: Rank) {
         if self.has_board() {
             self.boards[self.rank.0 as usize].lost(rank);
         }
     }
 
-    /// The rank has died, and nothing of it is in the lane: what it has
-    /// claimed waits for it.
+    /// Takes the receives that a dead rank has claimed off the board, so that
+    /// they end. Nothing of that rank is in the lane any more.
     pub(super) fn lose_claims<W: Wire>(&mut self, wire: &mut W, from: usize) {
         if !self.has_board() {
             return;
@@ -193,8 +195,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Sends a message into a receive of the other's board, if it can be done
-    /// at once.
+    /// Sends a message into a receive of the peer's board, if that can be done at
+    /// once.
     #[inline]
     pub(super) fn launch_claimed<W: Wire>(
         &mut self,
@@ -231,7 +233,8 @@ impl<'m> Machine<'m> {
         Some(Launched::Running(index))
     }
 
-    /// The copy into a claimed receive is done, or could not be made.
+    /// Takes the end of a copy into a claimed receive: it is done, or could not
+    /// be made.
     pub(super) fn claim_done<W: Wire>(&mut self, wire: &mut W, index: usize) {
         let Entry { peer, remote, error, .. } = self.tables.requests[index];
         self.boards[peer as usize].finish(self.rank, remote, error.is_none());
@@ -243,7 +246,8 @@ impl<'m> Machine<'m> {
         self.end(index, error);
     }
 
-    /// A receive whose message is there, or will never be, is taken down.
+    /// Removes a receive from the board that has its message, or will never get
+    /// it.
     fn remove_post(&mut self, post: usize) {
         let source = source_of(&self.tables.requests[post]);
         self.under_lock(|board| board.remove(post as u32, source));

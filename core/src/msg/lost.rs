@@ -1,4 +1,4 @@
-//! A rank has died: what waits for it ends.
+//! The death of a rank: requests that wait for it end.
 
 use super::list::List;
 use super::machine::Machine;
@@ -8,11 +8,12 @@ use super::wire::Wire;
 use crate::mem::Rank;
 
 impl Machine<'_> {
-    /// A rank has died. What it had sent before is taken first; messages whose
-    /// bytes are here can still be received. Everything else that waits for it
-    /// ends with [`Ended::PeerLost`]; receives from any source go on.
+    /// Takes the death of a rank. Packets that it had sent before are taken
+    /// first; messages that have all their bytes here can still be received.
+    /// Every other request that waits for the rank ends with [`Ended::PeerLost`];
+    /// receives from any source go on.
     ///
-    /// Bytes that are being copied from or to it are in use until
+    /// Buffers that are being copied from or to the rank are in use until
     /// [`job_done`](Self::job_done).
     pub fn lost<W: Wire>(&mut self, wire: &mut W, rank: Rank) {
         let from = rank.0 as usize;
@@ -46,8 +47,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Takes a request that waits for the rank out of where it is. Whether it
-    /// has ended by that.
+    /// Removes a request that waits for the rank from its lists. Returns whether
+    /// the request must end with an error.
     fn abandon(&mut self, index: usize, from: usize) -> bool {
         let entry = &mut self.tables.requests[index];
         match entry.state {
@@ -62,7 +63,7 @@ impl Machine<'_> {
                 self.tables.requests[index].offered = Offered::No;
             }
             State::Told | State::Streaming | State::Coming => {}
-            // Its own bytes are here, or were sent.
+            // The own bytes are here, or were sent.
             State::Closing => {
                 let is_whole = entry.due == Due::Fin && entry.error.is_none();
                 entry.due = Due::Nothing;

@@ -1,4 +1,4 @@
-//! The state machine of one rank: what it is asked from outside.
+//! The state machine of one rank: the calls from outside.
 //!
 //! ```text
 //!  send ─┬─ in its packet, in slots, or copied ──────────────► Done
@@ -13,9 +13,10 @@
 //!                      └─ Fetching ──copied──► (Fin) ────────► Ended
 //! ```
 //!
-//! How it is set up is in `setup`, what is sent in `send`, what is received in
-//! `receive`, what arrives in `arrive`, bytes that move later in `rendezvous`,
-//! what a sender knows of posted receives in `mirror`, death in `lost`.
+//! The setup is in `setup`, the sending in `send`, the receiving in `receive`,
+//! the taking of packets in `arrive`, bytes that move after the announcement in
+//! `rendezvous`, the sender's copy of posted receives in `mirror`, the death of a
+//! rank in `lost`.
 
 use super::board::Board;
 use super::count::Counts;
@@ -27,53 +28,53 @@ use super::wire::Wire;
 use crate::mem::Rank;
 use core::fmt;
 
-/// Messages of one rank. See the module's text for how it is driven.
+/// Messages of one rank. The text of the module shows how to drive the machine.
 pub struct Machine<'m> {
     pub(super) rank: Rank,
     pub(super) shape: Shape,
     pub(super) design: Design,
     pub(super) tables: Tables<'m>,
-    /// Requests that are free, that have ended and are to be told of, that
-    /// have bytes to be copied.
+    /// Requests: free ones, ended ones that must be reported, and those with
+    /// bytes to be copied.
     pub(super) free: Stack<0>,
     pub(super) ended: List<0>,
     pub(super) jobs: List<1>,
-    /// Receives from any source, and free and used unexpected messages, these
-    /// in the order of their arrival.
+    /// Receives from any source; free unexpected messages; used ones, in the
+    /// order of their arrival.
     pub(super) any_posted: List<0>,
     pub(super) room: Stack<0>,
     pub(super) arrived: List<1>,
-    /// Peers to whom packets are to be pushed, and those that are to be told
-    /// what was taken.
+    /// Peers with packets to be pushed, and peers that must get credits back.
     pub(super) busy: List<0>,
     pub(super) stirred: List<1>,
     /// Receives posted, ever.
     pub(super) posts: u64,
     /// Requests that have not ended.
     pub(super) under_way: u32,
-    /// Unexpected messages that can still be granted; whether somebody waits
-    /// for a message without a receive.
+    /// Unexpected messages that can still be granted; whether the caller waits
+    /// for a message without a receive (has probed).
     pub(super) spare: u32,
     pub(super) is_probed: bool,
     /// A peer has returned something since this was cleared.
     pub(super) has_learned: bool,
-    /// Lanes that had something last, as far as there are any, and the next
-    /// one in turn.
+    /// The up to four lanes that had packets last, and the next lane in turn.
     pub(super) recent: [u32; 4],
     pub(super) turn: u32,
     pub(super) counts: Counts,
-    /// Of all ranks, if the design has them; own receives that are put up;
-    /// whether the lock is held.
+    /// The boards of all ranks, if the design has them; own receives that are on
+    /// the board; whether this machine holds the lock.
     pub(super) boards: &'m [Board<'m>],
     pub(super) boarded: List<1>,
     pub(super) holds_board: bool,
 }
 
 impl Machine<'_> {
-    /// Looks at the lanes that had something last and at some others, takes
-    /// what has come, and pushes what waited for room. Whether anything moved.
+    /// Looks at the lanes that had packets last and at some others, takes what
+    /// has come, and pushes packets that waited for room. Returns whether
+    /// anything moved.
     ///
-    /// Wait-free: as many lanes as stated, and of each no more than it holds.
+    /// Wait-free: it looks at a fixed number of lanes, and takes no more of each
+    /// than the lane holds.
     pub fn advance<W: Wire>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = self.find_done(wire);
         for from in self.recent {
@@ -89,7 +90,7 @@ impl Machine<'_> {
         has_moved | self.pump_all(wire)
     }
 
-    /// The same for the lane of one rank.
+    /// Does the same for the lane of one rank.
     #[inline]
     pub fn advance_from<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
         let mut has_moved = self.find_done(wire);
@@ -97,19 +98,19 @@ impl Machine<'_> {
         has_moved | self.pump_all(wire)
     }
 
-    /// Takes what has come from one rank, and pushes nothing: before a receive
-    /// is posted, or a message sent that could go straight into a receive of
-    /// that rank. Whether anything came.
+    /// Takes what has come from one rank, and pushes nothing: to be called before
+    /// a receive is posted, or before a message is sent that could go straight
+    /// into a receive of that rank. Returns whether anything came.
     #[inline]
     pub fn look<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
         self.drain(wire, from.0 as usize)
     }
 
-    /// To be called before nobody looks for a while: tells all peers what was
-    /// taken, those that wait for it above all, and looks at all lanes once
-    /// more. Whether anything moved, or is there to be copied or taken: then it
-    /// is not yet time to sleep. Else whatever this rank waits for comes with a
-    /// packet or a [ring](Wire::ring).
+    /// To be called before the rank stops polling for a while. Returns credits to
+    /// all peers, above all to those that wait for them, and looks at all lanes
+    /// once more. Returns whether anything moved, or waits to be copied or taken:
+    /// then the caller must not sleep yet. Otherwise all that this rank waits for
+    /// comes with a packet or a [ring](Wire::ring).
     pub fn rest<W: Wire>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = self.find_done(wire);
         for from in 0..self.shape.peers {
@@ -122,8 +123,8 @@ impl Machine<'_> {
             }
             told = List::<1>::after(self.tables.peers, peer);
         }
-        // Whoever asked for more before this sees what was told above, or is
-        // seen below.
+        // A peer that requested more before this fence sees the credits that were
+        // returned above, or its request is seen below.
         wire.fence();
         for from in 0..self.tables.peers.len() {
             self.feed(wire, from);
@@ -132,26 +133,26 @@ impl Machine<'_> {
             self.tables.peers[peer].stirred = false;
             let from = Rank(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
-                // It may have looked before it could see what was told.
+                // The peer may have looked before it could see the credits.
                 wire.ring(from);
             }
         }
         self.has_learned = false;
         has_moved |= self.pump_all(wire);
-        // What was learned may take effect when the lane was looked at again.
+        // What was learned may take effect when the lane is looked at again.
         has_moved |= self.has_learned;
         has_moved || !self.jobs.is_empty() || !self.ended.is_empty()
     }
 
-    /// The next bytes to be copied. [`job_done`](Self::job_done) says that
-    /// they are.
+    /// Returns the next bytes to be copied. The caller must report the end of the
+    /// copy by [`job_done`](Self::job_done).
     pub fn poll_job(&mut self) -> Option<Job> {
         let index = self.jobs.pop(self.tables.requests)?;
         Some(self.job(index))
     }
 
-    /// Asks to be told when a request ends, by [`poll_ended`](Self::poll_ended).
-    /// Whether it will be: not if it has ended.
+    /// Requests a report by [`poll_ended`](Self::poll_ended) when a request ends.
+    /// Returns whether there will be one: not if the request has ended already.
     pub fn watch(&mut self, request: Request) -> bool {
         let Some(index) = self.find(request) else { return false };
         let entry = &mut self.tables.requests[index];
@@ -159,8 +160,8 @@ impl Machine<'_> {
         entry.watched
     }
 
-    /// The next request that has ended, of those that are
-    /// [watched](Self::watch). It stays until it is [taken](Self::take).
+    /// Returns the next ended request, of those that are [watched](Self::watch).
+    /// The request stays until it is [taken](Self::take).
     #[inline]
     pub fn poll_ended(&mut self) -> Option<Request> {
         let index = self.ended.pop(self.tables.requests)?;
@@ -168,8 +169,8 @@ impl Machine<'_> {
         Some(self.request(index))
     }
 
-    /// What a request has ended with; then it is free. `None`: it has not, or
-    /// it was taken before. Wait-free.
+    /// Returns the result of a request; then the request is free. `None`: it has
+    /// not ended, or was taken before. Wait-free.
     #[inline(always)]
     pub fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
         let entry = self.tables.requests.get(request.index as usize)?;
@@ -181,8 +182,9 @@ impl Machine<'_> {
         Some(result)
     }
 
-    /// The same of a request that has ended with all that there was to come, and
-    /// of which nobody is still to be told; else nothing has happened. Wait-free.
+    /// Does the same for a request that has ended with the whole message, and
+    /// that [`poll_ended`](Self::poll_ended) need not report any more; otherwise
+    /// does nothing. Wait-free.
     #[inline(always)]
     pub fn take_whole(&mut self, request: Request) -> Option<Received> {
         let entry = self.tables.requests.get(request.index as usize)?;
@@ -190,26 +192,25 @@ impl Machine<'_> {
         if is_whole { self.take(request)?.ok() } else { None }
     }
 
-    /// Whether a request has ended and was not taken.
+    /// Returns whether a request has ended and was not taken.
     #[inline]
     pub fn has_ended(&self, request: Request) -> bool {
         self.find(request).is_some_and(|index| self.tables.requests[index].state == State::Ended)
     }
 
-    /// Whether a request has not ended yet; not of one that was taken.
+    /// Returns whether a request has not ended yet; false for one that was taken.
     #[inline]
     pub fn is_under_way(&self, request: Request) -> bool {
         self.find(request).is_some_and(|index| self.tables.requests[index].state != State::Ended)
     }
 
-    /// Whether a request has not been taken yet.
+    /// Returns whether a request has not been taken yet.
     #[inline]
     pub fn is_held(&self, request: Request) -> bool {
         self.find(request).is_some()
     }
 
-    /// With whom a request has to do, and under which tag; `None`: with
-    /// whoever, under any.
+    /// Returns the peer of a request, and its tag; `None`: any peer, any tag.
     pub fn about(&self, request: Request) -> (Option<Rank>, Option<u32>) {
         let Some(index) = self.find(request) else { return (None, None) };
         let entry = &self.tables.requests[index];
@@ -217,14 +218,15 @@ impl Machine<'_> {
         (peer, (!entry.any_tag).then_some(entry.tag))
     }
 
-    /// Whether a rank was [lost](Self::lost).
+    /// Returns whether a rank was [lost](Self::lost).
     pub fn is_lost(&self, rank: Rank) -> bool {
         self.tables.peers.get(rank.0 as usize).is_some_and(|peer| peer.lost)
     }
 
-    /// Takes a request back: a receive without a message, or a send that
-    /// waits for room. A receive that was offered to its source is asked back:
-    /// until the answer it may still get a message.
+    /// Cancels a request: a receive without a message, or a send that waits for
+    /// room. If a receive was offered to its source, the machine asks the source
+    /// to forget the offer: until the answer comes the receive may still get a
+    /// message.
     pub fn cancel<W: Wire>(&mut self, wire: &mut W, request: Request) -> Cancel {
         let Some(index) = self.find(request) else { return Cancel::TooLate };
         let entry = self.tables.requests[index];
@@ -242,40 +244,40 @@ impl Machine<'_> {
         Cancel::Done
     }
 
-    /// Whether there is something to be pushed, copied or taken: somebody
-    /// should soon [advance](Self::advance) the machine.
+    /// Returns whether there is something to be pushed, copied or taken: then a
+    /// thread should soon [advance](Self::advance) the machine.
     pub fn wants_poll(&self) -> bool {
         !self.busy.is_empty() || !self.jobs.is_empty() || !self.ended.is_empty()
     }
 
-    /// Whether somebody may have to be told of a request that has ended, or
-    /// there are bytes to be copied.
+    /// Returns whether an ended request may have to be reported, or there are
+    /// bytes to be copied.
     #[inline]
     pub fn has_news(&self) -> bool {
         !self.jobs.is_empty() || !self.ended.is_empty()
     }
 
-    /// Requests that have not ended.
+    /// Returns how many requests have not ended.
     pub const fn under_way(&self) -> u32 {
         self.under_way
     }
 
-    /// What was sent so far.
+    /// Returns the counts of messages sent so far.
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Whose machine it is.
+    /// Returns the rank of this machine.
     pub const fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// How much room there is.
+    /// Returns the shape, that is, the sizes of the machine's tables and lanes.
     pub const fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// A free entry, for a request that has not ended.
+    /// Takes a free entry, for a request that has not ended.
     #[inline(always)]
     pub(super) fn new_entry(&mut self, with: Entry) -> Option<usize> {
         let index = self.free.pop(self.tables.requests)?;
@@ -285,7 +287,7 @@ impl Machine<'_> {
         Some(index)
     }
 
-    /// A request has ended; it is in no list but, maybe, that of jobs.
+    /// Ends a request, which is in no list except perhaps the list of jobs.
     #[inline(always)]
     pub(super) fn end(&mut self, index: usize, error: Option<Ended>) {
         let entry = &mut self.tables.requests[index];
@@ -303,13 +305,13 @@ impl Machine<'_> {
         Request { index: index as u32, generation: self.tables.requests[index].generation }
     }
 
-    /// The name of a request in packets.
+    /// Returns the name of a request in packets.
     #[inline]
     pub(super) fn id(&self, index: usize) -> u32 {
         index as u32 | self.tables.requests[index].generation << ID_BITS
     }
 
-    /// The request of such a name, in this state, that has to do with `peer`.
+    /// Finds the request with such a name, in this state, with the peer `peer`.
     #[inline]
     pub(super) fn named(&self, id: u32, peer: usize, state: State) -> Option<usize> {
         let index = self.named_any(id)?;
@@ -319,7 +321,7 @@ impl Machine<'_> {
         is_it.then_some(index)
     }
 
-    /// The request of such a name, whatever its state.
+    /// Finds the request with such a name, in any state.
     #[inline]
     pub(super) fn named_any(&self, id: u32) -> Option<usize> {
         let index = (id & ((1 << ID_BITS) - 1)) as usize;
@@ -327,7 +329,7 @@ impl Machine<'_> {
         (entry.generation << ID_BITS == id & !((1 << ID_BITS) - 1)).then_some(index)
     }
 
-    /// Puts a peer on the list of those to be pumped.
+    /// Puts a peer on the list of peers to be pumped.
     #[inline]
     pub(super) fn rouse(&mut self, peer: usize) {
         if !self.tables.peers[peer].busy {
@@ -336,7 +338,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A request has a packet to send, as soon as there is room.
+    /// Notes that a request has a packet to send, as soon as there is room.
     pub(super) fn owe(&mut self, index: usize, to: usize, due: Due) {
         self.tables.requests[index].due = due;
         self.tables.peers[to].dues.push(self.tables.requests, index);
@@ -350,8 +352,8 @@ impl Machine<'_> {
         lives.then_some(request.index as usize)
     }
 
-    /// An ended request is free again: its name is not used before no packet
-    /// can have it any more.
+    /// Frees an ended request: its name is not used again before no packet can
+    /// contain it any more.
     #[inline(always)]
     pub(super) fn release(&mut self, index: usize) {
         if self.tables.requests[index].listed {
@@ -391,9 +393,8 @@ impl fmt::Debug for Machine<'_> {
     }
 }
 
-/// Bits of an index in the name of a request; the others are of its
-/// generation.
+/// Bits of an index in the name of a request; the other bits are the generation.
 const ID_BITS: u32 = 20;
 const _: () = assert!(super::setup::REQUESTS_MAX == 1 << ID_BITS);
-/// Lanes looked at in turn.
+/// Lanes that are looked at in turn.
 const TURN: u32 = 4;

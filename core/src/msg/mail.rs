@@ -1,39 +1,40 @@
-//! Lanes to ranks of other nodes, over parcels: bytes that arrive once and
-//! whole or never, in any order.
+//! Lanes to ranks of other nodes, over parcels. A parcel is the payload of a
+//! network packet: bytes that arrive once and whole or never, in any order.
 //!
 //! A far lane is as long as a near one and has as many slots, but both of its
-//! ends have memory for it: the sender keeps what was not sent, the receiver
-//! what was not taken. What was returned says how much more may come, so that
-//! nothing is ever sent for which there is no place. That memory is of chunks
-//! which all lanes share: one in which nothing lies has none.
+//! ends have memory for it: the sender keeps what was not sent, the receiver what
+//! was not taken. The returned counts (credits) limit what may still be sent, so
+//! that no packet is sent without a place for it. The memory consists of chunks
+//! that all lanes share: an empty lane has none.
 //!
 //! ```text
 //!   sender                                            receiver
 //!   push ─► outbox ── parcels, at most 32 on the way ─► inbox ─► peek, pop
 //!             ▲                                           │
-//!             └─── returned, asked, acknowledged ◄────────┘
+//!             └──── returned, need, acknowledged ◄────────┘
 //!                  on parcels of the other way, or alone
 //! ```
 //!
-//! Packets that wait share parcels. Addresses stay here. A long message whose
-//! bytes have a [`place`](Buffers::place) in the network is fetched by its
-//! receiver, all others go through slots, as many at once as there are.
-//! `outbox` says what goes when, `inbox` how order is restored,
-//! `parcel` what the bytes are, `chunk` and `ring` where they lie.
+//! Packets that wait share parcels. Addresses are not sent. A long message that
+//! has a [`place`](Buffers::place) in the network is fetched by its receiver; all
+//! others go through slots, as many at once as there are. `outbox` decides what
+//! goes when, `inbox` restores the order, `parcel` is the format, `chunk` and
+//! `ring` are the memory.
 //!
 //! # How to drive it
 //!
 //! 1. [`connect`](Mail::connect) before the first packet to or from a rank: less
 //!    than a KiB for each. [`feed`](Mail::feed) with chunks whenever it
 //!    [is short](Mail::is_short) of them; at most [`FarLane::places`] for each
-//!    lane are ever in use, 98 KiB as a rule, if as much waits both ways.
-//! 2. [`take`](Mail::take) what has come, then
-//!    [`poll_arrived`](Mail::poll_arrived): whose lanes are worth a look.
+//!    lane are ever in use, by default 98 KiB, if both directions are full.
+//! 2. [`take`](Mail::take) each parcel that has come, then
+//!    [`poll_arrived`](Mail::poll_arrived): ranks with packets in their lanes.
 //! 3. The calls of a [`Wire`](super::Wire) for far ranks.
-//! 4. [`poll_parcel`](Mail::poll_parcel) until `None`: send it, then
-//!    [`posted`](Mail::posted), or [`refused`](Mail::refused) if there is no
-//!    room: it is built again later. Before nobody looks for a while, too, as
-//!    long as there [is something unsent](Mail::has_unsent).
+//! 4. [`poll_parcel`](Mail::poll_parcel) until `None`: send the parcel, then call
+//!    [`posted`](Mail::posted), or [`refused`](Mail::refused) if the network has
+//!    no room: then the parcel is built again later. Do this also before the rank
+//!    stops polling for a while, as long as
+//!    [parcels are unsent](Mail::has_unsent).
 //!
 //! Progress: every call is wait-free, on one thread at a time.
 
@@ -59,33 +60,34 @@ use crate::mem::Rank;
 use crate::sync::mutant;
 use core::fmt;
 
-/// Where the buffers of messages are.
+/// Access to the buffers of messages.
 pub trait Buffers {
-    /// Copies bytes from this address on.
+    /// Copies the bytes at an address into `into`.
     fn read(&mut self, at: u64, into: &mut [u8]);
 
-    /// Copies bytes to it.
+    /// Copies `bytes` to an address.
     fn write(&mut self, at: u64, bytes: &[u8]);
 
-    /// The word by which far ranks can fetch so many bytes from this address
-    /// on, if they can: what a [`Job`](super::Job) of theirs says.
+    /// Returns the word by which far ranks can fetch the `len` bytes at this
+    /// address, if they can. A [`Job`](super::Job) of such a rank contains this
+    /// word.
     fn place(&mut self, at: u64, len: u64) -> Option<u64> {
         let _ = (at, len);
         None
     }
 }
 
-/// The lanes between this rank and all far ones.
+/// The lanes between this rank and all far ranks.
 pub struct Mail<'t> {
     shape: Shape,
     ends: &'t mut [MailEnd<'t>],
-    /// Those that may have a parcel to be sent, and that got one.
+    /// Ends that may have a parcel to be sent, and ends that got one.
     ready: List<0>,
     arrived: List<1>,
     pool: Pool<'t>,
 }
 
-/// Both lanes between this rank and a far one.
+/// Both lanes between this rank and a far rank.
 #[derive(Debug)]
 pub struct MailEnd<'t> {
     lane: Option<&'t mut FarLane<'t>>,
@@ -95,7 +97,7 @@ pub struct MailEnd<'t> {
     is_lost: bool,
 }
 
-/// What lies between two ranks, at one of them.
+/// The lanes between two ranks, as one of the ranks keeps them.
 #[derive(Debug)]
 pub struct FarLane<'t> {
     out: Outbox<'t>,
@@ -103,17 +105,17 @@ pub struct FarLane<'t> {
 }
 
 impl<'t> FarLane<'t> {
-    /// How many places a lane has for chunks.
+    /// Returns how many places for chunks a lane has.
     pub const fn places(shape: &Shape) -> usize {
         let (lines, slots) = chunks_of(shape);
         2 * (lines + slots) + 1
     }
 
-    /// A lane that was never used: all of its places are empty.
+    /// Makes a lane that was never used: all of its places are empty.
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: no shape, or too few places.
+    /// [`SetupError`]: the shape is not valid, or there are too few places.
     pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(*shape));
@@ -135,7 +137,7 @@ impl<'t> FarLane<'t> {
 }
 
 impl MailEnd<'_> {
-    /// Not connected.
+    /// An end that is not connected.
     pub const EMPTY: Self = Self {
         lane: None,
         links: [Link::NONE; 2],
@@ -146,11 +148,11 @@ impl MailEnd<'_> {
 }
 
 impl<'t> Mail<'t> {
-    /// Lanes of a job's machine, one end for each rank, none connected.
+    /// Makes the lanes of a job's machine, one end for each rank, none connected.
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: no shape, or too few ends.
+    /// [`SetupError`]: the shape is not valid, or there are too few ends.
     pub fn new(shape: Shape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
@@ -163,11 +165,11 @@ impl<'t> Mail<'t> {
         Ok(Self { shape, ends, ready: List::EMPTY, arrived: List::EMPTY, pool })
     }
 
-    /// Goes on with more ends.
+    /// Replaces the ends by a longer table; the old ends move there.
     ///
     /// # Errors
     ///
-    /// [`SetupError::Tables`]: there are fewer; nothing has happened.
+    /// [`SetupError::Tables`]: the new table is shorter; nothing has happened.
     pub fn grow(&mut self, ends: &'t mut [MailEnd<'t>]) -> Result<(), SetupError> {
         let (entries, needed) = (ends.len(), self.ends.len());
         if entries < needed {
@@ -178,53 +180,53 @@ impl<'t> Mail<'t> {
         Ok(())
     }
 
-    /// Gives the lane between this rank and a far one.
+    /// Sets the lane between this rank and a far rank.
     ///
     /// # Panics
     ///
-    /// If there is no such rank, or it has one.
+    /// If there is no such rank, or it has a lane.
     pub fn connect(&mut self, rank: Rank, lane: &'t mut FarLane<'t>) {
         let before = self.ends[rank.0 as usize].lane.replace(lane);
         assert!(before.is_none(), "{rank} is connected");
     }
 
-    /// Gives memory for what lies in lanes.
+    /// Adds chunks, the memory for packets and bytes in lanes.
     pub fn feed(&mut self, chunks: &'t mut [Chunk<'t>]) {
         for chunk in chunks {
             self.pool.give(chunk);
         }
     }
 
-    /// Whether there may be too few chunks for the next call: then it is to be
-    /// fed first, with [`FarLane::places`] of them at least.
+    /// Returns whether there may be too few chunks for the next call: then the
+    /// caller must feed it first, with [`FarLane::places`] chunks at least.
     #[inline]
     pub const fn is_short(&self) -> bool {
         let (lines, slots) = chunks_of(&self.shape);
         self.pool.free() <= lines + slots
     }
 
-    /// Chunks that no lane uses.
+    /// Returns how many chunks no lane uses.
     pub const fn chunks_free(&self) -> usize {
         self.pool.free()
     }
 
-    /// Whether a rank was connected.
+    /// Returns whether a rank was connected.
     #[inline]
     pub fn is_connected(&self, rank: Rank) -> bool {
         self.ends.get(rank.0 as usize).is_some_and(|end| end.lane.is_some())
     }
 
-    /// Takes a parcel that has come. Nothing is believed that it says; if it
-    /// is refused, the rank that sent it is not to be trusted: its lane stays
-    /// where it is.
+    /// Takes a parcel that has come. Its content is not trusted. If the parcel is
+    /// refused, the rank that sent it has a fault, and its lane stays where it
+    /// is.
     ///
     /// # Errors
     ///
-    /// [`ParcelError`]; nothing has happened.
+    /// [`ParcelError`]: the parcel is not valid here; nothing has happened.
     ///
     /// # Panics
     ///
-    /// If it [is short](Self::is_short) of chunks, it may.
+    /// May panic if it [is short](Self::is_short) of chunks.
     pub fn take(&mut self, from: Rank, bytes: &[u8]) -> Result<(), ParcelError> {
         let end = self.ends.get_mut(from.0 as usize).filter(|end| !end.is_lost);
         let lane = end.and_then(|end| end.lane.as_mut()).ok_or(ParcelError::NoLane)?;
@@ -254,7 +256,7 @@ impl<'t> Mail<'t> {
         Ok(())
     }
 
-    /// The next rank of which something became visible.
+    /// Returns the next rank with packets or counts that became visible.
     #[inline]
     pub fn poll_arrived(&mut self) -> Option<Rank> {
         let index = self.arrived.pop(self.ends)?;
@@ -262,12 +264,13 @@ impl<'t> Mail<'t> {
         Some(Rank(index as u32))
     }
 
-    /// Writes the next parcel that is to be sent: to whom, and how long it is.
-    /// It is asked for again unless it is [posted](Self::posted).
+    /// Writes the next parcel to be sent. Returns its target and its length. The
+    /// parcel is offered again unless the caller reports it as
+    /// [posted](Self::posted).
     ///
     /// # Panics
     ///
-    /// If there is room for less than [`PARCEL_BYTES_MIN`].
+    /// If `into` is shorter than [`PARCEL_BYTES_MIN`].
     pub fn poll_parcel(&mut self, into: &mut [u8]) -> Option<(Rank, usize)> {
         assert!(into.len() >= PARCEL_BYTES_MIN, "{} bytes for a parcel", into.len());
         while let Some(index) = self.ready.first() {
@@ -282,7 +285,7 @@ impl<'t> Mail<'t> {
         None
     }
 
-    /// The network has the parcel to that rank which was polled last.
+    /// Takes the report that the network has the last polled parcel to that rank.
     pub fn posted(&mut self, to: Rank) {
         if let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to) {
             out.post(pool, inbox);
@@ -290,8 +293,8 @@ impl<'t> Mail<'t> {
         self.turn(to);
     }
 
-    /// It has no room for it: other ranks come first now, and this one once
-    /// more later.
+    /// Takes the report that the network has no room for that parcel: other ranks
+    /// come first now, and this rank again later.
     pub fn refused(&mut self, to: Rank) {
         if mutant("mail_refused_forgotten")
             && let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to)
@@ -301,21 +304,22 @@ impl<'t> Mail<'t> {
         self.turn(to);
     }
 
-    /// Whether there may be parcels to be sent.
+    /// Returns whether there may be parcels to be sent.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether packets to a rank wait here, maybe until it acknowledges some.
+    /// Returns whether packets to a rank wait here, perhaps for an
+    /// acknowledgement.
     pub fn keeps_back(&self, to: Rank) -> bool {
         let lane = self.ends.get(to.0 as usize).and_then(|end| end.lane.as_ref());
         lane.is_some_and(|lane| lane.out.has_unsent())
     }
 
-    /// A rank has died: what was for it is dropped, and nothing more is taken
-    /// of it. What is here can still be read. To be called after the machine
-    /// was told.
+    /// Takes the death of a rank: all that was to be sent to it is dropped, and
+    /// no parcel is taken from it any more. Packets that are here can still be
+    /// read. To be called after [`Machine::lost`](super::Machine::lost).
     pub fn lost(&mut self, rank: Rank) {
         let index = rank.0 as usize;
         let Some(end) = self.ends.get_mut(index) else { return };
@@ -329,61 +333,61 @@ impl<'t> Mail<'t> {
         }
     }
 
-    // As in a `Wire`.
+    // The calls below are as in a `Wire`.
 
-    /// Whether `lines` more lines fit into the lane to that rank.
+    /// Returns whether `lines` more lines fit into the lane to that rank.
     pub fn has_room(&mut self, to: Rank, lines: u32) -> bool {
         self.lane(to).is_some_and(|lane| lane.out.has_room(lines))
     }
 
-    /// Puts a packet into the lane, for which there is room.
+    /// Puts a packet into the lane; there must be room.
     ///
     /// # Panics
     ///
-    /// If it [is short](Self::is_short) of chunks, it may.
+    /// May panic if it [is short](Self::is_short) of chunks.
     pub fn push(&mut self, to: Rank, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
         let (lane, pool) = self.lane_and_pool(to).expect("there was room");
         lane.out.push(pool, packet, load, buffers);
         self.rouse(to);
     }
 
-    /// The next packet of the lane from that rank; it stays there.
+    /// Returns the next packet of the lane from that rank; it stays there.
     pub fn peek(&mut self, from: Rank) -> Option<Packet> {
         self.lane(from)?.inbox.peek()
     }
 
-    /// Copies the first `len` inline bytes of that packet to an address.
+    /// Copies the first `len` inline bytes of the next packet to an address.
     pub fn deliver(&mut self, from: Rank, at: u64, len: u64, buffers: &mut impl Buffers) {
         if let Some(lane) = self.lane(from) {
             lane.inbox.deliver(at, len, buffers);
         }
     }
 
-    /// Copies its inline bytes to the start of `into`.
+    /// Copies the inline bytes of the next packet to the start of `into`.
     pub fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
         if let Some(lane) = self.lane(from) {
             lane.inbox.keep(into);
         }
     }
 
-    /// The offer that rides on it.
+    /// Returns the offer in the next packet.
     pub fn offer(&mut self, from: Rank) -> Offer {
         self.lane(from).expect("a packet was there").inbox.offer()
     }
 
-    /// Takes the packet out of the lane.
+    /// Takes the next packet out of the lane.
     pub fn pop(&mut self, from: Rank) {
         if let Some((lane, pool)) = self.lane_and_pool(from) {
             lane.inbox.pop(pool);
         }
     }
 
-    /// What that rank has returned last.
+    /// Returns the counts that that rank has returned last.
     pub fn returned(&mut self, to: Rank) -> Returned {
         self.lane(to).map_or(Returned::default(), |lane| lane.out.returned)
     }
 
-    /// Returns to that rank. Whether it had asked for more.
+    /// Returns counts to that rank. Returns whether that rank had requested more.
     pub fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
         let shape = self.shape;
         let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(from) else { return false };
@@ -394,12 +398,13 @@ impl<'t> Mail<'t> {
         was_starved
     }
 
-    /// Lines of the lane from that rank taken since they were given back.
+    /// Returns how many lines were taken from that rank's lane and not given
+    /// back.
     pub fn untold(&mut self, from: Rank) -> u32 {
         self.lane(from).map_or(0, |lane| lane.inbox.untold())
     }
 
-    /// Says to the receiver that more is needed than it has returned.
+    /// Requests more from the receiver than it has returned.
     pub fn set_starved(&mut self, to: Rank) {
         if let Some(lane) = self.lane(to) {
             lane.out.ask();
@@ -407,7 +412,8 @@ impl<'t> Mail<'t> {
         }
     }
 
-    /// Whether the sender has said so since something was given back to it.
+    /// Returns whether the sender has requested more since the last `give_back`
+    /// to it.
     pub fn is_starved(&mut self, from: Rank) -> bool {
         self.lane(from).is_some_and(|lane| lane.inbox.is_starved())
     }
@@ -416,7 +422,7 @@ impl<'t> Mail<'t> {
     ///
     /// # Panics
     ///
-    /// If it [is short](Self::is_short) of chunks, it may.
+    /// May panic if it [is short](Self::is_short) of chunks.
     pub fn write_slots(
         &mut self,
         to: Rank,
@@ -431,8 +437,8 @@ impl<'t> Mail<'t> {
         }
     }
 
-    /// Copies bytes out of these slots of the lane from that rank, which are
-    /// not asked for again.
+    /// Copies bytes out of these slots of the lane from that rank. The slots can
+    /// be read only once.
     pub fn read_slots(
         &mut self,
         from: Rank,
@@ -456,7 +462,7 @@ impl<'t> Mail<'t> {
         Some((lane, &mut self.pool))
     }
 
-    /// There may be a parcel for that rank.
+    /// Puts a rank on the list of ranks that may have a parcel to be sent.
     fn rouse(&mut self, rank: Rank) {
         let index = rank.0 as usize;
         let end = &mut self.ends[index];
@@ -466,7 +472,7 @@ impl<'t> Mail<'t> {
         }
     }
 
-    /// The rank goes behind the others.
+    /// Moves the rank behind the others.
     fn turn(&mut self, rank: Rank) {
         let index = rank.0 as usize;
         if core::mem::take(&mut self.ends[index].is_ready) {

@@ -1,29 +1,31 @@
-//! What a sender knows of the receives that wait for its messages, so that it
-//! can copy straight into their buffers.
+//! The mirror: the sender's copy of the receives that wait for its messages, so
+//! that it can copy straight into their buffers.
 //!
-//! A receive from one rank is *offered* to that rank, which keeps its offers
-//! in a *mirror* in the order in which they were posted. A message first looks
-//! there. One that meets none is written down in the *log*, because an offer
-//! may be under way that it will meet at the receiver:
+//! A receive from one rank is *offered* to that rank (the posted receive is sent
+//! to its source). The source keeps its offers in a *mirror* in the order in
+//! which they were posted. A message first looks there. A message that meets no
+//! offer is written into the *log*, because an offer may be on its way that the
+//! message will meet at the receiver:
 //!
 //! ```text
 //!   receiver                                      sender
 //!   post P, `taken` messages so far ──offer──►  log: first open message from
 //!                                                    number `taken` on that P
-//!                                                    takes? ── both forgotten
+//!                                                    takes? ── both dropped
 //!                                                    none   ── P into mirror
 //! ```
 //!
-//! Both sides then match alike, each by itself: between two ranks the matching
-//! is a function of the order of messages and of posts, and `taken` says where
-//! one stood in the other. A receive from any source breaks that, as does any
-//! that its source does not know of: later receives that could take the same
-//! message are *held back* until it is gone.
+//! Both sides then match alike, each by itself: between two ranks the matching is
+//! a function of the order of messages and of posts, and `taken` gives the
+//! position of the post in the order of messages. A receive from any source
+//! breaks that, and so does any receive that its source does not have: later
+//! receives that could take the same message are *held back* until that receive
+//! is gone.
 //!
 //! A logged message is dropped when it was taken before every offer that can
-//! still come: the receiver says how many it has taken (`returned`), *then*
-//! the lane from it is found empty. The word alone may be newer than offers
-//! that still lie in the lane.
+//! still come: first the receiver reports how many messages it has taken
+//! (`returned`), *then* the lane from it is found empty. The count alone is not
+//! enough: it may be newer than offers that still lie in the lane.
 
 use super::machine::Machine;
 use super::outcome::Label;
@@ -37,16 +39,17 @@ use crate::sync::mutant;
 /// The receive that will take a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// Its name.
+    /// The name of the receive.
     pub(super) id: u32,
-    /// Its buffer, if that can be reached, and how long that is.
+    /// The address of its buffer, if it can be reached, and the length of the
+    /// buffer.
     pub(super) at: Option<u64>,
     pub(super) room: u64,
 }
 
 impl Machine<'_> {
-    /// The receive that will take the next message to that rank, if it is
-    /// known. It is this message's from here on.
+    /// Takes the receive that will get the next message to that rank, if it is
+    /// known, out of the mirror.
     #[inline]
     pub(super) fn claim(&mut self, to: Rank, label: Label) -> Option<Claim> {
         if self.tables.peers[to.0 as usize].mirror_len == 0 {
@@ -68,7 +71,7 @@ impl Machine<'_> {
         None
     }
 
-    /// A peer offers a receive.
+    /// Takes a peer's offer of a receive.
     pub(super) fn offered(&mut self, from: usize, offer: Offer) {
         if self.design != Design::Mirror {
             self.counts.dropped += 1;
@@ -76,7 +79,7 @@ impl Machine<'_> {
         }
         let log_len = self.shape.log_len();
         let peer = &mut self.tables.peers[from];
-        // What was taken before this offer was taken before any later one.
+        // Messages taken before this offer were taken before any later offer.
         if offer.taken.wrapping_sub(peer.log_low) <= peer.sent.wrapping_sub(peer.log_low)
             && !mutant("msg_k_ignored")
         {
@@ -116,7 +119,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A peer wants to have an offer back: it is told whether it was used.
+    /// Takes a peer's request to forget an offer, and answers whether it was
+    /// used.
     pub(super) fn cancelled<W: Wire>(&mut self, wire: &mut W, from: usize, id: u32) {
         let rank = Rank(from as u32);
         let len = self.tables.peers[from].mirror_len;
@@ -139,7 +143,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Answers that found no room.
+    /// Pushes the answers that found no room before.
     pub(super) fn push_acks<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = Rank(to as u32);
@@ -157,8 +161,9 @@ impl Machine<'_> {
         has_moved
     }
 
-    /// The lane from that rank was found empty after it had said that it took
-    /// so many messages: no offer can come any more that is older.
+    /// Drops logged messages: the lane from that rank was found empty after the
+    /// rank had reported that it took `taken` messages, so no older offer can
+    /// come any more.
     #[inline]
     pub(super) fn drop_log(&mut self, from: usize, taken: u32) {
         let peer = &mut self.tables.peers[from];
@@ -167,7 +172,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Takes an offer out of the mirror; the order of the others stays.
+    /// Removes an offer from the mirror; the order of the others stays.
     fn forget(&mut self, of: Rank, place: u32) {
         for place in (1..=place).rev() {
             let (to, from) = (self.mirror_at(of, place), self.mirror_at(of, place - 1));

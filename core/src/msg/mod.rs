@@ -1,108 +1,110 @@
-//! Messages: send and receive by source and tag, in MPI's order, and with one
-//! copy where the receiver's buffer is known and can be reached.
+//! Messages: send and receive by source and tag, in MPI's order, with a single
+//! copy where the sender knows and can reach the receiver's buffer.
 //!
 //! # Lanes
 //!
-//! Each ordered pair of ranks has one lane, in memory of the receiver: a ring
-//! of lines, slots for the bytes of larger messages, and a line in which the
-//! receiver returns what it has taken. It is the only place that is polled for
-//! that pair.
+//! Each ordered pair of ranks has one lane, in memory of the receiver: a ring of
+//! cache lines, slots (buffers for the bytes of larger messages), and a line in
+//! which the receiver returns credits. The receiver polls only the lane for that
+//! pair.
 //!
 //! ```text
 //!   sender i                                  receiver j
 //!            ──── packets ──────────────────► lane of i: lines
 //!            ──── bytes of eager messages ──►            slots
 //!   reads it when it needs room ◄──────────              return line
-//!   asks for more ─────────────────────────►             need line
+//!   requests more credits ──────────────────────►        need line
 //! ```
 //!
-//! # Which way a message goes
+//! # Which path a message takes
 //!
 //! | | |
 //! |---|---|
 //! | inline | in its packet: one to four lines |
 //! | eager | through slots: copied in by the sender, out by the receiver |
 //! | direct | copied by the sender into the buffer of a receive that it knows |
-//! | rendezvous | the packet says where the bytes are; the receiver copies them, or says where to |
+//! | rendezvous | the packet announces the bytes; the receiver copies them, or requests them |
 //!
-//! [`Thresholds`] say which, for each peer. Where neither side reaches the
+//! [`Thresholds`] select the path, for each peer. Where neither side reaches the
 //! other's buffer, the bytes go through slots, piece by piece.
 //!
-//! Ranks of other nodes are reached by [`Mail`]: neither side reaches the
-//! other's buffers, and lanes and slots are bytes in parcels.
+//! [`Mail`] reaches ranks of other nodes: neither side reaches the other's
+//! buffers, and lanes and slots are bytes in parcels (the payloads of network
+//! packets).
 //!
-//! How a sender knows the buffer is the [`Design`]: it is told of receives and
-//! matches by itself (`mirror`), or it looks into the table of the receiver
-//! under a lock (`locked`, [`board`]), or it does not.
+//! The [`Design`] decides how a sender knows the buffer: the receiver sends its
+//! posted receives and the sender matches by itself (`mirror`), or the sender
+//! looks into the receiver's table of posted receives under a lock (`locked`,
+//! [`board`]), or the sender does not know it.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - Messages of one rank to another in one context are received in the order
-//!   in which they were sent, if the same receive could take both; a message
-//!   takes the first posted receive that takes it, whether that is for its
-//!   source alone or for any.
-//! - A message longer than its buffer is cut off; the receive says so.
+//! - Messages of one rank to another in one context are received in the order in
+//!   which they were sent, if the same receive could take both. A message takes
+//!   the first posted receive that matches it, whether that receive is for the
+//!   message's source alone or for any source.
+//! - A message longer than its buffer is truncated; the receive reports it.
 //! - Each request ends once. A cancelled receive ends as cancelled or with its
 //!   message, never with neither.
-//! - A rank that dies ends what waits for it; what it had sent before can be
-//!   received.
+//! - When a rank dies, the requests that wait for it end; messages that the rank
+//!   had sent before can be received.
 //! - No queue grows: of one rank's messages to another, [`Shape::quota`] can be
-//!   without a receive. More wait at the sender, whose buffer they need until
-//!   then; packets that are no messages always get through. A message whose
-//!   receive is known passes the quota.
+//!   without a receive. More wait at the sender, which needs their buffers until
+//!   then; packets that are no messages always get through. A message with a
+//!   known receive passes the quota.
 //!
-//! # What is not
+//! # Limits
 //!
-//! A rank grants more than its quota to whoever has used it up while it waits
-//! for a message itself, but not without end: when four quotas are granted, a
-//! receive finds what waits beyond them only when earlier messages have been
-//! received, or if it could be offered to its source. A send that has begun
-//! cannot be cancelled.
+//! A rank that itself waits for a message grants more than the quota to a sender
+//! that has used its quota up, but not without end. When four quotas are granted,
+//! a receive finds a message that waits beyond them only after earlier messages
+//! have been received, or if the receive could be offered to its source. A send
+//! that has begun cannot be cancelled.
 //!
-//! # What is believed
+//! # What a rank trusts
 //!
-//! A packet names requests, and says lengths and addresses.
+//! A packet names requests, and contains lengths and addresses.
 //!
 //! | | of a rank of another node | of a rank of this node |
 //! |---|---|---|
-//! | a name | as far as a request of that peer has it, in the state that awaits it | the same |
-//! | a length | as far as the own buffer, and the slots that it names | the same |
-//! | an address | not at all: it is taken out when the parcel is read | as one of the peer's buffers |
+//! | a name | only if a request with that peer has it, in the state that expects it | the same |
+//! | a length | up to the size of the own buffer, and of the slots that it names | the same |
+//! | an address | not at all: it is removed when the parcel is read | as an address in one of the peer's buffers |
 //!
 //! So the own end of each copy is a buffer of a send or a receive under way,
-//! whatever came; of another node's packets the other end is a
-//! [place](Buffers::place) in the network, which the owner checks. Ranks of
-//! one node share their memory: whoever could write a packet into a lane of
-//! theirs could write to the buffers, too. What keeps others out are the
-//! [classes of keys](crate::mem::RegionKey), and that no device knows the lanes.
+//! whatever a packet contains. For a packet of another node, the other end is a
+//! [place](Buffers::place) in the network, which its owner checks. Ranks of one
+//! node share their memory: a process that can write a packet into a lane could
+//! write to the buffers, too. Other processes are kept out by the
+//! [classes of keys](crate::mem::RegionKey), and because no device can address
+//! the lanes.
 //!
-//! # How to drive it
+//! # How to drive the machine
 //!
-//! [`Machine`] holds no memory but its tables, which the caller gives, and
-//! reads no clock. What moves packets and bytes is a [`Wire`]; [`Lanes`] is
-//! the one over shared memory, [`Mail`] does its part for ranks of other
-//! nodes.
+//! [`Machine`] holds no memory except its tables, which the caller provides, and
+//! reads no clock (sans-IO). A [`Wire`] moves packets and bytes; [`Lanes`] is the
+//! wire over shared memory, [`Mail`] does its part for ranks of other nodes.
 //!
 //! 1. [`send`](Machine::send), [`receive`](Machine::receive): each is done at
 //!    once or pending.
-//! 2. [`advance`](Machine::advance), or
-//!    [`advance_from`](Machine::advance_from) where one peer is waited for.
-//! 3. [`poll_job`](Machine::poll_job) until `None`: long copies, made by
-//!    whoever has time; then [`job_done`](Machine::job_done).
-//! 4. [`watch`](Machine::watch): whose end is to be told of;
-//!    [`poll_ended`](Machine::poll_ended) until `None`: whom to wake;
-//!    [`take`](Machine::take): what came of it.
-//! 5. Before nobody looks for a while: [`rest`](Machine::rest).
+//! 2. [`advance`](Machine::advance), or [`advance_from`](Machine::advance_from)
+//!    where the caller waits for one peer.
+//! 3. [`poll_job`](Machine::poll_job) until `None`: long copies, which any thread
+//!    may make; then [`job_done`](Machine::job_done).
+//! 4. [`watch`](Machine::watch): report the end of this request;
+//!    [`poll_ended`](Machine::poll_ended) until `None`: requests with a waiter to
+//!    wake; [`take`](Machine::take): the result.
+//! 5. Before the rank stops polling for a while: [`rest`](Machine::rest).
 //!
-//! A machine's ranks are small numbers that only it and its wire have to know.
-//! A far rank with which there was nothing to do gets the next one by
-//! [`admit`](Machine::admit), and tables that are too short for it
+//! A machine's ranks are small numbers that only the machine and its wire use. A
+//! far rank (on another node) gets the next number by [`admit`](Machine::admit),
+//! when there is first something to do with it; tables that are too short for it
 //! [grow](Machine::grow).
 //!
 //! Progress: every call is wait-free, on one thread at a time. With
-//! [`Design::Locked`] those that post, cancel or take from a lane are blocking:
-//! they wait for a sender that has the lock, for a few loads and stores unless
-//! it is preempted there.
+//! [`Design::Locked`] the calls that post, cancel or take from a lane are
+//! blocking: they wait for a sender that has the lock, for a few loads and stores
+//! unless the sender is preempted there.
 //!
 //! # Example
 //!

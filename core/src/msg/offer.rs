@@ -1,12 +1,13 @@
-//! What a receiver tells a sender of its receives: which ones it offers, when
-//! the offer goes, and how one is taken back. What the sender makes of it is in
+//! The receiver's side of offers: which posted receives it sends to their source,
+//! when an offer goes, and how it is taken back. The sender's side is in
 //! `mirror`.
 //!
-//! An offer rides on a packet that goes anyway. One alone waits for that,
-//! unless a packet of its own [pays](super::Thresholds::alone_from), or the
-//! sender has no room: then only a message whose receive it knows goes on. So
-//! an offer that waits is to the sender as a receive that is not offered: such
-//! ones go when it asks for room, at the latest, and so do these.
+//! An offer goes in a packet that is sent anyway. A single offer waits for such a
+//! packet, unless a packet of its own [pays](super::Thresholds::alone_from), or
+//! the sender has no room: then only a message with a known receive goes on. So
+//! for the sender an offer that waits is like a receive that is not offered: such
+//! receives are offered when the sender requests room, at the latest, and waiting
+//! offers go then, too.
 
 use super::list::List;
 use super::machine::Machine;
@@ -18,8 +19,8 @@ use crate::mem::Rank;
 use crate::sync::mutant;
 
 impl Machine<'_> {
-    /// A receive was just posted, the last of all: its source shall know, if
-    /// that is worth it and nothing before it is in the way.
+    /// Publishes a receive that was just posted, the last of all: offers it to
+    /// its source, if that pays and no earlier receive prevents it.
     #[inline(always)]
     pub(super) fn publish<W: Wire>(&mut self, wire: &mut W, post: usize) {
         if self.has_board() {
@@ -38,15 +39,15 @@ impl Machine<'_> {
             self.publish_if_free(source as usize, post, is_starved);
             let first = self.tables.peers[source as usize].ripe.first();
             if first.is_some_and(|first| first != post) {
-                // A packet takes one along: more are there in time only if
-                // they go now.
+                // A packet carries one offer: further offers arrive in time only
+                // if they go now.
                 self.push_offers(wire, source as usize);
             }
         }
     }
 
-    /// Tells a source to forget a receive that is to be cancelled. Whether it
-    /// can be right away.
+    /// Asks a source to forget a receive that is to be cancelled. Returns whether
+    /// the receive can be cancelled at once.
     pub(super) fn withdraw<W: Wire>(&mut self, wire: &mut W, post: usize) -> bool {
         match self.tables.requests[post].offered {
             Offered::No | Offered::Held | Offered::Ripe => true,
@@ -62,8 +63,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A posted receive goes out of the table: what was held back by it may be
-    /// offered.
+    /// Updates the offers when a posted receive leaves the table: receives that
+    /// it held back may now be offered.
     #[inline(always)]
     pub(super) fn unoffer(&mut self, post: usize) {
         if self.has_board() {
@@ -84,7 +85,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The same for one from any source, or that its source should know of.
+    /// Does the same for a receive from any source, or one that its source should
+    /// have.
     fn unoffer_wanted(&mut self, post: usize) {
         let entry = &mut self.tables.requests[post];
         if entry.peer == ANY {
@@ -105,7 +107,7 @@ impl Machine<'_> {
             Offered::Cancelling => {
                 peer.offered -= 1;
                 if entry.due == Due::Cancel {
-                    // It was not asked yet.
+                    // The source was not asked yet.
                     entry.due = Due::Nothing;
                     entry.offered = Offered::Yes;
                     peer.dues.remove(self.tables.requests, post);
@@ -120,7 +122,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Receives of that source that were held back are looked at again.
+    /// Looks again at the receives of a source that were held back.
     pub(super) fn revisit<W: Wire>(&mut self, wire: &mut W, source: usize) {
         self.tables.peers[source].revisit = false;
         let is_starved = wire.is_starved(Rank(source as u32));
@@ -141,7 +143,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The next offer to that rank, to ride along with a packet that goes now.
+    /// Takes the next offer to that rank, to go in a packet that is sent now.
     #[inline]
     pub(super) fn take_offer(&mut self, to: Rank) -> Load {
         let peer = &mut self.tables.peers[to.0 as usize];
@@ -161,7 +163,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Offers that found nothing to ride on go alone, if one of them shall.
+    /// Pushes offers in packets of their own, if one of them is urgent.
     pub(super) fn push_offers<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = Rank(to as u32);
@@ -173,7 +175,7 @@ impl Machine<'_> {
         has_moved
     }
 
-    /// Whether the source would have use for knowing of a receive.
+    /// Returns whether the source could make use of a receive.
     #[inline(always)]
     fn wants_offer(&self, post: usize, is_starved: bool) -> bool {
         let entry = &self.tables.requests[post];
@@ -198,7 +200,7 @@ impl Machine<'_> {
         let entry = &mut self.tables.requests[post];
         entry.offered = Offered::Ripe;
         let pays = entry.len >= u64::from(peer.thresholds.alone_from);
-        // A packet takes one along: of several some would be late.
+        // A packet carries one offer: of several, some would be late.
         peer.urgent = pays || is_starved || !peer.ripe.is_empty();
         peer.ripe.push(self.tables.requests, post);
         if peer.urgent {
@@ -206,7 +208,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The source has no room: the offers that wait for a packet wait no more.
+    /// Makes the waiting offers urgent, because the source has no room.
     pub(super) fn urge_offers(&mut self, source: usize) {
         let peer = &mut self.tables.peers[source];
         if !peer.ripe.is_empty() && !mutant("msg_offer_kept") {
@@ -215,8 +217,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether an earlier receive that the source does not know of could take
-    /// the same message. To look at more than some counts as one.
+    /// Returns whether an earlier receive that the source does not have could
+    /// take the same message. If more than `LOOK` receives are earlier, the
+    /// answer is yes.
     fn is_held_back(&self, post: usize) -> bool {
         let entry = &self.tables.requests[post];
         let peer = &self.tables.peers[entry.peer as usize];
@@ -255,7 +258,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The peer's answer to a cancel.
+    /// Takes the peer's answer to a cancel.
     pub(super) fn cancel_answered(&mut self, from: usize, id: u32) {
         let peer = &mut self.tables.peers[from];
         peer.asked = peer.asked.saturating_sub(1);
@@ -273,7 +276,7 @@ impl Machine<'_> {
         }
     }
 
-    /// There will be no answer, as the rank has died.
+    /// Ends the wait for an answer that will not come, because the rank has died.
     pub(super) fn forget_question(&mut self, index: usize, of: usize) {
         let entry = &self.tables.requests[index];
         let is_its = entry.peer as usize == of && entry.offered == Offered::Cancelling;
@@ -282,7 +285,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A receive that was to be cancelled has its message.
+    /// Ends the cancelling of a receive that has got its message.
     fn answered(&mut self, index: usize) {
         let entry = &mut self.tables.requests[index];
         entry.offered = Offered::No;
@@ -292,5 +295,5 @@ impl Machine<'_> {
     }
 }
 
-/// Receives that are looked at for one that can be offered.
+/// Receives that are looked at to find one that can be offered.
 pub(super) const LOOK: u32 = 128;

@@ -1,4 +1,4 @@
-//! What is asked of the machine, what it answers, and what can go wrong.
+//! Arguments and results of the machine's calls, and their errors.
 
 use super::split::Side;
 use super::wire::Copy;
@@ -6,47 +6,47 @@ use crate::completion::Why;
 use crate::mem::{AddrError, Rank};
 use core::fmt;
 
-/// What a message is sent under.
+/// The label that the sender gives a message: context and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Which group of messages: no pattern matches two of them.
+    /// The context: no receive matches messages of two contexts.
     pub context: u16,
-    /// What the sender says it is.
+    /// The tag, chosen by the sender.
     pub tag: u32,
 }
 
-/// Which messages a receive takes.
+/// The messages that a receive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Which group of messages.
+    /// The context.
     pub context: u16,
-    /// Whose; `None`: anybody's.
+    /// The rank that sent the message; `None`: any rank.
     pub source: Option<Rank>,
-    /// Under which tag; `None`: any.
+    /// The tag; `None`: any tag.
     pub tag: Option<u32>,
 }
 
 /// A buffer, at an address that the wire understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes {
-    /// Where it starts.
+    /// The address of the first byte.
     pub at: u64,
-    /// How long it is.
+    /// The number of bytes.
     pub len: u64,
     /// Whether peers can reach it by this address.
     pub in_reach: bool,
 }
 
-/// What was received, or could be.
+/// Description of a message that was received, or could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Who sent it.
+    /// The rank that sent it.
     pub source: Rank,
-    /// Under which tag.
+    /// Its tag.
     pub tag: u32,
-    /// How long the message is.
+    /// Its length.
     pub len: u64,
-    /// The buffer is shorter: it has what fits, the rest is gone.
+    /// The buffer is shorter: it holds the bytes that fit, and the rest is lost.
     pub truncated: bool,
 }
 
@@ -60,39 +60,39 @@ pub struct Request {
 /// Bytes to be copied outside the machine, in chunks or by several threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What it is for.
+    /// The request with these bytes.
     pub request: Request,
-    /// What is to be done.
+    /// The copy to be made.
     pub copy: Copy,
-    /// It is to be done together with the other side: as much as can be
-    /// claimed on the lane's [`Split`](super::Split) under this number and from
-    /// this side. Then [`split_done`](super::Machine::split_done) takes the
-    /// place of [`job_done`](super::Machine::job_done).
+    /// If set, both sides make the copy together: each side copies the parts that
+    /// it can claim on the lane's [`Split`](super::Split), under this number and
+    /// as this side. Then [`split_done`](super::Machine::split_done) must be
+    /// called in place of [`job_done`](super::Machine::job_done).
     pub split: Option<(u32, Side)>,
 }
 
-/// How far a call got.
+/// How far a call has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun<T> {
-    /// It has ended: the buffer is the caller's.
+    /// The request has ended: the caller may use the buffer.
     Done(T),
-    /// It will end: the buffer is the machine's until then.
+    /// The request will end: the buffer is the machine's until then.
     Pending(Request),
 }
 
 /// Why a request ended without a message, or without the whole of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was cancelled, and nothing was received.
+    /// The request was cancelled, and nothing was received.
     Cancelled,
     /// The rank has died.
     PeerLost {
-        /// Which.
+        /// The rank that has died.
         rank: Rank,
     },
-    /// The bytes could not be moved: what the buffer holds is not said.
+    /// The bytes could not be moved: the content of the buffer is undefined.
     Failed {
-        /// From or to whom.
+        /// The other rank of the copy.
         rank: Rank,
     },
 }
@@ -100,25 +100,26 @@ pub enum Ended {
 /// Why a call did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// Try again later.
+    /// All requests are under way; try again later.
     Busy(Why),
-    /// A rank that is not there, or not any more.
+    /// The rank does not exist, or is lost.
     Addr(AddrError),
 }
 
-/// What came of an attempt to cancel.
+/// Result of an attempt to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
-    /// It has ended as [`Ended::Cancelled`].
+    /// The request has ended as [`Ended::Cancelled`].
     Done,
-    /// The peer is being asked: it will end so, or with its message.
+    /// The machine asks the peer: the request will end as cancelled or with its
+    /// message.
     Asked,
-    /// It has ended already, or its message is under way.
+    /// The request has ended already, or its message is under way.
     TooLate,
 }
 
 impl Pattern {
-    /// Whether a message of this source and label is one of them.
+    /// Returns whether a message with this source and label matches.
     #[inline(always)]
     pub fn takes(&self, source: Rank, label: Label) -> bool {
         self.context == label.context
@@ -128,19 +129,19 @@ impl Pattern {
 }
 
 impl Request {
-    /// As a word.
+    /// Encodes the request as a word.
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// From such a word; one that names no request is found out at its use.
+    /// Decodes such a word. A word that names no request is detected at its use.
     pub const fn from_bits(bits: u64) -> Self {
         Self { index: bits as u32, generation: (bits >> 32) as u32 }
     }
 }
 
 impl<T> Begun<T> {
-    /// What it ended with, if it has.
+    /// Returns the result, if the request has ended.
     pub fn done(self) -> Option<T> {
         match self {
             Self::Done(value) => Some(value),
@@ -148,7 +149,7 @@ impl<T> Begun<T> {
         }
     }
 
-    /// The request, if it has not.
+    /// Returns the request, if it has not ended.
     pub fn pending(self) -> Option<Request> {
         match self {
             Self::Done(_) => None,
@@ -182,3 +183,32 @@ impl fmt::Display for CallError {
 }
 
 impl core::error::Error for CallError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_takes_what_it_names_and_no_more() {
+        let label = Label { context: 3, tag: 7 };
+        let takes = |context, source: Option<u32>, tag| {
+            Pattern { context, source: source.map(Rank), tag }.takes(Rank(1), label)
+        };
+        for (source, is_right_source) in [(None, true), (Some(1), true), (Some(2), false)] {
+            for (tag, is_right_tag) in [(None, true), (Some(7), true), (Some(8), false)] {
+                let is_its = is_right_source && is_right_tag;
+                assert_eq!(takes(3, source, tag), is_its, "{source:?} {tag:?}");
+                assert!(!takes(4, source, tag), "another context: {source:?} {tag:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_is_done_or_has_a_request() {
+        let request = Request { index: 5, generation: !0 };
+        assert_eq!((Begun::Done(7).done(), Begun::Done(7).pending()), (Some(7), None));
+        let pending = Begun::<u8>::Pending(request);
+        assert_eq!((pending.done(), pending.pending()), (None, Some(request)));
+        assert_eq!(Request::from_bits(request.to_bits()), request);
+    }
+}

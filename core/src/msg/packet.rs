@@ -1,57 +1,58 @@
-//! What goes over a lane: packets of one to four lines.
+//! Packets of a lane: of one to four lines.
 //!
 //! ```text
 //!  head     stamp (32) | kind (8) | count (8) | context (16)
 //!  word 0   tag (32) | id (32)
 //!       1   a                       an address or a number
 //!       2   b                       a length or a set of slots
-//!     3-6   inline bytes, or an offer that rides along
+//!     3-6   inline bytes, or an offer
 //! ```
 //!
-//! `count` is the number of inline bytes of an [`Inline`](Kind::Inline)
-//! packet, flags in all others. Further lines are a stamp and 56 bytes each.
-//! The messages of a lane (see [`Kind::is_message`]) count up by themselves;
+//! `count` is the number of inline bytes of an [`Inline`](Kind::Inline) packet,
+//! and flags in all others. Each further line has a stamp and 56 bytes. The
+//! messages of a lane (see [`Kind::is_message`]) are numbered in their order;
 //! that number is in no packet.
 
-/// Most bytes that travel in a packet: four lines.
+/// Most inline bytes of a packet, which has four lines then.
 pub const INLINE_BYTES_MAX: usize = 8 * INLINE_WORDS;
 
-/// The same in words.
+/// Most inline words of a packet.
 pub const INLINE_WORDS: usize = FIRST_WORDS + 3 * LINE_WORDS;
 
-/// What a packet is for.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A message, whole.
+    /// A whole message.
     Inline = 1,
-    /// A message whose bytes lie in slots: `a` length, `b` slots.
+    /// A message with its bytes in slots: `a` length, `b` slots.
     Eager = 2,
-    /// A message that the sender puts into an offered buffer: `id` the post,
-    /// `a` length. It is there if [`DONE`](Packet::DONE) is set, else its first
-    /// `b` bytes are, and a [`Copied`](Self::Copied) follows. If
-    /// [`SPLIT`](Packet::SPLIT) is set both sides copy, and in the place of an
-    /// offer stands which send it is, and where.
+    /// A message that the sender puts into an offered buffer: `id` the post, `a`
+    /// length. All bytes are there if [`DONE`](Packet::DONE) is set, else the
+    /// first `b` bytes are, and a [`Copied`](Self::Copied) follows. If
+    /// [`SPLIT`](Packet::SPLIT) is set, both sides copy, and the place of an
+    /// offer contains the send and its address.
     Direct = 3,
-    /// A message that stays with the sender: `id` the send, `a` length,
-    /// `b` address if [`IN_REACH`](Packet::IN_REACH) or
+    /// The announcement of a message that stays with the sender: `id` the send,
+    /// `a` length, `b` address if [`IN_REACH`](Packet::IN_REACH) or
     /// [`BY_KERNEL`](Packet::BY_KERNEL).
     Rts = 4,
-    /// The bytes of the receive `id` are in its buffer.
+    /// All bytes of the receive `id` are in its buffer.
     Copied = 5,
-    /// The send `id` has ended: its buffer is not needed any more.
+    /// The receiver has ended the send `id`: its buffer is not needed any more.
     Fin = 6,
-    /// The sender of `id` shall push `a` bytes to the receive `tag`: to
-    /// address `b` if [`IN_REACH`](Packet::IN_REACH), else through slots; its
-    /// part of them, if [`SPLIT`](Packet::SPLIT).
+    /// A request to the sender of `id` to push `a` bytes to the receive `tag`: to
+    /// address `b` if [`IN_REACH`](Packet::IN_REACH), else through slots; only
+    /// the sender's part of them, if [`SPLIT`](Packet::SPLIT).
     Cts = 7,
     /// Bytes of the receive `id`: `a` offset, `b` length and slots.
     Data = 8,
-    /// Nothing but an offer.
+    /// Only an offer.
     Post = 9,
-    /// The offer `id` shall be forgotten.
+    /// A request to forget the offer `id`.
     Cancel = 10,
-    /// It is; unused if [`DONE`](Packet::DONE) is set.
+    /// The answer to a `Cancel`: the offer `id` is forgotten. A message had used
+    /// it if [`DONE`](Packet::DONE) is set.
     CancelAck = 11,
     /// The first `a` bytes of the receive `id` are in its buffer. A hint: it
     /// may be left out.
@@ -61,7 +62,7 @@ pub enum Kind {
 /// A packet without its inline bytes or its offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is for.
+    /// Its kind.
     pub kind: Kind,
     /// Inline bytes, or flags.
     pub count: u8,
@@ -69,33 +70,33 @@ pub struct Packet {
     pub context: u16,
     /// The tag of a message.
     pub tag: u32,
-    /// A request of the receiver's or the sender's.
+    /// The name of a request of the receiver or of the sender.
     pub id: u32,
-    /// As the kind says.
+    /// As described at the kind.
     pub a: u64,
-    /// As the kind says.
+    /// As described at the kind.
     pub b: u64,
 }
 
-/// A posted receive, as its source is told of it.
+/// A posted receive, as it is sent to its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The receive.
+    /// The name of the receive.
     pub id: u32,
-    /// How many messages of the source had been taken when it was offered:
-    /// those were not for it.
+    /// How many messages of the source had been taken when the receive was
+    /// offered: these were not for it.
     pub taken: u32,
-    /// Which messages it takes.
+    /// The context of the messages that it takes.
     pub context: u16,
-    /// Under which tag; `None`: any.
+    /// Their tag; `None`: any tag.
     pub tag: Option<u32>,
-    /// Where its buffer is; `None`: out of the source's reach.
+    /// The address of its buffer; `None`: out of the source's reach.
     pub at: Option<u64>,
-    /// How long that is.
+    /// The length of its buffer.
     pub room: u64,
 }
 
-/// What a packet carries beside its words.
+/// The content of a packet beside its words.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
     /// Nothing.
@@ -107,7 +108,7 @@ pub enum Load {
 }
 
 impl Kind {
-    /// Whether it is a message: these are counted.
+    /// Returns whether a packet of this kind is a message: messages are counted.
     #[inline(always)]
     pub const fn is_message(self) -> bool {
         (self as u8) <= Self::Rts as u8
@@ -134,26 +135,26 @@ impl Kind {
 }
 
 impl Packet {
-    /// Flag: what the packet tells of is done.
+    /// Flag: the bytes are in the buffer; in a `CancelAck`, the offer was used.
     pub const DONE: u8 = 1;
     /// Flag: there is an address, and the peer can reach it.
     pub const IN_REACH: u8 = 2;
-    /// Flag: it was not possible.
+    /// Flag: the copy has failed.
     pub const FAILED: u8 = 4;
-    /// Flag: an offer rides along.
+    /// Flag: the packet contains an offer.
     pub const OFFER: u8 = 8;
     /// Flag: both sides copy.
     pub const SPLIT: u8 = 16;
-    /// Flag: there is an address that no peer can reach, but the kernel.
+    /// Flag: there is an address that only the kernel can reach, and no peer.
     pub const BY_KERNEL: u8 = 32;
 
-    /// A packet of this kind, all else zero.
+    /// Makes a packet of this kind, with all other fields zero.
     #[inline(always)]
     pub const fn new(kind: Kind) -> Self {
         Self { kind, count: 0, context: 0, tag: 0, id: 0, a: 0, b: 0 }
     }
 
-    /// How many lines it takes.
+    /// Returns how many lines the packet takes.
     #[inline(always)]
     pub const fn lines(&self) -> u32 {
         match self.kind {
@@ -162,7 +163,7 @@ impl Packet {
         }
     }
 
-    /// How many lines an inline message of so many bytes takes.
+    /// Returns how many lines an inline message of `bytes` bytes takes.
     #[inline(always)]
     pub const fn lines_of(bytes: u64) -> u32 {
         match bytes {
@@ -173,25 +174,25 @@ impl Packet {
         }
     }
 
-    /// How long an inline message is, whatever the packet says.
+    /// Returns the length of an inline message, limited to the maximum.
     #[inline(always)]
     pub(super) fn inline_len(&self) -> u64 {
         u64::from(self.count).min(INLINE_BYTES_MAX as u64)
     }
 
-    /// Whether a flag is set; never in an inline message.
+    /// Returns whether a flag is set; always false for an inline message.
     #[inline(always)]
     pub fn has(&self, flag: u8) -> bool {
         self.kind != Kind::Inline && self.count & flag != 0
     }
 
-    /// The first word of its first line, but for the stamp.
+    /// Returns the first word of the first line, without the stamp.
     #[inline(always)]
     pub(super) const fn head(&self) -> u64 {
         (self.kind as u64) << 32 | (self.count as u64) << 40 | (self.context as u64) << 48
     }
 
-    /// The packet of such a word and the three after it. `None`: no packet.
+    /// Decodes such a word and the three words after it. `None`: not a packet.
     #[inline(always)]
     pub(super) const fn from_words(head: u64, first: u64, a: u64, b: u64) -> Option<Self> {
         let Some(kind) = Kind::from_bits((head >> 32) as u8) else { return None };
@@ -202,7 +203,7 @@ impl Packet {
 }
 
 impl Offer {
-    /// As it rides in a line.
+    /// Encodes the offer as words of a line.
     #[inline(always)]
     pub(super) const fn to_words(self) -> [u64; FIRST_WORDS] {
         let (tag, any) = match self.tag {
@@ -230,10 +231,10 @@ impl Offer {
     }
 }
 
-/// Inline words of the first line, and of each further one.
+/// Inline words of the first line, and of each further line.
 pub(super) const FIRST_WORDS: usize = 4;
 pub(super) const LINE_WORDS: usize = 7;
-/// In the last word of an offer.
+/// Flags in the last word of an offer.
 const ANY_TAG: u64 = 1 << 48;
 const REACHABLE: u64 = 1 << 49;
 
@@ -269,5 +270,23 @@ mod tests {
             let room = 8 * (FIRST_WORDS + (lines - 1) * LINE_WORDS);
             assert!(bytes <= room && (lines == 1 || bytes > room - 8 * LINE_WORDS), "{bytes}");
         }
+    }
+    #[test]
+    fn flags_are_those_of_packets_that_have_no_inline_bytes() {
+        let flags = [Packet::DONE, Packet::IN_REACH, Packet::FAILED, Packet::OFFER];
+        for flag in flags.into_iter().chain([Packet::SPLIT, Packet::BY_KERNEL]) {
+            let packet = Packet { count: flag, ..Packet::new(Kind::Fin) };
+            assert!(packet.has(flag) && !Packet::new(Kind::Fin).has(flag), "{flag}");
+            let others = Packet { count: !flag, ..packet };
+            assert!(!others.has(flag), "{flag}");
+            assert!(!Packet { kind: Kind::Inline, ..packet }.has(flag), "{flag} bytes");
+        }
+    }
+
+    #[test]
+    fn an_inline_message_is_no_longer_than_a_packet() {
+        let packet = |count| Packet { count, ..Packet::new(Kind::Inline) };
+        assert_eq!([0, 8, 200].map(|count| packet(count).inline_len()), [0, 8, 200]);
+        assert_eq!(packet(u8::MAX).inline_len(), INLINE_BYTES_MAX as u64);
     }
 }

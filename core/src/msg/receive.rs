@@ -1,10 +1,9 @@
-//! What is received: posted receives, messages that came before theirs, and
-//! how the two meet.
+//! Receiving: posted receives, unexpected messages, and how the two meet.
 //!
-//! A message takes the first posted receive that takes it, whether that is for
-//! its source alone or for any; a receive takes the first message. To look at
-//! the messages that are there and to post are one step, so none slips
-//! through in between.
+//! A message takes the first posted receive that matches it, whether that receive
+//! is for the message's source alone or for any source; a receive takes the first
+//! message that it matches. Looking at the messages that are here and posting the
+//! receive are one step, so no message slips through in between.
 
 use super::list::List;
 use super::machine::Machine;
@@ -19,11 +18,12 @@ use crate::sync::mutant;
 impl Machine<'_> {
     /// Receives a message into a buffer.
     ///
-    /// Wait-free, but for the length of the lists that it looks through.
+    /// Wait-free, except for the length of the lists that the call looks through.
     ///
     /// # Errors
     ///
-    /// [`CallError`]; nothing has happened.
+    /// [`CallError`]: the rank does not exist or is lost, or all requests are
+    /// under way; nothing has happened.
     #[inline]
     pub fn receive<W: Wire>(
         &mut self,
@@ -53,12 +53,11 @@ impl Machine<'_> {
         Ok(Begun::Pending(self.request(post)))
     }
 
-    /// Receives the next message in the lane from the source of a pattern, if
-    /// it travels in its packet, fits the pattern, and no other receive is for
-    /// it: it goes straight into the buffer, and no request is needed. Else
-    /// what has come is taken, and the answer is `None`: then
-    /// [`receive`](Self::receive) is to be called, as for receives from any
-    /// source.
+    /// Receives the next message in the lane from the pattern's source, if the
+    /// message is inline in its packet, fits the pattern, and no other receive
+    /// matches it. It goes straight into the buffer, and no request is needed.
+    /// Otherwise the call takes what has come and returns `None`: then the caller
+    /// must call [`receive`](Self::receive), as for receives from any source.
     ///
     /// Wait-free.
     #[inline]
@@ -74,7 +73,7 @@ impl Machine<'_> {
             return None;
         }
         let mut packet = wire.peek(rank)?;
-        // First what is for earlier receives.
+        // First take the messages for earlier receives.
         if !self.tables.peers[from].posted.is_empty() {
             if self.take_run(wire, from, self.shape.lines) > 0 {
                 self.settle(wire, from);
@@ -100,10 +99,10 @@ impl Machine<'_> {
         Some(Received { source: rank, tag: packet.tag, len, truncated: len > into.len })
     }
 
-    /// Posts a receive for one source that nothing in the tables could be for,
-    /// and of which nobody is told. `None`: it is another, or there is no
-    /// room, and nothing has happened; [`receive`](Self::receive) is to be
-    /// called. Wait-free.
+    /// Posts a receive for one source, if no message in the tables can match it,
+    /// and without an offer to the source. `None`: the case is another, or there
+    /// is no room, and nothing has happened; then the caller must call
+    /// [`receive`](Self::receive). Wait-free.
     #[inline(always)]
     pub fn post_short<W: Wire>(
         &mut self,
@@ -142,8 +141,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Whether no message of that rank is here that waits for a receive, nor
-    /// any with it that has no room: all that comes next is in its lane.
+    /// Returns whether no message of that rank waits here for a receive, and none
+    /// waits at that rank for room: then all that comes next is in the lane.
     #[inline]
     pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: Rank) -> bool {
         let peer = &self.tables.peers[from.0 as usize];
@@ -151,16 +150,16 @@ impl Machine<'_> {
         is_quiet && !self.has_board()
     }
 
-    /// The first message of the pattern that is here, if there is one; it
-    /// stays. What still lies in a lane is not here: advance the machine
-    /// before.
+    /// Returns the first message here that matches the pattern, if there is one;
+    /// the message stays. A message that still lies in a lane is not here:
+    /// advance the machine before.
     pub fn probe(&mut self, pattern: &Pattern) -> Option<Received> {
         let found = self.find_message(pattern);
         self.is_probed = found.is_none();
         found.map(|index| self.described(index))
     }
 
-    /// The posted receive that a message takes.
+    /// Finds the posted receive that a message takes.
     #[inline(always)]
     pub(super) fn find_post(&self, from: usize, label: Label) -> Option<usize> {
         let exact = self.first_post(&self.tables.peers[from].posted, label);
@@ -174,7 +173,7 @@ impl Machine<'_> {
         Some(if first { one } else { other })
     }
 
-    /// A posted receive goes out of the table.
+    /// Removes a posted receive from the table.
     #[inline(always)]
     pub(super) fn unpost(&mut self, post: usize) {
         self.unoffer(post);
@@ -186,13 +185,13 @@ impl Machine<'_> {
         }
     }
 
-    /// A message that no receive takes. `None`: the peer has sent more than
-    /// it may.
+    /// Stores a message that no receive takes. `None`: the peer has sent more
+    /// messages than it may.
     pub(super) fn new_unexpected(&mut self, with: Unexpected) -> Option<usize> {
         let index = self.room.pop(self.tables.unexpected)?;
         let from = with.source as usize;
         let entry = &mut self.tables.unexpected[index];
-        // Not the bytes: they are long, and not there yet.
+        // The bytes are not copied: they are long, and not there yet.
         let Unexpected { source, tag, context, kind, in_reach, by_kernel, id, len, b, .. } = with;
         entry.source = source;
         entry.tag = tag;
@@ -251,7 +250,7 @@ impl Machine<'_> {
         self.arrived.remove(self.tables.unexpected, index);
     }
 
-    /// A receive meets a message that was here before.
+    /// Lets a receive meet a message that was here before it.
     fn receive_found<W: Wire>(
         &mut self,
         wire: &mut W,

@@ -1,4 +1,4 @@
-//! Bytes that move after their message was announced.
+//! Rendezvous: bytes that move after their message was announced.
 //!
 //! ```text
 //!   sender                        receiver
@@ -7,8 +7,8 @@
 //!     │                             │       kernel          ──Fin──►  Ended
 //!     │                             │ it failed
 //!     └──────◄──Cts────────────── Coming
-//!   Told    ──Rts──►              Coming ◄─ buffer in reach, and the bytes
-//!                                           are not, or better pushed
+//!   Told    ──Rts──►              Coming ◄─ buffer in reach, and the bytes are
+//!                                           not, or the sender should push them
 //!   Pushing: copies   ◄──Cts, address──
 //!           ──Copied──►           Ended
 //!   Told    ──Rts──►              Coming ◄─ no buffer in reach
@@ -18,11 +18,11 @@
 //!           ──Copied──►           Ended
 //! ```
 //!
-//! Copies of some length are jobs, done outside the machine, and so is all
-//! that is fetched from another node, or by the kernel from a buffer out of
-//! reach to another: if that fails the bytes come through slots. What the sender
-//! copies is a job for each part: the receiver is told of it (`Part`), and
-//! fetches it while the next one is copied.
+//! Copies of some length are jobs, done outside the machine. So are all bytes
+//! that are fetched from another node, or by the kernel from one buffer out of
+//! reach to another: if that fails, the bytes come through slots. The copy by a
+//! sender is one job for each part: the sender reports a finished part (`Part`),
+//! and the receiver fetches it into its cache while the next part is copied.
 
 use super::list::List;
 use super::machine::Machine;
@@ -36,7 +36,7 @@ use crate::mem::Rank;
 use crate::sync::mutant;
 
 impl Machine<'_> {
-    /// The bytes of a [`Job`] have been copied, or could not be.
+    /// Takes the end of a [`Job`]: the bytes have been copied, or could not be.
     pub fn job_done<W: Wire>(&mut self, wire: &mut W, job: Request, result: Result<(), Ended>) {
         let index = job.index as usize;
         let Some(entry) = self.tables.requests.get_mut(index) else { return };
@@ -69,7 +69,7 @@ impl Machine<'_> {
         self.close(wire, index, if is_fetched { Due::Fin } else { Due::Copied });
     }
 
-    /// All the bytes of a request.
+    /// Returns the job for all bytes of a request.
     fn whole(&self, index: usize) -> Job {
         let entry = &self.tables.requests[index];
         let far = entry.far.expect("a copy knows both ends");
@@ -88,7 +88,7 @@ impl Machine<'_> {
         Job { request: self.request(index), copy, split }
     }
 
-    /// Those that are copied next.
+    /// Returns the job for the bytes that are copied next.
     pub(super) fn job(&mut self, index: usize) -> Job {
         let mut job = self.whole(index);
         let entry = &mut self.tables.requests[index];
@@ -98,7 +98,7 @@ impl Machine<'_> {
             job.copy.from += entry.moved;
             job.copy.to += entry.moved;
             job.copy.len -= entry.moved;
-            // No last part that is not worth it.
+            // Avoids a last part that is too short.
             if job.copy.len / 2 >= part {
                 job.copy.len = part;
             }
@@ -107,8 +107,8 @@ impl Machine<'_> {
         job
     }
 
-    /// A part of what is pushed is there, and the next one is to follow.
-    /// Whether it does.
+    /// Reports a finished part of a push to the receiver, and queues the next
+    /// part. Returns whether there is a next one.
     fn part_done<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
         let Entry { peer, remote, moved, .. } = self.tables.requests[index];
         if self.tables.peers[peer as usize].lost {
@@ -129,7 +129,7 @@ impl Machine<'_> {
         }
     }
 
-    /// So many bytes of what a rank pushes are there.
+    /// Notes that `bytes` bytes of a message that a rank pushes are there.
     pub(super) fn has_come<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -145,8 +145,9 @@ impl Machine<'_> {
         entry.moved = bytes;
     }
 
-    /// Where the bytes of such a message are: in reach, or at least of the
-    /// kernel. What the sender can reach it copies itself.
+    /// Stores the address of an announced message: if it is in reach, or at least
+    /// if the kernel reaches it. The sender copies bytes itself into a buffer
+    /// that it reaches.
     pub(super) fn find_bytes(&mut self, index: usize, at: u64, [in_reach, by_kernel]: [bool; 2]) {
         let entry = &mut self.tables.requests[index];
         let peer = &self.tables.peers[entry.source as usize];
@@ -155,7 +156,8 @@ impl Machine<'_> {
         entry.far = (in_reach || entry.by_kernel).then_some(at);
     }
 
-    /// A receive has met a message that lies with its sender.
+    /// Begins to move the bytes of a message that lies with its sender and has
+    /// met its receive.
     pub(super) fn fetch<W: Wire>(&mut self, wire: &mut W, index: usize) {
         let source = self.tables.requests[index].source as usize;
         self.tables.requests[index].state = State::Fetching;
@@ -178,7 +180,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The sender is to send the bytes.
+    /// Requests the bytes from the sender.
     fn ask_for<W: Wire>(&mut self, wire: &mut W, index: usize, source: usize) {
         if self.tables.peers[source].lost {
             let rank = Rank(source as u32);
@@ -189,7 +191,7 @@ impl Machine<'_> {
         self.push_dues(wire, source);
     }
 
-    /// Packets of requests that found no room.
+    /// Pushes packets of requests that found no room before.
     pub(super) fn push_dues<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = Rank(to as u32);
@@ -318,7 +320,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Pushes as many bytes as there are free slots for.
+    /// Pushes the bytes for which there are free slots. Returns whether any
+    /// moved.
     fn stream<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
         let mut has_moved = false;
         let to = self.tables.requests[index].peer as usize;
@@ -356,8 +359,8 @@ impl Machine<'_> {
 
     fn copy_or_queue<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
         let entry = &self.tables.requests[index];
-        // Only what is fetched comes from another node: nobody is told of a
-        // buffer there.
+        // Only fetched bytes come from another node: a sender never gets the
+        // address of a buffer there.
         let is_far = due == Due::Fin && self.tables.peers[entry.source as usize].far;
         let may_fail = is_far || entry.by_kernel;
         if entry.fitting() > COPY_BYTES_MAX || may_fail {
@@ -371,7 +374,7 @@ impl Machine<'_> {
         self.close(wire, index, due);
     }
 
-    /// All is done but for the packet that says so.
+    /// Closes a request, for which only the last packet is left to send.
     pub(super) fn close<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
         let entry = &mut self.tables.requests[index];
         let peer = if due == Due::Fin { entry.source } else { entry.peer } as usize;
@@ -386,7 +389,7 @@ impl Machine<'_> {
         self.push_dues(wire, peer);
     }
 
-    /// The packet that was due is in the lane.
+    /// Notes that the packet that was due is in the lane.
     fn paid(&mut self, index: usize, to: usize) {
         self.tables.requests[index].due = Due::Nothing;
         self.tables.peers[to].dues.remove(self.tables.requests, index);

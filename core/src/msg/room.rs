@@ -1,10 +1,11 @@
-//! What room there is at a peer: messages that it may be sent, slots, lines.
+//! Room at a peer: how many messages it may be sent, and its free slots and
+//! lines.
 //!
-//! What the peer has returned is read only when what is known does not do: a
-//! look at its return line takes the line from it. Whoever then still finds
-//! too little says so once, in a way that the peer cannot miss (see `line`),
-//! and looks again; it says so once more only when the peer has returned
-//! something that was not enough.
+//! The counts that the peer has returned are read only when the known ones do not
+//! suffice, because reading its return line takes the line from the peer's cache.
+//! A sender that then still finds too little requests more, once, in a way that
+//! the peer cannot miss (see `line`), and looks again. It repeats the request
+//! only when the peer has returned something that was not enough.
 
 use super::machine::Machine;
 use super::wire::Wire;
@@ -12,8 +13,8 @@ use crate::mem::Rank;
 use crate::sync::mutant;
 
 impl Machine<'_> {
-    /// Too much is under way as far as is known. Returns whether the quota is
-    /// used up in truth, or nothing if the log is full.
+    /// Reads the returned counts again, because too much seems to be under way.
+    /// Returns whether the quota is really used up, or `None` if the log is full.
     #[cold]
     pub(super) fn look_back<W: Wire>(&mut self, wire: &mut W, to: Rank) -> Option<bool> {
         for is_last in [false, true] {
@@ -33,11 +34,11 @@ impl Machine<'_> {
         None
     }
 
-    /// Learns what the peer has returned.
+    /// Reads the counts that the peer has returned.
     pub(super) fn refresh<W: Wire>(&mut self, wire: &mut W, to: Rank) {
         let returned = wire.returned(to);
         let peer = &mut self.tables.peers[to.0 as usize];
-        // Only what can be is believed.
+        // Only possible counts are trusted.
         let sent = peer.sent;
         let newer = |new: u32, old: u32| {
             if new.wrapping_sub(old) <= sent.wrapping_sub(old) { new } else { old }
@@ -46,7 +47,7 @@ impl Machine<'_> {
         let taken = newer(returned.taken, peer.taken_there);
         let was = (peer.lines_there, peer.matched_there, peer.taken_there, peer.slots_there);
         if was != (returned.lines, matched, taken, returned.slots) {
-            // It has answered, if it was asked.
+            // The peer has answered, if there was a request.
             peer.starving = false;
             self.has_learned = true;
         }
@@ -57,7 +58,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Says once that the peer shall return what it can.
+    /// Requests, once, that the peer return what it can.
     pub(super) fn starve<W: Wire>(&mut self, wire: &mut W, to: Rank) {
         let peer = &mut self.tables.peers[to.0 as usize];
         if !peer.starving {
@@ -66,8 +67,8 @@ impl Machine<'_> {
         }
     }
 
-    /// As many slots as so many bytes need, if that many are free and some
-    /// more.
+    /// Takes the slots that `len` bytes need, if there are `more` free slots
+    /// beside them.
     pub(super) fn take_slots<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -98,14 +99,14 @@ impl Machine<'_> {
         !(peer.slots ^ peer.slots_there) & self.shape.slot_mask()
     }
 
-    /// Whether there is room for so many lines; if not, more is asked for.
+    /// Returns whether there is room for `lines` lines; if not, requests more.
     #[inline]
     pub(super) fn has_lines<W: Wire>(&mut self, wire: &mut W, to: Rank, lines: u32) -> bool {
         if wire.has_room(to, lines) {
             return true;
         }
-        // An answer that has come was enough until now: the next one is to be
-        // asked for.
+        // The last answer was enough until now, so the next one must be
+        // requested.
         self.refresh(wire, to);
         self.starve(wire, to);
         wire.has_room(to, lines)

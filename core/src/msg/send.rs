@@ -1,4 +1,4 @@
-//! What is sent, and what waits for room.
+//! Sending, and the messages that wait for room.
 
 use super::count::Path;
 use super::launch::{Launched, Outgoing};
@@ -12,14 +12,16 @@ use crate::completion::Why;
 use crate::mem::{AddrError, Rank};
 
 impl Machine<'_> {
-    /// Sends a message. If there is no room for it, it waits in the machine,
-    /// and messages to the same rank wait behind it.
+    /// Sends a message. If there is no room for it, it waits in the machine, and
+    /// later messages to the same rank wait behind it.
     ///
-    /// Wait-free: a copy of at most [`COPY_BYTES_MAX`](super::COPY_BYTES_MAX).
+    /// Wait-free: it copies at most [`COPY_BYTES_MAX`](super::COPY_BYTES_MAX)
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// [`CallError`]; nothing has happened.
+    /// [`CallError`]: the rank does not exist or is lost, or all requests are
+    /// under way; nothing has happened.
     pub fn send<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -38,11 +40,12 @@ impl Machine<'_> {
         Ok(Begun::Pending(self.request(index)))
     }
 
-    /// The same, but `None` if there is no room: nothing has happened.
+    /// Sends a message as [`send`](Self::send) does, but returns `None` if there
+    /// is no room: then nothing has happened.
     ///
     /// # Errors
     ///
-    /// [`CallError`]; nothing has happened.
+    /// [`CallError`]: as for [`send`](Self::send); nothing has happened.
     pub fn try_send<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -65,9 +68,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Sends a message that goes in its packet, to a rank of which no receive
-    /// is known and nothing is waited for. Whether it is one: else nothing has
-    /// happened, and [`send`](Self::send) is to be called. Wait-free.
+    /// Sends a message inline in its packet, to a rank with no known receive and
+    /// no waiting message. Returns whether the message was sent; if not, nothing
+    /// has happened, and the caller must call [`send`](Self::send). Wait-free.
     #[inline(always)]
     pub fn send_short<W: Wire>(
         &mut self,
@@ -121,7 +124,7 @@ impl Machine<'_> {
         Ok(rank.0 as usize)
     }
 
-    /// Pushes what waits for room, to all peers.
+    /// Pushes the packets that wait for room, to all peers.
     #[inline]
     pub(super) fn pump_all<W: Wire>(&mut self, wire: &mut W) -> bool {
         if self.busy.is_empty() { false } else { self.pump_busy(wire) }
@@ -157,8 +160,9 @@ impl Machine<'_> {
         has_moved | self.push_waiting(wire, to)
     }
 
-    /// Messages go in the order in which they were sent; but one for which a
-    /// receive is known does not wait until others have met theirs.
+    /// Sends waiting messages in the order in which the caller sent them; but a
+    /// message with a known receive does not wait until earlier ones have met
+    /// theirs.
     fn push_waiting<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let mut looked = 0;
@@ -174,7 +178,7 @@ impl Machine<'_> {
                     self.end(index, None);
                 }
                 Launched::Running(_) => has_moved = true,
-                // The receiver's board may be another at the next look.
+                // The receiver's board may have changed at the next look.
                 Launched::NoQuota if self.has_board() => break,
                 Launched::NoQuota => looked += 1,
                 Launched::NoLines | Launched::NoLog | Launched::NoRequest => break,
@@ -186,5 +190,5 @@ impl Machine<'_> {
 
 /// Longest copy that is made inside a call.
 pub const COPY_BYTES_MAX: u64 = 8 << 10;
-/// Messages that are looked at for one whose receive is known.
+/// Waiting messages that are looked at to find one with a known receive.
 const LOOK: u32 = 64;

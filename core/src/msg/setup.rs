@@ -1,5 +1,4 @@
-//! How a machine is set up: its shape, its tables, and what is wrong with
-//! them.
+//! Setup of a machine: its shape, its tables, and the errors in them.
 
 use super::list::{List, Stack};
 use super::machine::Machine;
@@ -9,62 +8,64 @@ use super::{count::Counts, packet::INLINE_BYTES_MAX};
 use crate::mem::Rank;
 use core::fmt;
 
-/// How much room there is: the same on every rank.
+/// The sizes of lanes and tables: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Ranks, this one among them. A machine may [admit](Machine::admit) more
-    /// of them later, with which nothing of this changes.
+    /// Ranks, this rank included. A machine may [admit](Machine::admit) more of
+    /// them later, which changes no other field.
     pub peers: u32,
     /// Lines of each lane: a power of two from 8 on.
     pub lines: u32,
-    /// Slots of each lane: at most 32. A quarter of them is kept for messages
-    /// of which neither buffer can be reached.
+    /// Slots of each lane: at most 32. A quarter of them is reserved for messages
+    /// with both buffers out of reach.
     pub slots: u32,
     /// Bytes of each slot: a power of two from 64 on.
     pub slot_bytes: u32,
-    /// Messages of one rank to another that no receive has taken: a power of
-    /// two. More wait at the sender, unless the receiver grants more.
+    /// Messages of one rank to another that no receive has taken: a power of two.
+    /// More wait at the sender, unless the receiver grants more.
     pub quota: u32,
-    /// Receives that one rank offers to another.
+    /// Receives that one rank offers to another, at most.
     pub mirror: u32,
 }
 
-/// How a receiver's buffer is found by the sender.
+/// How the sender finds the receiver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// It is not: small messages are copied twice, large ones fetched.
+    /// The sender does not find it: small messages are copied twice, large ones
+    /// fetched.
     TwoCopy,
-    /// Receives are told to their source, which matches by itself.
+    /// Receives are sent to their source, which matches by itself.
     Mirror,
-    /// Receives are put up on a [`Board`](super::board::Board), where senders
-    /// claim them under a lock.
+    /// Receives are put on a [`Board`](super::board::Board), where senders claim
+    /// them under a lock.
     Locked,
 }
 
-/// Why there is no machine.
+/// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupError {
-    /// The shape is none.
+    /// The shape is not valid.
     Shape(Shape),
-    /// A table is not as long as the shape needs.
+    /// A table is shorter than the shape needs, or has more requests than can be
+    /// named.
     Tables {
         /// Entries of the first table that is too short.
         entries: usize,
-        /// Entries that are needed.
+        /// Entries that are needed, or the most that there can be.
         needed: usize,
     },
-    /// More bytes inside a packet than fit.
+    /// The limit for inline messages is above the room in a packet.
     InlineMax(u32),
 }
 
 impl Shape {
-    /// What is right for a few ranks.
+    /// Returns a shape that is suitable for a few ranks.
     pub const fn of(peers: u32) -> Self {
         Self { peers, lines: 256, slots: 16, slot_bytes: 2048, quota: 256, mirror: 32 }
     }
 
-    /// Entries of [`Tables::unexpected`]: those that each peer may count on,
-    /// and some to be granted.
+    /// Entries of [`Tables::unexpected`]: the quota of each peer, and some to be
+    /// granted.
     pub const fn unexpected(&self) -> usize {
         self.peers as usize * self.quota as usize + self.spare() as usize
     }
@@ -79,7 +80,8 @@ impl Shape {
         self.peers as usize * self.mirror as usize
     }
 
-    /// A message may pass its quota when its receive is known.
+    /// Entries of the log for one peer: more than the quota, because a message
+    /// with a known receive may pass the quota.
     pub(super) const fn log_len(&self) -> u32 {
         2 * self.quota
     }
@@ -89,17 +91,17 @@ impl Shape {
         SPARE_QUOTAS * self.quota
     }
 
-    /// Lines that messages leave to other packets.
+    /// Lines that messages leave free for other packets.
     pub(super) const fn reserve(&self) -> u32 {
         if self.lines < 64 { self.lines / 4 } else { 16 }
     }
 
-    /// Slots that eager messages leave to others.
+    /// Slots that eager messages leave free for other messages.
     pub(super) const fn slots_reserved(&self) -> u32 {
         self.slots.div_ceil(4)
     }
 
-    /// Bits of all slots.
+    /// Returns a mask with a bit for each slot.
     pub(super) const fn slot_mask(&self) -> u32 {
         ((1u64 << self.slots) - 1) as u32
     }
@@ -123,11 +125,12 @@ impl Shape {
 }
 
 impl<'m> Machine<'m> {
-    /// A machine of which nothing was asked yet.
+    /// Makes a machine without requests.
     ///
     /// # Errors
     ///
-    /// [`SetupError`].
+    /// [`SetupError`]: the shape is not valid, a table has a wrong length, or the
+    /// limit for inline messages is too large.
     pub fn new(
         rank: Rank,
         shape: Shape,
@@ -140,7 +143,7 @@ impl<'m> Machine<'m> {
         }
         let needed = [
             (tables.peers.len(), shape.peers as usize),
-            (tables.requests.len().min(REQUESTS_MAX + 1), 1),
+            (tables.requests.len(), 1),
             (tables.unexpected.len(), shape.unexpected()),
             (tables.log.len(), shape.log()),
             (tables.mirror.len(), shape.mirrored()),
@@ -198,11 +201,11 @@ impl<'m> Machine<'m> {
         Ok(this)
     }
 
-    /// From which size on messages to that rank go which way.
+    /// Sets the sizes at which messages to that rank change their path.
     ///
     /// # Errors
     ///
-    /// [`SetupError::InlineMax`]; nothing was changed.
+    /// [`SetupError::InlineMax`]: `inline_max` is too large; nothing was changed.
     ///
     /// # Panics
     ///
@@ -219,16 +222,16 @@ impl<'m> Machine<'m> {
 }
 
 impl<'m> Machine<'m> {
-    /// Peers that there are: those of the shape, and those that were
+    /// Returns the number of peers: those of the shape, and those that were
     /// [admitted](Self::admit).
     #[inline]
     pub const fn peers(&self) -> u32 {
         self.shape.peers
     }
 
-    /// One peer more: a [far](Self::set_far) one with which there was nothing
-    /// to do before. It gets the next number. `None`: the tables have no room
-    /// for it, and must [grow](Self::grow) first. Wait-free.
+    /// Adds a peer: a [far](Self::set_far) rank with which no message was
+    /// exchanged before. Returns its number, which is the next one. `None`: the
+    /// tables have no room for it, and must [grow](Self::grow) first. Wait-free.
     pub fn admit(&mut self) -> Option<Rank> {
         let shape = Shape { peers: self.shape.peers + 1, ..self.shape };
         let has_room = shape.is_valid()
@@ -245,11 +248,12 @@ impl<'m> Machine<'m> {
         Some(peer)
     }
 
-    /// Goes on with longer tables: what is in those that there are is copied.
+    /// Replaces the tables by longer ones; the content of the old ones is copied.
     ///
     /// # Errors
     ///
-    /// [`SetupError::Tables`]: one of them is shorter; nothing has happened.
+    /// [`SetupError::Tables`]: one of them is shorter, or has more requests than
+    /// can be named; nothing has happened.
     pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
         let old = &self.tables;
         for (entries, needed) in [
@@ -283,8 +287,9 @@ impl<'m> Machine<'m> {
         Ok(())
     }
 
-    /// A rank is on another node, and reached by [`Mail`](super::Mail): it
-    /// gets no offer but for room, and its board is not looked at.
+    /// Marks a rank as far: it is on another node, and reached by
+    /// [`Mail`](super::Mail). It gets offers only when it needs room, and its
+    /// board is not looked at.
     ///
     /// # Panics
     ///
@@ -294,7 +299,7 @@ impl<'m> Machine<'m> {
     }
 }
 
-/// Fills a table with what is in a shorter one.
+/// Copies a table into a longer one, and fills the rest with `empty`.
 fn carry_over<T: Copy>(from: &[T], into: &mut [T], empty: T) {
     let (old, new) = into.split_at_mut(from.len());
     old.copy_from_slice(from);
@@ -320,8 +325,12 @@ impl core::error::Error for SetupError {}
 /// Requests that a packet can name.
 pub(super) const REQUESTS_MAX: usize = 1 << 20;
 const PEERS_MAX: u32 = 1 << 20;
-/// What can be granted, in quotas.
+/// Quotas that can be granted beyond all peers' quotas.
 const SPARE_QUOTAS: u32 = 4;
 const LINES_MAX: u32 = 1 << 16;
-/// The length of a slot's bytes stands in half a word.
+/// The number of bytes in a slot is stored in half a word.
 const SLOT_BYTES_MAX: u32 = 1 << 20;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+#[allow(unsafe_code)]
+mod tests;

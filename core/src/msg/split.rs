@@ -1,21 +1,21 @@
-//! Long messages that both sides copy, where two cores move more bytes than
-//! one.
+//! Long messages that both sides copy, on machines where two cores move more bytes
+//! than one.
 //!
 //! ```text
 //!   sender                         receiver
 //!   Pushing ──Direct, address──►   Helping        (the receive was offered)
 //!   Told ──Rts──►                  Coming
-//!   Pushing ◄──Cts────────────────  │ when that is out: Helping
+//!   Pushing ◄──Cts────────────────  │ when the Cts is in the lane: Helping
 //!     │ copies from the back         │ copies from the front
-//!     ├──Copied──►                   ├ waits for it, if the sender took any
-//!   Told ◄──Fin─────────────────────┘ if the receiver took any
+//!     ├──Copied──►                   ├ waits for it, if the sender copied any
+//!   Told ◄──Fin─────────────────────┘ if the receiver copied any
 //!   Ended                          Ended
 //! ```
 //!
-//! Who copies what is claimed part by part on the [`Split`] of the lane,
-//! outside the machine; a side that does not come finds that the other has
-//! done all. One message at a time of each lane goes so: where another has the
-//! word, one side copies alone.
+//! Each side claims the parts that it copies on the [`Split`] of the lane,
+//! outside the machine. A side that comes late finds that the other side has
+//! copied all. Only one message at a time of each lane is split: while another
+//! message has the word, one side copies alone.
 
 mod word;
 
@@ -30,24 +30,25 @@ use super::wire::Wire;
 use crate::mem::Rank;
 use crate::sync::mutant;
 
-/// How far a message has come that both sides copy.
+/// How far a message that both sides copy has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Both {
-    /// One side copies it, or nobody yet.
+    /// One side copies it, or no copy has begun.
     No,
     /// This side copies, or will.
     Copying,
-    /// The same, and the other has said that its part is done.
+    /// This side copies, and the other side has reported the end of its part.
     Heard,
-    /// A sender: the receiver still reads its buffer. A receiver: the sender
-    /// waits to be told that it does not.
+    /// At a sender: the receiver still reads its buffer. At a receiver: the
+    /// sender waits for the report that the receiver does not read its buffer any
+    /// more.
     Owed,
 }
 
 impl Machine<'_> {
-    /// A part of the bytes of a [`Job`](super::Job) that is split has been
-    /// copied, and all others are claimed. `claimed`: by this side and by the
-    /// other any.
+    /// Takes the end of a split [`Job`](super::Job): this side has copied its
+    /// parts, and all other parts are claimed. `claimed`: whether this side, and
+    /// the other side, has claimed any part.
     pub fn split_done<W: Wire>(&mut self, wire: &mut W, job: Request, claimed: [bool; 2]) {
         let Some(entry) = self.tables.requests.get(job.index as usize) else { return };
         if entry.generation != job.generation {
@@ -94,7 +95,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether a message for a receive that is known goes so, from now on.
+    /// Returns whether a message for a known receive is split from now on.
     pub(super) fn splits<W: Wire>(
         &self,
         wire: &mut W,
@@ -108,7 +109,8 @@ impl Machine<'_> {
         is_it && wire.split_to(to, id)
     }
 
-    /// The packet has the place of an offer for where the bytes are.
+    /// Sends a split message. Its packet contains the place of the bytes where
+    /// others contain an offer.
     pub(super) fn launch_split<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -135,7 +137,7 @@ impl Machine<'_> {
         Launched::Running(index)
     }
 
-    /// The sender's side begins.
+    /// Begins the sender's side of a split copy.
     pub(super) fn send_part(&mut self, index: usize) {
         let entry = &mut self.tables.requests[index];
         entry.state = State::Pushing;
@@ -143,14 +145,14 @@ impl Machine<'_> {
         self.jobs.push(self.tables.requests, index);
     }
 
-    /// The receiver's.
+    /// Begins the receiver's side of a split copy.
     pub(super) fn fetch_part(&mut self, index: usize) {
         self.tables.requests[index].state = State::Helping;
         self.jobs.push(self.tables.requests, index);
     }
 
-    /// A message for a receive that was offered, of which its sender has said
-    /// where it is.
+    /// Takes a split message for an offered receive; the packet contains the
+    /// address of the bytes.
     pub(super) fn take_split<W: Wire>(&mut self, wire: &mut W, from: usize, post: usize) {
         let source = wire.offer(Rank(from as u32));
         let entry = &mut self.tables.requests[post];
@@ -160,7 +162,7 @@ impl Machine<'_> {
         self.fetch_part(post);
     }
 
-    /// Whether a message that lies with its sender goes so, from now on.
+    /// Returns whether a message that lies with its sender is split from now on.
     pub(super) fn splits_found<W: Wire>(&self, wire: &mut W, index: usize) -> bool {
         let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[entry.source as usize];
@@ -169,7 +171,8 @@ impl Machine<'_> {
         is_it && wire.split_from(Rank(entry.source), self.id(index))
     }
 
-    /// The sender says that its part is in the buffer, while this side copies.
+    /// Takes the report that the other side's part is copied, while this side
+    /// copies.
     pub(super) fn hear(&mut self, id: u32, from: usize, state: State) -> bool {
         let Some(index) = self.named(id, from, state) else { return false };
         let entry: &mut Entry = &mut self.tables.requests[index];

@@ -1,5 +1,5 @@
-//! The machine's own tables: what it knows of its peers, requests under way,
-//! messages that no receive has taken yet. The caller gives the memory.
+//! The machine's own tables: its peers, the requests under way, and the messages
+//! that no receive has taken yet. The caller provides the memory.
 
 use super::list::{Link, Linked, List};
 use super::outcome::{Ended, Label};
@@ -9,8 +9,8 @@ use super::threshold::Thresholds;
 use super::wire::Returned;
 use crate::mem::Rank;
 
-/// Memory for the machine's tables; any content. How many of each a
-/// [`Shape`](super::Shape) says, but for the requests.
+/// Memory for the machine's tables; any content. A [`Shape`](super::Shape) gives
+/// the length of each, except of the requests.
 #[derive(Debug)]
 pub struct Tables<'m> {
     /// One for each rank.
@@ -25,61 +25,65 @@ pub struct Tables<'m> {
     pub mirror: &'m mut [Mirrored],
 }
 
-/// What is known of a peer. Counts wrap.
+/// State of a peer. Counts wrap.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Peer {
-    // Of the lane to it.
-    /// Messages sent, and those that it has matched, as far as is known.
+    // Of the lane to the peer.
+    /// Messages sent, and messages that the peer has matched, as far as is known.
     pub(super) sent: u32,
     pub(super) matched_there: u32,
-    /// The first message that the log still has; up to which it is to be
-    /// dropped once the lane from the peer is empty.
+    /// The first message that the log still has; the message up to which the log
+    /// is dropped once the lane from the peer is empty.
     pub(super) log_low: u32,
     pub(super) taken_there: u32,
     pub(super) lines_there: u32,
     /// The peer's offers: a queue in its part of the mirror.
     pub(super) mirror_first: u32,
     pub(super) mirror_len: u32,
-    /// Bits of the slots, ours and theirs.
+    /// Bits of the slots, at this rank and at the peer.
     pub(super) slots: u32,
     pub(super) slots_there: u32,
-    /// Sends that wait for room; packets that do; offers to be made.
+    /// Sends that wait for room; packets that wait for room; offers to be made.
     pub(super) waiting: List<0>,
     pub(super) dues: List<1>,
     pub(super) ripe: List<1>,
-    // Of the lane from it.
-    /// Messages taken and matched, slots freed; what of it the peer knows.
+    // Of the lane from the peer.
+    /// Messages taken and matched, and slots freed; what the peer was sent of
+    /// that.
     pub(super) here: Returned,
     pub(super) told: Returned,
-    /// Messages that it may send beyond its quota: counted as matched.
+    /// Messages that the peer may send beyond its quota: counted as matched.
     pub(super) granted: u32,
-    /// Receives posted for it alone, and messages that none has taken.
+    /// Receives posted for this peer alone, and its messages that no receive has
+    /// taken.
     pub(super) posted: List<0>,
     pub(super) unexpected: List<0>,
-    /// Posted receives that are not offered, and those that are or will be; on
-    /// a board none counts.
+    /// Posted receives that are not offered, and receives that are or will be;
+    /// receives on a board are counted in neither.
     pub(super) unoffered: u32,
     pub(super) offered: u32,
-    /// Of those that are not: receives that would be if nothing were in the
-    /// way.
+    /// Of the receives that are not offered: those that would be, if no earlier
+    /// receive prevented it.
     pub(super) held: u32,
-    /// Answers to cancelled offers that found no room: a queue in its part of
-    /// the mirror; own questions that were not answered.
+    /// Answers to cancelled offers that found no room: a queue in the peer's part
+    /// of the mirror. Own cancels that were not answered.
     pub(super) acks_first: u32,
     pub(super) acks: u32,
     pub(super) asked: u32,
     pub(super) links: [Link; 2],
     pub(super) thresholds: Thresholds,
     pub(super) lost: bool,
-    /// On another node: neither side reaches the other's memory.
+    /// The peer is on another node: neither side reaches the other's memory.
     pub(super) far: bool,
     pub(super) starving: bool,
-    /// Of the offers that wait for a packet to ride on one shall not.
+    /// At least one waiting offer must go now, if necessary in a packet of its
+    /// own.
     pub(super) urgent: bool,
     /// Receives that were held back may be offered now.
     pub(super) revisit: bool,
-    /// In the list of peers to be pumped, and of those to be told.
+    /// Whether the peer is in the list of peers to be pumped, and in the list of
+    /// peers that must get credits back.
     pub(super) busy: bool,
     pub(super) stirred: bool,
 }
@@ -87,10 +91,10 @@ pub struct Peer {
 /// A send or receive under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    // What a match looks at comes first.
+    // The fields that a match reads come first.
     pub(super) links: [Link; 2],
     pub(super) number: u64,
-    /// The source or destination; [`ANY`] source.
+    /// The source or destination; [`ANY`]: any source.
     pub(super) peer: u32,
     pub(super) tag: u32,
     pub(super) context: u16,
@@ -100,9 +104,10 @@ pub struct Entry {
     pub(super) offered: Offered,
     pub(super) due: Due,
     pub(super) both: Both,
-    /// The peer's bytes are out of reach, and fetched by the kernel.
+    /// The peer's bytes are out of reach, and the kernel fetches them.
     pub(super) by_kernel: bool,
-    /// Somebody is to be told when it ends; it is in the list for that.
+    /// The end of the request must be reported; the request is in the list for
+    /// that.
     pub(super) watched: bool,
     pub(super) listed: bool,
     pub(super) at: u64,
@@ -110,60 +115,61 @@ pub struct Entry {
     pub(super) generation: u32,
     /// The peer's request.
     pub(super) remote: u32,
-    /// The peer's address, if it can be reached, or fetched from by the kernel.
+    /// The peer's address, if it can be reached, or if the kernel can fetch from
+    /// it.
     pub(super) far: Option<u64>,
-    /// How long the message is, and how much of it is here; of one that is
-    /// pushed, how much of that has begun.
+    /// The length of the message, and how much of it is here; for a push, how
+    /// much of it has been begun.
     pub(super) size: u64,
     pub(super) moved: u64,
-    /// What was received, or why not.
+    /// The source and tag of the received message, or the error.
     pub(super) source: u32,
     pub(super) found_tag: u32,
     pub(super) error: Option<Ended>,
 }
 
-/// How far a request has come.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Free,
-    /// A send that finds no room.
+    /// A send that has found no room.
     Waiting,
-    /// A send whose receiver was told where the bytes are.
+    /// A send that was announced: the receiver has the place of the bytes.
     Told,
-    /// A send whose bytes are being copied.
+    /// A send, while its bytes are copied into the peer's buffer.
     Pushing,
-    /// The same, into a receive of the peer's board.
+    /// A send, while its bytes are copied into a receive of the peer's board.
     Claiming,
-    /// A send whose bytes go through slots.
+    /// A send, while its bytes go through slots.
     Streaming,
     /// A receive without a message.
     Posted,
-    /// A receive whose bytes the sender copies, or sends through slots.
+    /// A receive, while the sender copies the bytes, or sends them through slots.
     Coming,
-    /// A receive that copies them itself.
+    /// A receive that copies the bytes itself.
     Fetching,
-    /// A receive that copies them together with the sender.
+    /// A receive that copies the bytes together with the sender.
     Helping,
-    /// All is done but for a last packet.
+    /// Only a last packet is left to send.
     Closing,
     Ended,
 }
 
-/// Whether the source knows of a posted receive.
+/// Whether the source has a posted receive as an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     No,
-    /// It should, and something is in the way.
+    /// The source should get the offer, and an earlier receive prevents that.
     Held,
-    /// It will with the next packet.
+    /// The source will get the offer with the next packet.
     Ripe,
     Yes,
-    /// It does, and was asked to forget it; until it has answered, the entry
-    /// is not free, whatever came of the receive.
+    /// The source has the offer, and was asked to forget it. The entry is not
+    /// free before the answer, even if the receive has ended.
     Cancelling,
 }
 
-/// The packet that a request has to send.
+/// The packet that a request must send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -191,17 +197,17 @@ pub struct Unexpected {
     pub(super) bytes: [u64; INLINE_WORDS],
 }
 
-/// A message that went by lane.
+/// A logged message, which went by lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged {
     pub(super) tag: u32,
     pub(super) context: u16,
-    /// No offer has met it.
+    /// No offer has met the message.
     pub(super) open: bool,
 }
 
-/// A peer's offer; beside it, in the same place but of a queue of its own, an
-/// answer to be sent.
+/// A peer's offer; in the same entry, but of a queue of its own, an answer to be
+/// sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Mirrored {
     pub(super) id: u32,
@@ -215,7 +221,7 @@ pub struct Mirrored {
 }
 
 impl Peer {
-    /// Nothing known.
+    /// A peer of which nothing is known.
     pub const EMPTY: Self = Self {
         sent: 0,
         matched_there: 0,
@@ -251,7 +257,8 @@ impl Peer {
         stirred: false,
     };
 
-    /// Whether there are offers that go now, in packets of their own if need be.
+    /// Returns whether there are offers that must go now, if necessary in packets
+    /// of their own.
     #[inline]
     pub(super) fn has_urgent(&self) -> bool {
         self.urgent && !self.ripe.is_empty()
@@ -287,20 +294,20 @@ impl Entry {
         error: None,
     };
 
-    /// Whether it is a receive that takes such a message of its source.
+    /// Returns whether a message from the source of this receive matches it.
     #[inline(always)]
     pub(super) fn takes(&self, label: Label) -> bool {
         self.context == label.context && (self.any_tag || self.tag == label.tag)
     }
 
-    /// Whether a message could be for either of two receives.
+    /// Returns whether a message could match both of two receives.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.context == other.context
             && (self.any_tag || other.any_tag || self.tag == other.tag)
             && (self.peer == ANY || other.peer == ANY || self.peer == other.peer)
     }
 
-    /// The bytes that there are and fit.
+    /// Returns how many bytes of the message fit into the buffer.
     #[inline(always)]
     pub(super) fn fitting(&self) -> u64 {
         self.size.min(self.len)
@@ -379,3 +386,6 @@ linked! {
 
 /// No particular source.
 pub(super) const ANY: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,22 @@
 
 extern crate std;
 
+mod arrivals;
+mod boards;
+mod both;
+mod claims;
 mod edges;
+mod grants;
+mod memory;
+mod moves;
+mod offers;
+mod parts;
+mod receives;
+mod rooms;
+mod script;
+mod sends;
+mod surface;
+mod ways;
 
 use super::*;
 use crate::completion::Why;
@@ -12,14 +27,14 @@ use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
 
-/// Two ranks; what they own is leaked, as nothing here is ever freed.
+/// Two ranks. Their memory is leaked, because nothing here is ever freed.
 struct Pair {
     machines: [Machine<'static>; 2],
     lanes: [Lanes<'static>; 2],
 }
 
 const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 4 };
-/// Of each rank.
+/// The shape of each rank.
 const REQUESTS: usize = 160;
 const LABEL: Label = Label { context: 0, tag: 7 };
 
@@ -73,7 +88,7 @@ impl Pair {
         self.machines[by].receive(&mut self.lanes[by], pattern, bytes_of(into)).unwrap()
     }
 
-    /// Both ranks look until nothing moves, and copy what is to be copied.
+    /// Both ranks look until nothing moves, and make all copies.
     fn settle(&mut self) {
         let mut quiet = 0;
         while quiet < 4 {
@@ -202,7 +217,7 @@ fn a_flood_waits_at_its_sender_and_nothing_is_lost() {
         (0..30).filter_map(|_| pair.send(0, 1, LABEL, text(8, 4)).pending()).collect();
     pair.settle();
     assert_eq!(waiting.len(), 30 - SHAPE.quota as usize);
-    // The last one has a tag that somebody waits for: it comes.
+    // The last message has a tag that a receive waits for: it comes.
     let last = pair.send(0, 1, Label { tag: 8, ..LABEL }, text(8, 4)).pending();
     let post = pair.receive(1, None, Some(8), buffer(8)).pending();
     for _ in 0..20 {
@@ -241,15 +256,15 @@ fn a_lone_offer_waits_for_a_packet() {
     pair.settle();
     assert_eq!(pair.machines[1].counts().offered, 0);
     assert!(!pair.machines[1].wants_poll());
-    // It rides on what is sent anyway.
+    // The offer goes in a packet that is sent anyway.
     pair.send(1, 0, LABEL, text(1000, 5));
     assert_eq!(pair.machines[1].counts().offered, 1);
-    // What comes at the same time goes as if there had been none.
+    // A message sent at the same time goes as if there had been no offer.
     pair.send(0, 1, LABEL, out);
     pair.settle();
     assert!(pair.take(1, post).unwrap().is_ok());
     assert_eq!(into, out);
-    // Of two each is in time only if both go; so does one that pays.
+    // Two offers are in time only if both go alone; so does an offer that pays.
     for (rooms, offered) in [(&[1000, 1000][..], 2), (&[4000], 1)] {
         let mut pair = Pair::new(Design::Mirror);
         for room in rooms {
@@ -285,7 +300,7 @@ fn a_cancelled_receive_gets_nothing_or_its_message() {
     pair.settle();
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert_eq!(machine.cancel(lanes, post), Cancel::Asked);
-    // The sender has not heard of it.
+    // The sender does not have the offer yet.
     assert_eq!(pair.send(0, 1, LABEL, text(4000, 6)), Begun::Done(()));
     pair.settle();
     assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4000, false))));
@@ -315,7 +330,7 @@ fn a_death_ends_what_waits_for_it() {
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
     let refused = machine.send(lanes, Rank(1), LABEL, bytes_of(far));
     assert_eq!(refused, Err(CallError::Addr(AddrError::PeerLost { rank: Rank(1) })));
-    // On the other side: what was sent before it died is still received.
+    // On the other side, messages sent before the death are still received.
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     machine.lost(lanes, Rank(0));
     let (whole, late) = (buffer(500), buffer(100_000));
@@ -362,11 +377,11 @@ fn the_name_of_a_cancelled_receive_is_not_used_before_the_answer() {
     let first = pair.receive(1, Some(0), Some(7), buffer(3000)).pending().unwrap();
     pair.settle();
     assert_eq!(pair.send(0, 1, LABEL, text(3000, 1)), Begun::Done(()));
-    // The question and the message cross.
+    // The cancel and the message cross.
     assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], first), Cancel::Asked);
     pair.machines[1].advance(&mut pair.lanes[1]);
     assert_eq!(pair.take(1, Some(first)), Some(Ok(received(0, 7, 3000, false))));
-    // As many others as it takes until a name comes again.
+    // As many other requests as it takes until a name is used again.
     for _ in 1..1 << 12 {
         let other = pair.receive(1, None, Some(9), buffer(0)).pending();
         let other_request = other.expect("nothing was sent");

@@ -1,9 +1,9 @@
-//! From which size on a message goes which way. Measured at start, for each
-//! peer; none of them changes what is received.
+//! The sizes at which messages change their path. They are measured at start, for
+//! each peer, and none of them changes what is received.
 
 use super::packet::INLINE_BYTES_MAX;
 
-/// Sizes in bytes at which the way of a message to one peer changes.
+/// Sizes in bytes at which the path of a message to one peer changes.
 ///
 /// ```text
 ///             0 .. inline_max      inside the packet
@@ -13,33 +13,33 @@ use super::packet::INLINE_BYTES_MAX;
 ///             halves_from ..       in two halves, up to what is copied in a call
 ///   else:     .. eager_max         through slots
 ///             beyond               fetched by the receiver
-///             ask_from ..          into the buffer, when the receiver has said
-///                                  where that is
-///   always:   both_from ..         by both, where both reach the other's
+///             ask_from ..          into the buffer, after the receiver has sent
+///                                  its address
+///   always:   both_from ..         by both sides, where both reach the other's
 ///   neither reaches the other's:
 ///             .. eager_max         through slots
-///             beyond               through slots, when the receiver is there
+///             beyond               through slots, when the receive is posted
 ///             kernel_from ..       fetched by the receiver's kernel
 /// ```
 ///
-/// The first that holds is taken; of the last two that follow `else`, the last.
-/// *Offered*: the buffer of the receive that will take the message is known to
-/// the sender.
+/// The first line that applies is used; of the last two lines under `else`, the
+/// last. *Offered*: the sender knows the buffer of the receive that will take the
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Longest message that travels in its packet; at most
+    /// Longest message that is sent inline in its packet; at most
     /// [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX).
     pub inline_max: u32,
-    /// Shortest message that is copied into an offered buffer. Receives with
-    /// less room than what goes there in one of the ways are not offered.
+    /// Shortest message that is copied into an offered buffer. Receives with less
+    /// room than any path into an offered buffer needs are not offered.
     pub direct_from: u32,
-    /// The least room of a receive whose offer goes in a packet of its own where
-    /// there is none to ride on.
+    /// Least room of a receive that gets an offer in a packet of its own, if
+    /// there is no other packet to carry the offer.
     pub alone_from: u32,
-    /// Longest one, by ordinary stores.
+    /// Longest message that is copied there by ordinary stores.
     pub direct_max: u32,
-    /// Shortest message that is copied there, inside of the call, in two halves:
-    /// the receiver fetches one while the other is on its way.
+    /// Shortest message that is copied there inside the call in two halves: the
+    /// receiver fetches the first half while the second is on its way.
     pub halves_from: u32,
     /// Shortest message that is copied there by non-temporal stores.
     pub nt_from: u32,
@@ -47,24 +47,24 @@ pub struct Thresholds {
     pub pull_from: u32,
     /// Longest message that goes through slots.
     pub eager_max: u32,
-    /// Least bytes that are copied into an offered buffer before the receiver is
-    /// told, so that it can fetch them while the next ones are on their way;
-    /// not 0.
+    /// Least bytes that are copied into an offered buffer before the sender
+    /// reports them, so that the receiver can fetch them while the next bytes are
+    /// on their way; not 0.
     pub chunk: u32,
-    /// The same of those that are copied by non-temporal stores: so many.
+    /// The same number for bytes that are copied by non-temporal stores.
     pub part: u32,
-    /// Shortest message without a receive that its receiver does not fetch: it
-    /// has the sender copy it.
+    /// Shortest message without a known receive that its receiver does not fetch:
+    /// the receiver asks the sender to copy it.
     pub ask_from: u32,
-    /// Shortest message that both sides copy, whatever else is said here.
+    /// Shortest message that both sides copy, whatever the other thresholds are.
     pub both_from: u32,
     /// Shortest message between two buffers, both out of reach, that the
-    /// receiver has the kernel copy; shorter ones go through slots.
+    /// receiver's kernel copies; shorter messages go through slots.
     pub kernel_from: u32,
 }
 
 impl Thresholds {
-    /// What is right on most machines of today.
+    /// Values that are suitable for most current machines.
     pub const DEFAULT: Self = Self {
         inline_max: 200,
         direct_from: 201,
@@ -81,7 +81,7 @@ impl Thresholds {
         kernel_from: u32::MAX,
     };
 
-    /// The least room of a receive that is worth an offer.
+    /// Returns the least room of a receive that is worth an offer.
     #[inline(always)]
     pub const fn offered_from(&self) -> u32 {
         let mut from = self.direct_from;
@@ -97,16 +97,17 @@ impl Thresholds {
         if from > self.inline_max { from } else { self.inline_max.saturating_add(1) }
     }
 
-    /// Of a message of so many bytes that its sender copies, what its receiver is
-    /// told of at once: an eighth, and at most four chunks.
+    /// Returns how many bytes the sender copies before it reports them to the
+    /// receiver, for a message of `len` bytes: an eighth, and at most four
+    /// chunks.
     #[inline]
     pub fn part_of(&self, len: u64, streaming: bool) -> u64 {
         let chunk = u64::from(self.chunk);
         if streaming { self.part.into() } else { (len / 8).clamp(chunk, 4 * chunk) }
     }
 
-    /// Of a message of so many bytes that its sender copies in one call, what its
-    /// receiver is told of first: whole lines, or all.
+    /// Returns how many bytes the sender reports first, for a message of `len`
+    /// bytes that it copies in one call: whole lines, or all bytes.
     #[inline]
     pub fn half_of(&self, len: u64) -> u64 {
         if len < self.halves_from.into() {
@@ -116,8 +117,8 @@ impl Thresholds {
         }
     }
 
-    /// For ranks of other nodes: nothing is in reach, and to ask first takes
-    /// longer than to copy twice.
+    /// For ranks of other nodes: nothing is in reach, and a request before the
+    /// copy takes longer than two copies.
     pub const FAR: Self = Self {
         inline_max: INLINE_BYTES_MAX as u32,
         direct_from: u32::MAX,
@@ -138,5 +139,46 @@ impl Thresholds {
 impl Default for Thresholds {
     fn default() -> Self {
         Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGE: Thresholds = Thresholds { inline_max: 64, ..Thresholds::FAR };
+
+    #[test]
+    fn an_offer_is_worth_it_from_the_first_way_that_needs_one() {
+        let (mut direct, mut past) = (LARGE, LARGE);
+        let (mut pull, mut both) = (LARGE, LARGE);
+        (direct.direct_from, past.nt_from, pull.pull_from, both.both_from) = (500, 500, 500, 500);
+        for one in [direct, past, pull, both] {
+            assert_eq!(one.offered_from(), 500, "{one:?}");
+            assert_eq!(Thresholds { inline_max: 500, ..one }.offered_from(), 501, "{one:?}");
+            assert_eq!(Thresholds { inline_max: 499, ..one }.offered_from(), 500, "{one:?}");
+        }
+        let first = Thresholds { direct_from: 400, nt_from: 300, pull_from: 200, ..both };
+        assert_eq!(first.offered_from(), 200);
+        assert_eq!(LARGE.offered_from(), u32::MAX);
+        assert_eq!(Thresholds { inline_max: u32::MAX, ..first }.offered_from(), u32::MAX);
+    }
+
+    #[test]
+    fn an_eighth_is_told_of_but_whole_chunks() {
+        let own = Thresholds { chunk: 1000, part: 77, ..LARGE };
+        for (len, part) in [(0, 1000), (8000, 1000), (8008, 1001), (32_000, 4000), (!0, 4000)] {
+            assert_eq!((own.part_of(len, false), own.part_of(len, true)), (part, 77), "{len}");
+        }
+    }
+
+    #[test]
+    fn the_first_half_is_whole_lines() {
+        let own = Thresholds { halves_from: 1000, ..LARGE };
+        for (len, half) in [(0, 0), (999, 999), (1000, 512), (1024, 512), (1025, 576)] {
+            assert_eq!(own.half_of(len), half, "{len}");
+        }
+        let short = Thresholds { halves_from: 0, ..LARGE };
+        assert_eq!((short.half_of(1), short.half_of(50)), (1, 50));
     }
 }

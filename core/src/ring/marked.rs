@@ -7,33 +7,34 @@
 //!  producer                            consumer
 //!  CAS(tail: t → t + 1, unmarked)      nothing there?
 //!  write the value, then `filled`      CAS(tail: empty, unmarked → marked)
-//!  the old tail was marked?            sleep, until a producer says so
+//!  the old tail was marked?            sleep, until a producer wakes it
 //!    it must wake the consumer
 //! ```
 //!
-//! A producer's own exchange tells it whether to wake somebody, so that under
-//! load there is neither a fence nor a second word to look at; but "full" is
-//! decided by the head, which every producer reads. [`Mpsc`](super::Mpsc) has
-//! the mark too, and decides by the slot's sequence; which is faster is
-//! measured in `tsumugi bench rma`, beside one with an
-//! [`EventWord`](crate::wait::EventWord) alone.
+//! From its own exchange a producer learns whether it must wake the consumer, so
+//! under load there is neither a fence nor a check of a second word. But whether the
+//! ring is full depends on the head, which every producer must read.
+//! [`Mpsc`](super::Mpsc) has the mark too, and decides by the slot's sequence.
+//! `tsumugi bench rma` measures which form is faster, and compares both with a ring
+//! that uses only an [`EventWord`](crate::wait::EventWord).
 //!
-//! The listing in the paper waits with the wrong polarity, and says that it
-//! holds N - 1 elements where its code holds N, which is sound. A stale tail
-//! beside a newer head is no full ring: it is read again.
+//! The listing in the paper waits with the wrong polarity, and the paper states a
+//! capacity of N - 1 elements, while its code holds N, which is sound. A stale tail
+//! together with a newer head does not mean that the ring is full: the tail is read
+//! again.
 //!
 //! Progress: `try_push` is lock-free, `try_pop` and `try_mark` wait-free.
 //!
 //! # References
 //!
-//! Paper S0 of `CHECKLIST.md`, listings 3 to 5.
+//! Listings 3 to 5 of the first paper of `docs/papers.md`.
 
 use super::order;
 use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell, mutant};
 use core::fmt;
 use core::mem::MaybeUninit;
 
-/// A ring of `N` elements, a power of two of at least 2.
+/// A ring of `N` elements, a power of two, at least 2.
 pub struct Marked<T, const N: usize> {
     /// Written by producers, and by the consumer's mark.
     tail: CachePadded<AtomicU64>,
@@ -42,13 +43,13 @@ pub struct Marked<T, const N: usize> {
     slots: [Slot<T>; N],
 }
 
-/// A push has taken place.
+/// The result of a successful push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a consumer that sleeps must be woken"]
 pub enum Pushed {
     /// The consumer is awake.
     Awake,
-    /// The consumer had marked that it sleeps; this producer alone knows.
+    /// The consumer had marked itself as asleep; only this producer is notified.
     Asleep,
 }
 
@@ -57,14 +58,14 @@ struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: a value is touched by the producer that claimed its position until
-// `filled`, and by the consumer from then until the head has passed it.
+// SAFETY: a value is touched only by the producer that claimed its position until
+// `filled` is set, and only by the consumer from then until the head has passed it.
 unsafe impl<T: Send, const N: usize> Sync for Marked<T, N> {}
 
 impl<T, const N: usize> Marked<T, N> {
     const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
-    /// An empty ring whose consumer is awake.
+    /// An empty ring, with the consumer awake.
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
         let slot = |_| Slot {
@@ -78,11 +79,11 @@ impl<T, const N: usize> Marked<T, N> {
         }
     }
 
-    /// Puts `value` in, or gives it back when the ring is full. Lock-free.
+    /// Puts `value` in, or returns it when the ring is full. Lock-free.
     ///
     /// # Errors
     ///
-    /// The value.
+    /// The value, if the ring is full.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<Pushed, T> {
         let mut tail = self.tail.load(Ordering::Relaxed);
@@ -90,15 +91,15 @@ impl<T, const N: usize> Marked<T, N> {
             let position = tail >> 1;
             // Acquire: pairs with the Release in `try_pop`: the slot is empty.
             let head = self.head.load(Ordering::Acquire);
-            // A head beyond the position belongs to a newer tail, and the exchange
-            // will say so. Otherwise there are at least as many elements as the two
-            // are apart, since the tail only grows.
+            // A head beyond the position belongs to a newer tail, and then the
+            // exchange fails. Otherwise the ring has at least as many elements as
+            // head and position are apart, because the tail only grows.
             let is_newer = head > position && !mutant("marked_old_tail_is_full");
             if !is_newer && position.wrapping_sub(head) >= N as u64 {
                 return Err(value);
             }
-            // Relaxed: `filled` carries the order, and the mark is one word
-            // with the position.
+            // Relaxed: `filled` carries the order, and the mark and the position are
+            // in one word.
             match self.tail.compare_exchange_weak(
                 tail,
                 (position + 1) << 1,
@@ -107,7 +108,8 @@ impl<T, const N: usize> Marked<T, N> {
             ) {
                 Ok(_) => {
                     let slot = &self.slots[position as usize & (N - 1)];
-                    // SAFETY: the exchange made the slot ours until `filled`.
+                    // SAFETY: the exchange gives the slot to this producer until
+                    // `filled` is set.
                     slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                     // Release: pairs with the Acquire in `try_pop`.
                     slot.filled.store(true, order("marked_publish_relaxed"));
@@ -122,30 +124,31 @@ impl<T, const N: usize> Marked<T, N> {
     ///
     /// # Safety
     ///
-    /// No other call of it, nor of `try_mark`, runs at the same time.
+    /// No other call of `try_pop` or `try_mark` runs at the same time.
     #[inline]
     pub unsafe fn try_pop(&self) -> Option<T> {
         let head = self.head.load(Ordering::Relaxed);
         let slot = &self.slots[head as usize & (N - 1)];
-        // Acquire: pairs with the producer's Release.
+        // Acquire: pairs with the Release in `try_push`.
         if !slot.filled.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: filled, and the slot is the consumer's until the head moves.
+        // SAFETY: the slot is filled, and it is the consumer's until the head moves.
         let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
         slot.filled.store(false, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `try_push`; the two stores must
-        // not change places, or a producer's `filled` would be lost.
+        // Release: pairs with the Acquire in `try_push`. The two stores must not be
+        // reordered, or a producer's store to `filled` would be lost.
         self.head.store(head + 1, order("marked_recycle_relaxed"));
         Some(value)
     }
 
-    /// Says that the consumer sleeps from now on: the next producer is told
-    /// to wake it. False if there is something to take, or will be at once.
+    /// Marks the consumer as asleep from now on: the next producer learns that it
+    /// must wake the consumer. Returns false if the ring has an element, or will
+    /// have one at once.
     ///
     /// # Safety
     ///
-    /// As [`try_pop`](Self::try_pop).
+    /// As for [`try_pop`](Self::try_pop).
     pub unsafe fn try_mark(&self) -> bool {
         let empty = self.head.load(Ordering::Relaxed) << 1;
         if mutant("marked_load_then_store") {
@@ -155,13 +158,13 @@ impl<T, const N: usize> Marked<T, N> {
             self.tail.store(empty | MARK, Ordering::Relaxed);
             return true;
         }
-        // Relaxed: one word, one order.
+        // Relaxed: only one word is involved, and it has one modification order.
         let marked =
             self.tail.compare_exchange(empty, empty | MARK, Ordering::Relaxed, Ordering::Relaxed);
         marked.is_ok() || marked == Err(empty | MARK)
     }
 
-    /// Whether the mark is still there: nobody has pushed since.
+    /// Whether the mark is still set, that is, no producer has pushed since.
     pub fn is_marked(&self) -> bool {
         self.tail.load(Ordering::Relaxed) & MARK != 0
     }
@@ -175,7 +178,7 @@ impl<T, const N: usize> Default for Marked<T, N> {
 
 impl<T, const N: usize> Drop for Marked<T, N> {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the ring any more.
+        // SAFETY: the ring is being dropped, so no other code can use it.
         while unsafe { self.try_pop() }.is_some() {}
     }
 }
@@ -197,6 +200,8 @@ mod tests {
     #[test]
     fn it_holds_n_elements_in_their_order() {
         let ring = Marked::<u32, 4>::new();
+        // SAFETY: one thread.
+        assert_eq!(unsafe { ring.try_pop() }, None, "nothing was ever pushed");
         for round in 0..3 {
             for value in 0..4 {
                 assert_eq!(ring.try_push(round * 10 + value), Ok(Pushed::Awake));

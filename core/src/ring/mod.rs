@@ -1,15 +1,15 @@
-//! Bounded queues between threads, in memory of the caller's or their own.
+//! Bounded queues between threads, in the caller's memory or in their own.
 //!
 //! | ring | producers | consumers | full is decided by |
 //! |---|---|---|---|
-//! | [`Mpsc`], [`MpscView`] | any number | one, whose sleep can be a mark in the ring | the slot's sequence |
+//! | [`Mpsc`], [`MpscView`] | any number | one; a mark in the ring can say that it sleeps | the slot's sequence |
 //! | [`Spsc`], [`SpscView`] | one | one | the other side's index |
-//! | [`Marked`] | any number | one, whose sleep is a mark in the ring | the head |
+//! | [`Marked`] | any number | one; a mark in the ring says that it sleeps | the head |
 //!
-//! The algorithm is written once, on the view. A view lies over memory that
-//! the caller gives, which may be shared with other processes: it is
-//! `#[repr(C)]` and holds no pointer. The owned forms have their slots inside
-//! and lend a view.
+//! Each algorithm is written once, on the view. A view lies over memory that the
+//! caller gives and that may be shared with other processes: it is `#[repr(C)]` and
+//! holds no pointer. The owned forms contain their slots and return a view of
+//! themselves.
 //!
 //! ```text
 //!  given memory:   tail        head, shape     slot 0   slot 1   ...
@@ -34,9 +34,9 @@
 //!
 //! # What it does not do
 //!
-//! A producer that is stopped between its claim of a slot and its publication
-//! holds up those behind it: they push, but the consumer does not see it. So
-//! nothing happens in between but one copy of the element.
+//! A producer that is stopped between its claim of a slot and its publication delays
+//! the producers behind it: they can push, but the consumer does not see their
+//! elements. So the only work between the two steps is one copy of the element.
 
 mod mpsc;
 mod spsc;
@@ -53,23 +53,23 @@ use core::ptr::NonNull;
 /// Why no ring was made, or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingError {
-    /// The slots are a power of two from 2 to 2^31.
+    /// The number of slots is not a power of two from 2 to 2^31.
     Slots {
-        /// What was asked for.
+        /// The number of slots that the caller asked for.
         slots: usize,
     },
     /// The memory is not aligned to the view's `ALIGN`.
     Unaligned {
-        /// Where it is.
+        /// The address of the memory.
         address: usize,
-        /// What it needs.
+        /// The alignment that the view needs.
         align: usize,
     },
-    /// The memory holds no ring, or one of another shape.
+    /// The memory contains no ring, or a ring of another shape.
     Shape {
         /// Slots found; 0 if there is no ring.
         slots: u32,
-        /// Bytes of each of them.
+        /// Bytes of each slot found.
         slot_bytes: u32,
     },
 }
@@ -93,7 +93,7 @@ impl fmt::Display for RingError {
 
 impl core::error::Error for RingError {}
 
-/// The indices of a ring. They count up and are masked at use; 63 bits
+/// The indices of a ring. They only count up, and are masked at each use; 63 bits
 /// never wrap.
 #[repr(C)]
 struct Header {
@@ -106,7 +106,8 @@ struct Header {
 #[repr(C)]
 struct Consumer {
     head: AtomicU64,
-    /// Slots and bytes of a slot; 0 until the ring is made. Never changes.
+    /// The number of slots, and the bytes of a slot; 0 until the ring is made, and
+    /// constant afterwards.
     shape: AtomicU64,
 }
 
@@ -134,17 +135,18 @@ impl Header {
         &self.consumer.head
     }
 
-    /// How many elements there seem to be.
+    /// The approximate number of elements.
     fn len(&self, slots: usize) -> usize {
-        // Relaxed: a hint. Head first, so that it is not beyond tail for long.
+        // Relaxed: a hint. Head is loaded first, so that it is seldom beyond the
+        // tail loaded after it; such a difference counts as 0.
         let head = self.head().load(Ordering::Relaxed);
         let tail = self.tail.load(Ordering::Relaxed) & !ASLEEP;
         (tail.wrapping_sub(head) as i64).clamp(0, slots as i64) as usize
     }
 }
 
-/// Whether a ring can have so many slots: N = 1 can not tell a full slot from
-/// the free one of the next lap.
+/// Whether a ring can have `slots` slots. One slot is too few: a full slot could not
+/// be told from the free slot of the next lap.
 const fn is_slot_count(slots: usize) -> bool {
     slots.is_power_of_two() && slots >= 2 && slots <= 1 << 31
 }
@@ -172,12 +174,12 @@ fn check<S>(memory: NonNull<u8>, slots: usize) -> Result<(), RingError> {
     Ok(())
 }
 
-/// Makes a ring in given memory.
+/// Makes a ring in the given memory.
 ///
 /// # Safety
 ///
-/// `memory` points to `memory_size::<S>(slots)` bytes that nobody else uses
-/// before this returns, and that stay valid for `'a`.
+/// `memory` points to `memory_size::<S>(slots)` bytes that no other code uses before
+/// this returns, and that stay valid for `'a`.
 unsafe fn init<'a, S>(
     memory: NonNull<u8>,
     slots: usize,
@@ -185,7 +187,8 @@ unsafe fn init<'a, S>(
 ) -> Result<(&'a Header, &'a [S]), RingError> {
     check::<S>(memory, slots)?;
     let header = memory.cast::<Header>();
-    // SAFETY: the caller's, and the alignment was checked.
+    // SAFETY: the caller promises enough valid memory, and the alignment was
+    // checked.
     let first = unsafe { memory.add(slots_offset::<S>()).cast::<S>() };
     // SAFETY: the same.
     unsafe { header.write(Header::new()) };
@@ -193,15 +196,15 @@ unsafe fn init<'a, S>(
         // SAFETY: the same.
         unsafe { first.add(index).write(slot(index)) };
     }
-    // SAFETY: just written; only its atomics change from here on.
+    // SAFETY: the header was just written; only its atomics change from here on.
     let header: &'a Header = unsafe { header.as_ref() };
     // Release: pairs with the Acquire in `attach`.
     header.consumer.shape.store(shape::<S>(slots), Ordering::Release);
-    // SAFETY: just written.
+    // SAFETY: the slots were just written.
     Ok((header, unsafe { core::slice::from_raw_parts(first.as_ptr(), slots) }))
 }
 
-/// Finds a ring that `init` has made.
+/// Finds a ring that [`init`] has made.
 ///
 /// # Safety
 ///
@@ -212,7 +215,8 @@ unsafe fn attach<'a, S>(
     slots: usize,
 ) -> Result<(&'a Header, &'a [S]), RingError> {
     check::<S>(memory, slots)?;
-    // SAFETY: the caller's; a header is atomics only, for which any bytes do.
+    // SAFETY: the caller promises valid memory; a header consists of atomics, for
+    // which all bytes are valid values.
     let header: &'a Header = unsafe { memory.cast::<Header>().as_ref() };
     // Acquire: pairs with the Release in `init`.
     let found = header.consumer.shape.load(Ordering::Acquire);
@@ -220,7 +224,7 @@ unsafe fn attach<'a, S>(
         let (slots, slot_bytes) = ((found >> 32) as u32, found as u32);
         return Err(RingError::Shape { slots, slot_bytes });
     }
-    // SAFETY: the shape says that `init` has written them.
+    // SAFETY: the shape was found, so `init` has written the slots.
     let slots = unsafe {
         let first = memory.add(slots_offset::<S>()).cast::<S>();
         core::slice::from_raw_parts(first.as_ptr(), slots)
@@ -232,13 +236,13 @@ const fn shape<S>(slots: usize) -> u64 {
     (slots as u64) << 32 | size_of::<S>() as u64
 }
 
-/// The mark of a sleeping consumer in a tail.
+/// The bit in a tail that marks the consumer as asleep.
 const ASLEEP: u64 = 1 << 63;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;
 
-/// Release, but for a test.
+/// Release, or Relaxed if a test has planted `defect`.
 #[inline(always)]
 fn order(defect: &'static str) -> Ordering {
     if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }

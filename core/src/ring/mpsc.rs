@@ -1,5 +1,5 @@
-//! Many producers, one consumer: each slot has a sequence number that says
-//! whose turn it is.
+//! A queue with many producers and one consumer: the sequence number of each slot
+//! decides which side may use the slot.
 //!
 //! ```text
 //!  slot i, lap k (position p = k * N + i):
@@ -13,16 +13,16 @@
 //!    sequence = p + N      free for the next lap
 //! ```
 //!
-//! A producer that finds a smaller sequence than its position has met the
-//! element of the last lap: nobody has claimed the position yet, so its tail was
-//! not old, and the ring is full. A greater one says that the tail was old.
-//! Producers never touch head.
+//! A producer that finds a sequence smaller than its position has met the element of
+//! the last lap. No producer has claimed the position yet, so the producer's tail
+//! was not old, and the ring is full. If the sequence is greater, the tail was old.
+//! Producers never access head.
 //!
-//! The consumer touches tail only when it is about to sleep: it marks the
-//! highest bit, by an exchange that succeeds only where the ring is empty. The
-//! next producer's own exchange then tells it that the consumer is to be
-//! woken, so that a push to a consumer that is awake needs neither a fence nor
-//! a second word to look at ([`Marked`](super::Marked) is the paper's form).
+//! The consumer accesses tail only when it is about to sleep: it sets the highest
+//! bit, by an exchange that succeeds only if the ring is empty. From its own
+//! exchange the next producer then learns that it must wake the consumer. So a push
+//! to a consumer that is awake needs neither a fence nor a check of a second word
+//! ([`Marked`](super::Marked) is the paper's form).
 //!
 //! ```text
 //!  tail   63               62 .. 0
@@ -57,14 +57,14 @@ pub struct Mpsc<T, const N: usize> {
     slots: [Slot<T>; N],
 }
 
-/// A ring in memory that somebody else holds. Pushes from any number of
-/// threads; a copy is the same ring.
+/// A ring in memory that the view does not own. Any number of threads may push; a
+/// copy of the view is the same ring.
 pub struct MpscView<'a, T> {
     header: &'a Header,
     slots: &'a [Slot<T>],
 }
 
-/// The right to pop.
+/// The only consumer of a ring.
 pub struct MpscConsumer<'a, T> {
     view: MpscView<'a, T>,
 }
@@ -76,7 +76,7 @@ struct Slot<T> {
 }
 
 impl<'a, T> MpscView<'a, T> {
-    /// What given memory is aligned to.
+    /// The alignment that the memory of a ring needs.
     pub const ALIGN: usize = super::align::<Slot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
@@ -88,13 +88,13 @@ impl<'a, T> MpscView<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`RingError`], which names the value.
+    /// [`RingError::Slots`] or [`RingError::Unaligned`], which name the value.
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size(slots)`](Self::memory_size) bytes that
-    /// nobody else uses before this returns, and only as this ring for `'a`.
-    /// Where other processes map it, `T` is a type that means the same to
+    /// `memory` points to [`memory_size(slots)`](Self::memory_size) bytes that no
+    /// other code uses before this returns, and that are used only as this ring for
+    /// `'a`. If other processes map the memory, a value of `T` must mean the same in
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
@@ -102,53 +102,54 @@ impl<'a, T> MpscView<'a, T> {
         Ok(Self { header, slots })
     }
 
-    /// The ring that somebody has made in `memory`.
+    /// Finds the ring that [`init`](Self::init) has made in `memory`.
     ///
     /// # Errors
     ///
-    /// [`RingError`]; memory that is still zero has no ring.
+    /// [`RingError`], which names the value; memory that is still zero contains no
+    /// ring.
     ///
     /// # Safety
     ///
-    /// `memory` points to as many bytes as in [`init`](Self::init), for `'a`
-    /// used for nothing but a ring of `T`, and zero before it was made.
+    /// `memory` points to as many bytes as in [`init`](Self::init). For `'a` they
+    /// are used only for a ring of `T`, and they were zero before it was made.
     pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
         let (header, slots) = unsafe { super::attach(memory, slots)? };
         Ok(Self { header, slots })
     }
 
-    /// Puts `value` in, or gives it back when the ring is full. Lock-free.
+    /// Puts `value` in, or returns it when the ring is full. Lock-free.
     ///
     /// # Errors
     ///
-    /// The value.
+    /// The value, if the ring is full.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), T> {
         self.try_push_told(value).map(|_| ())
     }
 
-    /// The same, and says whether the consumer had
-    /// [marked](MpscConsumer::try_mark) that it sleeps: the one producer that
-    /// is told so must wake it. Lock-free.
+    /// Like [`try_push`](Self::try_push), and also returns whether the consumer had
+    /// [marked](MpscConsumer::try_mark) itself as asleep: then this producer, and no
+    /// other, must wake it. Lock-free.
     ///
     /// # Errors
     ///
-    /// The value.
+    /// The value, if the ring is full.
     #[inline]
     pub fn try_push_told(&self, value: T) -> Result<Pushed, T> {
         let mut tail = self.header.tail.load(Ordering::Relaxed);
         loop {
             let position = tail & !ASLEEP;
             let slot = self.slot(position);
-            // Acquire: pairs with the consumer's recycling: it has read what
-            // lay here.
+            // Acquire: pairs with the consumer's recycling (Release in `try_pop`):
+            // the consumer has read the last element of this slot.
             let sequence = slot.sequence.load(Ordering::Acquire);
             match sequence.wrapping_sub(position) as i64 {
                 0 => match self.claim(tail) {
                     Ok(()) => {
-                        // SAFETY: the claim made the slot ours until its
-                        // sequence changes.
+                        // SAFETY: the claim gives the slot to this producer until
+                        // the slot's sequence changes.
                         slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                         // Release: pairs with the Acquire in `try_pop`.
                         slot.sequence.store(position + 1, order("mpsc_publish_relaxed"));
@@ -169,18 +170,19 @@ impl<'a, T> MpscView<'a, T> {
     ///
     /// # Safety
     ///
-    /// No other call of it, nor of a consumer of this ring, runs at the same
-    /// time; the calls of several threads are ordered by a lock or the like.
+    /// No other call of `try_pop`, nor a consumer of this ring, runs at the same
+    /// time; a lock or the like orders the calls of several threads.
     #[inline]
     pub unsafe fn try_pop(&self) -> Option<T> {
-        // Relaxed: written by consumers alone, whose order the caller keeps.
+        // Relaxed: only consumers write it, and the caller orders them.
         let head = self.header.head().load(Ordering::Relaxed);
         let slot = self.slot(head);
         // Acquire: pairs with the producer's publication.
         if slot.sequence.load(Ordering::Acquire) != head.wrapping_add(1) {
             return None;
         }
-        // SAFETY: published, and the slot is the consumer's until recycled.
+        // SAFETY: the element is published, and the slot is the consumer's until it
+        // is recycled.
         let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
         let next = head.wrapping_add(self.slots.len() as u64);
         // Release: pairs with the Acquire in `try_push`.
@@ -189,26 +191,27 @@ impl<'a, T> MpscView<'a, T> {
         Some(value)
     }
 
-    /// The right to pop.
+    /// The consumer.
     ///
     /// # Safety
     ///
-    /// As [`try_pop`](Self::try_pop), for as long as the consumer lives.
+    /// As for [`try_pop`](Self::try_pop), for as long as the consumer lives.
     pub unsafe fn consumer(&self) -> MpscConsumer<'a, T> {
         MpscConsumer { view: *self }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub const fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many elements there are, claimed ones included; a hint.
+    /// The number of elements, with slots that are claimed but not yet published; a
+    /// hint.
     pub fn len(&self) -> usize {
         self.header.len(self.slots.len())
     }
 
-    /// Whether there seems to be nothing in it; a hint.
+    /// Whether the ring seems empty; a hint.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -219,8 +222,8 @@ impl<'a, T> MpscView<'a, T> {
             self.header.tail.store((tail & !ASLEEP) + 1, Ordering::Relaxed);
             return Ok(());
         }
-        // Relaxed: the slot's sequence carries the order, and the mark is one
-        // word with the position.
+        // Relaxed: the slot's sequence carries the order, and the mark and the
+        // position are in one word.
         self.header
             .tail
             .compare_exchange_weak(tail, (tail & !ASLEEP) + 1, Ordering::Relaxed, Ordering::Relaxed)
@@ -245,8 +248,8 @@ impl<'a, T> MpscConsumer<'a, T> {
         unsafe { self.view.try_pop() }
     }
 
-    /// Hands up to `max` elements to `each`, the oldest first, and returns how
-    /// many. The slot of each is free before `each` sees it.
+    /// Passes up to `max` elements to `each`, the oldest first, and returns their
+    /// number. The slot of an element is free before `each` gets the element.
     #[inline]
     pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let mut taken = 0;
@@ -259,7 +262,7 @@ impl<'a, T> MpscConsumer<'a, T> {
         taken
     }
 
-    /// Whether a `try_pop` would find something now.
+    /// Whether a `try_pop` would return an element now.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let head = self.view.header.head().load(Ordering::Relaxed);
@@ -267,12 +270,13 @@ impl<'a, T> MpscConsumer<'a, T> {
         self.view.slot(head).sequence.load(Ordering::Acquire) == head.wrapping_add(1)
     }
 
-    /// Says that the consumer sleeps from now on: the next producer that asks
-    /// is told to wake it. False if there is something to take, or will be at
-    /// once. Wait-free.
+    /// Marks the consumer as asleep from now on: the next producer that calls
+    /// [`try_push_told`](MpscView::try_push_told) learns that it must wake the
+    /// consumer. Returns false if the ring has an element, or will have one at once.
+    /// Wait-free.
     ///
-    /// What the consumer writes before, and a fence after that, is seen by the
-    /// producer that is told, behind a fence of its own.
+    /// If the consumer writes data and executes a fence before this call, the
+    /// producer that must wake it sees the data after a fence of its own.
     #[inline]
     pub fn try_mark(&mut self) -> bool {
         let empty = self.view.header.head().load(Ordering::Relaxed);
@@ -284,13 +288,13 @@ impl<'a, T> MpscConsumer<'a, T> {
             }
             return is_empty;
         }
-        // Relaxed: one word, one order.
+        // Relaxed: only one word is involved, and it has one modification order.
         let marked =
             tail.compare_exchange(empty, empty | ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
         marked.is_ok() || marked == Err(empty | ASLEEP)
     }
 
-    /// The ring, to push.
+    /// The ring as a view, for pushes.
     pub fn view(&self) -> MpscView<'a, T> {
         self.view
     }
@@ -319,23 +323,23 @@ impl<T, const N: usize> Mpsc<T, N> {
         Self { header: Header::new(), slots: core::array::from_fn(Slot::new) }
     }
 
-    /// The ring as a view: pushes, and with its unsafe calls pops.
+    /// The ring as a view, for pushes and, by its unsafe calls, for pops.
     #[inline(always)]
     pub const fn view(&self) -> MpscView<'_, T> {
         MpscView { header: &self.header, slots: &self.slots }
     }
 
-    /// The two ends.
+    /// The two ends of the ring.
     pub fn split(&mut self) -> (MpscView<'_, T>, MpscConsumer<'_, T>) {
         let view = self.view();
         (view, MpscConsumer { view })
     }
 
-    /// Puts `value` in, or gives it back when the ring is full. Lock-free.
+    /// Puts `value` in, or returns it when the ring is full. Lock-free.
     ///
     /// # Errors
     ///
-    /// The value.
+    /// The value, if the ring is full.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), T> {
         self.view().try_push(value)
@@ -350,7 +354,7 @@ impl<T, const N: usize> Default for Mpsc<T, N> {
 
 impl<T, const N: usize> Drop for Mpsc<T, N> {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the ring any more.
+        // SAFETY: the ring is being dropped, so no other code can use it.
         while unsafe { self.view().try_pop() }.is_some() {}
     }
 }
@@ -363,8 +367,8 @@ impl<T> Clone for MpscView<'_, T> {
 
 impl<T> Copy for MpscView<'_, T> {}
 
-// SAFETY: a slot's value is touched only by whom its sequence names, so an
-// element moves from one thread to another and is never shared.
+// SAFETY: a slot's sequence names the only side that may touch the slot's value, so
+// an element moves from one thread to another and is never shared.
 unsafe impl<T: Send> Send for MpscView<'_, T> {}
 // SAFETY: the same.
 unsafe impl<T: Send> Sync for MpscView<'_, T> {}

@@ -1,5 +1,6 @@
-//! One producer, one consumer: each side writes its own index and keeps a copy
-//! of the other's, which it refreshes only when the copy says full or empty.
+//! A queue with one producer and one consumer: each side writes its own index and
+//! keeps a copy of the other side's, which it refreshes only when the ring seems
+//! full or empty by the copy.
 //!
 //! ```text
 //!        head                tail
@@ -29,20 +30,20 @@ pub struct Spsc<T, const N: usize> {
     slots: [Slot<T>; N],
 }
 
-/// A ring in memory that somebody else holds.
+/// A ring in memory that the view does not own.
 pub struct SpscView<'a, T> {
     header: &'a Header,
     slots: &'a [Slot<T>],
 }
 
-/// The right to push.
+/// The only producer of a ring.
 pub struct SpscProducer<'a, T> {
     view: SpscView<'a, T>,
     tail: u64,
     head_seen: u64,
 }
 
-/// The right to pop.
+/// The only consumer of a ring.
 pub struct SpscConsumer<'a, T> {
     view: SpscView<'a, T>,
     head: u64,
@@ -53,7 +54,7 @@ pub struct SpscConsumer<'a, T> {
 struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
 impl<'a, T> SpscView<'a, T> {
-    /// What given memory is aligned to.
+    /// The alignment that the memory of a ring needs.
     pub const ALIGN: usize = super::align::<Slot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
@@ -65,13 +66,13 @@ impl<'a, T> SpscView<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`RingError`], which names the value.
+    /// [`RingError::Slots`] or [`RingError::Unaligned`], which name the value.
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size(slots)`](Self::memory_size) bytes that
-    /// nobody else uses before this returns, and only as this ring for `'a`.
-    /// Where other processes map it, `T` is a type that means the same to
+    /// `memory` points to [`memory_size(slots)`](Self::memory_size) bytes that no
+    /// other code uses before this returns, and that are used only as this ring for
+    /// `'a`. If other processes map the memory, a value of `T` must mean the same in
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
@@ -79,31 +80,32 @@ impl<'a, T> SpscView<'a, T> {
         Ok(Self { header, slots })
     }
 
-    /// The ring that somebody has made in `memory`.
+    /// Finds the ring that [`init`](Self::init) has made in `memory`.
     ///
     /// # Errors
     ///
-    /// [`RingError`]; memory that is still zero has no ring.
+    /// [`RingError`], which names the value; memory that is still zero contains no
+    /// ring.
     ///
     /// # Safety
     ///
-    /// `memory` points to as many bytes as in [`init`](Self::init), for `'a`
-    /// used for nothing but a ring of `T`, and zero before it was made.
+    /// `memory` points to as many bytes as in [`init`](Self::init). For `'a` they
+    /// are used only for a ring of `T`, and they were zero before it was made.
     pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
         let (header, slots) = unsafe { super::attach(memory, slots)? };
         Ok(Self { header, slots })
     }
 
-    /// The right to push.
+    /// The producer.
     ///
     /// # Safety
     ///
-    /// No other producer of this ring lives; one that lived did so before, in
-    /// an order that a lock or the like has made.
+    /// No other producer of this ring exists; the last use of an earlier one
+    /// happened before this call, ordered by a lock or the like.
     pub unsafe fn producer(&self) -> SpscProducer<'a, T> {
         SpscProducer {
-            // Relaxed: written by producers alone.
+            // Relaxed: only producers write it.
             tail: self.header.tail.load(Ordering::Relaxed),
             // Acquire: as in `try_push`.
             head_seen: self.header.head().load(Ordering::Acquire),
@@ -111,14 +113,14 @@ impl<'a, T> SpscView<'a, T> {
         }
     }
 
-    /// The right to pop.
+    /// The consumer.
     ///
     /// # Safety
     ///
-    /// As [`producer`](Self::producer), for the consumer.
+    /// As for [`producer`](Self::producer), with consumers.
     pub unsafe fn consumer(&self) -> SpscConsumer<'a, T> {
         SpscConsumer {
-            // Relaxed: written by consumers alone.
+            // Relaxed: only consumers write it.
             head: self.header.head().load(Ordering::Relaxed),
             // Acquire: as in `try_pop`.
             tail_seen: self.header.tail.load(Ordering::Acquire),
@@ -126,17 +128,17 @@ impl<'a, T> SpscView<'a, T> {
         }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub const fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many elements there are; a hint.
+    /// The number of elements; a hint.
     pub fn len(&self) -> usize {
         self.header.len(self.slots.len())
     }
 
-    /// Whether there seems to be nothing in it; a hint.
+    /// Whether the ring seems empty; a hint.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -152,23 +154,24 @@ impl<'a, T> SpscView<'a, T> {
 }
 
 impl<'a, T> SpscProducer<'a, T> {
-    /// Puts `value` in, or gives it back when the ring is full. Wait-free.
+    /// Puts `value` in, or returns it when the ring is full. Wait-free.
     ///
     /// # Errors
     ///
-    /// The value.
+    /// The value, if the ring is full.
     #[inline]
     pub fn try_push(&mut self, value: T) -> Result<(), T> {
         let slots = self.view.slots.len() as u64;
         if self.tail.wrapping_sub(self.head_seen) >= slots {
-            // Acquire: pairs with the consumer's Release: it has read what
-            // lay in the slots before head.
+            // Acquire: pairs with the Release in `try_pop`: the consumer has read
+            // the elements of all slots before head.
             self.head_seen = self.view.header.head().load(Ordering::Acquire);
             if self.tail.wrapping_sub(self.head_seen) >= slots {
                 return Err(value);
             }
         }
-        // SAFETY: beyond tail and not full: the slot is the producer's.
+        // SAFETY: the position is at tail and the ring is not full, so the slot is
+        // the producer's.
         self.view.slot(self.tail).0.with_mut(|cell| unsafe { (*cell).write(value) });
         self.tail = self.tail.wrapping_add(1);
         // Release: pairs with the Acquire in `try_pop`.
@@ -187,13 +190,14 @@ impl<'a, T> SpscConsumer<'a, T> {
     #[inline]
     pub fn try_pop(&mut self) -> Option<T> {
         if self.head == self.tail_seen {
-            // Acquire: pairs with the producer's Release.
+            // Acquire: pairs with the Release in `try_push`.
             self.tail_seen = self.view.header.tail.load(Ordering::Acquire);
             if self.head == self.tail_seen {
                 return None;
             }
         }
-        // SAFETY: before tail, so published; the consumer's until head passes.
+        // SAFETY: the position is before tail, so the element is published; the slot
+        // is the consumer's until head has passed it.
         let value = self.view.slot(self.head).0.with(|cell| unsafe { (*cell).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         // Release: pairs with the Acquire in `try_push`.
@@ -201,8 +205,8 @@ impl<'a, T> SpscConsumer<'a, T> {
         Some(value)
     }
 
-    /// Hands up to `max` elements to `each`, the oldest first, and returns how
-    /// many. The slot of each is free before `each` sees it.
+    /// Passes up to `max` elements to `each`, the oldest first, and returns their
+    /// number. The slot of an element is free before `each` gets the element.
     #[inline]
     pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let mut taken = 0;
@@ -244,10 +248,10 @@ impl<T, const N: usize> Spsc<T, N> {
         SpscView { header: &self.header, slots: &self.slots }
     }
 
-    /// The two ends.
+    /// The two ends of the ring.
     pub fn split(&mut self) -> (SpscProducer<'_, T>, SpscConsumer<'_, T>) {
         let view = self.view();
-        // SAFETY: the ring is borrowed mutably: nobody else has an end of it.
+        // SAFETY: the ring is borrowed mutably, so no other code holds an end of it.
         unsafe { (view.producer(), view.consumer()) }
     }
 }
@@ -273,8 +277,8 @@ impl<T> Clone for SpscView<'_, T> {
 
 impl<T> Copy for SpscView<'_, T> {}
 
-// SAFETY: a slot is touched by one end at a time, as the indices say, so an
-// element moves from one thread to another and is never shared.
+// SAFETY: the indices give a slot to one end at a time, so an element moves from one
+// thread to another and is never shared.
 unsafe impl<T: Send> Send for SpscView<'_, T> {}
 // SAFETY: the same.
 unsafe impl<T: Send> Sync for SpscView<'_, T> {}

@@ -105,11 +105,11 @@ fn two_views_of_one_memory_are_one_ring() {
     // SAFETY: the same.
     let found = unsafe { MpscView::<[u64; 7]>::attach(memory, 4) }.unwrap();
     assert!(made.try_push([1; 7]).is_ok() && found.try_push([2; 7]).is_ok());
-    // SAFETY: the only consumer.
+    // SAFETY: this is the only consumer.
     let mut consumer = unsafe { found.consumer() };
     assert_eq!(consumer.try_pop(), Some([1; 7]));
     assert_eq!(consumer.try_pop(), Some([2; 7]));
-    // SAFETY: the same memory; the shape is looked at first.
+    // SAFETY: the same memory; the shape is checked before the slots are touched.
     let other = unsafe { MpscView::<[u64; 7]>::attach(memory, 2) }.unwrap_err();
     assert_eq!(other, RingError::Shape { slots: 4, slot_bytes: 64 });
 }
@@ -121,7 +121,7 @@ fn an_spsc_may_change_hands() {
     // SAFETY: large and aligned enough, and used as nothing else.
     let view = unsafe { SpscView::<u64>::init(memory, 4) }.unwrap();
     for value in 0..10 {
-        // SAFETY: one after the other on one thread.
+        // SAFETY: the two ends are used one after the other on one thread.
         let (mut producer, mut consumer) = unsafe { (view.producer(), view.consumer()) };
         assert_eq!(producer.try_push(value), Ok(()));
         assert_eq!(consumer.try_pop(), Some(value));
@@ -132,11 +132,30 @@ fn an_spsc_may_change_hands() {
 }
 
 #[test]
+fn a_ring_is_empty_whatever_its_memory_held() {
+    let mut block = Block([0xa5; 1024]);
+    let memory = NonNull::from(&mut block).cast();
+    // SAFETY: large and aligned enough, and used as nothing else.
+    let view = unsafe { MpscView::<u64>::init(memory, 4) }.unwrap();
+    // SAFETY: this is the only consumer.
+    let mut consumer = unsafe { view.consumer() };
+    assert!(consumer.try_pop().is_none() && !consumer.is_ready() && view.is_empty());
+    for value in 0..4 {
+        assert_eq!(view.try_push(value), Ok(()));
+    }
+    assert_eq!(view.try_push(9), Err(9));
+    for value in 0..4 {
+        assert_eq!(consumer.try_pop(), Some(value));
+    }
+    assert_eq!(consumer.try_pop(), None);
+}
+
+#[test]
 fn a_ring_that_cannot_be_names_the_value() {
     let mut block = Block([0; 1024]);
     let memory = NonNull::from(&mut block).cast::<u8>();
     for slots in [0, 1, 3, 6, (1 << 31) + 1, 1 << 32] {
-        // SAFETY: refused before the memory is touched.
+        // SAFETY: the call is refused before it touches the memory.
         let error = unsafe { MpscView::<u8>::init(memory, slots) }.unwrap_err();
         assert_eq!(error, RingError::Slots { slots });
         // SAFETY: the same.

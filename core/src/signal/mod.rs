@@ -1,9 +1,9 @@
-//! Waiting for a word: a put or an atomic of any rank wakes the ULTs that
-//! wait for the word that it changed.
+//! Signals: a ULT can wait for a word, and a put or an atomic of any rank that
+//! changes the word wakes the ULT.
 //!
-//! Any aligned 8-byte word of registered memory can be waited for. Each rank
-//! has a *lot* in which its waiters park by the word's address, like a futex
-//! without the kernel:
+//! A thread can wait for any aligned 8-byte word of registered memory. Each rank has
+//! a *lot* (a parking lot: a table of waiters by the address of the word), like a
+//! futex without the kernel:
 //!
 //! ```text
 //!   shared with peers (Lot)              the owner's own (Waiters)
@@ -18,11 +18,11 @@
 //!                                      each word, wake or put back
 //! ```
 //!
-//! 1 before 3 on the left, 1 before 2 on the right, all sequentially
-//! consistent: one of the two sees the other. No pointer crosses processes,
-//! and a notifier that dies half-way leaves nothing locked. When a rank has
-//! died, its word may never come: every wait then ends with
-//! [`AddrError::PeerLost`].
+//! Step 1 comes before step 3 on the left, and step 1 before step 2 on the right,
+//! all sequentially consistent (the Dekker pattern): the waiter sees the change, or
+//! the notifier sees the waiter. No pointer crosses processes, and a notifier that
+//! dies half-way leaves no lock taken. When a rank has died, the change of a word
+//! may never come: every wait then ends with [`AddrError::PeerLost`].
 //!
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
@@ -33,14 +33,14 @@ use core::fmt;
 use core::ptr;
 use core::time::Duration;
 
-/// The condition that a waiter waits for.
+/// The condition for which a waiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// The word is this.
+    /// The word equals this value.
     Equal(u64),
-    /// The word is no longer this.
+    /// The word no longer equals this value.
     NotEqual(u64),
-    /// The word, as a count that wraps, has reached this.
+    /// The word, as a count that wraps, has reached this value.
     AtLeast(u64),
     /// One of these bits is set.
     AnyBit(u64),
@@ -65,25 +65,26 @@ impl Until {
     }
 }
 
-/// What notifiers see of a rank's waiters. All zeroes is nobody waiting.
+/// The part of a rank's parking lot that notifiers use. All zeroes: no thread waits.
 #[repr(C)]
 pub struct Lot {
     fired: [AtomicU64; FIRED_WORDS],
-    /// 0, or the rank that died first, plus one.
+    /// 0, or the number of the rank that died first, plus one.
     lost: AtomicU32,
     waiting: [AtomicU32; BUCKETS],
-    /// The same of the one that died last.
+    /// 0, or the number of the rank that died last, plus one.
     latest: AtomicU32,
 }
 
-/// A rank's waiters. All zeroes is nobody waiting.
+/// The parked waiters of a rank. All zeroes: no thread waits.
 pub struct Waiters {
     parked: [AtomicPtr<Node>; BUCKETS],
-    /// Nodes, parked or in a drainer's hand, whose waiters have given up.
+    /// For each bucket the number of waiters that have given up while their nodes
+    /// are parked or held by a drainer.
     quitting: [AtomicU32; BUCKETS],
 }
 
-/// On the waiter's stack from its sleep to its wake.
+/// A waiter. It lies on the waiter's stack from its sleep to its wake.
 struct Node {
     next: UnsafeCell<*mut Node>,
     word: *const AtomicU64,
@@ -94,7 +95,7 @@ struct Node {
 }
 
 impl Lot {
-    /// Nobody waiting.
+    /// A lot without waiters.
     pub fn new() -> Self {
         Self {
             fired: core::array::from_fn(|_| AtomicU64::new(0)),
@@ -104,23 +105,25 @@ impl Lot {
         }
     }
 
-    /// Says that the word at `at` has changed, by a sequentially consistent
-    /// operation. True: somebody may wait for it, ring the owner's bells.
+    /// Announces that a sequentially consistent operation has changed the word at
+    /// `at`. Returns true if a thread may wait for the word: then the caller must
+    /// ring the owner's bells.
     #[inline(always)]
     #[must_use = "on true the owner's bells must be rung"]
     pub fn announce(&self, at: u64) -> bool {
         let bucket = bucket_of(at);
         edge("signal_announce_unordered");
-        // SeqCst: after the change of the word; pairs with `Waiters::wait`.
+        // SeqCst: after the change of the word; pairs with the increment in
+        // `Waiters::enter`.
         self.waiting[bucket].load(Ordering::SeqCst) != 0 && self.fire(bucket)
     }
 
-    /// Ends every wait, present and future: `rank` has died. The owner's bells
-    /// are to be rung.
+    /// Ends every wait, present and future, because `rank` has died. The caller must
+    /// ring the owner's bells afterwards.
     pub fn break_off(&self, rank: Rank) {
         let word = rank.0 + 1;
-        // SeqCst, both: before the words that end the waits. Whoever dies later may
-        // have ended because of the first.
+        // SeqCst, both: before the words that end the waits. The first dead rank is
+        // kept, because a rank that dies later may have ended on account of it.
         let _ = self.lost.compare_exchange(0, word, Ordering::SeqCst, Ordering::SeqCst);
         self.latest.store(word, Ordering::SeqCst);
         for word in &self.fired {
@@ -133,12 +136,12 @@ impl Lot {
         self.lost.load(Ordering::SeqCst).checked_sub(1).map(Rank)
     }
 
-    /// The rank that died last, if any: another one says that there is news.
+    /// The rank that died last, if any: if it changes, another rank has died.
     pub fn latest_lost(&self) -> Option<Rank> {
         self.latest.load(Ordering::SeqCst).checked_sub(1).map(Rank)
     }
 
-    /// Whether `drain` has something to look at.
+    /// Whether `drain` has work to do.
     #[inline]
     pub fn has_fired(&self) -> bool {
         self.fired.iter().any(|word| word.load(Ordering::SeqCst) != 0)
@@ -152,7 +155,7 @@ impl Lot {
 }
 
 impl Waiters {
-    /// Nobody waiting.
+    /// A table without waiters.
     pub fn new() -> Self {
         Self {
             parked: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
@@ -160,13 +163,13 @@ impl Waiters {
         }
     }
 
-    /// Waits until the word satisfies `until` and returns the value that did.
-    /// `word` lies in memory of the lot's owner. What was written before the
-    /// change of the word by the one who changed it is visible afterwards.
+    /// Waits until the word satisfies `until`, and returns the value that did.
+    /// `word` lies in memory of the lot's owner. All writes that the notifier made
+    /// before it changed the word are visible afterwards.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`]: a rank has died and the condition did not hold.
+    /// [`AddrError::PeerLost`] if a rank has died while the condition did not hold.
     pub fn wait(
         &self,
         lot: &Lot,
@@ -179,15 +182,16 @@ impl Waiters {
                 return over;
             }
             let node = self.enter(lot, word, until);
-            // SAFETY: the node has the waker, and the drainer that takes the
-            // node out uses it.
+            // SAFETY: `publish` stores the waker in the node and returns true; only
+            // the drainer that takes the node out uses the waker, once.
             unsafe {
                 wait.sleep(node.reason(), &mut |waker| self.publish(lot, &node, waker));
             }
         }
     }
 
-    /// As [`wait`](Self::wait), for `limit` at most. `Ok(None)`: it has passed.
+    /// Like [`wait`](Self::wait), for at most `limit`. `Ok(None)`: the limit has
+    /// passed.
     ///
     /// # Errors
     ///
@@ -209,8 +213,8 @@ impl Waiters {
                 return Ok(None);
             }
             let node = self.enter(lot, word, until);
-            // A waiter that gives up is woken by a drainer like all others,
-            // perhaps by itself: so the sleep always ends by its waker.
+            // A waiter that gives up is woken by a drainer like all others, perhaps
+            // by its own thread: so the sleep always ends by its waker.
             // SAFETY: as in `wait`; and the waker is never withdrawn.
             let slept = unsafe {
                 wait.sleep_for(
@@ -228,16 +232,16 @@ impl Waiters {
         }
     }
 
-    /// Looks at the waiters whose words were announced and wakes those whose
-    /// condition holds. Any thread of the owner may call it at any time.
-    /// Returns how many it woke.
+    /// Checks the waiters of all words that were announced, and wakes those with a
+    /// condition that holds. Any thread of the owner may call it at any time.
+    /// Returns the number of waiters woken.
     pub fn drain(&self, lot: &Lot) -> usize {
         let mut woken = 0;
         for (index, fired) in lot.fired.iter().enumerate() {
             if fired.load(Ordering::SeqCst) == 0 {
                 continue;
             }
-            // SeqCst: before the looks at the words; pairs with `fire`.
+            // SeqCst: before the loads of the words; pairs with `fire`.
             let mut bits = fired.swap(0, Ordering::SeqCst);
             while bits != 0 {
                 let bucket = index * 64 + bits.trailing_zeros() as usize;
@@ -250,11 +254,11 @@ impl Waiters {
         woken
     }
 
-    /// Announces a waiter, which must look at the word once more after it is
-    /// parked.
+    /// Registers a waiter in the lot. The waiter must check the word once more after
+    /// it is parked.
     fn enter(&self, lot: &Lot, word: &AtomicU64, until: Until) -> Node {
         let word = &raw const *word;
-        // SeqCst: before the look after parking; pairs with `announce`.
+        // SeqCst: before the check after parking; pairs with `announce`.
         lot.waiting[bucket_of(word as u64)].fetch_add(1, Ordering::SeqCst);
         Node {
             next: UnsafeCell::new(ptr::null_mut()),
@@ -265,53 +269,54 @@ impl Waiters {
         }
     }
 
-    /// Parks a waiter's node with its waker; the commit of its sleep.
+    /// Parks a waiter's node with its waker: the commit of the waiter's sleep.
     fn publish(&self, lot: &Lot, node: &Node, waker: Waker) -> bool {
-        // Copied out of the caller's frame, which may be gone as soon as the
-        // node is parked.
+        // These are copied out of the caller's frame, which may be gone as soon as
+        // the node is parked.
         let (this, lot, bucket) = (self, lot, node.bucket());
         let node = (&raw const *node).cast_mut();
-        // SAFETY: nobody else knows the node yet.
+        // SAFETY: the node is not parked yet, so no other thread can reach it.
         unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
-        // SAFETY: the node stays where it is until the waker is woken. From
-        // here on nothing of the waiter's is touched.
+        // SAFETY: the node stays at its place until the waker is woken. After this
+        // call no memory of the waiter is touched.
         if unsafe { this.park(lot, bucket, node) } {
             this.drain_bucket(lot, bucket);
         }
         true
     }
 
-    /// Makes sure that a node whose waiter has given up is woken soon.
+    /// Ensures that the node of a waiter that gives up is woken soon.
     fn quit(&self, lot: &Lot, node: &Node) {
         let bucket = node.bucket();
-        // SeqCst: before the state, so that whoever parks the node again, or a
-        // neighbour, comes back to look; pairs with `park`.
+        // SeqCst: before the state, so that a thread that parks this node again, or
+        // another node of the bucket, drains once more; pairs with `park`.
         self.quitting[bucket].fetch_add(1, Ordering::SeqCst);
         let quit = node.state.compare_exchange(PARKED, GAVE_UP, Ordering::SeqCst, Ordering::SeqCst);
         if quit.is_err() {
-            // Its wake is on the way.
+            // A drainer is about to wake the node.
             self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
             return;
         }
         self.drain_bucket(lot, bucket);
     }
 
-    /// Parks a node whose waker is set. True: its wait is over already, so
-    /// that its drain may have come before it, and the caller must drain.
+    /// Parks a node that has its waker. Returns true if the wait may be over
+    /// already: a drainer may have checked the bucket before the push, so the caller
+    /// must drain.
     ///
     /// # Safety
     ///
-    /// The node lives until its waker is woken, and is not parked already.
+    /// The node lives until its waker is woken, and is not parked.
     unsafe fn park(&self, lot: &Lot, bucket: usize, node: *mut Node) -> bool {
-        // SAFETY: the caller's. Copied first: once pushed, the node may be
-        // woken and gone.
+        // SAFETY: the caller promises a live node. The fields are copied first
+        // because the node may be woken and gone once it is pushed.
         let (word, until) = unsafe { ((*node).word, (*node).until) };
         let head = &self.parked[bucket];
         let mut first = head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: not pushed yet, so ours alone.
+            // SAFETY: the node is not pushed yet, so only this thread can reach it.
             unsafe { (*node).next.with_mut(|next| *next = first) };
-            // SeqCst: before the look at the word below; pairs with `drain`.
+            // SeqCst: before the load of the word below; pairs with `drain`.
             match head.compare_exchange_weak(first, node, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(changed) => first = changed,
@@ -321,8 +326,8 @@ impl Waiters {
             return false;
         }
         edge("signal_park_unordered");
-        // SAFETY: the word is in its owner's registered memory, which stays
-        // mapped as long as the lot does.
+        // SAFETY: the word lies in its owner's registered memory, which stays mapped
+        // as long as the lot does.
         let holds = until.holds(unsafe { (*word).load(Ordering::SeqCst) });
         let quitters =
             !mutant("signal_quitter_unseen") && self.quitting[bucket].load(Ordering::SeqCst) != 0;
@@ -333,11 +338,12 @@ impl Waiters {
         let (mut woken, mut again) = (0, true);
         while again {
             again = false;
-            // SeqCst: pairs with `park`; a node is in one drainer's hand only.
+            // SeqCst: pairs with `park`; only one drainer gets a node.
             let mut node = self.parked[bucket].swap(ptr::null_mut(), Ordering::SeqCst);
             while !node.is_null() {
-                // SAFETY: nodes stay valid until woken, and only the drainer
-                // that took the list wakes those in it; the word as in `park`.
+                // SAFETY: a node stays valid until it is woken, and only the drainer
+                // that took the list wakes its nodes; the word is valid as in
+                // `park`.
                 let (next, over) = unsafe {
                     let over = (*node).until.holds((*(*node).word).load(Ordering::SeqCst))
                         || (*node).state.load(Ordering::SeqCst) == GAVE_UP;
@@ -345,23 +351,25 @@ impl Waiters {
                 };
                 if over || lot.lost().is_some() {
                     lot.waiting[bucket].fetch_sub(1, Ordering::SeqCst);
-                    // SAFETY: as above.
+                    // SAFETY: the node is valid, as above.
                     if unsafe { (*node).state.swap(WOKEN, Ordering::SeqCst) } == GAVE_UP {
                         self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
                     }
-                    // SAFETY: as above; the waker was set before the push.
+                    // SAFETY: the node is valid, as above; the waker was set before
+                    // the push.
                     let waker = unsafe { (*node).waker.with_mut(|slot| (*slot).take()) };
                     waker.expect("a parked node has a waker").wake();
                     woken += 1;
                 } else {
-                    // SAFETY: as above: it was in nobody's list.
+                    // SAFETY: the node is valid, as above, and it is in no list,
+                    // because this drainer has taken it out.
                     again |= unsafe { self.park(lot, bucket, node) };
                 }
                 node = next;
             }
             if again {
-                // A change came in between, or another drainer has the node of
-                // somebody who gives up: it needs a moment.
+                // A change came in between, or another drainer holds the node of a
+                // waiter that gives up and needs a moment.
                 spin_loop();
             }
         }
@@ -379,7 +387,7 @@ impl Node {
     }
 }
 
-/// Whether a wait is over already, and how.
+/// The result of a wait that is over, `None` if it is not.
 fn look(lot: &Lot, word: &AtomicU64, until: Until) -> Option<Result<u64, AddrError>> {
     // Acquire: pairs with the notifier's change.
     let value = word.load(Ordering::Acquire);
@@ -401,7 +409,8 @@ impl Default for Waiters {
     }
 }
 
-// SAFETY: a node is reached only through `parked`, by whoever took it out.
+// SAFETY: a node is reached only through `parked`, and only by the thread that took
+// it out.
 unsafe impl Send for Waiters {}
 // SAFETY: the same.
 unsafe impl Sync for Waiters {}
@@ -422,19 +431,23 @@ impl fmt::Debug for Waiters {
 #[inline(always)]
 fn bucket_of(at: u64) -> usize {
     if cfg!(tsumugi_loom) {
-        // A model is the same in every execution, wherever its words lie.
+        // A model must be the same in every execution, at whatever addresses its
+        // words lie.
         return 0;
     }
     // Fibonacci hashing: the high bits of the product are well mixed.
     ((at >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros())) as usize
 }
 
-/// It waits.
+/// The waiter waits.
 const PARKED: u32 = 0;
-/// It waits no longer; who finds it wakes it.
+/// The waiter has given up; the next drainer that finds the node wakes it.
 const GAVE_UP: u32 = 1;
-/// Its waker is used up, or will be at once.
+/// The node's waker was used, or will be at once.
 const WOKEN: u32 = 2;
 
 const BUCKETS: usize = if cfg!(tsumugi_loom) { 2 } else { 512 };
 const FIRED_WORDS: usize = BUCKETS.div_ceil(64);
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests;

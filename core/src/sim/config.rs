@@ -1,62 +1,66 @@
-//! What a simulated network is like.
+//! The properties of a simulated network.
 
 use super::Machine;
 use crate::backend::Draw;
 
-/// A network. Rates are per mille, times are in nanoseconds.
+/// The properties of a network. Rates are per mille, times are in nanoseconds.
 ///
-/// [`Config::calm`] is a network on which nothing goes wrong and
-/// [`Config::drawn`] one whose faults are drawn from the seed; change what you
-/// like from there.
+/// [`Config::calm`] is a network without faults, and [`Config::drawn`] a network
+/// with faults that are drawn from the seed; a test can start from either and change
+/// fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How many.
+    /// The number of nodes.
     pub nodes: u32,
-    /// Draws all that is left to chance.
+    /// The seed from which all random choices are drawn.
     pub seed: u64,
-    /// One way, at least.
+    /// The least latency of one way.
     pub latency_ns_min: u64,
-    /// One way, at most: each message draws its own.
+    /// The greatest latency of one way: each message draws its own.
     pub latency_ns_max: u64,
-    /// Messages, and second pieces of torn ones, that take longer than that.
+    /// The rate of messages, and of second pieces of torn puts, that take longer
+    /// than `latency_ns_max`.
     pub slow: u16,
-    /// By how much, at most.
+    /// The greatest extra time of a slow message.
     pub slow_ns_max: u64,
-    /// What a byte of a transfer adds, in picoseconds; 0: bytes cost nothing.
+    /// The time that each byte of a transfer adds, in picoseconds; 0: bytes cost
+    /// nothing.
     pub byte_ps: u64,
-    /// Whether a message overtakes an earlier one of the same queue to the
-    /// same node. Completions come in any order either way.
+    /// Whether a message may overtake an earlier one of the same queue to the same
+    /// node. Completions come in any order either way.
     pub reorder: bool,
-    /// Messages that are lost, on the way there or on the way back. The
-    /// transport sends a lost message again, as a reliable one does: nothing
-    /// is carried out twice.
+    /// The rate of messages that are lost, on the way to the target or back. The
+    /// transport sends a lost message again, as a reliable transport does; no
+    /// operation is carried out twice.
     pub drop: u16,
-    /// After how long it does.
+    /// The time after which the transport sends a lost message again.
     pub retry_ns: u64,
-    /// How often it does. After that the operation ends with
-    /// [`PeerLost`](crate::mem::AddrError::PeerLost), although it may have
+    /// The number of times that the transport sends again. After that the operation
+    /// ends with [`PeerLost`](crate::mem::AddrError::PeerLost), although it may have
     /// been carried out.
     pub retries: u32,
-    /// Completions that come a second time, later.
+    /// The rate of completions that come a second time, later.
     pub duplicate: u16,
-    /// Puts whose completion is local: it comes before they land. Their source
-    /// may be written again, and that is all it says. What becomes of them
-    /// later, an error too, nobody is told. Those to the own rank have landed when
-    /// they complete, as its processor or its device sees to them.
+    /// The rate of puts with local completion: the completion comes before the put
+    /// lands. It only says that the put's source may be written again. The origin
+    /// gets no report of the put's later result, not even of an error. Puts to the
+    /// own rank have landed when they complete, because the rank's processor or
+    /// device carries them out.
     pub early: u16,
-    /// Puts of more than 8 bytes that land in two pieces, in either order,
-    /// with time between them.
+    /// The rate of puts of more than 8 bytes that land in two pieces, in either
+    /// order, with time between the pieces.
     pub torn: u16,
-    /// How long after a death operations to the dead node end.
+    /// The time from a death until operations to the dead node end.
     pub detect_ns: u64,
-    /// Operations that one queue holds in flight.
+    /// The number of operations that one queue holds in flight.
     pub in_flight_max: u32,
-    /// What operations cost, where it matters who does them and to whom.
+    /// The costs of operations, for tests in which the place of origin and target
+    /// matters.
     pub machine: Option<Machine>,
 }
 
 impl Config {
-    /// Every message takes 1 us, and nothing goes wrong.
+    /// A network in which every message takes 1 us and no fault happens.
     pub const fn calm(nodes: u32, seed: u64) -> Self {
         Self {
             nodes,
@@ -79,18 +83,18 @@ impl Config {
         }
     }
 
-    /// A machine on which nothing but its costs takes time.
+    /// A network in which only the costs of `machine` take time.
     pub const fn big(nodes: u32, machine: Machine) -> Self {
         let machine = Some(machine);
         let calm = Self::calm(nodes, 1);
         Self { latency_ns_min: 0, latency_ns_max: 0, reorder: true, machine, ..calm }
     }
 
-    /// Latency, order, losses, duplicates and tearing drawn from the seed:
-    /// each seed exaggerates something else. No loss is for good, and
-    /// completions are remote; set [`early`](Self::early) for others.
+    /// A network with latency, order, losses, duplicates and tearing drawn from the
+    /// seed: each seed exaggerates other faults. No loss is final, and completions
+    /// are remote; set [`early`](Self::early) for local completions.
     pub const fn drawn(nodes: u32, seed: u64) -> Self {
-        // Not the stream of the network itself.
+        // This stream of random numbers differs from the network's own.
         let mut draw = Draw::new(!seed);
         let latency_ns_min = draw.between(100, 2_000);
         Self {

@@ -1,4 +1,4 @@
-//! The operations under way, and the times at which something happens.
+//! The operations in flight, and the calendar of events.
 
 use crate::backend::Draw;
 use crate::mem::AddrError;
@@ -8,34 +8,36 @@ use alloc::collections::{BTreeSet, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-/// One operation under way.
+/// One operation in flight.
 pub(super) struct Flight {
     pub(super) op: Op,
     pub(super) queue: u32,
-    /// Messages of it that were lost.
+    /// The number of its messages that were lost.
     pub(super) lost: u32,
-    /// Whether it has completed, or is about to, before it lands.
+    /// Whether the operation completes before it lands.
     pub(super) early: bool,
-    /// Whether its completion has been told.
+    /// Whether its completion has been delivered.
     pub(super) has_ended: bool,
-    /// Where order is kept: its place in it, until it has taken effect.
+    /// If links keep order: its place in the order, until it has taken effect.
     pub(super) turn: Option<u64>,
-    /// Landed in part: where the rest begins, and whether the rest is the
-    /// front.
+    /// If it has landed in part: the place where it was split, and whether the rest
+    /// is the front.
     pub(super) torn: Option<(u64, bool)>,
     pub(super) result: Result<u64, AddrError>,
-    /// What a get brings, or what a put that completed early still has to.
+    /// The bytes that a get has read, or that a put which completed early must still
+    /// write.
     pub(super) payload: Vec<u8>,
-    /// What becomes of it: of its own, so that what strikes one changes
-    /// nothing for the others but the time.
+    /// The operation's own random numbers, so that a fault of one operation changes
+    /// only the times of the others.
     pub(super) draw: Draw,
-    /// How many were posted before it.
+    /// The number of operations that were posted before it.
     pub(super) number: u64,
-    /// How many faults have struck it, or would have.
+    /// The number of faults that have struck it, or that would have if they had not
+    /// been left out.
     pub(super) struck: u64,
 }
 
-/// Flights by number. A slot keeps its payload's memory for the next.
+/// Flights by number. A free slot keeps its payload's memory for the next flight.
 #[derive(Default)]
 pub(super) struct Flights {
     slots: Vec<Flight>,
@@ -43,24 +45,24 @@ pub(super) struct Flights {
     posted: u64,
 }
 
-/// What is due.
+/// The kinds of entries in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// A flight completes although it has not landed.
     Local,
     /// A flight reaches its target.
     Arrive,
-    /// It has waited there for its turn.
+    /// A flight that waited for an engine has its turn.
     Serve,
-    /// What is left of a torn one does.
+    /// The rest of a torn put reaches its target.
     Rest,
-    /// The answer reaches the node that posted it.
+    /// The answer reaches the node that posted the flight.
     Return,
     /// The transport gives a flight up.
     Fail,
     /// A completion comes a second time.
     Repeat,
-    /// A node asked to be woken.
+    /// A timer of a node.
     Timer,
     /// A node learns of a death, or has given another node up.
     Death,
@@ -69,16 +71,16 @@ pub(super) enum Due {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) at: u64,
-    /// Of two entries of the same time, the one made first is first.
+    /// Of two entries for the same time, the one made first comes first.
     sequence: u64,
     /// A flight's number, a timer's token or a rank.
     pub(super) data: u64,
-    /// Timers and deaths: whose.
+    /// The node to which a timer or a notice of a death belongs.
     pub(super) node: u32,
     pub(super) due: Due,
 }
 
-/// What is due, by time and then by the order in which it was decided.
+/// The entries that are due, by time and then by the order in which they were made.
 pub(super) struct Calendar {
     heap: BinaryHeap<Entry>,
     sequence: u64,
@@ -125,7 +127,8 @@ impl Flights {
         self.slots.len() - self.free.len()
     }
 
-    /// Those under way. O(n log n) of all that ever were at a time.
+    /// The numbers of the present flights. O(n log n) of the greatest number of
+    /// flights that there ever were at a time.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
         let free: BTreeSet<u32> = self.free.iter().copied().collect();
         (0..self.slots.len() as u32).filter(move |slot| !free.contains(slot)).map(u64::from)
@@ -170,7 +173,8 @@ impl Calendar {
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest: the heap gives the greatest first.
+    /// The earliest entry is the greatest, because the heap returns the greatest
+    /// first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }

@@ -1,4 +1,4 @@
-//! What operations cost on a big machine.
+//! The costs of operations on a big machine.
 //!
 //! ```text
 //!  rank         its node        wire               target's node
@@ -7,8 +7,9 @@
 //!  to a rank of the same node: [ a line of its memory: one after the other, local_ns each ]
 //! ```
 //!
-//! The server at the target is what a hot word costs: what 663,552 ranks ask
-//! of it takes 663,552 times as long, however many wires there are.
+//! The server at the target models the cost of a hot word: operations of 663,552
+//! ranks on one word take 663,552 times as long as one, however many wires there
+//! are.
 
 use super::router::{Routers, Waiting};
 use crate::mem::Rank;
@@ -16,43 +17,46 @@ use crate::op::{Kind, Op};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Costs, in nanoseconds. With them, the latencies of
+/// Costs, in nanoseconds. If they are set, the latencies of
 /// [`Config`](super::Config) are jitter that is added to each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Ranks of one node, in a row: they share its memory and its engines.
+    /// The number of consecutive ranks on one node: they share its memory and its
+    /// engines.
     pub node_ranks: u32,
-    /// What a rank pays for each message that it sends.
+    /// The time that a rank needs for each message that it sends.
     pub overhead_ns: u64,
-    /// What a rank pays before it acts upon a word that was written to it.
+    /// The time that a rank needs before it reacts to a word that another rank has
+    /// written.
     pub wake_ns: u64,
-    /// Between two messages that a node sends, at least.
+    /// The least time between two messages that a node sends.
     pub inject_ns: u64,
-    /// One way.
+    /// The latency of one way.
     pub latency_ns: u64,
-    /// What each hop adds.
+    /// The time that each hop adds.
     pub hop_ns: u64,
-    /// The nodes form a torus of these sizes, row by row; zeroes: all are
-    /// equally far.
+    /// The sizes of the torus that the nodes form, row by row; zeroes: all nodes are
+    /// equally far from each other.
     pub torus: [u32; 3],
-    /// Receiving engines of a node; ranks are spread over them.
+    /// The number of receiving engines of a node; ranks are spread over them.
     pub engines: u32,
-    /// What an engine takes for one operation.
+    /// The time that an engine needs for one operation.
     pub engine_ns: u64,
-    /// What an atomic keeps from all engines of the node together.
+    /// The time for which an atomic excludes atomics of all engines of the node.
     pub bus_ns: u64,
-    /// What a line of the own node's memory takes for one operation.
+    /// The time that a line of the own node's memory needs for one operation.
     pub local_ns: u64,
-    /// Ranks of a node reach each other through its engines too, not by its
-    /// memory.
+    /// Whether ranks of a node access each other through its engines, and not
+    /// through its memory.
     pub loopback: bool,
-    /// Links are full where many ask one engine: each router on the way lets
-    /// through one from each side in turn. Otherwise who came first is first.
+    /// Whether links are full when many ranks use one engine: then each router on
+    /// the way lets one operation of each side pass in turn. Otherwise operations
+    /// are served in the order of arrival.
     pub in_turn: bool,
 }
 
-/// When everything is free again. Lines of memory that are this far apart
-/// count as one.
+/// For each resource the time at which it is free again. A rank's memory lines count
+/// as one if their numbers are equal modulo [`LINES`].
 pub(super) struct Load {
     machine: Machine,
     ranks: Vec<u64>,
@@ -64,8 +68,8 @@ pub(super) struct Load {
 }
 
 impl Machine {
-    /// The FX100 that the paper measures a lock on, fitted to its figures: 254
-    /// ns for each atomic on one word.
+    /// The FX100 on which the paper measures a lock, fitted to the paper's figures:
+    /// 254 ns for each atomic on one word.
     pub const FX100: Self = Self {
         node_ranks: 8,
         overhead_ns: 150,
@@ -86,7 +90,7 @@ impl Machine {
         (rank.0 / self.node_ranks) as usize
     }
 
-    /// Hops between the nodes of two ranks.
+    /// The number of hops between the nodes of two ranks.
     pub fn hops(&self, from: Rank, to: Rank) -> u32 {
         self.hops_of(self.node(from), self.node(to))
     }
@@ -101,7 +105,7 @@ impl Machine {
         hops
     }
 
-    /// One way between two nodes.
+    /// The latency of one way between two nodes.
     fn wire_ns(&self, from: usize, to: usize) -> u64 {
         self.latency_ns + u64::from(self.hops_of(from, to)) * self.hop_ns
     }
@@ -126,7 +130,7 @@ impl Load {
         !self.machine.loopback && self.machine.node(from) == self.machine.node(to)
     }
 
-    /// When a message that `from` sends at `now` leaves its node.
+    /// The time at which a message that `from` sends at `now` leaves its node.
     pub(super) fn send(&mut self, from: Rank, to: Rank, now: u64) -> u64 {
         let is_local = self.is_local(from, to);
         let rank = &mut self.ranks[from.0 as usize];
@@ -141,7 +145,7 @@ impl Load {
         at
     }
 
-    /// One way.
+    /// The latency of one way between two ranks.
     pub(super) fn wire_ns(&self, from: Rank, to: Rank) -> u64 {
         if self.is_local(from, to) {
             return 0;
@@ -149,8 +153,9 @@ impl Load {
         self.machine.wire_ns(self.machine.node(from), self.machine.node(to))
     }
 
-    /// An operation reaches its target at `now`: when it is carried out.
-    /// `None`: it waits, and [`next`](Self::next) will tell.
+    /// An operation reaches its target at `now`; returns the time at which it is
+    /// carried out. `None`: it must wait, and a later [`next`](Self::next) returns
+    /// it.
     pub(super) fn arrives(&mut self, slot: u64, from: Rank, op: &Op, now: u64) -> Option<u64> {
         if self.is_local(from, op.remote.rank) {
             return Some(self.by_processor(from, op, now));
@@ -165,8 +170,9 @@ impl Load {
         Some(self.by_engine(engine, home, waiting.is_atomic, now))
     }
 
-    /// An operation has been carried out at `now`: which is next at the same
-    /// engine, and when that is carried out, if it has waited.
+    /// An operation has been carried out at `now`; returns the operation that waits
+    /// next at the same engine, if any, and the time at which that operation is
+    /// carried out.
     pub(super) fn next(&mut self, from: Rank, op: &Op, now: u64) -> Option<(u64, u64)> {
         if self.is_local(from, op.remote.rank) {
             return None;
@@ -176,7 +182,7 @@ impl Load {
         Some((slot, self.by_engine(engine, home, is_atomic, now)))
     }
 
-    /// The rank's own processor does it.
+    /// The time at which the rank's own processor has carried the operation out.
     fn by_processor(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
         let line = (op.remote.offset / 64) as usize % LINES;
         let memory = &mut self.memory[op.remote.rank.0 as usize * LINES + line];
@@ -186,7 +192,7 @@ impl Load {
         *memory
     }
 
-    /// An engine of node `home` does it.
+    /// The time at which an engine of node `home` has carried the operation out.
     fn by_engine(&mut self, engine: usize, home: usize, is_atomic: bool, now: u64) -> u64 {
         let mut start = now.max(self.engines[engine]);
         if is_atomic {
@@ -197,7 +203,7 @@ impl Load {
         self.engines[engine]
     }
 
-    /// The engine that an operation goes to, and its node.
+    /// The engine that serves an operation, and the engine's node.
     fn engine_of(&self, from: Rank, op: &Op) -> (usize, usize) {
         let (node, engines) = (self.machine.node(op.remote.rank), self.machine.engines as usize);
         let which = (from.0 as usize + self.machine.node(from)) % engines;
@@ -210,7 +216,7 @@ impl Load {
         *rank = now.max(*rank) + self.machine.wake_ns;
     }
 
-    /// Until when a rank has something to do.
+    /// The time until which a rank's processor is busy.
     pub(super) fn busy_until(&self, rank: Rank) -> u64 {
         self.ranks[rank.0 as usize]
     }

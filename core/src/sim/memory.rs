@@ -1,4 +1,4 @@
-//! The nodes' memory, and the wire that reaches all of it.
+//! The nodes' memory, and the interface through which operations access all of it.
 
 use super::REGIONS;
 use crate::backend::LoadStore;
@@ -15,23 +15,23 @@ pub(super) struct Chunk {
     layout: Layout,
 }
 
-/// Every node's memory, as operations of `from` reach it.
+/// All nodes' memory, as operations of node `from` access it.
 pub(super) struct Wire<'t> {
     pub(super) tables: &'t [RegionTable<REGIONS>],
     pub(super) from: Rank,
 }
 
 impl Chunk {
-    /// At least `bytes` bytes, aligned like a cache line.
+    /// At least `bytes` bytes, aligned to a cache line.
     ///
     /// # Panics
     ///
-    /// If no layout is that large.
+    /// If no memory layout is that large.
     pub(super) fn new(bytes: u64) -> Self {
         let size = usize::try_from(bytes).ok().and_then(|size| size.max(1).checked_add(LINE - 1));
         let layout = size.and_then(|size| Layout::from_size_align(size / LINE * LINE, LINE).ok());
         let layout = layout.unwrap_or_else(|| panic!("{bytes} bytes of a node's memory"));
-        // SAFETY: at least one line.
+        // SAFETY: the size is at least one line, so not zero.
         let base = unsafe { alloc_zeroed(layout) };
         let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
         Self { base, layout }
@@ -44,17 +44,17 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: from `alloc_zeroed` with this layout.
+        // SAFETY: the memory came from `alloc_zeroed` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
     }
 }
 
-// SAFETY: plain bytes, reached through region tables alone.
+// SAFETY: plain bytes, which are accessed only through region tables.
 unsafe impl Send for Chunk {}
 
 impl Wire<'_> {
-    /// Copies the local end of `op` out, as a device does that completes a put
-    /// before it has landed.
+    /// Copies the local end of `op` out, as a device does if it completes a put
+    /// before the put has landed.
     pub(super) fn copy_local(&self, op: &Op, to: &mut Vec<u8>) -> Result<(), AddrError> {
         let at = self.local(op.local(), op.bytes())?;
         copy_out(at, op.bytes(), to);
@@ -71,7 +71,7 @@ impl Wire<'_> {
     /// Copies to the local end of `op`: the second half of a get.
     pub(super) fn write_local(&self, op: &Op, from: &[u8]) -> Result<(), AddrError> {
         let at = self.local(op.local(), from.len() as u64)?;
-        // SAFETY: resolved for as many bytes.
+        // SAFETY: `from.len()` bytes were resolved.
         unsafe { ptr::copy(from.as_ptr(), at.as_ptr(), from.len()) };
         Ok(())
     }
@@ -80,11 +80,12 @@ impl Wire<'_> {
 fn copy_out(at: NonNull<u8>, bytes: u64, to: &mut Vec<u8>) {
     to.clear();
     to.resize(bytes as usize, 0);
-    // SAFETY: the callers have resolved as many bytes.
+    // SAFETY: the callers have resolved `bytes` bytes.
     unsafe { ptr::copy(at.as_ptr(), to.as_mut_ptr(), bytes as usize) };
 }
 
-// SAFETY: `register` demands of its callers what `resolve` promises.
+// SAFETY: `register` demands of its callers what `resolve` promises: mapped memory
+// that holds plain bytes only.
 unsafe impl LoadStore for Wire<'_> {
     fn size(&self) -> u32 {
         self.tables.len() as u32
@@ -100,7 +101,7 @@ unsafe impl LoadStore for Wire<'_> {
         self.resolve(addr, bytes, Need::Local)
     }
 
-    /// The network tells the node in its own way.
+    /// Does nothing: the network notifies a node by an event.
     fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
 }
 

@@ -1,9 +1,10 @@
-//! Many nodes in one thread, from one seed: the same code as on a real
-//! network, on one that does its worst and does it again when asked.
+//! Deterministic simulation: many nodes in one thread, from one seed. The code is
+//! the same as on a real network; the simulated network does its worst, and repeats
+//! it when the seed is run again.
 //!
-//! A [`Net`] is nodes with memory and what is under way between them. Each
-//! [`Node`] is a [`Domain`] with [`Endpoint`]s, for the engine and whatever
-//! stands on it; or an [`Actor`], for state machines that do no IO themselves:
+//! A [`Net`] consists of nodes with memory and of the operations in flight between
+//! them. Each [`Node`] is a [`Domain`] with [`Endpoint`]s, for the engine and the
+//! layers above it, or an [`Actor`], for state machines that do no IO themselves:
 //!
 //! ```text
 //!                     ┌──── Event: Completed, Bell, Timer, PeerLost ◄──┐
@@ -14,20 +15,20 @@
 //!          ◄─ endpoint.poll(..) ◄─ completions
 //! ```
 //!
-//! Time moves by [`Net::step`] and [`Net::run_until`] alone. What is due at
-//! the same time happens in the order in which it was decided; nothing else,
-//! no address and no hash, has a say. What the network may do is in [`Config`]:
-//! delay, reorder, lose and send again, tear puts, complete early, complete
-//! twice; [`Net::kill`], [`Net::cut`] and [`Net::give_up`] do the rest, and a
-//! [`Parting`] is a story of the three.
+//! Only [`Net::step`] and [`Net::run_until`] move time. Events that are due at the
+//! same time happen in the order in which they were scheduled; their order depends
+//! on nothing else, so on no address and no hash. [`Config`] says what the network
+//! may do: delay, reorder, lose and send again, tear puts, complete early, complete
+//! twice. [`Net::kill`], [`Net::cut`] and [`Net::give_up`] do the rest, and a
+//! [`Parting`] is a sequence of the three.
 //!
-//! An operation that finds a full queue is refused. One that was taken ends
-//! exactly once or, with `duplicate`, at least once; never with
-//! nothing. A node that is dead learns nothing any more; what it had posted
-//! may still take effect.
+//! An operation that finds a full queue is refused. An operation that was taken ends
+//! exactly once or, with `duplicate`, at least once; it always ends. A dead node
+//! receives no events any more, but the operations that it had posted may still take
+//! effect.
 //!
-//! Cost: O(log n) for each event, and no allocation once buffers have grown;
-//! some 650 bytes for each node.
+//! Cost: O(log n) for each event, and no allocation once buffers have grown; some
+//! 650 bytes for each node.
 //!
 //! # Example
 //!
@@ -83,36 +84,36 @@ use core::time::Duration;
 use net::State;
 use solo::Solo;
 
-/// Nodes, their memory, and what is under way.
+/// Nodes, their memory, and the operations in flight.
 pub struct Net {
     tables: Vec<RegionTable<REGIONS>>,
     state: Solo<State>,
 }
 
-/// What a node is told.
+/// An event at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has just started. Only actors are told.
+    /// The node has just started. Only actors receive it.
     Start,
-    /// An operation that it posted itself has ended.
+    /// An operation that the node itself posted has ended.
     Completed(Completion),
-    /// A notifying operation has changed this word of its memory.
+    /// A notifying operation has changed this word of the node's memory.
     Bell(RemoteAddr),
-    /// A time that it asked for has come; the token that it gave.
+    /// A time that the node has set has come; the token is the node's own.
     Timer(u64),
-    /// That node has died, or this one has given it up.
+    /// This peer has died, or the node has given it up.
     PeerLost(Rank),
-    /// An endpoint that it had armed has completions.
+    /// An endpoint that the node had armed has completions.
     Interrupt,
-    /// Something moved, and no node could tell.
+    /// Something happened that no node could observe.
     Nothing,
 }
 
 /// A state machine that runs as one node.
 ///
-/// A closure `FnMut(&Node, Event)` is one, too.
+/// A closure `FnMut(&Node, Event)` is an actor, too.
 pub trait Actor {
-    /// Something happened at `node`, which is also where to post operations.
+    /// Handles an event at `node`, to which the actor also posts its operations.
     fn on_event(&mut self, node: &Node<'_>, event: Event);
 }
 
@@ -123,11 +124,11 @@ impl<F: FnMut(&Node<'_>, Event)> Actor for F {
 }
 
 impl Net {
-    /// A network with nothing under way, at time zero.
+    /// A network without operations in flight, at time zero.
     ///
     /// # Panics
     ///
-    /// If it has no nodes, or the least latency is above the most.
+    /// If the network has no nodes, or the least latency is above the greatest.
     pub fn new(config: Config) -> Self {
         assert!(config.nodes > 0, "a network of no nodes");
         #[cfg(feature = "std")]
@@ -143,7 +144,7 @@ impl Net {
         net
     }
 
-    /// What the network is like.
+    /// The properties of the network.
     pub fn config(&self) -> Config {
         self.state.with(|state| state.config)
     }
@@ -152,20 +153,20 @@ impl Net {
     ///
     /// # Panics
     ///
-    /// If there is no such node.
+    /// If the network has no such node.
     pub fn node(&self, rank: Rank) -> Node<'_> {
         assert!((rank.0 as usize) < self.tables.len(), "{rank} of {}", self.tables.len());
         Node::new(self, rank)
     }
 
-    /// Moves time to what is due next and lets it happen: who is told what.
-    /// `None`: nothing is under way, and no timer is set.
+    /// Moves time to the next event, lets it happen, and returns the event and its
+    /// node. `None`: no operation is in flight and no timer is set.
     pub fn step(&self) -> Option<(Rank, Event)> {
         self.state.with(|state| state.step(&self.tables))
     }
 
-    /// Starts an actor on each node and runs until nothing is under way.
-    /// Returns how many events there were.
+    /// Starts an actor on each node and runs until no operation is in flight and no
+    /// timer is set. Returns the number of steps.
     ///
     /// # Panics
     ///
@@ -175,7 +176,7 @@ impl Net {
         self.run_until(Instant::from_ns(u64::MAX), actors)
     }
 
-    /// Tells each actor that it starts.
+    /// Gives each actor the event [`Start`](Event::Start).
     ///
     /// # Panics
     ///
@@ -186,9 +187,8 @@ impl Net {
         }
     }
 
-    /// Runs until nothing is under way or what is due next is later than
-    /// `until`. Nodes that have no actor are passive memory. Returns how many
-    /// steps there were.
+    /// Runs until nothing is due any more, or the next event is later than `until`.
+    /// Nodes without an actor are passive memory. Returns the number of steps.
     pub fn run_until(&self, until: Instant, actors: &mut [impl Actor]) -> u64 {
         let mut steps = 0;
         while self.next_due().is_some_and(|at| at <= until)
@@ -207,9 +207,9 @@ impl Net {
         steps
     }
 
-    /// Runs until nothing is under way, or `progress` has stayed what it was for
-    /// `patience`: actors that try again and again in vain are stopped, and those
-    /// that are only slow are not.
+    /// Runs until nothing is due any more, or until `progress` has not changed for
+    /// `patience`: this stops actors that retry in vain, but not actors that are
+    /// only slow.
     pub fn settle<A: Actor>(
         &self,
         patience: Duration,
@@ -223,14 +223,14 @@ impl Net {
         }
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub fn next_due(&self) -> Option<Instant> {
         self.state.with(|state| state.calendar.peek())
     }
 
-    /// Kills a node: its memory is gone, it is told nothing any more, and
-    /// operations to it end with [`PeerLost`](crate::mem::AddrError::PeerLost)
-    /// when the others have noticed.
+    /// Kills a node: its memory is gone, it receives no events any more, and
+    /// operations to it end with [`PeerLost`](crate::mem::AddrError::PeerLost) when
+    /// the other nodes have detected the death.
     pub fn kill(&self, rank: Rank) {
         self.state.with(|state| state.kill(rank));
         self.tables[rank.0 as usize].strike();
@@ -241,37 +241,39 @@ impl Net {
         self.state.with(|state| state.is_dead(rank))
     }
 
-    /// Cuts the network in two: no message goes from the nodes of which
-    /// `side` is true to the others or back, until [`heal`](Self::heal).
-    /// Those that are lost are sent again; see [`Config::retries`].
+    /// Cuts the network in two: no message passes between the nodes for which `side`
+    /// is true and the others, until [`heal`](Self::heal). Lost messages are sent
+    /// again; see [`Config::retries`].
     pub fn cut(&self, side: impl Fn(Rank) -> bool) {
         self.state.with(|state| state.cut(side));
     }
 
-    /// Mends the cut.
+    /// Ends the cut.
     pub fn heal(&self) {
         self.state.with(|state| state.heal());
     }
 
-    /// Node `by` gives `whom` up, which may live, and is told so as of a death.
-    /// From here on nothing of it is let in at `by`, whenever it was sent: no
-    /// operation of it takes effect there or is answered. What `by` has under way
-    /// to it ends with [`PeerLost`](crate::mem::AddrError::PeerLost) soon, and may
-    /// yet take effect; what it posts from here on ends so at once, and goes
-    /// nowhere.
+    /// Node `by` gives node `whom` up, which may be alive; `by` receives the event
+    /// of a death. From here on nothing from the other node is accepted at `by`,
+    /// whenever it was sent: none of its operations takes effect there or is
+    /// answered. Operations in flight from `by` to the other node end with
+    /// [`PeerLost`](crate::mem::AddrError::PeerLost) soon, and may still take
+    /// effect. Operations that `by` posts to it from here on end so at once, and are
+    /// not sent.
     ///
-    /// What the other has under way to `by` ends when it has given `by` up, too:
-    /// one that is never told waits.
+    /// Operations in flight from the other node to `by` end when the other node has
+    /// given `by` up, too. If it never learns that it was given up, they stay in
+    /// flight.
     pub fn give_up(&self, by: Rank, whom: Rank) {
         self.state.with(|state| state.give_up(&self.tables, by, whom));
     }
 
-    /// Whether a node has died, or was [given up](Self::give_up) by that one.
+    /// Whether node `whom` has died, or node `by` has [given it up](Self::give_up).
     pub fn is_lost(&self, by: Rank, whom: Rank) -> bool {
         self.state.with(|state| state.is_lost(by, whom))
     }
 
-    /// How many operations are under way, in any way: duplicates too.
+    /// The number of operations in flight in any form, duplicates included.
     pub fn in_flight(&self) -> usize {
         self.state.with(|state| state.flights.len())
     }
@@ -282,7 +284,7 @@ impl Net {
         self.state.with(|state| state.log = Some(log));
     }
 
-    /// Lends the log, if one is kept.
+    /// Calls `look` with the log, if one is kept.
     pub fn with_log<R>(&self, look: impl FnOnce(&Log<Vec<Record>>) -> R) -> Option<R> {
         self.state.with(|state| state.log.as_ref().map(look))
     }
@@ -309,11 +311,11 @@ impl fmt::Debug for Net {
 
 #[cfg(not(feature = "std"))]
 mod shrink {
-    /// No run is made smaller here.
+    /// Always true: this build does not make failing runs smaller.
     pub(super) fn strikes(_number: u64) -> bool {
         true
     }
 }
 
-/// Registrations that a node can have at a time.
+/// The number of registrations that a node can have at a time.
 const REGIONS: usize = 16;

@@ -1,4 +1,4 @@
-//! The network: what is under way, and what becomes of it.
+//! The network: the operations in flight, and their events.
 //!
 //! ```text
 //!   post ─► [Local] ─► Arrive ─► [Rest] ─► Return ─► [Repeat]
@@ -7,10 +7,10 @@
 //!                        and, after too many tries, Fail
 //! ```
 //!
-//! A put reads its source when it arrives, as late as a device may, unless it
-//! has completed early: then when it does. A get reads the remote end when
-//! it arrives and writes the local end when it completes. So whoever touches
-//! a buffer in flight is found out.
+//! A put reads its source when it arrives, as late as a device may, or, if it
+//! completes early, at its completion. A get reads the remote end when it arrives
+//! and writes the local end when it completes. So a test detects a program that
+//! touches a buffer in flight.
 
 mod link;
 mod suspicion;
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use link::Link;
 use suspicion::Suspicion;
 
-/// All that changes.
+/// All state that changes.
 pub(super) struct State {
     pub(super) config: Config,
     pub(super) calendar: Calendar,
@@ -35,15 +35,15 @@ pub(super) struct State {
     pub(super) memory: Vec<Chunk>,
     pub(super) log: Option<Log<Vec<Record>>>,
     draw: Draw,
-    /// The first `nodes` are the nodes' own, whose completions are events;
-    /// then come the endpoints'.
+    /// The first `nodes` queues are the nodes' own, with completions that are
+    /// events; the endpoints' queues follow.
     queues: Vec<Queue>,
     nodes: Vec<Node>,
-    /// Where order is kept: by queue and target.
+    /// The links that keep order, by queue and target.
     links: BTreeMap<(u32, u32), Link>,
     is_cut: bool,
     suspicion: Suspicion,
-    /// Where operations cost.
+    /// The costs of operations, if the configuration has a machine.
     pub(super) load: Option<Load>,
 }
 
@@ -53,16 +53,16 @@ struct Queue {
     /// Completions, and whether each is the first of its operation.
     done: VecDeque<(Completion, bool)>,
     is_armed: bool,
-    /// Its rank has died before all of an operation could leave it: nothing that
-    /// was posted behind that lands where order is kept.
+    /// The queue's rank died before all bytes of an operation had left it. If links
+    /// keep order, no operation that was posted after it lands.
     is_cut_off: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Node {
-    /// `u64::MAX`: it lives.
+    /// The time of death; `u64::MAX`: the node is alive.
     dead_at: u64,
-    /// On which side of the cut.
+    /// The side of the cut on which the node is.
     side: bool,
 }
 
@@ -92,7 +92,7 @@ impl State {
         self.queues.len() as u32 - 1
     }
 
-    /// False: the queue is full, or its node is dead.
+    /// Posts an operation. False: the queue is full, or its node is dead.
     pub(super) fn post(&mut self, queue: u32, op: &Op) -> bool {
         let Queue { rank, in_flight, .. } = self.queues[queue as usize];
         if in_flight >= self.config.in_flight_max || self.is_dead(rank) {
@@ -139,7 +139,7 @@ impl State {
         self.queues[queue as usize].is_armed = true;
     }
 
-    /// Moves time to what is due next, and lets it happen.
+    /// Moves time to the next event, and lets the event happen.
     pub(super) fn step(&mut self, tables: &Tables) -> Option<(Rank, Event)> {
         let entry = self.calendar.next()?;
         let (slot, rank) = (entry.data, Rank(entry.node));
@@ -198,7 +198,7 @@ impl State {
         if flight.op.kind == Kind::Put {
             let copied = Wire { tables, from }.copy_local(&flight.op, &mut flight.payload);
             if copied.is_err() {
-                // No local end: the target's answer will say so.
+                // The local end is invalid: the target's answer will report it.
                 flight.early = false;
                 return (from, Event::Nothing);
             }
@@ -240,7 +240,8 @@ impl State {
         self.land(tables, slot)
     }
 
-    /// A flight has been carried out: what has waited for that has its turn.
+    /// A flight has been carried out: the next operation in the engine's queue has
+    /// its turn.
     fn serve_next(&mut self, slot: u64) {
         let (from, now) = (self.from(slot), self.calendar.now_ns());
         let op = self.flights.get(slot).op;
@@ -250,12 +251,12 @@ impl State {
         }
     }
 
-    /// Lands one piece of a put now and leaves the rest for later.
+    /// Lands one piece of a put now and the rest later.
     fn tear(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
         let from = self.from(slot);
         let flight = self.flights.get(slot);
         let bytes = flight.op.bytes();
-        // Devices write words whole, counted from the start of the put.
+        // Devices write words as a whole, counted from the start of the put.
         let split = 8 * flight.draw.between(1, (bytes - 1) / 8);
         let front_is_rest = flight.draw.chance(500);
         let now_lands = if front_is_rest { split..bytes } else { 0..split };
@@ -268,7 +269,7 @@ impl State {
         (from, Event::Nothing)
     }
 
-    /// Carries a flight out, or what is left of it, and answers.
+    /// Carries a flight out, or the rest of a torn one, and sends the answer.
     fn land(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
         let wire = Wire { tables, from: self.from(slot) };
         let target = self.flights.get(slot).op.remote.rank;
@@ -338,7 +339,7 @@ impl State {
         self.complete(slot, true)
     }
 
-    /// The target died: the flight ends when that is noticed.
+    /// Ends a flight because `rank` died: it ends when the death is detected.
     fn lose_peer(&mut self, slot: u64, rank: Rank) {
         let noticed = self.nodes[rank.0 as usize].dead_at.saturating_add(self.config.detect_ns);
         let at = noticed.max(self.calendar.now_ns() + self.config.latency_ns_min);
@@ -356,7 +357,8 @@ impl State {
         let flight = self.flights.get(slot);
         let (op, queue, result, early) = (flight.op, flight.queue, flight.result, flight.early);
         if early {
-            // Given up after it had completed: there is nobody to tell.
+            // The flight was given up after it had completed: no completion is
+            // delivered.
             self.flights.remove(slot);
             return (self.queues[queue as usize].rank, Event::Nothing);
         }
@@ -392,7 +394,7 @@ impl State {
         (rank, event)
     }
 
-    /// Whether a fault of this rate strikes a flight.
+    /// Whether a fault of this rate strikes the flight.
     fn strikes(&mut self, slot: u64, per_mille: u16) -> bool {
         let flight = self.flights.get(slot);
         if !flight.draw.chance(per_mille) {
@@ -420,7 +422,7 @@ impl Queue {
     }
 }
 
-/// Lands these bytes of a put.
+/// Lands this piece of a put.
 fn put_piece(
     wire: &Wire<'_>,
     flight: &super::flight::Flight,
@@ -439,5 +441,6 @@ fn put_piece(
     execute(wire, &Op::put(local, remote, bytes)).map(|_| ())
 }
 
-/// Faults of one operation, at most, as far as their numbers tell them apart.
+/// The faults of one operation are numbered in this many bits; more faults than that
+/// would share numbers with the next operation's.
 const FAULTS_SHIFT: u32 = 10;

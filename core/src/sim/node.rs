@@ -1,4 +1,4 @@
-//! One node of a network: a device with endpoints, and a place to post from.
+//! One node of a network: a device with endpoints, and a queue of its own.
 
 use super::Net;
 use super::memory::{Chunk, Wire};
@@ -13,15 +13,15 @@ use core::ptr::NonNull;
 
 /// One node of a [`Net`]. Cheap to copy.
 ///
-/// As a [`LoadStore`] it reaches its own memory, and nobody else's.
+/// As a [`LoadStore`], a node can access only its own memory.
 #[derive(Clone, Copy)]
 pub struct Node<'n> {
     net: &'n Net,
     rank: Rank,
 }
 
-/// A queue of a node's device. It is the network's: what completes after this
-/// was dropped, nobody learns.
+/// A queue of a node's device. The network owns it: operations may complete after
+/// this handle was dropped, and those completions are lost.
 pub struct NodeEndpoint<'n> {
     net: &'n Net,
     queue: u32,
@@ -42,13 +42,13 @@ impl<'n> Node<'n> {
         self.rank
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.net.now()
     }
 
-    /// Until when this node's processor has something to do: later than
-    /// [`now`](Self::now) on a [`Machine`](super::Machine) alone.
+    /// The time until which this node's processor is busy: later than
+    /// [`now`](Self::now) only on a [`Machine`](super::Machine).
     pub fn busy_until(&self) -> Instant {
         let busy = self
             .net
@@ -57,25 +57,26 @@ impl<'n> Node<'n> {
         self.now().max(Instant::from_ns(busy))
     }
 
-    /// Posts an operation, whose end is an [`Event`](super::Event) of this
-    /// node. False: too many are in flight, or the node is dead.
+    /// Posts an operation; its end is an [`Event`](super::Event) of this node.
+    /// Returns false if too many operations are in flight, or the node is dead.
     #[must_use = "an operation that was refused is to be posted again"]
     pub fn try_post(&self, op: &Op) -> bool {
         self.net.state.with(|state| state.post(self.rank.0, op))
     }
 
-    /// The same, where a full queue is a mistake.
+    /// Like [`try_post`](Self::try_post), for callers for which a full queue is a
+    /// defect.
     ///
     /// # Panics
     ///
-    /// If too many are in flight.
+    /// If too many operations are in flight.
     pub fn post(&self, op: &Op) {
         let taken = self.try_post(op) || self.net.is_dead(self.rank);
         assert!(taken, "{}: the queue is full: {op:?}", self.rank);
     }
 
-    /// Asks for [`Event::Timer`](super::Event::Timer) with `token` at `at`.
-    /// Timers cannot be taken back; tell them apart by the token.
+    /// Sets a timer: the node receives [`Event::Timer`](super::Event::Timer) with
+    /// `token` at `at`. A timer cannot be cancelled; the token tells timers apart.
     pub fn wake_at(&self, at: Instant, token: u64) {
         self.net.state.with(|state| {
             state.calendar.add(at.as_ns(), super::flight::Due::Timer, self.rank.0, token)
@@ -86,20 +87,21 @@ impl<'n> Node<'n> {
     ///
     /// # Errors
     ///
-    /// [`RegisterError::TableFull`].
+    /// [`RegisterError::TableFull`] if the node has no free registration.
     pub fn allocate(&self, bytes: u64, access: Access) -> Result<Region, RegisterError> {
         let chunk = Chunk::new(bytes);
         let base = chunk.base();
         self.net.state.with(|state| state.memory.push(chunk));
-        // SAFETY: the network's own, as long as its tables.
+        // SAFETY: the memory belongs to the network and lives as long as its tables.
         unsafe { self.net.tables[self.rank.0 as usize].register(base, bytes, access) }
     }
 
-    /// The word at `offset` of a region of this node.
+    /// Loads the word at `offset` of a region of this node.
     ///
     /// # Errors
     ///
-    /// [`AddrError`]; the region must be readable for peers.
+    /// [`AddrError`] if the address is refused; the region must be readable for
+    /// peers.
     pub fn load(&self, key: RegionKey, offset: u64) -> Result<u64, AddrError> {
         let remote = RemoteAddr { rank: self.rank, key, offset };
         execute(self, &Op::get_word(remote, Width::W8))
@@ -109,7 +111,8 @@ impl<'n> Node<'n> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]; the region must be writable for peers.
+    /// [`AddrError`] if the address is refused; the region must be writable for
+    /// peers.
     pub fn store(&self, key: RegionKey, offset: u64, value: u64) -> Result<(), AddrError> {
         let remote = RemoteAddr { rank: self.rank, key, offset };
         execute(self, &Op::put_word(remote, Width::W8, value)).map(|_| ())
@@ -166,7 +169,7 @@ impl<'n> Domain for Node<'n> {
     }
 }
 
-// SAFETY: as of the wire, for the node's own memory.
+// SAFETY: the wire's contract, restricted to the node's own memory.
 unsafe impl LoadStore for Node<'_> {
     fn size(&self) -> u32 {
         self.net.tables.len() as u32
@@ -183,7 +186,7 @@ unsafe impl LoadStore for Node<'_> {
         self.wire().local(addr, bytes)
     }
 
-    /// Nobody: a node knows what it has done itself.
+    /// Does nothing: a node needs no event for a change that it made itself.
     fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
 }
 
@@ -196,7 +199,7 @@ impl Endpoint for NodeEndpoint<'_> {
         self.net.state.with(|state| state.poll(self.queue, completions))
     }
 
-    /// The event is [`Event::Interrupt`](super::Event::Interrupt).
+    /// A completion raises the event [`Event::Interrupt`](super::Event::Interrupt).
     fn arm(&mut self) -> bool {
         self.net.state.with(|state| state.arm(self.queue));
         true

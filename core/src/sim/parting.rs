@@ -1,14 +1,15 @@
-//! A network that is cut for longer than nodes wait, and heals.
+//! A partition of the network that lasts longer than nodes wait, and then heals.
 //!
 //! ```text
-//!   cut ──► give up, pair by pair ──► told: those end
+//!  cut ──► give up, pair by pair ──► notified: nodes end
 //!    └────────────── heal ──────────────┘
-//!               sooner or later: what was sent before, and while it was cut, comes
+//!              sooner or later: messages of before and during the cut arrive
 //! ```
 //!
-//! The nodes are on two sides. Those of one give all of the other up, and these
-//! end when they have been told; or each side gives the other up, and both go on,
-//! each as a job of its own, or the one that is told ends.
+//! The nodes are on two sides. Either the nodes of one side give all nodes of the
+//! other side up, and these end when they have been notified. Or each side gives the
+//! other up; then both go on, each as a job of its own, or the far side ends when it
+//! has been notified.
 
 use super::{Actor, Net};
 use crate::backend::Draw;
@@ -16,14 +17,14 @@ use crate::mem::Rank;
 use crate::time::{Clock, Instant};
 use alloc::vec::Vec;
 
-/// See the module.
+/// A partition of a network; see the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Parting {
-    /// Those that are given up, whatever the others are.
+    /// For each node whether it is on the far side, which is always given up.
     far: Vec<bool>,
     is_mutual: bool,
     far_ends: bool,
-    /// What happens, after how many nanoseconds.
+    /// The steps, each with its time in nanoseconds from the start.
     steps: Vec<(u64, Step)>,
 }
 
@@ -36,12 +37,12 @@ enum Step {
 }
 
 impl Parting {
-    /// One of so many nodes, which begins within so many nanoseconds; `stays` is
-    /// on the side that never ends.
+    /// A partition of `nodes` nodes, drawn from `seed`, that begins within
+    /// `within_ns` nanoseconds; node `stays` is on the side that never ends.
     ///
     /// # Panics
     ///
-    /// If there is but one node.
+    /// If there is only one node.
     pub fn drawn(nodes: u32, seed: u64, within_ns: u64, stays: Rank) -> Self {
         assert!(nodes > 1, "one node has nobody to give up");
         let mut draw = Draw::new(seed ^ SALT);
@@ -76,7 +77,7 @@ impl Parting {
                 }
             }
         }
-        // Also before the last has given up whom it does.
+        // The network may heal before the last node has given its peers up.
         let heal = if draw.chance(500) {
             first + draw.below(last - first + 1)
         } else {
@@ -94,7 +95,7 @@ impl Parting {
         Self { far, is_mutual, far_ends, steps }
     }
 
-    /// Lets it happen, from here on, while the actors go on; `ended` is called for
+    /// Runs the steps from now on, while the actors go on; `ended` is called for
     /// each node that ends.
     pub fn run<A: Actor>(
         &self,
@@ -112,8 +113,8 @@ impl Parting {
         }
     }
 
-    /// The same for nodes that are no actors: `run_until` lets all go on until
-    /// that time.
+    /// Like [`run`](Self::run), for nodes that are no actors: `run_until` must let
+    /// all nodes go on until the given time.
     pub fn run_by(&self, net: &Net, mut run_until: impl FnMut(Instant)) {
         let begin = net.now().as_ns();
         for &(after, step) in &self.steps {
@@ -131,28 +132,30 @@ impl Parting {
         }
     }
 
-    /// Whether a node has ended, in the end.
+    /// Whether a node has ended when all steps are done.
     pub fn has_ended(&self, rank: Rank) -> bool {
         self.far_ends && self.far[rank.0 as usize]
     }
 
-    /// Whether a node is, in the end, one that the other has given up, or that
-    /// has ended.
+    /// Whether, when all steps are done, node `whom` has ended or node `by` has
+    /// given it up.
     pub fn is_lost(&self, by: Rank, whom: Rank) -> bool {
         let [by, whom] = [by, whom].map(|rank| self.far[rank.0 as usize]);
         by != whom && (whom || self.is_mutual)
     }
 
-    /// Whether two are on different sides.
+    /// Whether two nodes are on different sides.
     pub fn parts(&self, a: Rank, b: Rank) -> bool {
         self.far[a.0 as usize] != self.far[b.0 as usize]
     }
 }
 
-/// The stream of a parting is not that of the network.
+/// Makes the random numbers of a partition differ from the network's.
 const SALT: u64 = 0x5a1d_70a7;
-/// From a cut until the first gives another up, at most, and as long for what
-/// comes behind.
+/// The longest time from a cut until the first node gives another up. The times
+/// until the network heals, and until a node ends that was given up, have the same
+/// limit.
 const SILENCE_NS: u64 = 100_000;
-/// From the first to the last that gives another up, where they do not at once.
+/// The longest time from the first node that gives another up to the last, if they
+/// do not all do so at once.
 const SPREAD_NS: u64 = 50_000;

@@ -1,30 +1,30 @@
-//! Routers that take their sides in turn, and what waits for a hot engine
-//! behind them.
+//! Routers that serve their sides in turn, and the queues behind them for a hot
+//! engine.
 //!
 //! ```text
 //!   node 3 ─► node 2 ─► node 1 ─► engine      one of the own ranks, one of the
 //!     own ▲     own ▲     own ▲               side, one of the own, ...
 //! ```
 //!
-//! Where links are full, what waits for an engine waits at the node that it
-//! came from, and each router on the way lets through one from each side in
-//! turn, however many stand behind it: of three nodes in a row the nearest has
-//! half of the engine, the farthest a quarter. An engine that takes what comes
-//! first would serve all alike.
+//! If links are full, an operation that waits for an engine waits at the node that
+//! it came from, and each router on the way lets one operation of each side pass in
+//! turn, however many operations stand behind that side. So of three nodes in a row
+//! the nearest has half of the engine, the farthest a quarter. An engine that serves
+//! in the order of arrival would serve all nodes alike.
 //!
-//! A message goes along the first dimension, then the second, then the third.
+//! A message travels along the first dimension, then the second, then the third.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-/// The ways to every engine that something has waited for.
+/// The routes to every engine for which an operation has ever waited.
 pub(super) struct Routers {
     torus: [u32; 3],
     nodes: u32,
     engines: BTreeMap<usize, Ways>,
 }
 
-/// The ways to one engine: a tree over all nodes.
+/// The routes to one engine: a tree over all nodes.
 struct Ways {
     home: u32,
     is_busy: bool,
@@ -32,18 +32,18 @@ struct Ways {
 }
 
 struct Router {
-    /// The next one on the way to the engine; the last: itself.
+    /// The next router on the route to the engine; for the last router, itself.
     next: u32,
-    /// Those whose way leads through this one.
+    /// The routers that have this one as their next.
     sides: Vec<u32>,
     own: VecDeque<Waiting>,
-    /// Here and behind.
+    /// The number of operations that wait at this router and behind it.
     waiting: u32,
-    /// Whose turn it is: the own, or a side.
+    /// The side that has its turn: 0 for the own node, otherwise a side plus one.
     turn: usize,
 }
 
-/// An operation before an engine.
+/// An operation that waits for an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) slot: u64,
@@ -56,8 +56,8 @@ impl Routers {
         Self { torus, nodes: nodes.max(places), engines: BTreeMap::new() }
     }
 
-    /// An operation has come from node `from`. True: the engine, which is of
-    /// node `home`, was idle, and is to carry it out.
+    /// An operation of node `from` arrives. True: the engine, which belongs to node
+    /// `home`, was idle and must carry the operation out now.
     pub(super) fn arrives(
         &mut self,
         engine: usize,
@@ -82,7 +82,8 @@ impl Routers {
         }
     }
 
-    /// The engine has carried one out; the one that it is to carry out next.
+    /// The engine has carried an operation out; returns the operation that it must
+    /// carry out next.
     pub(super) fn next(&mut self, engine: usize) -> Option<Waiting> {
         let ways = self.engines.get_mut(&engine)?;
         let mut at = ways.home as usize;
@@ -118,8 +119,9 @@ impl Ways {
         Self { home, is_busy: false, routers }
     }
 
-    /// From where the router at `at` takes the next: 0 is its own node. There
-    /// is one, and then it is somebody else's turn.
+    /// The side from which the router at `at` takes the next operation: 0 is its own
+    /// node. The side after it then has its turn. `None` if no operation waits here
+    /// or behind.
     fn turn_of(&mut self, at: usize) -> Option<usize> {
         let router = &self.routers[at];
         let count = router.sides.len() + 1;
@@ -133,7 +135,7 @@ impl Ways {
     }
 }
 
-/// The node after `node` on the way to `home`.
+/// The node after `node` on the route to `home`.
 fn step(torus: [u32; 3], node: u32, home: u32) -> u32 {
     let (mut from, mut to, mut unit) = (node, home, 1);
     for size in torus.into_iter().filter(|&size| size > 0) {
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn who_is_near_has_more_of_an_engine() {
-        // Four nodes in a row that closes: 1 and 3 are next to it, 2 behind 3.
+        // Four nodes in a closed row: 1 and 3 are next to node 0, and 2 is behind 3.
         let served = served([4, 0, 0], 4, 8);
         let among = |first: usize, node| served[..first].iter().filter(|&&at| at == node).count();
         assert_eq!([0, 1, 2, 3].map(|node| among(12, node)), [4, 4, 2, 2]);

@@ -1,18 +1,18 @@
-//! Seeds: many are tried, and one that fails is run again.
+//! Seeds: a test runs with many of them, and a seed that fails can be run again.
 //!
-//! The environment is looked at in tests alone:
+//! Only tests read the environment:
 //!
 //! | variable | |
 //! |---|---|
 //! | `TSUMUGI_SEED` | runs only this seed, and keeps a log of each network |
-//! | `TSUMUGI_SEEDS` | runs only these, `FROM..TO` |
-//! | `TSUMUGI_SEED_BASE` | where the seeds that every commit tries anew begin |
-//! | `TSUMUGI_SHRUNK` | and only what was left of it when it was made smaller |
-//! | `TSUMUGI_TRACE` | a replay writes its last log there, for Perfetto |
+//! | `TSUMUGI_SEEDS` | runs only the seeds `FROM..TO` |
+//! | `TSUMUGI_SEED_BASE` | the first of the new seeds that each commit tries |
+//! | `TSUMUGI_SHRUNK` | with `TSUMUGI_SEED`: runs only the part of the run that was left when it was made smaller |
+//! | `TSUMUGI_TRACE` | the file to which a replay writes its last log, for Perfetto |
 //!
-//! Each commit tries seeds that no other has tried: without `TSUMUGI_SEED_BASE`
-//! the first digits of the commit's hash say where they begin, and without
-//! a repository they begin at 0.
+//! Each commit tries seeds that no other commit has tried: without
+//! `TSUMUGI_SEED_BASE` the first digits of the commit's hash give the first seed,
+//! and without a repository it is 0.
 
 use super::shrink::{self, Shrunk};
 use crate::backend::{Log, Record};
@@ -31,10 +31,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::vec::Vec;
 
-/// Which seeds a test runs: so many new ones in each commit, and those by which
-/// a defect was found once.
+/// The seeds with which a test runs: a number of new ones in each commit, and the
+/// seeds by which a defect was once found.
 ///
-/// A range is these seeds and no others.
+/// A range stands for exactly its own seeds.
 #[derive(Clone, Debug)]
 pub struct Seeds {
     count: u64,
@@ -43,17 +43,17 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// This many, which begin where the commit says.
+    /// `count` new seeds, from the first one of the commit on.
     pub const fn new(count: u64) -> Self {
         Self { count, known: &[], first: None }
     }
 
-    /// And these, before the others.
+    /// Adds these seeds, which run before the new ones.
     pub const fn and(self, known: &'static [u64]) -> Self {
         Self { known, ..self }
     }
 
-    /// Only this many, if there are more.
+    /// At most `count` new seeds.
     pub const fn take(self, count: u64) -> Self {
         Self { count: if count < self.count { count } else { self.count }, ..self }
     }
@@ -71,22 +71,23 @@ impl From<Range<u64>> for Seeds {
     }
 }
 
-/// Runs `test` with each of `seeds`, and says first which those are. The first
-/// that panics is printed with the command that replays it, is run with less and
-/// less, of [`few`](super::few) and of faults, as long as it panics, for some
-/// seconds, what is left is printed with a command of its own, and the first panic
-/// goes on. Whether the test's own seeds were run, and not those of the
-/// environment: what a test asserts of all its runs together holds for its own.
+/// Prints the seeds, and runs `test` with each of them. If a seed panics, it is
+/// printed with the command that replays it. The run is then repeated with less and
+/// less work (of [`few`](super::few)) and fewer faults, for some seconds, as long as
+/// it still panics; the smallest run is printed with a command of its own, and the
+/// first panic is resumed. Returns whether the test's own seeds were run, and not
+/// seeds of the environment: assertions over all runs of a test hold only for its
+/// own seeds.
 ///
-/// With `TSUMUGI_SEED` set only that seed runs, and each [`Net`](super::Net)
-/// keeps a log: its end is printed if the seed fails, and all of it is written
-/// to `TSUMUGI_TRACE`, if set, for Perfetto. With `TSUMUGI_SEEDS` set to
-/// `FROM..TO` only those run.
+/// If `TSUMUGI_SEED` is set, only that seed runs, and each [`Net`](super::Net) keeps
+/// a log: the end of the log is printed if the seed fails, and the whole log is
+/// written to the file `TSUMUGI_TRACE`, if set, for Perfetto. If `TSUMUGI_SEEDS` is
+/// set to `FROM..TO`, only those seeds run.
 ///
 /// # Panics
 ///
 /// As `test` does, or if `TSUMUGI_SEED` or `TSUMUGI_SEED_BASE` is no number,
-/// `TSUMUGI_SEEDS` no range, or `TSUMUGI_SHRUNK` not what was printed.
+/// `TSUMUGI_SEEDS` is no range, or `TSUMUGI_SHRUNK` is not in the printed form.
 pub fn check(seeds: impl Into<Seeds>, mut test: impl FnMut(u64)) -> bool {
     if let Some(seed) = number(SEED) {
         let text = env::var(SHRUNK).unwrap_or_default();
@@ -119,20 +120,21 @@ pub fn check(seeds: impl Into<Seeds>, mut test: impl FnMut(u64)) -> bool {
     is_own
 }
 
-/// Where the seeds of this commit begin.
+/// The first new seed of this commit.
 fn base() -> u64 {
     static BASE: OnceLock<u64> = OnceLock::new();
     *BASE.get_or_init(|| number(SEED_BASE).or_else(base_of_commit).unwrap_or(0))
 }
 
-/// From the repository that the test is run in, if it is in one.
+/// The first new seed from the hash of the commit in the current repository, if
+/// there is one.
 fn base_of_commit() -> Option<u64> {
     let told = Command::new("git").args(["rev-parse", "HEAD"]).output().ok()?;
     let hash = String::from_utf8(told.stdout).ok()?;
     Some(u64::from_str_radix(hash.get(..BASE_DIGITS)?, 16).ok()? << BASE_SHIFT)
 }
 
-/// Says of a seed that has failed with how much less it fails, too.
+/// Makes the run of a failing seed smaller, and prints the smallest run that fails.
 fn fails_with_less(seed: u64, test: &mut impl FnMut(u64)) {
     let (faults, begin) = (shrink::begin(Shrunk::default()).len(), Instant::now());
     let was = SILENT.replace(true);
@@ -166,7 +168,7 @@ pub(super) fn is_replay() -> bool {
     REPLAY.get()
 }
 
-/// A network goes, and leaves its log behind.
+/// Writes and prints the log of a network that is dropped, in a replay.
 pub(super) fn leave(log: &Log<Vec<Record>>) {
     if !is_replay() {
         return;
@@ -189,7 +191,7 @@ pub(super) fn leave(log: &Log<Vec<Record>>) {
     }
 }
 
-/// The variable, if it is set.
+/// The number in the variable, if it is set.
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(parse(&text).unwrap_or_else(|| panic!("{name}={text}: not a number")))
@@ -209,24 +211,26 @@ fn parse(text: &str) -> Option<u64> {
 
 std::thread_local! {
     static REPLAY: Cell<bool> = const { Cell::new(false) };
-    /// Nobody wants to read how a run that is made smaller panics.
+    /// Whether panics are not printed: those of runs that are being made smaller are
+    /// of no interest.
     static SILENT: Cell<bool> = const { Cell::new(false) };
 }
 
 static HUSHED: Once = Once::new();
 
-/// What a replay keeps.
+/// The records that a replay keeps.
 pub(super) const RECORDS: usize = 1 << 18;
-/// What it prints of it.
+/// The records that a replay prints.
 const PRINTED: usize = 100;
 const SEED: &str = "TSUMUGI_SEED";
 const SEEDS: &str = "TSUMUGI_SEEDS";
 const SEED_BASE: &str = "TSUMUGI_SEED_BASE";
-/// Digits of a commit's hash, and how many seeds it has for its own: 2 to that.
+/// The digits of a commit's hash that are used, and the logarithm of the number of
+/// seeds of one commit.
 const BASE_DIGITS: usize = 8;
 const BASE_SHIFT: u32 = 20;
 const SHRUNK: &str = "TSUMUGI_SHRUNK";
-/// Runs that making one smaller takes at most, and for how long it may go on.
+/// The greatest number of runs for making one smaller, and the longest time.
 const RUNS_MAX: u32 = 400;
 const SHRINKS_FOR: Duration = Duration::from_secs(10);
 const TRACE: &str = "TSUMUGI_TRACE";

@@ -1,15 +1,15 @@
-//! A run that fails, made smaller as long as it fails: less to do, a calmer
+//! Making a failing run smaller as long as it still fails: less work, a calmer
 //! network, fewer faults.
 //!
 //! ```text
-//!  as it failed ─► fewer of what the test asks `few` for ─► messages in order
+//!  as it failed ─► less of the work that `few` limits ─► messages in order
 //!     ─► all as fast ─► only these faults, by halves, quarters, .. single ones
 //! ```
 //!
-//! Losses, holds-up, torn puts, early and second completions have a number: of
-//! which operation, and which of it. One that is left out changes nothing for
-//! the others but the time. What is left is told by one word in the
-//! environment, so that the small run can be had again.
+//! Losses, delays, torn puts, early completions and second completions are numbered
+//! by their operation and their place in it. If a fault is left out, only the times
+//! of the other faults change. The smallest run is described by one word in the
+//! environment, so that it can be repeated.
 //!
 //! # References
 //!
@@ -23,42 +23,43 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-/// How much of a run is left.
+/// The part of a run that is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shrunk {
-    /// How often [`few`] halves.
+    /// How often [`few`] halves its argument.
     halvings: u32,
     is_ordered: bool,
     is_even: bool,
-    /// The faults that strike, in the order of their numbers; `None`: all.
+    /// The faults that strike, in the order of their numbers; `None`: all faults.
     faults: Option<Vec<u64>>,
 }
 
-/// What this thread's networks are to do, and what has struck them.
+/// The limits for this thread's networks, and the faults that have struck them.
 struct Run {
     shrunk: Shrunk,
-    /// Kept where somebody will ask.
+    /// Recorded only after [`begin`], because only then is it read.
     struck: Option<Vec<u64>>,
 }
 
-/// `most`, or less where a run that failed is made smaller: of whatever makes
-/// a run longer, ranks or rounds. At least 1, if `most` is.
+/// Returns `most`, or less while a failing run is made smaller. A test uses it for
+/// the numbers that make a run longer, such as ranks or rounds. The result is at
+/// least 1, if `most` is.
 pub fn few(most: u64) -> u64 {
     RUN.with_borrow(|run| (most >> run.shrunk.halvings).max(most.min(1)))
 }
 
-/// The networks of this thread are those of a run that begins; those of the
-/// last one were struck by these faults.
+/// Begins a run on this thread with these limits; returns the faults that struck the
+/// networks of the last run.
 pub(super) fn begin(shrunk: Shrunk) -> Vec<u64> {
     let Run { struck, .. } = RUN.replace(Run { shrunk, struck: Some(Vec::new()) });
     let mut struck = struck.unwrap_or_default();
     struck.sort_unstable();
-    // Several networks of a run have the same numbers.
+    // Several networks of a run use the same numbers.
     struck.dedup();
     struck
 }
 
-/// Whether the fault that was drawn strikes.
+/// Whether a fault that was drawn strikes.
 pub(super) fn strikes(number: u64) -> bool {
     RUN.with_borrow_mut(|Run { shrunk, struck }| {
         let strikes =
@@ -70,7 +71,7 @@ pub(super) fn strikes(number: u64) -> bool {
     })
 }
 
-/// A network as it is in this run.
+/// The configuration of a network in this run.
 pub(super) fn calmed(config: Config) -> Config {
     RUN.with_borrow(|Run { shrunk, .. }| Config {
         reorder: config.reorder && !shrunk.is_ordered,
@@ -82,8 +83,8 @@ pub(super) fn calmed(config: Config) -> Config {
     })
 }
 
-/// The smallest that is found of a run that fails. `fails` tells whether a run
-/// fails, and then which faults have struck it; it is asked so often at most.
+/// The smallest run found that still fails. `fails` returns the faults that struck
+/// if a run fails, and `None` otherwise; it is called at most `most` times.
 pub(super) fn shrink(most: u32, fails: impl Fn(&Shrunk) -> Option<Vec<u64>>) -> Shrunk {
     let mut search = Search { least: WHOLE, struck: Vec::new(), left: most, fails };
     for halvings in (0..=HALVINGS_MAX).rev() {
@@ -116,14 +117,15 @@ pub(super) fn shrink(most: u32, fails: impl Fn(&Shrunk) -> Option<Vec<u64>>) -> 
 
 struct Search<F> {
     least: Shrunk,
-    /// By which faults.
+    /// The faults that struck in the run `least`.
     struck: Vec<u64>,
     left: u32,
     fails: F,
 }
 
 impl<F: Fn(&Shrunk) -> Option<Vec<u64>>> Search<F> {
-    /// One that is smaller; whether it fails, too, and is the least now.
+    /// Tries a smaller run; returns whether it fails, too, and is therefore the
+    /// smallest now.
     fn tries(&mut self, smaller: impl FnOnce(&mut Shrunk)) -> bool {
         let mut run = self.least.clone();
         smaller(&mut run);
@@ -142,7 +144,7 @@ impl<F: Fn(&Shrunk) -> Option<Vec<u64>>> Search<F> {
 }
 
 impl Shrunk {
-    /// From what [`Display`](fmt::Display) writes.
+    /// The run in the form that [`Display`](fmt::Display) writes.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut run = Self::default();
         for word in text.split_whitespace() {
@@ -162,7 +164,7 @@ impl Shrunk {
         Some(run)
     }
 
-    /// What is left, for people.
+    /// A description of the run for people.
     pub(super) fn told(&self, faults: usize) -> String {
         let of = |is: bool, what| if is { what } else { "" };
         let few = match self.halvings {

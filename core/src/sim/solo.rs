@@ -1,5 +1,6 @@
-//! A cell that one thread at a time is in, and no second time: a simulation
-//! has one thread, and what it calls must not call back into the middle of it.
+//! A cell that one caller at a time can enter, and that cannot be re-entered: a
+//! simulation has one thread, and code that it calls must not call back into the
+//! middle of it.
 
 use crate::sync::{AtomicBool, Ordering, UnsafeCell};
 
@@ -18,7 +19,7 @@ impl<T> Solo<T> {
 
     /// # Panics
     ///
-    /// If somebody is in.
+    /// If another caller is inside.
     pub(super) fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         struct Leave<'a>(&'a AtomicBool);
         impl Drop for Leave<'_> {
@@ -27,11 +28,11 @@ impl<T> Solo<T> {
                 self.0.store(false, Ordering::Release);
             }
         }
-        // Acquire: pairs with the Release of who was in before.
+        // Acquire: pairs with the Release of the caller that was inside before.
         let was = self.busy.swap(true, Ordering::Acquire);
         assert!(!was, "a simulation is for one thread, and not re-entered");
         let _leave = Leave(&self.busy);
-        // SAFETY: nobody else is in.
+        // SAFETY: `busy` was false, so no other caller is inside.
         self.value.with_mut(|value| body(unsafe { &mut *value }))
     }
 }

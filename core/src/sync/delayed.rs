@@ -1,10 +1,10 @@
-//! The processor's atomics with delays around them, now and then: between any
-//! two steps of a lock-free structure, other threads and processes get time to
-//! do whatever they may do there. Loom tries all orders of a few steps; this
-//! tries some orders of everything, with real processes and networks.
+//! The processor's atomics with occasional delays around them: between any two steps
+//! of a lock-free structure, other threads and processes get time to take their own
+//! steps. Loom tries all orders of a few steps; this module tries some orders of
+//! everything, with real processes and networks.
 //!
-//! Each thread that touches an atomic draws from one sequence, so no two runs
-//! are alike, and there is no seed.
+//! All threads that access an atomic draw from one sequence, so no two runs are
+//! alike, and there is no seed.
 
 #![expect(missing_docs, reason = "they are `core`'s")]
 
@@ -12,7 +12,7 @@ use core::fmt;
 use core::sync::atomic as plain;
 pub use core::sync::atomic::{Ordering, compiler_fence, fence};
 
-/// One of so many accesses is delayed; when the build's environment says so, of
+/// One access in this number is delayed; the build's environment can set it as
 /// `TSUMUGI_DELAY_ONE_IN`.
 const RARELY: u64 = match option_env!("TSUMUGI_DELAY_ONE_IN") {
     Some(given) => match u64::from_str_radix(given, 10) {
@@ -21,14 +21,15 @@ const RARELY: u64 = match option_env!("TSUMUGI_DELAY_ONE_IN") {
     },
     None => 2_048,
 };
-/// The longest delay but for a few, nanoseconds.
+/// The upper limit of most delays, nanoseconds.
 const SHORT_NS: u64 = 60_000;
-/// One delay of 32 is as long as somebody else's time slice, nanoseconds.
+/// The upper limit of one delay in 32, as long as another process's time slice,
+/// nanoseconds.
 const LONG_NS: u64 = 6_000_000;
 
 static DRAWN: plain::AtomicU64 = plain::AtomicU64::new(0);
 
-/// Waits, if it is this access's turn to.
+/// Waits if this access is one of those that are delayed.
 #[inline]
 fn delay() {
     // A counter through the finalizer of splitmix64. Relaxed: it orders nothing.
@@ -42,14 +43,14 @@ fn delay() {
     }
 }
 
-/// Gives the processor to others for so long.
+/// Gives the processor to other threads for `ns` nanoseconds.
 #[cold]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn sleep(ns: u64) {
     const NANOSLEEP: u64 = 35;
     let limit = [0, ns];
-    // SAFETY: a system call that reads `limit`, and nothing of ours: it leaves
-    // `errno` as it is, and may be done in a handler of signals.
+    // SAFETY: a system call that reads `limit` and accesses no other memory of this
+    // process. It leaves `errno` as it is, and a signal handler may do it.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -63,14 +64,14 @@ fn sleep(ns: u64) {
     }
 }
 
-/// Spins for about so long.
+/// Spins for about `ns` nanoseconds.
 #[cold]
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn sleep(ns: u64) {
     (0..ns / 8).for_each(|_| core::hint::spin_loop());
 }
 
-/// Delays on both sides of `access`.
+/// Runs `access` with a possible delay before and after it.
 #[inline]
 fn around<R>(access: impl FnOnce() -> R) -> R {
     delay();
@@ -81,7 +82,7 @@ fn around<R>(access: impl FnOnce() -> R) -> R {
 
 macro_rules! atomics {
     ($($(#[$attribute:meta])* $name:ident$(<$of:ident>)?: $value:ty { $($call:ident($($given:ident: $kind:ty),*) -> $result:ty;)* })*) => {$(
-        /// `core`'s, with delays.
+        /// `core`'s type, with delays.
         #[repr(transparent)]
         pub struct $name$(<$of>)?(plain::$name$(<$of>)?);
 
@@ -96,7 +97,8 @@ macro_rules! atomics {
             /// As `core`'s.
             #[inline]
             pub const unsafe fn from_ptr<'a>(at: *mut $value) -> &'a Self {
-                // SAFETY: the caller's; the layout is the value's.
+                // SAFETY: the caller keeps `core`'s contract, and the layout is the
+                // value's.
                 unsafe { &*at.cast::<Self>() }
             }
 

@@ -34,6 +34,46 @@ fn a_hint_names_a_shard_and_the_others_help_out() {
 }
 
 #[test]
+fn the_shards_are_asked_in_a_circle() {
+    for hint in 0..7 {
+        let table = TagTable::<3>::new();
+        let tags = table.pool();
+        for further in 0..3 {
+            for _ in 0..TagPool::PER_SHARD {
+                let tag = tags.try_take(hint).expect("some shard has one");
+                let home = tag.index() / TagPool::PER_SHARD;
+                assert_eq!(home, (hint + further) % 3, "{tag:?} for hint {hint}");
+            }
+        }
+        assert_eq!(tags.try_take(hint), None);
+    }
+}
+
+#[test]
+fn what_its_holder_puts_back_has_another_life() {
+    let table = TagTable::<1>::new();
+    let tags = table.pool();
+    let mut last = 0;
+    for life in 0..3 {
+        let tag = tags.try_take(0).unwrap();
+        assert!(tags.is_current(tag) && tag.generation() > last || life == 0);
+        last = tag.generation();
+        tags.put_back(tag);
+        assert!(!tags.is_current(tag) && !tags.release(tag));
+        assert_eq!(tags.available(), 64);
+        // A free tag's generation differs from all generations in which it was
+        // taken.
+        let free = table.shards[0].generations[tag.index()].load(Ordering::Relaxed);
+        assert_eq!(free, last + 1);
+        let forged = Tag::new(tag.index(), free);
+        assert!(!tags.is_current(forged) && !tags.release(forged));
+    }
+    table.shards[0].generations[0].store(GENERATION_MASK - 1, Ordering::Relaxed);
+    tags.put_back(tags.try_take(0).unwrap());
+    assert_eq!(table.shards[0].generations[0].load(Ordering::Relaxed), 0, "it wraps");
+}
+
+#[test]
 fn an_old_life_is_refused() {
     let table = TagTable::<1>::new();
     let tags = table.pool();
@@ -89,7 +129,7 @@ fn a_pool_that_cannot_be_names_the_value() {
     let mut block = Block([0; 2048]);
     let memory = NonNull::from(&mut block).cast::<u8>();
     for tags in [0, Tag::INDEX_MAX + 1] {
-        // SAFETY: refused before the memory is touched.
+        // SAFETY: the call is refused before it touches the memory.
         let error = unsafe { TagPool::init(memory, tags) }.unwrap_err();
         assert_eq!(error, TagPoolError::Count { tags });
     }

@@ -1,24 +1,25 @@
-//! The event words of a rank's workers, and who of them sleeps.
+//! The doorbells of a rank's workers: the event words on which the workers sleep,
+//! and the set of workers that sleep.
 //!
-//! Whoever has made work for a rank, in any process of the node, rings: the
-//! lowest set bit of `asleep` names a sleeping worker, whoever clears the bit
-//! wakes that worker and nobody else does. A worker that is about to sleep
-//! sets its bit before it looks for work the last time, so that one of the
-//! two sees the other.
+//! A thread of any process of the node that has made work for a rank rings: the
+//! lowest set bit of `asleep` names a sleeping worker, and the thread that clears
+//! the bit, and no other, wakes that worker. A worker that is about to sleep sets
+//! its bit before it looks for work the last time, so that the worker sees the work
+//! or the ringing thread sees the bit.
 //!
-//! Work that must not wait until a worker that computes comes back is rung for
-//! by [`ring_helped`](Bells::ring_helped). It needs nobody while a worker
-//! *attends*, that is, looks for work all the time; else it wakes a worker
-//! that sleeps; else the helper, a thread behind the workers with a word of
-//! its own, which no other ring wakes. A worker that ceases to attend looks
-//! once more after it has said so.
+//! [`ring_helped`](Bells::ring_helped) is for work that must not wait until a
+//! computing worker returns. It does nothing while a worker *attends*, that is,
+//! looks for work all the time. Otherwise it wakes a sleeping worker. If no worker
+//! sleeps, it wakes the helper: a thread besides the workers, with an event word of
+//! its own, which no other ring wakes. A worker that ceases to attend must look for
+//! work once more after it has called [`leave`](Bells::leave).
 
 use super::{EventWord, Futex, Ticket};
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, edge, fence, mutant};
 use core::fmt;
 
-/// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives
-/// in memory that peers see; all zeroes is nobody asleep.
+/// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in
+/// memory that peers can access; all zeroes: no worker sleeps.
 #[repr(C)]
 pub struct Bells {
     asleep: CachePadded<[AtomicU64; WORDS]>,
@@ -28,10 +29,10 @@ pub struct Bells {
 }
 
 impl Bells {
-    /// Workers that fit.
+    /// The greatest number of workers.
     pub const WORKERS_MAX: usize = WORDS * PER_WORD;
 
-    /// Nobody asleep.
+    /// Bells of workers that are all awake.
     pub fn new() -> Self {
         Self {
             asleep: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(0))),
@@ -41,8 +42,8 @@ impl Bells {
         }
     }
 
-    /// Worker `worker` is about to sleep. It must look for work once more and
-    /// then [`sleep`](Self::sleep) or [`stay`](Self::stay).
+    /// Announces that worker `worker` is about to sleep. The worker must look for
+    /// work once more and then call [`sleep`](Self::sleep) or [`stay`](Self::stay).
     pub fn prepare(&self, worker: usize) -> Ticket {
         let ticket = self.event(worker).prepare();
         // SeqCst: before the last look for work; pairs with `ring`.
@@ -51,13 +52,13 @@ impl Bells {
         ticket
     }
 
-    /// The worker found work after all.
+    /// Withdraws the announcement: the worker found work after all.
     pub fn stay(&self, worker: usize) {
         self.asleep[worker / PER_WORD].fetch_and(!bit(worker), Ordering::SeqCst);
         self.event(worker).cancel();
     }
 
-    /// Sleeps until somebody rings this worker, or the limit passes.
+    /// Sleeps until a ring wakes this worker, or the limit passes.
     pub fn sleep(
         &self,
         worker: usize,
@@ -69,12 +70,12 @@ impl Bells {
         self.stay(worker);
     }
 
-    /// Wakes one sleeping worker, if any; call it after the work is published.
-    /// One fence and a few loads when nobody sleeps.
+    /// Wakes one sleeping worker, if any; the caller must publish the work before.
+    /// Costs one fence and a few loads when no worker sleeps.
     pub fn ring(&self, futex: &dyn Futex) -> bool {
         if !mutant("bells_no_fence") {
-            // SeqCst: between the caller's publication, of whatever order, and
-            // the loads below; pairs with `prepare`.
+            // SeqCst: between the caller's publication, of whatever order, and the
+            // loads below; pairs with `prepare`.
             fence(Ordering::SeqCst);
         }
         for word in 0..WORDS {
@@ -90,19 +91,19 @@ impl Bells {
         false
     }
 
-    /// The same without a fence: for a caller whose publication those who sleep
-    /// here are sure to see, since each passes a barrier on all processors
-    /// between [`prepare`](Self::prepare) and its last look. Loads of one line
-    /// when nobody sleeps.
+    /// Like [`ring`](Self::ring) without a fence: for publications that a worker is
+    /// sure to see before it sleeps, because each worker executes a barrier on all
+    /// processors between [`prepare`](Self::prepare) and its last look for work (an
+    /// asymmetric fence). Costs loads of one cache line when no worker sleeps.
     #[inline]
     pub fn ring_fenced(&self, futex: &dyn Futex) {
-        // Relaxed: the sleeper's barrier orders these after the publication.
+        // Relaxed: the sleeper's barrier orders these loads after the publication.
         if self.asleep.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
             self.ring(futex);
         }
     }
 
-    /// Wakes this worker if it sleeps and nobody else woke it.
+    /// Wakes this worker if it sleeps and no other thread has woken it.
     pub fn ring_one(&self, worker: usize, futex: &dyn Futex) -> bool {
         let was = self.asleep[worker / PER_WORD].fetch_and(!bit(worker), Ordering::SeqCst);
         if was & bit(worker) == 0 {
@@ -114,10 +115,10 @@ impl Bells {
         true
     }
 
-    /// Nothing if a worker attends; else wakes one that sleeps; if there is
-    /// none either, the helper: all workers may be busy for long. What the
-    /// helper is to find is said by `before`. After the work is published by a
-    /// sequentially consistent operation.
+    /// Does nothing if a worker attends; otherwise wakes a sleeping worker; if there
+    /// is none, wakes the helper, because all workers may be busy for long. `before`
+    /// runs before the helper is woken, and publishes what the helper must find. The
+    /// caller must have published the work by a sequentially consistent operation.
     #[inline]
     pub fn ring_helped(&self, futex: &dyn Futex, before: impl FnOnce()) {
         // SeqCst: after the publication; pairs with `leave`.
@@ -127,14 +128,14 @@ impl Bells {
         }
     }
 
-    /// A worker begins to look for work all the time.
+    /// A worker begins to attend: it looks for work all the time.
     pub fn attend(&self) {
         self.attending.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// And ceases to: it must look once more after this.
+    /// A worker ceases to attend. It must look for work once more after this call.
     pub fn leave(&self) {
-        // SeqCst: before the look that follows; pairs with `ring_helped`.
+        // SeqCst: before the look for work that follows; pairs with `ring_helped`.
         self.attending.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -155,7 +156,7 @@ impl Bells {
         while self.ring(futex) {}
     }
 
-    /// How many workers sleep, or are about to.
+    /// The number of workers that sleep, or are about to.
     pub fn asleep(&self) -> usize {
         self.asleep.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
     }

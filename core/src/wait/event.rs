@@ -1,4 +1,4 @@
-//! A word on which one processor sleeps.
+//! A word on which one thread sleeps by a futex.
 //!
 //! ```text
 //!   31 .. 1   events so far          0   sleeping
@@ -9,55 +9,57 @@
 //!   futex_wait(word == ticket)             and futex_wake
 //! ```
 //!
-//! Both sides write first and then read what the other wrote (Dekker), with a
-//! fence between: the sleeper sees the work, or the notifier sees the sleeper.
-//! Every change of state is a read-modify-write. Under load nobody sleeps and
-//! `notify` is a fence and a load.
+//! Both sides write first and then read the other side's word (the Dekker pattern),
+//! with a fence between: the sleeper sees the work, or the notifier sees the
+//! sleeper. Every change of state is a read-modify-write. Under load no thread
+//! sleeps, and `notify` is a fence and a load.
 //!
 //! Progress: `prepare`, `cancel` and `notify` are lock-free.
 
 use crate::sync::{AtomicU32, Ordering, fence, mutant};
 
-/// One processor's event word; at most one thread sleeps on it. All zeroes is
-/// a word with no event and nobody asleep.
+/// The event word of one thread; no other thread sleeps on it. All zeroes: no event,
+/// and no thread asleep.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct EventWord(AtomicU32);
 
-/// What the word was when its owner said that it would sleep.
+/// The value of the word when its owner announced that it would sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u32);
 
 impl EventWord {
-    /// A word with no event and nobody asleep.
+    /// A word without events and without a sleeper.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// A word with no event and nobody asleep.
+    /// A word without events and without a sleeper.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Says that the owner is about to sleep. It must look for work once more
-    /// and then either [`cancel`](Self::cancel) or wait on
-    /// [`word`](Self::word) while it is `ticket`.
+    /// Announces that the owner is about to sleep. The owner must look for work once
+    /// more and then either [`cancel`](Self::cancel) or wait on [`word`](Self::word)
+    /// while the word equals `ticket`.
     pub fn prepare(&self) -> Ticket {
-        // SeqCst: before the owner's last look for work, see the module.
+        // SeqCst: before the owner's last look for work, see the module's
+        // documentation.
         let ticket = Ticket(self.0.fetch_or(SLEEPING, Ordering::SeqCst) | SLEEPING);
         if !mutant("event_prepare_unordered") {
-            // SeqCst: before the owner's last look, whatever its order.
+            // SeqCst: before the owner's last look for work, whatever the order of
+            // its loads.
             fence(Ordering::SeqCst);
         }
         ticket
     }
 
-    /// The owner found work after all, or has woken.
+    /// Withdraws the announcement: the owner found work after all, or has woken.
     pub fn cancel(&self) {
-        // Relaxed: whether a notifier sees it in time is of no consequence,
-        // a futex_wake too many is harmless.
+        // Relaxed: it does not matter whether a notifier sees this in time, because
+        // a needless futex wake is harmless.
         self.0.fetch_and(!SLEEPING, Ordering::Relaxed);
     }
 
@@ -66,8 +68,8 @@ impl EventWord {
         self.0.load(Ordering::SeqCst) != ticket.0
     }
 
-    /// Ends the owner's sleep, present or about to begin. True: the caller
-    /// must wake the word's futex, now.
+    /// Ends the owner's sleep, whether it has begun or is about to begin. Returns
+    /// true if the caller must wake the word's futex now.
     #[must_use = "on true the futex must be woken"]
     pub fn notify(&self) -> bool {
         if !mutant("event_notify_unordered") {
@@ -92,7 +94,7 @@ impl EventWord {
 }
 
 impl Ticket {
-    /// The value to wait against.
+    /// The value with which the futex compares the word.
     pub const fn expected(self) -> u32 {
         self.0
     }

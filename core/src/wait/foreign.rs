@@ -1,10 +1,10 @@
-//! Sleeping on a scheduler of somebody else's: [`Wait`] for whoever can park
-//! and unpark.
+//! Sleeping on another library's scheduler: a [`Wait`] for any scheduler that can
+//! park and unpark.
 //!
 //! Such a scheduler (a pool of OS threads, a library of user-level threads)
-//! names its running task in one word, suspends it, and lets it go on when
-//! anybody unparks it: [`Foreign`]. [`Foreigner`] makes a [`Wait`] of that. A
-//! park may end too early, so the sleeper has a word of its own:
+//! implements [`Foreign`]: it names its running task in one word, suspends the task,
+//! and resumes it when any thread unparks it. [`Foreigner`] makes a [`Wait`] of it.
+//! A park may end too early, so each sleeper has a state word:
 //!
 //! ```text
 //!   ASLEEP ──wake──► WAKING ── unpark(task) ──► AWAKE: the sleeper may go
@@ -12,10 +12,10 @@
 //!     └─ park again    └─ the sleeper lets others run
 //! ```
 //!
-//! `WAKING` keeps the task alive until its unpark has returned: the scheduler
-//! may forget a task the moment that it ends.
+//! The state `WAKING` keeps the task alive until the call of unpark has returned,
+//! because the scheduler may forget a task as soon as the task ends.
 //!
-//! Progress: sleeping blocks; a wake is as good as the scheduler's unpark.
+//! Progress: sleeping blocks; a wake has the progress of the scheduler's unpark.
 
 use super::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 use crate::sync::{AtomicU32, Ordering, mutant};
@@ -24,12 +24,12 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-/// A task of a foreign scheduler, as that scheduler names it.
+/// A task of a foreign scheduler, as the scheduler names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task(NonNull<()>);
 
-// SAFETY: a name; what it points to is its scheduler's business, which takes
-// it on any thread.
+// SAFETY: a name; only the scheduler dereferences it, and it accepts the name on any
+// thread.
 unsafe impl Send for Task {}
 // SAFETY: the same.
 unsafe impl Sync for Task {}
@@ -40,47 +40,47 @@ impl Task {
         Self(name)
     }
 
-    /// Its name.
+    /// The task's name.
     pub const fn name(self) -> NonNull<()> {
         self.0
     }
 }
 
-/// A scheduler that is not ours, whose tasks may block on our operations.
+/// A scheduler of another library, with tasks that may block on tsumugi's
+/// operations.
 ///
 /// # Safety
 ///
-/// A task keeps its name from its start to its end, on whatever OS thread it
-/// runs, and no two that are alive share one. None of the calls unwinds.
+/// A task keeps its name from its start to its end, on whatever OS thread it runs,
+/// and no two live tasks have the same name. None of the calls unwinds.
 pub unsafe trait Foreign: Sync {
-    /// The task that calls; `None` if no task of this scheduler does.
+    /// The calling task; `None` if the caller is no task of this scheduler.
     fn current(&self) -> Option<Task>;
 
-    /// Suspends the caller, which is `task`, until it is unparked, or for
-    /// `limit`. An unpark that came before is kept, several are one. It may
-    /// return too early: a scheduler that has no clock lets others run and
-    /// returns when there is a limit.
+    /// Suspends the caller, which is `task`, until it is unparked, or for `limit`.
+    /// An unpark that came before is kept, and several count as one. The call may
+    /// return too early: if there is a limit, a scheduler that has no clock lets
+    /// other tasks run and returns.
     ///
     /// # Safety
     ///
-    /// `task` is what [`current`](Self::current) answers the caller.
+    /// [`current`](Self::current) returns `task` to the caller.
     unsafe fn park(&self, task: Task, limit: Option<Duration>);
 
-    /// Ends the present park of `task`, or the next. Never blocks. On any OS
-    /// thread, also on one that is not the scheduler's.
+    /// Ends the present park of `task`, or the next one. Never blocks. Any OS thread
+    /// may call it, also a thread that is not the scheduler's.
     ///
     /// # Safety
     ///
-    /// `task` is one of this scheduler's, as `current` named it, and has not
-    /// ended.
+    /// `task` is a task of this scheduler, as `current` named it, and has not ended.
     unsafe fn unpark(&self, task: Task);
 
-    /// Lets other tasks run. By a task, who may ask again and again while the
-    /// thread that wakes it is on its way: let other OS threads run too.
+    /// Lets other tasks run. A task may call it repeatedly while the thread that
+    /// wakes the task is about to do so, so it must let other OS threads run too.
     fn yield_now(&self);
 }
 
-/// The [`Wait`] of whichever task of a foreign scheduler calls.
+/// The [`Wait`] of the tasks of a foreign scheduler: it works for the calling task.
 #[derive(Clone, Copy)]
 pub struct Foreigner<'f> {
     scheduler: &'f dyn Foreign,
@@ -88,7 +88,7 @@ pub struct Foreigner<'f> {
 }
 
 impl<'f> Foreigner<'f> {
-    /// Sleeps through `scheduler`; limits go by `clock`.
+    /// Sleeps through `scheduler`; limits are measured by `clock`.
     pub const fn new(scheduler: &'f dyn Foreign, clock: &'f dyn Clock) -> Self {
         Self { scheduler, clock }
     }
@@ -104,8 +104,8 @@ impl<'f> Foreigner<'f> {
         let scheduler = self.scheduler;
         let task = scheduler.current().expect("no task of the foreign scheduler sleeps here");
         let sleeper = Sleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
-        // SAFETY: the sleeper stays until its word is AWAKE, the last that a
-        // wake touches.
+        // SAFETY: the sleeper stays at its place until its word is AWAKE, which is
+        // the last access of a wake.
         if !commit(unsafe { Waker::new(ptr::from_ref(&sleeper).cast(), wake) }) {
             return;
         }
@@ -118,11 +118,11 @@ impl<'f> Foreigner<'f> {
                     let left = limit.map(|(until, _)| until.since(self.clock.now()));
                     if left.is_some_and(|left| left.is_zero()) {
                         let (_, race) = limit.take().expect("there is a limit");
-                        // Then it is this very sleep that is woken.
+                        // The time-out wakes this very sleep.
                         race.time_out();
                         continue;
                     }
-                    // SAFETY: the calling task.
+                    // SAFETY: `task` is the calling task.
                     unsafe { scheduler.park(task, left) };
                 }
             }
@@ -130,9 +130,9 @@ impl<'f> Foreigner<'f> {
     }
 }
 
-// SAFETY: `commit` runs before the park, with a waker whose word is looked at
-// before and after each: a wake that comes early is found there. The task
-// cannot leave before the wake has, or `commit` answered false.
+// SAFETY: `commit` runs before the park, with a waker that sets the sleeper's word.
+// The word is checked before and after each park, so an early wake is found there.
+// The task leaves only after the wake is complete, or if `commit` returned false.
 unsafe impl Wait for Foreigner<'_> {
     unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         // SAFETY: the caller's.
@@ -144,8 +144,8 @@ unsafe impl Wait for Foreigner<'_> {
     }
 }
 
-// SAFETY: as above; the race says who came first, and a sleeper that cannot
-// withdraw waits for the wake.
+// SAFETY: as above; the race decides which side came first, and a sleeper that
+// cannot withdraw waits for the wake.
 unsafe impl WaitFor for Foreigner<'_> {
     unsafe fn sleep_for(
         &self,
@@ -158,10 +158,10 @@ unsafe impl WaitFor for Foreigner<'_> {
         let until = self.clock.now() + limit;
         let mut kept = false;
         let mut publish = |waker| {
-            // SAFETY: the race stays until the event's wake, or until what was
-            // published is withdrawn.
+            // SAFETY: the race stays at its place until the event's wake, or until
+            // what was published is withdrawn.
             kept = commit(unsafe { race.waker() });
-            // SAFETY: for the sleeper, that we are.
+            // SAFETY: this thread is the sleeper.
             kept && unsafe { race.fall_asleep(waker) }
         };
         // SAFETY: the caller's; the race uses the waker once.
@@ -189,11 +189,11 @@ struct Sleeper<'f> {
 
 unsafe fn wake(sleeper: *const ()) {
     let sleeper = sleeper.cast::<Sleeper<'_>>();
-    // SAFETY: the sleeper stays until its word is AWAKE.
+    // SAFETY: the sleeper stays at its place until its word is AWAKE.
     let (word, scheduler, task) =
         unsafe { (&raw const (*sleeper).word, (*sleeper).scheduler, (*sleeper).task) };
-    // SAFETY: as above. Release, both: what came before the wake is seen after
-    // the sleep; and the task does not end before its unpark has.
+    // SAFETY: as above. Release, both: the sleeper sees, after its sleep, what came
+    // before the wake; and the task does not end before the unpark has returned.
     unsafe {
         if mutant("foreign_awake_first") {
             (*word).store(AWAKE, Ordering::Release);
@@ -216,7 +216,7 @@ const AWAKE: u32 = 2;
 mod tests {
     use super::*;
 
-    /// A scheduler of one task, whose parks pass the time and return.
+    /// A scheduler of one task. A park advances the time and returns.
     struct Alone {
         now_ns: crate::sync::AtomicU64,
         parks: AtomicU32,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    // SAFETY: one task, whose parks all return too early.
+    // SAFETY: there is one task, and all its parks return too early, as they may.
     unsafe impl Foreign for Alone {
         fn current(&self) -> Option<Task> {
             Some(Task::new(NonNull::from(self).cast()))
@@ -273,7 +273,7 @@ mod tests {
         let foreigner = Foreigner::new(&alone, &alone);
         let limit = Duration::from_nanos(10);
         let reason = Reason::new("test");
-        // SAFETY: nobody keeps the waker.
+        // SAFETY: the commit drops the waker.
         let slept = unsafe { foreigner.sleep_for(reason, limit, &mut |_| true, &mut || true) };
         assert_eq!(slept, Err(Interrupted::TimedOut));
         assert_eq!(alone.parks.load(Ordering::Relaxed), 3, "4 + 4 + 2 ns");
@@ -285,7 +285,7 @@ mod tests {
         let alone = Alone::new();
         let foreigner = Foreigner::new(&alone, &alone);
         let kept = core::cell::Cell::new(None);
-        // SAFETY: the waker is used once, where it is said to be gone.
+        // SAFETY: the waker is used once, in `withdraw`, which then returns false.
         let slept = unsafe {
             foreigner.sleep_for(
                 Reason::new("test"),

@@ -1,11 +1,12 @@
-//! Sleeping and waking: the seam between communication and whoever waits.
+//! Sleeping and waking: the interface between communication and the schedulers of
+//! its callers.
 //!
-//! A caller that has to wait hands a closure to its scheduler through
-//! [`Wait::sleep`]. The scheduler first takes the caller off its processor and
-//! only then runs the closure, which publishes the [`Waker`] where the event
-//! will find it. So nobody can wake a thread that is still running, and the
-//! closure has the last word: if the event came meanwhile, it says so and the
-//! caller goes on at once.
+//! A caller that must wait passes a closure to its scheduler through
+//! [`Wait::sleep`]. The scheduler first switches away from the caller's stack and
+//! only then runs the closure, which publishes the [`Waker`] where the event will
+//! find it. So a thread that is still running can never be woken. The closure also
+//! makes the final decision: if the event came meanwhile, it returns false and the
+//! caller continues at once.
 //!
 //! ```text
 //!  caller            scheduler                    event
@@ -16,13 +17,14 @@
 //!    ┌──── switch ───────┘
 //! ```
 //!
-//! Below that lie the words on which processors themselves sleep:
-//! [`EventWord`] for one, [`Bells`] for all workers of a rank. They live in
-//! memory that other processes see, so that a peer can wake a rank.
+//! Below this interface are the words on which OS threads themselves sleep:
+//! [`EventWord`] for one thread, [`Bells`] (doorbells) for all workers of a rank.
+//! They live in memory that other processes can access, so that a peer can wake a
+//! rank.
 //!
-//! A sleep with a limit ([`WaitFor`]) is a [`Race`] between the event and the
-//! clock. A scheduler that is not ours need not know any of this: one that can
-//! park and unpark is [`Foreign`], and [`Foreigner`] is its [`Wait`].
+//! A sleep with a limit ([`WaitFor`]) is a [`Race`] between the event and the clock.
+//! A scheduler of another library does not have to implement any of this: if it can
+//! park and unpark, it implements [`Foreign`], and [`Foreigner`] is its [`Wait`].
 
 mod bells;
 mod event;
@@ -41,14 +43,14 @@ use crate::sync::AtomicU32;
 use core::fmt;
 use core::time::Duration;
 
-/// What a sleeper waits for, for whoever asks why nothing moves.
+/// The event for which a thread sleeps, for diagnosis of a program that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// In one word: `join`, `mutex`, `signal`, `barrier`, ...
+    /// The kind of event, in one word: `join`, `mutex`, `signal`, `barrier`, ...
     pub what: &'static str,
-    /// Where: a word's address, a ULT's number.
+    /// The place: a word's address, or a ULT's number.
     pub at: u64,
-    /// The value that is waited for, where there is one.
+    /// The value for which the thread waits, if there is one.
     pub wanted: u64,
 }
 
@@ -61,8 +63,8 @@ impl Reason {
 
 /// Wakes one sleeper once.
 ///
-/// Two words, no allocation: a function and what it is called with. A ULT, an
-/// OS thread and a foreign scheduler's thread all look the same from here.
+/// Two words, no allocation: a function and its argument. For the code that wakes, a
+/// ULT, an OS thread and a foreign scheduler's thread all look the same.
 pub struct Waker {
     data: *const (),
     wake: unsafe fn(*const ()),
@@ -77,21 +79,21 @@ impl Waker {
     /// # Safety
     ///
     /// The call is sound on any thread, once, at any time until the sleep that
-    /// handed the waker out has returned. Whom a sleep gives a waker keeps to
-    /// that: see [`Wait::sleep`].
+    /// created the waker has returned. The commit that receives the waker must not
+    /// use it later: see [`Wait::sleep`].
     pub const unsafe fn new(data: *const (), wake: unsafe fn(*const ())) -> Self {
         Self { data, wake }
     }
 
     /// Ends the sleep. Never blocks.
     ///
-    /// Safe, although it resumes a thread: only a commit gets a waker, and who
-    /// passes that on to a later wake has promised, by its sleep, that there is one
-    /// to end.
+    /// This is safe although it resumes a thread: only a commit receives a waker. A
+    /// commit that stores it for a later wake keeps the contract of [`Wait::sleep`],
+    /// by which the sleep lasts until the wake.
     #[inline]
     pub fn wake(self) {
-        // SAFETY: the contract of `new`; `self` is consumed, so it is once, and
-        // the sleep has not returned, by the contract of `Wait::sleep`.
+        // SAFETY: the contract of `new`; `self` is consumed, so there is one call,
+        // and the sleep has not returned, by the contract of `Wait::sleep`.
         unsafe { (self.wake)(self.data) }
     }
 
@@ -107,40 +109,42 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// A scheduler whose threads can sleep: tsumugi's own ULTs, an OS thread, or
-/// the embedding program's.
+/// A scheduler of threads that can sleep: of tsumugi's own ULTs, of OS threads, or
+/// of the embedding program's threads.
 ///
 /// # Safety
 ///
-/// `sleep` must run `commit` exactly once, on another stack than the caller's,
-/// when a wake on any thread would be taken; and return only after the waker
-/// was woken or `commit` answered false.
+/// `sleep` must run `commit` exactly once, on another stack than the caller's, at a
+/// time when a wake from any thread would be accepted. It must return only after the
+/// waker was woken or `commit` returned false.
 pub unsafe trait Wait: Sync {
-    /// Puts the calling thread to sleep. `commit` publishes the waker and
-    /// answers whether to stay asleep.
+    /// Puts the calling thread to sleep. `commit` publishes the waker and returns
+    /// whether the thread stays asleep.
     ///
-    /// From the moment that the waker is published the caller may run again and
-    /// return.
+    /// As soon as the waker is published, the caller may run again and return.
     ///
     /// # Safety
     ///
-    /// `commit` neither blocks nor panics, and touches nothing that it borrowed
-    /// once the waker is published. If it answers false, the waker is neither
-    /// kept nor used; if true, it is used at most once.
+    /// `commit` neither blocks nor panics, and touches no borrowed data after the
+    /// waker is published. If it returns false, the waker is neither kept nor used;
+    /// if it returns true, the waker is used at most once.
     unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool);
 
     /// Lets other threads run.
     fn yield_now(&self);
 
-    /// As [`sleep`](Self::sleep), of one who has something that others get if it
-    /// gives it up: its place, a tag, a turn. A scheduler that may end while it
-    /// sleeps runs `leave` then, once, in its place, and it never goes on. One
-    /// that ends under nobody, as those do that say nothing here, never does.
+    /// Like [`sleep`](Self::sleep), for a caller that holds a resource that other
+    /// threads get if the caller gives it up: a place in a queue, a tag, a turn. If
+    /// the scheduler ends while the caller sleeps, the scheduler runs `leave` once
+    /// in the caller's place, and the caller never continues. A scheduler that never
+    /// ends before its threads never runs `leave`; this default is for such
+    /// schedulers.
     ///
     /// # Safety
     ///
-    /// As there. `leave` neither suspends nor panics, takes no lock that one who
-    /// is suspended may have, and may be called on any thread until this returns.
+    /// As for [`sleep`](Self::sleep). `leave` neither suspends nor panics, takes no
+    /// lock that a suspended thread may hold, and may be called on any thread until
+    /// this returns.
     unsafe fn sleep_or_leave(
         &self,
         reason: Reason,
@@ -152,18 +156,17 @@ pub unsafe trait Wait: Sync {
         unsafe { self.sleep(reason, commit) }
     }
 
-    /// As [`yield_now`](Self::yield_now), of one who has such a thing.
+    /// Like [`yield_now`](Self::yield_now), for a caller that holds such a resource.
     ///
     /// # Safety
     ///
-    /// That of `leave` in [`sleep_or_leave`](Self::sleep_or_leave).
+    /// The rules for `leave` in [`sleep_or_leave`](Self::sleep_or_leave).
     unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
         let _ = leave;
         self.yield_now();
     }
 
-    /// Counts something that happened to the caller, where somebody keeps
-    /// such counts.
+    /// Counts an event of the caller, if the scheduler keeps such counts.
     fn count(&self, counter: Counter) {
         let _ = counter;
     }
@@ -172,9 +175,9 @@ pub unsafe trait Wait: Sync {
 /// Why a sleep ended without its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// Its limit passed.
+    /// The limit passed.
     TimedOut,
-    /// The sleeper was asked to give up.
+    /// The sleeper was cancelled.
     Cancelled,
 }
 
@@ -189,27 +192,28 @@ impl fmt::Display for Interrupted {
 
 impl core::error::Error for Interrupted {}
 
-/// A scheduler whose threads can sleep with a limit.
+/// A scheduler of threads that can sleep with a limit.
 ///
 /// # Safety
 ///
-/// As for [`Wait`]; and `withdraw` runs on the sleeper's own stack, after an
-/// interruption and before `sleep_for` returns. If it answers false,
-/// `sleep_for` must not return before the waker was woken.
+/// As for [`Wait`]. Also, `withdraw` runs on the sleeper's own stack, after an
+/// interruption and before `sleep_for` returns. If it returns false, `sleep_for`
+/// must not return before the waker was woken.
 pub unsafe trait WaitFor: Wait {
-    /// As [`Wait::sleep`], for `limit` at most. `withdraw` takes back what
-    /// `commit` published and answers whether it was still there; if it was
-    /// not, the event has the waker and has won. So exactly one of the two
-    /// counts: `Ok`, the event came; or `Err`, nothing is published any more.
+    /// Like [`Wait::sleep`], for at most `limit`. `withdraw` takes back what
+    /// `commit` published and returns whether it was still there; if it was not, the
+    /// event has the waker and has won. So exactly one of the two counts: `Ok` means
+    /// that the event came, `Err` that nothing is published any more.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit passed, or the sleeper was cancelled, before the
+    /// event.
     ///
     /// # Safety
     ///
-    /// As for [`sleep`](Wait::sleep). `withdraw` neither blocks nor panics; if
-    /// it answers true, the waker that was published is never used.
+    /// As for [`sleep`](Wait::sleep). `withdraw` neither blocks nor panics; if it
+    /// returns true, the published waker is never used.
     unsafe fn sleep_for(
         &self,
         reason: Reason,
@@ -218,15 +222,16 @@ pub unsafe trait WaitFor: Wait {
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted>;
 
-    /// The same, as [`Wait::sleep_or_leave`].
+    /// Like [`sleep_for`](Self::sleep_for), with `leave` as in
+    /// [`Wait::sleep_or_leave`].
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] as of [`sleep_for`](Self::sleep_for).
     ///
     /// # Safety
     ///
-    /// As for both.
+    /// As for [`sleep_for`](Self::sleep_for) and [`Wait::sleep_or_leave`].
     unsafe fn sleep_for_or_leave(
         &self,
         reason: Reason,
@@ -241,10 +246,10 @@ pub unsafe trait WaitFor: Wait {
     }
 }
 
-/// Starts a thread of somebody's for a handler that must block.
+/// A source of threads for handlers that must block.
 pub trait Spawn: Sync {
-    /// Runs `run(data)` on a thread that may block. False: there was no room,
-    /// nothing happened.
+    /// Runs `run(data)` on a thread that may block. Returns false if there was no
+    /// room; then nothing happened.
     ///
     /// # Safety
     ///
@@ -252,7 +257,7 @@ pub trait Spawn: Sync {
     unsafe fn spawn_detached(&self, run: unsafe fn(*mut ()), data: *mut ()) -> bool;
 }
 
-/// The system's wait on a word, between processes.
+/// The system's wait on a word, which works between processes.
 pub trait Futex: Sync {
     /// Sleeps while `*word == expected`; may return early.
     fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>);

@@ -1,4 +1,4 @@
-//! A sleep that two may end: the event, or whoever interrupts it.
+//! A sleep that one of two sides can end: the event, or an interruption.
 //!
 //! ```text
 //!            fall_asleep                   wake
@@ -9,11 +9,12 @@
 //!     └─────────────────────────────────────────────────┘
 //! ```
 //!
-//! Whoever takes `ASLEEP` away has the real waker and uses it, so the sleeper
-//! is woken once. An interrupted sleeper then withdraws what it published,
-//! under the lock of whatever it published it to. If that is gone, the event
-//! has it, its wake is on the way, and the sleeper falls asleep again until it
-//! is there (`sleep_on`): so the event and the interruption never both count.
+//! The thread that changes the state away from `ASLEEP` takes the real waker and
+//! uses it, so the sleeper is woken once. An interrupted sleeper then withdraws what
+//! it published, under the lock of the structure to which it published. If that is
+//! gone, the event has it and its wake is on the way; the sleeper then falls asleep
+//! again until that wake comes (`sleep_on`). So the event and the interruption never
+//! both count.
 //!
 //! Progress: `wake` and `fall_asleep` are wait-free, `interrupt` is lock-free.
 
@@ -27,48 +28,48 @@ pub struct Race {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is written by the sleeper alone, as `fall_asleep` and
-// `sleep_on` demand, before ASLEEP, and taken by whoever takes ASLEEP away.
+// SAFETY: only the sleeper writes the waker, as `fall_asleep` and `sleep_on` demand,
+// before it sets ASLEEP; only the thread that takes ASLEEP away takes the waker.
 unsafe impl Send for Race {}
 // SAFETY: the same.
 unsafe impl Sync for Race {}
 
 impl Race {
-    /// Nobody asleep yet.
+    /// A race before its sleep.
     pub fn new() -> Self {
         Self { word: AtomicU32::new(AWAKE), waker: UnsafeCell::new(None) }
     }
 
-    /// The waker to publish: it ends this sleep, whether or not it has begun.
+    /// The waker to publish: it ends this sleep, whether or not the sleep has begun.
     ///
     /// # Safety
     ///
-    /// The race stays where it is until the waker was woken or will never be.
+    /// The race stays at its place until the waker was woken or will never be.
     pub unsafe fn waker(&self) -> Waker {
-        // SAFETY: the race outlives the waker, that is the caller's promise.
+        // SAFETY: the caller promises that the race outlives the waker.
         unsafe { Waker::new((self as *const Self).cast(), wake) }
     }
 
-    /// Begins the sleep that `waker` ends. False: it has ended already, and
-    /// `waker` is never used.
+    /// Begins the sleep that `waker` ends. Returns false if the sleep has ended
+    /// already; then `waker` is never used.
     ///
-    /// Called where a wake is taken: by the scheduler, in a commit.
+    /// The scheduler calls it in a commit, when wakes are accepted.
     ///
     /// # Safety
     ///
-    /// By the sleeper, or by its scheduler for it, once.
+    /// Only the sleeper calls it, or its scheduler for it, once.
     pub unsafe fn fall_asleep(&self, waker: Waker) -> bool {
         // SAFETY: the caller's.
         unsafe { self.sleep_from(AWAKE, waker) }
     }
 
-    /// As [`fall_asleep`](Self::fall_asleep), for a sleeper that was
-    /// interrupted and came too late to withdraw: it sleeps on until the
-    /// event's wake is there, and nobody interrupts it any more.
+    /// Like [`fall_asleep`](Self::fall_asleep), for a sleeper that was interrupted
+    /// and came too late to withdraw: it sleeps on until the event's wake comes, and
+    /// cannot be interrupted any more.
     ///
     /// # Safety
     ///
-    /// As for [`fall_asleep`](Self::fall_asleep), after that.
+    /// As for [`fall_asleep`](Self::fall_asleep), and only after it.
     pub unsafe fn sleep_on(&self, waker: Waker) -> bool {
         let seen = self.word.load(Ordering::Relaxed);
         // SAFETY: the caller's.
@@ -77,20 +78,21 @@ impl Race {
 
     /// # Safety
     ///
-    /// By the sleeper, or by its scheduler for it, while it is awake.
+    /// Only the sleeper calls it, or its scheduler for it, while the sleeper is
+    /// awake.
     unsafe fn sleep_from(&self, seen: u32, waker: Waker) -> bool {
-        // SAFETY: not ASLEEP, so the cell is the sleeper's.
+        // SAFETY: the state is not ASLEEP, so the cell is the sleeper's.
         self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
         if mutant("race_no_second_look") {
             self.word.store(ASLEEP, Ordering::Release);
             return true;
         }
-        // Release: the waker is for whoever takes ASLEEP away.
+        // Release: the thread that takes ASLEEP away reads the waker.
         self.word.compare_exchange(seen, ASLEEP, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Interrupts the sleep unless the event came first. The waker must be
-    /// woken, if there is one; there is none if the sleep has not begun.
+    /// Interrupts the sleep unless the event came first. If a waker is returned, the
+    /// caller must wake it; there is none if the sleep has not begun.
     pub fn interrupt(&self, why: Interrupted) -> Option<Waker> {
         let next = match why {
             Interrupted::TimedOut => TIMED_OUT,
@@ -105,8 +107,8 @@ impl Race {
                 self.word.store(next, Ordering::Release);
                 return self.take(seen);
             }
-            // Acquire: the waker is for us. Release: what the interrupter did
-            // before is seen by the sleeper.
+            // Acquire: this thread reads the waker. Release: the sleeper sees what
+            // the interrupting thread did before.
             match self.word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return self.take(seen),
                 Err(changed) => seen = changed,
@@ -114,26 +116,27 @@ impl Race {
         }
     }
 
-    /// Interrupts the sleep, whose limit has passed, and wakes the sleeper.
+    /// Interrupts the sleep because its limit has passed, and wakes the sleeper.
     pub fn time_out(&self) {
         if let Some(waker) = self.interrupt(Interrupted::TimedOut) {
             waker.wake();
         }
     }
 
-    /// How the sleep ended. By the sleeper, once it is over. Interrupted, it
-    /// takes back what it published by `withdraw`, which answers whether that
-    /// was still there; if not, the event has won, and `sleep` with the commit
-    /// given waits for its wake.
+    /// Finds out how the sleep ended; the sleeper calls it once the sleep is over.
+    /// If the sleep was interrupted, `withdraw` takes back what the sleeper
+    /// published and returns whether that was still there. If it was not, the event
+    /// has won, and `sleep` with the given commit waits for the event's wake.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`]: nothing is published any more.
+    /// [`Interrupted`] if the sleep was interrupted and nothing is published any
+    /// more.
     ///
     /// # Safety
     ///
-    /// By the sleeper; `sleep` runs the commit as [`Wait::sleep`](super::Wait)
-    /// does, once.
+    /// Only the sleeper calls it; `sleep` runs the commit as
+    /// [`Wait::sleep`](super::Wait) does, once.
     pub unsafe fn settle(
         &self,
         withdraw: &mut dyn FnMut() -> bool,
@@ -150,10 +153,10 @@ impl Race {
         Ok(())
     }
 
-    /// Why the sleep was interrupted; `None` if the event came, or nothing
-    /// did. By the sleeper.
+    /// Why the sleep was interrupted; `None` if the event came, or if neither
+    /// happened. Only the sleeper calls it.
     pub fn interrupted(&self) -> Option<Interrupted> {
-        // Acquire: pairs with whoever ended the sleep.
+        // Acquire: pairs with the Release of the side that ended the sleep.
         match self.word.load(Ordering::Acquire) {
             TIMED_OUT => Some(Interrupted::TimedOut),
             CANCELLED => Some(Interrupted::Cancelled),
@@ -161,19 +164,20 @@ impl Race {
         }
     }
 
-    /// Whether the event came. By the sleeper: what the event's side did
-    /// before its wake is seen after this.
+    /// Whether the event came. Only the sleeper calls it: afterwards it sees what
+    /// the event's side did before its wake.
     pub fn is_woken(&self) -> bool {
         // Acquire: pairs with `wake`.
         self.word.load(Ordering::Acquire) == WOKEN
     }
 
-    /// The waker that belongs to whoever took `seen` away.
+    /// Takes the waker, if the caller has changed the state from `seen` and `seen`
+    /// was `ASLEEP`.
     fn take(&self, seen: u32) -> Option<Waker> {
         if seen != ASLEEP {
             return None;
         }
-        // SAFETY: we took ASLEEP away.
+        // SAFETY: this thread took ASLEEP away, so the waker is its own.
         self.waker.with_mut(|slot| unsafe { (*slot).take() })
     }
 }
@@ -193,8 +197,8 @@ impl fmt::Debug for Race {
 
 unsafe fn wake(race: *const ()) {
     let race = race.cast::<Race>();
-    // SAFETY: the race stays until this swap at least, and if it was ASLEEP,
-    // until the real waker was woken. AcqRel: as for `interrupt`.
+    // SAFETY: the race stays at its place until this swap at least, and if the state
+    // was ASLEEP, until the real waker was woken. AcqRel: as for `interrupt`.
     let waker = unsafe {
         let seen = (*race).word.swap(WOKEN, Ordering::AcqRel);
         if seen != ASLEEP {
@@ -237,7 +241,7 @@ mod tests {
         // The event had the waker already: the sleeper waits for its wake.
         // SAFETY: the same.
         assert!(unsafe { race.sleep_on(counting(&calls)) });
-        // SAFETY: the race is here.
+        // SAFETY: the race is still at its place.
         unsafe { race.waker() }.wake();
         assert!(race.is_woken());
         assert_eq!(calls.load(Ordering::Relaxed), 2);
@@ -252,7 +256,7 @@ mod tests {
         let asleep = unsafe { race.fall_asleep(counting(&calls)) };
         assert!(!asleep, "interrupted before it began");
         assert_eq!(race.interrupted(), Some(Interrupted::Cancelled));
-        // SAFETY: the race is here.
+        // SAFETY: the race is still at its place.
         unsafe { race.waker() }.wake();
         // SAFETY: the test is the sleeper.
         assert!(!unsafe { race.sleep_on(counting(&calls)) });

@@ -1,4 +1,4 @@
-//! A scheduler of one thread each, for tests.
+//! A scheduler of OS threads, for tests.
 
 extern crate std;
 
@@ -7,7 +7,7 @@ use crate::sync::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::{self, Thread};
 
-/// Puts the thread of a test to sleep.
+/// Puts the calling thread of a test to sleep.
 pub(crate) struct Threads;
 
 struct Sleeper {
@@ -15,8 +15,8 @@ struct Sleeper {
     thread: Thread,
 }
 
-// SAFETY: `commit` runs while the waker already finds the sleeper, which the
-// waker keeps alive by itself; `sleep` returns after the wake.
+// SAFETY: the waker can wake the sleeper already while `commit` runs, and it keeps
+// the sleeper alive by a count of its own; `sleep` returns only after the wake.
 unsafe impl Wait for Threads {
     unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let sleeper =
@@ -29,7 +29,8 @@ unsafe impl Wait for Threads {
                 thread::park();
             }
         } else {
-            // SAFETY: refused, so the waker's count is left to us.
+            // SAFETY: the commit returned false, so the waker's count is still this
+            // thread's.
             drop(unsafe { Arc::from_raw(data.cast::<Sleeper>()) });
         }
     }

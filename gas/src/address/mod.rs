@@ -11,19 +11,19 @@
 //!      10         1        8       8               37    1,000 ranks
 //! ```
 //!
-//! How many bits each field has is a [`Split`], the same on every rank and
-//! chosen at start for the job's shape. All zeroes is the null address: the
-//! rank is stored plus one.
+//! The number of bits of each field is a [`Split`], the same on every rank and
+//! chosen at the start for the job's shape. All zeroes is the null address: the rank
+//! is stored plus one.
 //!
-//! What a small job has left over in the rank's field goes to the *life* of a
-//! region's name: how often it was given away before, modulo its width. So an
-//! address that outlived its region does not name the one that got its name
-//! next; with a life of 0 bits it does, once every rank has let go of the old.
+//! In a small job, the bits that the rank does not need go to the *life* of a
+//! region's name: a count of how often the name was given away before, modulo its
+//! width. So an address that outlived its region does not name the next region of
+//! that name. With a life of 0 bits it does, after every rank has given up its copy
+//! of the old entry.
 //!
-//! Arithmetic is the split's: it stays inside the offset's field or answers
-//! with an error, and what stays in the field and leaves the region is found
-//! out by the access. Addresses are ordered by rank, then colour, region, life
-//! and offset.
+//! Arithmetic is done by the split: it stays inside the offset's field or returns an
+//! error. An address that stays in the field but leaves the region is refused at the
+//! access. Addresses are ordered by rank, then colour, region, life and offset.
 //!
 //! # Example
 //!
@@ -61,16 +61,16 @@ pub struct GlobalPtr<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// What an address is made of.
+/// The parts of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whose memory.
+    /// The rank that has the memory.
     pub rank: Rank,
-    /// By which of its devices.
+    /// The device of that rank by which the memory is accessed.
     pub color: u8,
     /// The name of the region in that rank's table of that colour.
     pub region: u8,
-    /// Which holder of that name.
+    /// The life of that name.
     pub life: u8,
     /// Bytes from the region's start.
     pub offset: u64,
@@ -82,22 +82,22 @@ pub const REGIONS: usize = 255;
 pub const STARTER: u8 = 255;
 
 impl GlobalAddr {
-    /// No byte.
+    /// The null address, which names no byte.
     pub const NULL: Self = Self(0);
 
-    /// Whether it is null.
+    /// Whether the address is null.
     #[inline(always)]
     pub const fn is_null(self) -> bool {
         self.0 == 0
     }
 
-    /// As a word, for a compare-and-swap or a message.
+    /// The address as a word, for a compare-and-swap or a message.
     #[inline(always)]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// From such a word. A word that is no address is found out at its first
+    /// The address in such a word. A word that is no address is refused at its first
     /// use.
     #[inline(always)]
     pub const fn from_bits(bits: u64) -> Self {
@@ -106,11 +106,11 @@ impl GlobalAddr {
 }
 
 impl<T: Plain> GlobalPtr<T> {
-    /// No `T`.
+    /// The null pointer.
     pub const NULL: Self = Self::new(GlobalAddr::NULL);
 
-    /// What lies at `addr`, taken as a `T`. Whether it is one, every access
-    /// checks: region, range and alignment.
+    /// A pointer to the bytes at `addr`, taken as a `T`. Every access checks region,
+    /// range and alignment.
     #[inline(always)]
     pub const fn new(addr: GlobalAddr) -> Self {
         Self { addr, of: PhantomData }
@@ -122,22 +122,23 @@ impl<T: Plain> GlobalPtr<T> {
         self.addr
     }
 
-    /// Whether it is null.
+    /// Whether the pointer is null.
     #[inline(always)]
     pub const fn is_null(self) -> bool {
         self.addr.is_null()
     }
 
-    /// The same bytes taken as a `U`.
+    /// A pointer to the same bytes, taken as a `U`.
     #[inline(always)]
     pub const fn cast<U: Plain>(self) -> GlobalPtr<U> {
         GlobalPtr::new(self.addr)
     }
 }
 
-// SAFETY: one word, whose every value is an address or is refused.
+// SAFETY: the type is one word (`repr(transparent)` over `u64`), and every value of
+// it is valid: a value that is no address is refused at its use.
 unsafe impl Plain for GlobalAddr {}
-// SAFETY: the same.
+// SAFETY: as above, one word; the `PhantomData` has no bytes.
 unsafe impl<T: 'static> Plain for GlobalPtr<T> {}
 
 impl<T> Clone for GlobalPtr<T> {

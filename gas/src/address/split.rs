@@ -1,10 +1,10 @@
-//! How many bits of an address each field has, and all arithmetic on them.
+//! The number of bits of each field of an address, and all arithmetic on addresses.
 
 use super::{GlobalAddr, GlobalPtr, Place, STARTER};
 use core::fmt;
 use tsumugi_core::mem::{Plain, Rank};
 
-/// How many bits of an address each field has.
+/// The number of bits of each field of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
     rank_shift: u8,
@@ -13,18 +13,18 @@ pub struct Split {
     life_shift: u8,
 }
 
-/// Why there is no such split, or no such address in it.
+/// Why a split, or an address in it, is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitError {
-    /// The fields do not add up to 64 bits, or one is too wide.
+    /// The fields do not add up to 64 bits, or a field is too wide.
     Widths {
-        /// Of the rank.
+        /// Bits of the rank.
         rank: u8,
-        /// Of the colour.
+        /// Bits of the colour.
         color: u8,
-        /// Of the life.
+        /// Bits of the life.
         life: u8,
-        /// Of the offset.
+        /// Bits of the offset.
         offset: u8,
     },
     /// The job and its regions need more than 64 bits.
@@ -38,36 +38,36 @@ pub enum SplitError {
     },
     /// A rank that the split has no room for.
     Rank {
-        /// Which.
+        /// The rank.
         rank: Rank,
-        /// The last there is room for.
+        /// The last rank for which there is room.
         last: Rank,
     },
     /// A colour that the split has no room for.
     Color {
-        /// Which.
+        /// The colour.
         color: u8,
     },
     /// A life that the split has no room for.
     Life {
-        /// Which.
+        /// The life.
         life: u8,
     },
     /// An offset that the split has no room for.
     Offset {
-        /// What was asked for.
+        /// The offset.
         offset: u64,
-        /// What a region can have.
+        /// The largest number of bytes of a region.
         bytes_max: u64,
     },
 }
 
-/// An address that was to leave the field of its offset.
+/// An addition that would have left the field of the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeavesRegion {
-    /// From where.
+    /// The address to which the bytes were to be added.
     pub addr: GlobalAddr,
-    /// By how much.
+    /// The number of bytes to add.
     pub bytes: i64,
 }
 
@@ -78,11 +78,12 @@ impl Split {
         Err(_) => unreachable!(),
     };
 
-    /// A split of these widths, which with the region's 8 bits make 64.
+    /// A split of these widths, which must add up to 64 with the region's 8 bits.
     ///
     /// # Errors
     ///
-    /// [`SplitError::Widths`].
+    /// [`SplitError::Widths`] if they do not, or if a field is too narrow or too
+    /// wide.
     pub const fn new(rank: u8, color: u8, life: u8, offset: u8) -> Result<Self, SplitError> {
         let sum = rank as u32 + color as u32 + REGION_BITS + life as u32 + offset as u32;
         let fits =
@@ -99,13 +100,13 @@ impl Split {
         })
     }
 
-    /// The split for a job of `ranks` with `colors` devices a rank and regions
-    /// of up to `region_bytes` bytes. Bits that are left go to the life of
-    /// names, then to the offset. All ranks must ask for the same.
+    /// The split for a job of `ranks` ranks with `colors` devices each and regions
+    /// of up to `region_bytes` bytes. Spare bits go to the life of names, then to
+    /// the offset. All ranks must pass the same values.
     ///
     /// # Errors
     ///
-    /// [`SplitError::TooLarge`].
+    /// [`SplitError::TooLarge`] if 64 bits are not enough.
     pub const fn fit(ranks: u32, colors: u32, region_bytes: u64) -> Result<Self, SplitError> {
         let error = SplitError::TooLarge { ranks, colors, region_bytes };
         let rank = bits_for(ranks as u64 + 1);
@@ -126,23 +127,23 @@ impl Split {
         Self::new(rank as u8, color as u8, life as u8, offset as u8)
     }
 
-    /// The last rank there is room for.
+    /// The last rank for which there is room.
     pub const fn last_rank(self) -> Rank {
         let values = 1u64 << (64 - self.rank_shift as u32);
         Rank((values - 2) as u32)
     }
 
-    /// Colours of a rank.
+    /// The number of colours of a rank.
     pub const fn colors(self) -> u32 {
         1 << (self.rank_shift - self.color_shift)
     }
 
-    /// Bytes that a region can have.
+    /// The largest number of bytes of a region.
     pub const fn region_bytes_max(self) -> u64 {
         1 << self.life_shift
     }
 
-    /// How many holders of a name are told apart.
+    /// The number of lives of a name that are distinguished.
     pub const fn lives(self) -> u32 {
         1 << (self.region_shift - self.life_shift)
     }
@@ -151,7 +152,7 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`SplitError`]: the field that is too narrow.
+    /// [`SplitError`], which names the field that is too narrow.
     pub const fn addr(self, place: Place) -> Result<GlobalAddr, SplitError> {
         let Place { rank, color, region, life, offset } = place;
         let last = self.last_rank();
@@ -176,8 +177,8 @@ impl Split {
         ))
     }
 
-    /// What an address is made of; `None` for null and for words that name no
-    /// rank. Wait-free.
+    /// The parts of an address; `None` for null and for words that name no rank.
+    /// Wait-free.
     #[inline(always)]
     pub const fn place(self, addr: GlobalAddr) -> Option<Place> {
         let rank = addr.0 >> self.rank_shift;
@@ -193,7 +194,7 @@ impl Split {
         })
     }
 
-    /// Whose memory; `None` for null.
+    /// The rank of an address; `None` for null.
     #[inline(always)]
     pub const fn rank(self, addr: GlobalAddr) -> Option<Rank> {
         match addr.0 >> self.rank_shift {
@@ -202,32 +203,32 @@ impl Split {
         }
     }
 
-    /// The name of its region.
+    /// The name of an address's region.
     #[inline(always)]
     pub(crate) const fn region(self, addr: GlobalAddr) -> u8 {
         (addr.0 >> self.region_shift) as u8
     }
 
-    /// Which holder of that name.
+    /// The life of that name.
     #[inline(always)]
     pub(crate) const fn life(self, addr: GlobalAddr) -> u8 {
         field(addr.0, self.life_shift, self.region_shift) as u8
     }
 
-    /// What is above it is the rank plus one.
+    /// The position of the rank plus one, which is the highest field.
     #[inline(always)]
     pub(crate) const fn rank_shift(self) -> u32 {
         self.rank_shift as u32
     }
 
-    /// What the tables of a rank and colour are known by: all above the region's
-    /// field. 0 is no rank's.
+    /// The number of the table of an address's rank and colour: all bits above the
+    /// region's field. 0 is no table.
     #[inline(always)]
     pub(crate) const fn table(self, addr: GlobalAddr) -> u32 {
         (addr.0 >> self.color_shift) as u32
     }
 
-    /// The table of that name is that rank's, of that colour.
+    /// The rank and the colour of a table.
     pub(crate) const fn owner(self, table: u32) -> Option<(Rank, u8)> {
         match self.place(GlobalAddr((table as u64) << self.color_shift)) {
             Some(place) => Some((place.rank, place.color)),
@@ -240,24 +241,24 @@ impl Split {
         ((rank.0 as u64 + 1) << (self.rank_shift - self.color_shift) | color as u64) as u32
     }
 
-    /// The address `bytes` further on, or back, in the same region.
+    /// The address `bytes` after `addr`, or before it, in the same region.
     ///
     /// # Errors
     ///
-    /// [`LeavesRegion`] when the offset has no room for it, or `addr` is null.
+    /// [`LeavesRegion`] if the offset has no room for it, or `addr` is null.
     #[inline]
     pub const fn add(self, addr: GlobalAddr, bytes: i64) -> Result<GlobalAddr, LeavesRegion> {
         let mask = self.region_bytes_max() - 1;
         let offset = (addr.0 & mask).wrapping_add(bytes as u64);
-        // Wrapped round below zero, or past the end: both are above the mask.
+        // An offset that wraps below zero, or lies past the end, is above the mask.
         if addr.is_null() || offset > mask || bytes.unsigned_abs() > mask {
             return Err(LeavesRegion { addr, bytes });
         }
         Ok(GlobalAddr(addr.0 & !mask | offset))
     }
 
-    /// How many bytes `to` is further on than `from`; `None` when they are not
-    /// of one region.
+    /// The number of bytes from `from` to `to`; `None` if they are not in one
+    /// region.
     #[inline]
     pub const fn distance(self, from: GlobalAddr, to: GlobalAddr) -> Option<i64> {
         let mask = self.region_bytes_max() - 1;
@@ -267,11 +268,11 @@ impl Split {
         Some((to.0 & mask) as i64 - (from.0 & mask) as i64)
     }
 
-    /// The `T` that is `count` further on, or back.
+    /// The pointer to the `T` that is `count` places after, or before.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add).
+    /// Those of [`add`](Self::add).
     pub const fn index<T: Plain>(
         self,
         ptr: GlobalPtr<T>,
@@ -286,7 +287,7 @@ impl Split {
         }
     }
 
-    /// The address in words.
+    /// The address for printing, field by field.
     pub const fn show(self, addr: GlobalAddr) -> Shown {
         Shown { split: self, addr }
     }
@@ -346,12 +347,12 @@ impl fmt::Display for LeavesRegion {
 
 impl core::error::Error for LeavesRegion {}
 
-/// Bits that tell `values` values apart.
+/// The number of bits that distinguish `values` values.
 const fn bits_for(values: u64) -> u32 {
     if values <= 1 { 0 } else { 64 - (values - 1).leading_zeros() }
 }
 
-/// A field of no bits may stand at bit 64.
+/// Shifts to the left. A field of no bits may stand at bit 64.
 const fn shl(value: u64, shift: u8) -> u64 {
     if value == 0 { 0 } else { value << shift }
 }
@@ -363,7 +364,7 @@ const fn field(word: u64, low: u8, high: u8) -> u64 {
 }
 
 const REGION_BITS: u32 = 8;
-/// A table's entry has as many.
+/// The number of bits for the life in a table's entry.
 const LIFE_BITS_MAX: u8 = 8;
-/// As wide as the default's: a small job gains lives before it gains bytes.
+/// As many as in the default: a small job gets lives before it gets larger regions.
 const OFFSET_BITS_LEAST: u32 = 34;

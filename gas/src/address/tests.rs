@@ -1,4 +1,4 @@
-//! Every field, at its edges.
+//! Every field, with its smallest and largest values.
 
 extern crate std;
 use super::*;

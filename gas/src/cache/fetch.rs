@@ -1,4 +1,4 @@
-//! Fills the cache, and empties it when the tables' owners ask.
+//! Fills the cache, and drops tables when their owners ask for that.
 //!
 //! ```text
 //!   a fetch:   Announce ─► Announcing ─► Read ─► Reading ─► Ended
@@ -6,14 +6,14 @@
 //!              (left out while it is set from an earlier fetch)
 //! ```
 //!
-//! The bit comes first, then the read (hazard A1): an owner that clears an
-//! entry after the read finds the bit. A table that is evicted leaves the bit
-//! where it is, so that the next fetch is one read; an owner that asks a rank
-//! which holds nothing is answered at once.
+//! The bit comes first, then the read (hazard A1): an owner that clears an entry
+//! after the read finds the bit. When a table is evicted, its bit stays set, so that
+//! the next fetch is only one read; a rank that then holds no table answers the
+//! owner at once.
 //!
-//! When an owner asks, its bit is gone there, so it is forgotten here; a copy
-//! is dropped, one that is being read is not installed, and the answer goes
-//! out when nothing is pinned.
+//! When an owner asks, it has cleared the bit, so the bit is noted as cleared here.
+//! A copy is dropped, a copy that is being read is not installed, and the answer
+//! goes out when nothing is pinned.
 
 mod drop;
 
@@ -32,7 +32,7 @@ pub struct Fetch {
     table: u32,
     slot: u32,
     step: Progress,
-    /// Its owner has asked to drop it meanwhile.
+    /// The owner has asked to drop the table meanwhile.
     is_poisoned: bool,
     result: Result<(), AddrError>,
 }
@@ -47,7 +47,7 @@ enum Progress {
     Ended,
 }
 
-/// Whose operation has ended.
+/// The operation that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Announce { fetch: u32 },
@@ -55,14 +55,14 @@ pub(crate) enum Step {
     Ack { rank: Rank },
 }
 
-/// What came of asking for a table.
+/// The result of a request for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// It is here.
+    /// The table is here.
     Here,
-    /// It is on its way.
+    /// The table is on its way.
     Coming,
-    /// Everything is in use: ask again.
+    /// All fetches, or all slots of the set, are in use: ask again later.
     Later,
 }
 
@@ -77,16 +77,17 @@ pub(crate) struct Fetcher<'m> {
     cache: Cache<'m>,
     control: Control,
     words: &'m [mapped::AtomicU64],
-    /// A bit a rank: its bit for this rank is set there.
+    /// One bit per rank: this rank's bit is set in that rank's list of holders.
     told: &'m mut [u64],
     fetches: &'m mut [Fetch],
     colors: u32,
     version: u32,
     /// Slots that are draining.
     draining: u32,
-    /// Whether the seats were fenced since the last of them began to.
+    /// Whether the seats were fenced since the last of these slots began to drain.
     is_fenced: bool,
-    /// Which word of the drops is looked at next, and what is left of the last.
+    /// The next word of the drops to read, and the rest of the words that were read
+    /// last.
     scan: Option<usize>,
     hinted: (usize, u64),
     asked: (usize, u64),
@@ -95,7 +96,7 @@ pub(crate) struct Fetcher<'m> {
 }
 
 impl Fetch {
-    /// None.
+    /// A fetch that is not in use.
     pub const FREE: Self =
         Self { table: 0, slot: 0, step: Progress::Free, is_poisoned: false, result: Ok(()) };
 }
@@ -129,7 +130,7 @@ impl<'m> Fetcher<'m> {
         }
     }
 
-    /// A table is wanted.
+    /// Requests a table.
     pub(crate) fn want(&mut self, table: u32) -> Wanted {
         if self.ready(table).is_some() {
             return Wanted::Here;
@@ -146,7 +147,7 @@ impl<'m> Fetcher<'m> {
         Wanted::Coming
     }
 
-    /// A table is wanted that is newer than the copy `version`.
+    /// Requests a table that is newer than the copy `version`.
     pub(crate) fn refresh(&mut self, table: u32, version: u32) -> Wanted {
         match self.ready(table) {
             Some((slot, word)) if word.version() == version => {
@@ -159,12 +160,12 @@ impl<'m> Fetcher<'m> {
         }
     }
 
-    /// Owners may have asked.
+    /// Notes that owners may have asked.
     pub(crate) fn rang(&mut self) {
         self.scan = Some(0);
     }
 
-    /// The next operation to be posted, and whose it is.
+    /// The next operation to post, and the step that it belongs to.
     pub(crate) fn poll_op(&mut self) -> Option<(Op, Step)> {
         if let Some(rank) = self.poll_ack() {
             let (word, bit) = self.control.ack(rank);
@@ -195,7 +196,7 @@ impl<'m> Fetcher<'m> {
         None
     }
 
-    /// An operation has ended.
+    /// Handles the end of an operation.
     pub(crate) fn handle(&mut self, step: Step, result: Result<u64, AddrError>) {
         let (index, is_read) = match step {
             Step::Announce { fetch } => (fetch as usize, false),
@@ -209,7 +210,8 @@ impl<'m> Fetcher<'m> {
             return self.end(index, Err(error));
         }
         if is_poisoned && !mutant("gas_install_after_drop") {
-            // What was read may be older than what the owner has cleared.
+            // The table that was read may be older than the change that the owner
+            // has made.
             return self.end(index, Ok(()));
         }
         if !is_read {
@@ -235,7 +237,7 @@ impl<'m> Fetcher<'m> {
         Some(Fetched { table: fetch.table, result: fetch.result })
     }
 
-    /// Tables that gave way to others, and reads of tables.
+    /// The number of tables that were evicted, and of reads of tables.
     pub(crate) const fn counts(&self) -> (u64, u64) {
         (self.evicted, self.reads)
     }
@@ -243,8 +245,8 @@ impl<'m> Fetcher<'m> {
     fn begin(&mut self, index: usize, table: u32, slot: usize) {
         self.version = (self.version + 1) & VERSION;
         self.store(slot, Word::new(table, self.version, State::Filling));
-        // Release: pairs with the fence in `Cache::hold`. Whoever reads
-        // what comes now sees that the slot has changed.
+        // Release: pairs with the fence in `Cache::hold`. A reader of the bytes that
+        // come now sees that the slot has changed.
         fence(Ordering::Release);
         let is_first = !self.is_told(table) && !mutant("gas_interest_after_read");
         let step = if is_first { Progress::Announce } else { Progress::Read };
@@ -252,7 +254,7 @@ impl<'m> Fetcher<'m> {
         self.fetches[index] = Fetch { table, slot, step, is_poisoned: false, result: Ok(()) };
     }
 
-    /// Ends a fetch: its copy is there, or not.
+    /// Ends a fetch, with the copy or with an error.
     fn end(&mut self, index: usize, result: Result<(), AddrError>) {
         let Fetch { table, slot, is_poisoned, .. } = self.fetches[index];
         let slot = slot as usize;
@@ -266,8 +268,8 @@ impl<'m> Fetcher<'m> {
         (self.fetches[index].step, self.fetches[index].result) = (Progress::Ended, result);
     }
 
-    /// Takes out entries that were half written when they were read: lookups
-    /// do not check what they find.
+    /// Clears entries that were read while they were half written, because lookups
+    /// do not check entries.
     fn sift(&self, slot: usize) {
         let first = self.control.copy_words() + slot * TABLE_WORDS;
         for entry in self.words[first..first + TABLE_WORDS].chunks(2) {
@@ -285,7 +287,7 @@ impl<'m> Fetcher<'m> {
         self.slot(slot).used.store(1, Ordering::Relaxed);
     }
 
-    /// A slot for a table: an empty one, or one that was not used lately.
+    /// A slot for a table: an empty slot, or a slot that was not used lately.
     fn make_room(&mut self, table: u32) -> Option<usize> {
         let ways = if mutant("gas_direct_mapped") { 1 } else { WAYS as usize };
         let first = self.cache.set(table);
@@ -295,7 +297,7 @@ impl<'m> Fetcher<'m> {
         if let Some(slot) = set.clone().find(|&slot| state(slot) == State::Empty) {
             return (!self.is_pinned(slot)).then_some(slot);
         }
-        // Twice round: the first takes the marks away.
+        // Two rounds: the first one clears the marks of use.
         for _ in 0..2 {
             for slot in set.clone().filter(|&slot| state(slot) == State::Ready) {
                 let was_used = self.slot(slot).used.swap(0, Ordering::Relaxed) != 0;
@@ -307,21 +309,22 @@ impl<'m> Fetcher<'m> {
         None
     }
 
-    /// Whether those who wait for its table have not been told. If it went
-    /// now, two tables with one slot for both would chase each other for ever.
+    /// Whether jobs that wait for the slot's table have not been woken yet. If the
+    /// table was evicted now, two tables that share one slot would evict each other
+    /// for ever.
     fn is_news(&self, slot: usize) -> bool {
         let is_it = |fetch: &Fetch| fetch.step == Progress::Ended && fetch.slot as usize == slot;
         self.fetches.iter().any(is_it) && !mutant("gas_tables_chase_each_other")
     }
 
-    /// Takes a slot from its table, if nobody holds it. A worker that does so
-    /// from its seat only is soon done: then it drains.
+    /// Evicts the table of a slot, unless the table is pinned. If only a worker
+    /// holds it, from its seat, the worker will soon end: then the slot drains.
     fn evict(&mut self, slot: usize) -> bool {
         let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
         self.store(slot, Word::new(word.table(), word.version(), State::Draining));
         edge("gas_drain_unordered");
         if self.is_pinned(slot) {
-            // The end of an operation in flight is told the machine anyway.
+            // The machine is informed of the end of an operation in flight anyway.
             self.store(slot, word);
             return false;
         }
@@ -351,8 +354,8 @@ impl<'m> Fetcher<'m> {
         self.slot(slot).word.store(word.0, Ordering::SeqCst);
     }
 
-    /// Whether an access is under way that found its key there. The seats were
-    /// fenced after the word was changed.
+    /// Whether an access is under way that found its key in the slot. The caller
+    /// must have fenced the seats after it changed the word.
     fn is_held(&self, slot: usize) -> bool {
         self.is_pinned(slot) || self.cache.seats.has(slot)
     }

@@ -1,5 +1,5 @@
-//! Copies of other ranks' tables: a bounded, set-associative cache that all
-//! workers look into, and that one machine fills.
+//! Copies of other ranks' tables: a bounded, set-associative cache in which all
+//! workers look up addresses, and which one machine fills.
 //!
 //! ```text
 //!   addr ─► table (rank, colour) ─► set of four slots, one cache line:
@@ -15,15 +15,16 @@
 //!     └───────────────────── no pins, and the rank was told ◄───────────┘
 //! ```
 //!
-//! A rank tells another that its table was dropped only when no access is under
-//! way whose key came from it (hazards A1, A4). An operation that will be in
-//! flight [pins](Cache::pin) the slot; one that is carried out inside the call,
-//! on a worker, [holds](Cache::hold) it from the worker's [`Seat`]. Both say so
-//! first and then look at the slot's word again (O1's check-then-flag).
+//! A rank reports to another rank that it has dropped the other's table only when no
+//! access is under way that took its key from the table (hazards A1, A4). An
+//! operation that will be in flight [pins](Cache::pin) the slot; an operation that a
+//! worker carries out inside the call [holds](Cache::hold) the slot from the
+//! worker's [`Seat`], in which the slot's number is a hazard pointer. Both announce
+//! this first and then read the slot's word again (O1's check-then-flag).
 //!
-//! Progress: [`hold`](Cache::hold), [`pin`](Cache::pin) and their ends are
-//! wait-free and send nothing; a miss is answered at once, and what it needs
-//! is a round trip of the machine's.
+//! Progress: [`hold`](Cache::hold), [`pin`](Cache::pin) and their ends are wait-free
+//! and send nothing. A miss is reported at once; filling the cache takes a round
+//! trip of the machine.
 
 mod fetch;
 mod seat;
@@ -42,71 +43,72 @@ use tsumugi_core::mem::{Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, edge, fence, mutant};
 
-/// One slot of the cache. All zeroes is an empty one.
+/// One slot of the cache. All zeroes is an empty slot.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Slot {
     word: AtomicU64,
     pins: AtomicU32,
     used: AtomicU8,
-    /// Draining because the owner asked: it is to be told. The machine's own.
+    /// The slot drains because the owner asked for that, and the owner must get an
+    /// answer. Only the machine uses this field.
     asked: AtomicU8,
 }
 
-/// The cache as lookups see it: a view, cheap to copy and to send.
+/// The cache as workers use it: a view, cheap to copy and to send.
 #[derive(Clone, Copy)]
 pub struct Cache<'m> {
     slots: &'m [Slot],
     copies: &'m [mapped::AtomicU64],
     seats: Seats<'m>,
     split: Split,
-    /// As an entry's words.
+    /// The entry of the starter memory, as an entry's words.
     starter: [u64; 2],
     sets_mask: u32,
     offset_mask: u64,
 }
 
-/// Where an address leads.
+/// The place that an address stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What a backend calls it.
+    /// The address in the backends.
     pub remote: RemoteAddr,
-    /// Who does the atomics there.
+    /// The agent that carries out atomics there.
     pub agent: Agent,
 }
 
-/// A target whose table stays until it is [released](Cache::release).
+/// A target. Its table stays until the slot is [released](Cache::release).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what is held is to be given back"]
 pub struct Held {
-    /// Where the address leads.
+    /// The target of the address.
     pub target: Target,
     /// The slot, for its release.
     pub slot: HeldSlot,
 }
 
-/// A slot that a worker holds; of starter memory none.
+/// A slot that a worker holds; for starter memory, no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldSlot(u32);
 
-/// A target whose table stays until it is [unpinned](Cache::unpin).
+/// A target. Its table stays until the slot is [unpinned](Cache::unpin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a pin is to be given back"]
 pub struct Pinned {
-    /// Where the address leads.
+    /// The target of the address.
     pub target: Target,
-    /// The slot; `None` for starter memory, which needs none.
+    /// The slot; `None` for starter memory, which needs no slot.
     pub slot: Option<u32>,
 }
 
-/// Why there is no target.
+/// Why a lookup returns no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// The rank's table is not here.
     NoTable,
-    /// The copy that is here has no such region: it may be older than that.
+    /// The copy that is here has no such region: it may be older than the region.
     NotListed {
-        /// Which copy.
+        /// The version of the copy.
         version: u32,
     },
     /// The access is wrong, whatever the table says.
@@ -126,7 +128,7 @@ pub(crate) enum State {
 struct Word(u64);
 
 impl Slot {
-    /// Empty.
+    /// An empty slot.
     pub fn new() -> Self {
         let (used, asked) = (AtomicU8::new(0), AtomicU8::new(0));
         Self { word: AtomicU64::new(0), pins: AtomicU32::new(0), used, asked }
@@ -140,8 +142,8 @@ impl Default for Slot {
 }
 
 impl<'m> Cache<'m> {
-    /// A cache of `slots`, as many as a power of two of at least four, with
-    /// their copies in `copies`.
+    /// A cache of `slots`, with their copies in `copies`. The number of slots must
+    /// be a power of two of at least four.
     pub(crate) fn new(
         slots: &'m [Slot],
         copies: &'m [mapped::AtomicU64],
@@ -162,15 +164,15 @@ impl<'m> Cache<'m> {
         self.split
     }
 
-    /// Where `bytes` bytes at `addr` are, for an operation that the worker of
-    /// this seat carries out at once: its slot stays until
-    /// [`release`](Self::release), before which the worker holds nothing else
-    /// with the same hand, of [`HANDS`]. Wait-free.
+    /// Looks up `bytes` bytes at `addr`, for an operation that the worker of this
+    /// seat carries out at once. The slot stays until [`release`](Self::release);
+    /// before that, the worker must not hold anything else with the same hand, of
+    /// [`HANDS`]. Wait-free.
     ///
     /// # Errors
     ///
-    /// [`Miss`]; nothing is held, but somebody may
-    /// [have waited](Self::is_waited_for).
+    /// [`Miss`] if there is no target. Nothing is held then, but the machine may
+    /// [have waited](Self::is_waited_for) for this lookup.
     ///
     /// # Panics
     ///
@@ -189,9 +191,10 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// The same for who does not ask why not. What is held is in registers: a
-    /// result that may be an error instead would lie in memory, and be read
-    /// again in other pieces than it was written.
+    /// Looks up an address like [`hold`](Self::hold), for a caller that does not need
+    /// the reason of a miss. The result stays in registers: a result that may be an
+    /// error would lie in memory, and would be read again in other pieces than it was
+    /// written.
     ///
     /// # Panics
     ///
@@ -223,7 +226,7 @@ impl<'m> Cache<'m> {
         None
     }
 
-    /// The operation has ended. True: somebody waits for that, let the machine
+    /// Ends the access. True: the machine waits for that, and the caller must let it
     /// poll. Wait-free.
     #[inline(always)]
     pub fn release<const HAND: usize>(&self, seat: usize, slot: HeldSlot) -> bool {
@@ -233,13 +236,12 @@ impl<'m> Cache<'m> {
         Word(held.word.load(Ordering::Relaxed)).state() == State::Draining
     }
 
-    /// The same for an operation that will be in flight, or of a thread that has
-    /// no seat: its slot stays until
-    /// [`unpin`](Self::unpin). Wait-free.
+    /// Looks up an address for an operation that will be in flight, or of a thread
+    /// that has no seat: the slot stays until [`unpin`](Self::unpin). Wait-free.
     ///
     /// # Errors
     ///
-    /// [`Miss`]; as of [`hold`](Self::hold).
+    /// [`Miss`] if there is no target, as of [`hold`](Self::hold).
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
         if self.split.region(addr) == STARTER {
             let target = self.target(addr, bytes, need, self.starter, Word(0));
@@ -250,8 +252,8 @@ impl<'m> Cache<'m> {
         let slot = &self.slots[index];
         slot.pins.fetch_add(1, Ordering::SeqCst);
         edge("gas_pin_unordered");
-        // SeqCst: after the count was raised; pairs with `Fetcher::drain`,
-        // which changes the word and then looks at the count.
+        // SeqCst: after the count was raised; pairs with `Fetcher::drain`, which
+        // changes the word before the count is read.
         let after = Word(slot.word.load(Ordering::SeqCst));
         let found = if after != word && !mutant("gas_pin_unchecked") {
             Err(Miss::NoTable)
@@ -269,31 +271,31 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// The operation has ended. True: somebody waits for that, let the machine
+    /// Ends the access. True: the machine waits for that, and the caller must let it
     /// poll. Wait-free.
     pub fn unpin(&self, slot: Option<u32>) -> bool {
         let Some(index) = slot else { return false };
         let slot = &self.slots[index as usize];
-        // Release: the operation before whoever sees no pins; SeqCst, since
-        // the machine may have looked at the count and gone to sleep.
+        // Release: the operation is ordered before a load that finds no pins.
+        // SeqCst, because the machine may have read the count and gone to sleep.
         let before = slot.pins.fetch_sub(1, Ordering::SeqCst);
         edge("gas_unpin_unordered");
         before == 1 && Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining
     }
 
-    /// After a [`hold`](Self::hold) or a [`pin`](Self::pin) of `addr` that found
-    /// nothing. True: somebody waited for who looked, let the machine poll, as
-    /// after the end of an operation. Wait-free.
+    /// To be called after a [`hold`](Self::hold) or a [`pin`](Self::pin) of `addr`
+    /// that found nothing. True: the machine waited for the lookup, and the caller
+    /// must let it poll, as after the end of an operation. Wait-free.
     pub fn is_waited_for(&self, addr: GlobalAddr) -> bool {
         let first = self.set(self.split.table(addr));
-        // SeqCst: after seat or pin were given back, which are as their ends.
+        // SeqCst: after the seat or pin was given back, as in `release` and `unpin`.
         let drains =
             |slot: &Slot| Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining;
         self.slots[first..first + WAYS as usize].iter().any(drains) && !mutant("gas_miss_untold")
     }
 
-    /// The slot that has the table of an address. All ways are looked at, and
-    /// none is a branch: which one it is no processor could guess.
+    /// The slot that has the table of an address. All ways are compared without a
+    /// branch, because no processor could predict which way has the table.
     #[inline(always)]
     fn find(&self, addr: GlobalAddr) -> Option<(usize, Word)> {
         let table = self.split.table(addr);
@@ -312,31 +314,32 @@ impl<'m> Cache<'m> {
             return None;
         }
         let slot = &set[at];
-        // Relaxed: a hint. A store where it is set would cost a line.
+        // Relaxed: a hint. It is stored only if it is not set, because each store
+        // costs a cache line transfer.
         if slot.used.load(Ordering::Relaxed) == 0 {
             slot.used.store(1, Ordering::Relaxed);
         }
         Some((first + at, found))
     }
 
-    /// The first slot of the table's set.
+    /// The index of the first slot of the table's set.
     #[inline(always)]
     fn set(&self, table: u32) -> usize {
         let hash = table.wrapping_mul(0x9e37_79b9) >> 8;
         ((hash & self.sets_mask) * WAYS) as usize
     }
 
-    /// The words of the entry of an address, in a slot.
+    /// The words of the entry of an address, in a slot's copy.
     #[inline(always)]
     fn read(&self, slot: usize, addr: GlobalAddr) -> [u64; 2] {
         let at = slot * TABLE_WORDS + entry_word(0, self.split.region(addr) as usize);
         let entry = &self.copies[at..at + 2];
-        // Relaxed: fenced by the callers.
+        // Relaxed: the callers have the fences.
         [entry[0].load(Ordering::Relaxed), entry[1].load(Ordering::Relaxed)]
     }
 
-    /// Where an address leads by such an entry, which was checked when its
-    /// table came, if it leads anywhere.
+    /// The target of an address by such an entry, if the access is allowed. The
+    /// entry was checked when its table came.
     #[inline(always)]
     fn target(
         &self,
@@ -364,7 +367,7 @@ impl<'m> Cache<'m> {
         Some(Target { remote: RemoteAddr { offset, rank, key }, agent: Entry::agent_of(entry) })
     }
 
-    /// Why nothing was held, as it is now.
+    /// The reason why nothing was held, by the present state.
     #[cold]
     #[inline(never)]
     fn missed(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Miss {

@@ -1,29 +1,30 @@
-//! Who looks at a slot right now: a seat for each worker, which it alone
-//! writes, so that an access that is carried out inside the call holds its
-//! table for the price of two stores. A seat has two hands: what copies from one
-//! rank to another holds both tables.
+//! Hazard pointers of workers: the slots in which workers look at this moment. Each
+//! worker has a seat, which it alone writes, so that an access that is carried out
+//! inside the call holds its table for the price of two stores. A seat has two hands
+//! (hazard pointers), because a copy from one rank to another one holds both tables.
 //!
 //! ```text
 //!   access    hand = slot · light · is the word as it was? · ... · hand = 0
 //!   machine   word = draining · heavy · does a hand name the slot?
 //! ```
 //!
-//! One of the two sees the other: the access finds that the slot has changed
-//! and lets go of it, or the machine finds the seat and waits. The light half
-//! is nothing where the heavy one passes a barrier on all processors.
+//! At least one of the two sides sees the other: the access finds that the slot has
+//! changed and gives it back, or the machine finds the seat and waits. The light
+//! half is only a compiler fence if the heavy half passes a barrier on all
+//! processors.
 //!
 //! Progress: wait-free.
 
 use tsumugi_core::sync::{AtomicU32, CachePadded, Ordering, compiler_fence, fence, mutant};
 
-/// The seat of one worker. All zeroes is an empty one.
+/// The seat of one worker. All zeroes is an empty seat.
 #[derive(Debug)]
 pub struct Seat(CachePadded<[AtomicU32; HANDS]>);
 
-/// Tables that a worker holds at a time.
+/// The number of tables that a worker can hold at a time.
 pub const HANDS: usize = 2;
 
-/// All seats of a rank, and what stands between their two sides.
+/// All seats of a rank, and the barrier between the two sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seats<'m> {
     seats: &'m [Seat],
@@ -31,7 +32,7 @@ pub(crate) struct Seats<'m> {
 }
 
 impl Seat {
-    /// Empty.
+    /// An empty seat.
     pub fn new() -> Self {
         Self(CachePadded::new([0; HANDS].map(AtomicU32::new)))
     }
@@ -48,7 +49,8 @@ impl<'m> Seats<'m> {
         Self { seats, barrier }
     }
 
-    /// This worker looks at `slot`, whose word it looks at after this.
+    /// Announces that this worker uses `slot`. The worker reads the slot's word
+    /// after this.
     #[inline(always)]
     pub(crate) fn take<const HAND: usize>(self, seat: usize, slot: u32) {
         // Relaxed: fenced by the next line.
@@ -56,18 +58,21 @@ impl<'m> Seats<'m> {
         self.light();
     }
 
-    /// It has done so, and looks at the slot's word after this.
+    /// Ends this. The worker reads the slot's word after this.
     #[inline(always)]
     pub(crate) fn leave<const HAND: usize>(self, seat: usize) {
-        // Release: pairs with the Acquire in `has`. The access comes before.
+        // Release: pairs with the Acquire in `has`. The access is ordered before
+        // this store.
         self.seats[seat].0[HAND].store(0, Ordering::Release);
         self.light();
     }
 
-    /// Between a change of words and a look at pins and at [`has`](Self::has).
+    /// The fence between a change of words and the reads of pins and of
+    /// [`has`](Self::has).
     pub(crate) fn heavy(self) {
         if !mutant("gas_drain_unordered") {
-            // SeqCst: the other half is the same, or the barrier.
+            // SeqCst: pairs with the fence in `light`, or the barrier takes its
+            // place.
             fence(Ordering::SeqCst);
         }
         if let Some(barrier) = self.barrier.filter(|_| !self.seats.is_empty()) {
@@ -75,7 +80,7 @@ impl<'m> Seats<'m> {
         }
     }
 
-    /// Whether a worker looks at `slot`.
+    /// Whether a worker uses `slot`.
     pub(crate) fn has(self, slot: usize) -> bool {
         // Acquire: pairs with the Release in `leave`.
         let is_it = |hand: &AtomicU32| hand.load(Ordering::Acquire) == slot as u32 + 1;
@@ -85,10 +90,10 @@ impl<'m> Seats<'m> {
     #[inline(always)]
     fn light(self) {
         match self.barrier {
-            // The processor's part is done by the other half.
+            // The barrier of the heavy half orders the processor's accesses.
             Some(_) => compiler_fence(Ordering::SeqCst),
             None if mutant("gas_seat_no_light") => {}
-            // SeqCst: the other half is the same.
+            // SeqCst: pairs with the fence in `heavy`.
             None => fence(Ordering::SeqCst),
         }
     }

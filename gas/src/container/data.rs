@@ -1,35 +1,35 @@
-//! Bytes that go into a container, wherever they are, and bytes that are in it.
+//! Bytes to insert into a container, wherever they are, and bytes of elements.
 
 use super::ContainerError;
 use super::hash::Hash;
 use super::store::{Store, after};
 use crate::address::GlobalAddr;
 
-/// Bytes in the global memory: what ACP calls an element.
+/// Bytes in the global memory. ACP calls this an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element {
-    /// Where they begin.
+    /// The address of the first byte.
     pub addr: GlobalAddr,
-    /// How many they are.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// Bytes to be stored or looked for.
+/// Bytes to store or to search for.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
-    /// The caller has them.
+    /// The bytes are in the caller's memory.
     Here(&'a [u8]),
-    /// They lie in the global memory, of any rank.
+    /// The bytes lie in the global memory, of any rank.
     There(Element),
 }
 
 impl Element {
-    /// None.
+    /// No bytes.
     pub const NONE: Self = Self { addr: GlobalAddr::NULL, bytes: 0 };
 }
 
 impl Data<'_> {
-    /// How many they are.
+    /// The number of bytes.
     pub const fn bytes(&self) -> u64 {
         match self {
             Self::Here(bytes) => bytes.len() as u64,
@@ -37,7 +37,7 @@ impl Data<'_> {
         }
     }
 
-    /// Reads some of them.
+    /// Reads bytes from `from` on.
     pub(super) fn read<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -53,7 +53,7 @@ impl Data<'_> {
         }
     }
 
-    /// Writes `count` of them, from `from` on, to `to`.
+    /// Writes `count` of the bytes, from `from` on, to `to`.
     pub(super) fn write_part<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -68,7 +68,7 @@ impl Data<'_> {
         }
     }
 
-    /// Writes all of them.
+    /// Writes all bytes to `to`.
     pub(super) fn write<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -77,7 +77,7 @@ impl Data<'_> {
         if self.bytes() == 0 { Ok(()) } else { self.write_part(store, (0, self.bytes()), to) }
     }
 
-    /// Whether they are the same as those at `other`.
+    /// Whether the bytes are equal to those at `other`.
     pub(super) fn equals<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -95,7 +95,7 @@ impl Data<'_> {
         })
     }
 
-    /// What their place in a table is reckoned from.
+    /// The hash that determines the place of these bytes in a table.
     pub(super) fn hash<S: Store + ?Sized>(&self, store: &S) -> Result<u64, ContainerError> {
         let mut hash = Hash::new();
         self.chunks(store, |_, bytes| {
@@ -105,7 +105,7 @@ impl Data<'_> {
         Ok(hash.place())
     }
 
-    /// Calls with one part after the other, as long as the answer is true.
+    /// Calls `each` with one part after the other, until it returns false.
     fn chunks<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -138,5 +138,5 @@ impl From<Element> for Data<'_> {
     }
 }
 
-/// How much is looked at in one go; whole words.
+/// The number of bytes that are read at a time; whole words.
 const CHUNK: usize = 256;

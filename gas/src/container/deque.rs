@@ -1,4 +1,4 @@
-//! Deques: bytes in a ring, which grow at either end.
+//! Deques: bytes in a ring, which grows at either end.
 
 use super::ContainerError;
 use super::data::Data;
@@ -8,17 +8,18 @@ use crate::address::GlobalAddr;
 use core::ops::Deref;
 use tsumugi_core::mem::Rank;
 
-/// A deque of bytes, by the address of its header. What else it can do stands
-/// at [`Sequence`].
+/// A deque of bytes, by the address of its header. The other calls are those of
+/// [`Sequence`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Deque(Sequence);
 
 impl Deque {
-    /// Makes one of `bytes` bytes on `rank`.
+    /// Creates a deque of `bytes` bytes on `rank`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn create<S: Store + ?Sized>(
         store: &S,
         bytes: u64,
@@ -27,16 +28,17 @@ impl Deque {
         Sequence::create(store, Form::Deque, bytes, rank).map(Self)
     }
 
-    /// The one whose header is at `addr`.
+    /// The deque that has its header at `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
         Self(Sequence::at_addr(addr, Form::Deque))
     }
 
-    /// Puts `data` in before the first byte.
+    /// Inserts `data` before the first byte.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn push_front<S: Store + ?Sized>(
         self,
         store: &S,
@@ -45,11 +47,11 @@ impl Deque {
         self.0.push_front(store, data)
     }
 
-    /// Takes the first bytes out, as many as there are of `bytes`.
+    /// Removes the first `bytes` bytes, or all if there are fewer.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn pop_front<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
         self.0.pop_front(store, bytes)
     }

@@ -1,23 +1,25 @@
-//! The lock of a container, or of a part of one: claims of [`crate::lock`] on
-//! global addresses.
+//! The lock of a container, or of a part of a container: claims of [`crate::lock`]
+//! on global addresses.
 //!
 //! ```text
 //!  lock, 64 bytes: five words of a claim's │ two for its owner │ broken
 //! ```
 //!
-//! A lock that is free for what is wanted takes one operation where it lies, or
-//! two; who has to wait sleeps for a word of its own memory. Phases: a reader
-//! waits for one writer at most, a writer for those that came before it.
+//! Taking a lock without contention takes one or two operations at the rank of the
+//! lock; a claim that has to wait sleeps for a word of its own rank's memory.
+//! Phases: a reader waits for one writer at most, a writer for the claims that came
+//! before it.
 //!
 //! # When a rank dies
 //!
-//! It may have held the lock, or stood in its queue; which, nobody knows. So who
-//! waits waits on, and looks at the lock: as long as its words change, those
-//! that live pass it on. A lock that stands still for [`STILL`] pauses is
-//! broken, and so is one whose queue leads to the dead: whoever finds that
-//! writes the rank into its last word, and from then on each claim ends with
-//! [`AccessError::PeerLost`], which names it, without going into the queue.
-//! Nobody ever gets a lock that another still has.
+//! The dead rank may have held the lock, or may be in its queue; no other rank can
+//! know which. So a claim that waits goes on waiting, and reads the lock repeatedly:
+//! as long as the lock's words change, live ranks pass the lock on. A lock that does
+//! not change for [`STILL`] pauses counts as broken, and so does a lock with a queue
+//! that leads to the dead rank. A claim that finds this writes the rank into the
+//! lock's last word, and from then on each claim ends with
+//! [`AccessError::PeerLost`], which names that rank, without entering the queue. A
+//! claim never gets a lock that another claim still has.
 
 use super::ContainerError;
 use super::store::{self, Store, after, words};
@@ -30,12 +32,12 @@ use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mutant;
 
-/// A lock that is held until this is dropped.
+/// A lock that is held until this value is dropped.
 pub(super) struct Guard<'s, S: Store + ?Sized> {
     store: &'s S,
     lock: Lock,
     mode: Mode,
-    /// `None`: one operation was enough.
+    /// `None`: the lock was taken by one operation.
     claim: Option<Claim>,
 }
 
@@ -63,12 +65,13 @@ pub(super) fn lock<S: Store + ?Sized>(
         Some(old) => claim.begin_found(mode, old),
         None => claim.begin(mode),
     }
-    // A node whose claim fails is of no use any more.
+    // If the claim fails, its node cannot be used any more.
     run(store, &mut claim).inspect_err(|error| give_up(store, at, error))?;
     Ok(Guard { store, lock, mode, claim: Some(claim) })
 }
 
-/// Waits for two locks, in an order that all have.
+/// Waits for two locks, in the order of their addresses, which is the same for all
+/// callers.
 pub(super) fn lock_two<S: Store + ?Sized>(
     store: &S,
     one: (GlobalAddr, Mode),
@@ -104,8 +107,8 @@ impl<S: Store + ?Sized> Drop for Guard<'_, S> {
             (None, None) => None,
         };
         let Some(mut claim) = claim else { return };
-        // Whose lock is out of reach cannot give it back; nor can another ask
-        // for it.
+        // If the lock is out of reach, it cannot be given back; no other claim can
+        // ask for it, either.
         match run(store, &mut claim) {
             Ok(()) if claim.node() != NodeId::NONE => store.release_node(claim.node(), false),
             Ok(()) => {}
@@ -147,8 +150,8 @@ fn run<S: Store + ?Sized>(store: &S, claim: &mut Claim) -> Result<(), ContainerE
     }
 }
 
-/// Waits for a word of its own while some rank is dead: as long as the lock
-/// does not stand still.
+/// Waits for the claim's own word while some rank is dead, as long as the lock goes
+/// on changing.
 #[cold]
 fn wait_on<S: Store + ?Sized>(
     store: &S,
@@ -173,19 +176,20 @@ fn wait_on<S: Store + ?Sized>(
     }
 }
 
-/// A claim has failed on its way: nobody passes the lock on any more.
+/// Marks the lock as broken after a claim has failed on its way, because the claim
+/// does not pass the lock on any more.
 #[cold]
 fn give_up<S: Store + ?Sized>(store: &S, home: GlobalAddr, error: &ContainerError) {
     if let ContainerError::Access(AccessError::PeerLost { rank }) = *error
         && !mutant("container_breaks_in_silence")
     {
         let at = after(store, home, BROKEN_AT);
-        // If it is out of reach, so is the lock.
+        // If this word is out of reach, so is the lock.
         let _ = store.word(Word::atomic(OpKind::PutWord, at, u64::from(rank.0) + 1));
     }
 }
 
-/// Whether a lock is broken.
+/// Returns an error if the lock is broken.
 #[cold]
 fn check<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<(), ContainerError> {
     let broken = store::word(store, after(store, at, BROKEN_AT))?;
@@ -201,7 +205,7 @@ fn carry<S: Store + ?Sized>(store: &S, op: &Op) -> Result<u64, AccessError> {
     store.word(word)
 }
 
-/// What a claim's address means.
+/// The global address that a claim's address stands for.
 fn place<S: Store + ?Sized>(store: &S, at: RemoteAddr) -> Result<GlobalAddr, AccessError> {
     match at.key {
         WORDS => Ok(GlobalAddr::from_bits(at.offset)),
@@ -216,20 +220,22 @@ fn as_addr_error(error: AccessError, addr: RemoteAddr) -> AddrError {
     }
 }
 
-/// Bytes of a rank's nodes, of which there may be so many.
+/// The number of bytes that a rank's queue nodes take, if there are `nodes` of them.
 pub const fn nodes_bytes(nodes: u32) -> u64 {
     nodes as u64 * NODE_BYTES
 }
 
-/// A lock's words are named by their global address, nodes by their rank.
+/// In a claim, the words of a lock have this key and their global address as offset;
+/// nodes have their rank and the other key.
 const WORDS: RegionKey = RegionKey::from_bits(0);
 const NODES: RegionKey = RegionKey::from_bits(1);
 const NOBODY: Rank = Rank(0);
-/// Words of a lock that claims use.
+/// The number of words of a lock that claims use.
 const CLAIM_WORDS: usize = 5;
-/// Where a lock says that it is broken, and by whom.
+/// The offset of a lock's word that says that it is broken, and by the death of
+/// which rank.
 const BROKEN_AT: u64 = 56;
-/// Pauses after which a lock that has not changed is broken: a tenth of a
-/// second, where one is a millisecond. A launcher gives those that are left
-/// three.
+/// The number of pauses after which a lock that has not changed counts as broken: a
+/// tenth of a second, if a pause is a millisecond. After the death of a rank, a
+/// launcher lets the other ranks run for three tenths by default, which is longer.
 pub(super) const STILL: u32 = 100;

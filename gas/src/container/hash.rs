@@ -1,20 +1,20 @@
-//! The hash by which a key has its place: CRC-64/XZ, as ACP 3 has it, so that
-//! the same keys stand in the same slots, in the same order.
+//! The hash that determines a key's place: CRC-64/XZ, as in ACP 3, so that the same
+//! keys are in the same slots, in the same order.
 //!
-//! Eight bytes go in at a time, by eight tables: table `n` says what a byte does
-//! that `n` bytes follow.
+//! Eight bytes are added at a time, by eight tables: table `n` has the effect of a
+//! byte that is followed by `n` bytes.
 
-/// Bytes that came so far.
+/// The hash of the bytes so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hash(u64);
 
 impl Hash {
-    /// Of no byte.
+    /// The hash of no bytes.
     pub(super) const fn new() -> Self {
         Self(u64::MAX)
     }
 
-    /// And these.
+    /// Adds these bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
@@ -26,12 +26,12 @@ impl Hash {
         }
     }
 
-    /// The checksum of all of them.
+    /// The checksum of all bytes.
     const fn crc(self) -> u64 {
         !self.0
     }
 
-    /// What places are reckoned from: the upper 48 bits.
+    /// The part from which places are computed: the upper 48 bits.
     pub(super) const fn place(self) -> u64 {
         self.crc() >> 16
     }
@@ -63,7 +63,7 @@ static TABLES: [[u64; 256]; 8] = {
     tables
 };
 
-/// ECMA-182's, from the lowest bit on.
+/// The polynomial of ECMA-182, from the lowest bit on.
 const POLYNOMIAL: u64 = 0xc96c_5795_d787_0f42;
 
 #[cfg(test)]

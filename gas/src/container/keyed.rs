@@ -1,5 +1,5 @@
-//! What sets, multisets and maps do as a whole: being made, and taking in what
-//! another one has.
+//! Calls of sets, multisets and maps as a whole: creation, and taking over elements
+//! of another container.
 
 use super::ContainerError;
 use super::store::Store;
@@ -8,18 +8,20 @@ use crate::address::GlobalAddr;
 use core::ops::Deref;
 use tsumugi_core::mem::Rank;
 
-/// A container by keys, which is a table.
+/// A container of keys, which is a table.
 pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
-    /// What its elements are. In a multiset a key that comes in again is there
-    /// so many times more; in others the element that is there stays as it is.
+    /// The kind of its elements. If a key comes in again, a multiset adds to its
+    /// count; the others keep the element that they have.
     const KIND: Kind;
 
-    /// Makes an empty one: `slots` slots on each of `ranks`, the header on
+    /// Creates an empty container: `slots` slots on each of `ranks`, the header on
     /// `rank`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::NoSlots`] if there are no ranks or no slots,
+    /// [`ContainerError::Heap`] if there is no memory, [`ContainerError::Access`] if
+    /// some of the memory is out of reach.
     fn create<S: Store + ?Sized>(
         store: &S,
         ranks: &[Rank],
@@ -29,20 +31,21 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         Table::create(store, Self::KIND, (ranks, slots), rank).map(Self::from)
     }
 
-    /// The one whose directory is at `addr`.
+    /// The container that has its directory at `addr`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     fn at_addr<S: Store + ?Sized>(store: &S, addr: GlobalAddr) -> Result<Self, ContainerError> {
         Table::at_addr(store, Self::KIND, addr).map(Self::from)
     }
 
-    /// Takes in copies of what `other` has. Slot by slot.
+    /// Inserts copies of the elements of `other`. Goes from slot to slot.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     fn merge<S: Store + ?Sized>(
         self,
         store: &S,
@@ -52,12 +55,12 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         (*self).merge(store, *other, reach)
     }
 
-    /// Takes over what `other` has, which has none of it after that. Slot by
-    /// slot.
+    /// Moves the elements of `other` here. Goes from slot to slot.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     fn take_all<S: Store + ?Sized>(
         self,
         store: &S,
@@ -67,11 +70,13 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         (*self).take_all(store, *other, reach)
     }
 
-    /// Becomes a copy of what `other` has. Slot by slot.
+    /// Replaces the contents by copies of the elements of `other`. Goes from slot to
+    /// slot.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     fn assign<S: Store + ?Sized>(
         self,
         store: &S,

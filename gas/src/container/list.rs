@@ -1,14 +1,14 @@
-//! Lists: elements in a chain, each on a rank of its own.
+//! Lists: elements in a doubly linked chain, each on a rank of its own.
 //!
 //! ```text
 //!  header   first, last, count │ lock
 //!  element  next, before, bytes │ the bytes
 //! ```
 //!
-//! The chain is a ring through the header's first two words, so that no end of
-//! it is special. A [`Cursor`] is a word: the address of an element, or of
-//! those two words, which is the end. It is good until its element is taken
-//! out.
+//! The chain is a ring through the header's first two words, so that its ends need
+//! no special treatment. A [`Cursor`] is a word: the address of an element, or of
+//! those two words, which stand for the end. A cursor is valid until its element is
+//! removed.
 
 use super::data::{Data, Element};
 use super::guard::{lock, lock_two};
@@ -32,23 +32,24 @@ pub struct List {
 pub struct Cursor(GlobalAddr);
 
 impl Cursor {
-    /// The one at `addr`.
+    /// The cursor with the address `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
         Self(addr)
     }
 
-    /// Where it is.
+    /// The address.
     pub const fn addr(self) -> GlobalAddr {
         self.0
     }
 }
 
 impl List {
-    /// Makes an empty one, whose header is on `rank`.
+    /// Creates an empty list, with its header on `rank`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn create<S: Store + ?Sized>(store: &S, rank: Rank) -> Result<Self, ContainerError> {
         let addr = store.allocate(rank, LOCK_AT + LOCK_BYTES)?;
         set_words(store, addr, [addr.to_bits(), addr.to_bits(), 0])?;
@@ -56,40 +57,41 @@ impl List {
         Ok(Self { addr })
     }
 
-    /// The one whose header is at `addr`.
+    /// The list that has its header at `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
         Self { addr }
     }
 
-    /// Where its header is.
+    /// The address of the header.
     pub const fn addr(self) -> GlobalAddr {
         self.addr
     }
 
-    /// Gives all of its memory back. Nobody uses it any more.
+    /// Frees all memory of the list. No thread may use it any more.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn destroy<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         self.clear(store)?;
         Ok(store.free(self.addr)?)
     }
 
-    /// Elements in it. One load.
+    /// The number of elements. One load.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn size<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
         store::word(store, self.count_at(store))
     }
 
-    /// Whether it has none.
+    /// Whether the list has no elements.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn is_empty<S: Store + ?Sized>(self, store: &S) -> Result<bool, ContainerError> {
         Ok(self.size(store)? == 0)
     }
@@ -98,31 +100,31 @@ impl List {
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn begin<S: Store + ?Sized>(self, store: &S) -> Result<Cursor, ContainerError> {
         self.next(store, self.end(store))
     }
 
-    /// Behind the last element.
+    /// The end: the place behind the last element.
     pub fn end<S: Store + ?Sized>(self, _: &S) -> Cursor {
         Cursor(self.addr)
     }
 
-    /// What follows: after the end comes the first.
+    /// The cursor after `at`: after the end comes the first element.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn next<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
         let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         Ok(Cursor(links(store, at.0)?[0]))
     }
 
-    /// What comes before: before the first is the end.
+    /// The cursor before `at`: before the first element comes the end.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn before<S: Store + ?Sized>(
         self,
         store: &S,
@@ -132,11 +134,12 @@ impl List {
         Ok(Cursor(links(store, at.0)?[1]))
     }
 
-    /// What is `count` elements on, or back; the end is not passed.
+    /// The cursor `count` elements after `at`, or before it; it does not go past the
+    /// end.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn advance<S: Store + ?Sized>(
         self,
         store: &S,
@@ -157,11 +160,12 @@ impl List {
         Ok(Cursor(at))
     }
 
-    /// How many steps from `first` to `last`; `None` if that never comes.
+    /// The number of steps from `first` to `last`; `None` if `last` does not come
+    /// before the end.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn distance<S: Store + ?Sized>(
         self,
         store: &S,
@@ -180,11 +184,11 @@ impl List {
         Ok(Some(count))
     }
 
-    /// The bytes of an element; none at the end.
+    /// The bytes of an element; no bytes at the end.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn element<S: Store + ?Sized>(
         self,
         store: &S,
@@ -193,11 +197,12 @@ impl List {
         if at == self.end(store) { Ok(Element::NONE) } else { element_of(store, at.0) }
     }
 
-    /// Puts `data` in before `at`, in `rank`'s memory.
+    /// Inserts `data` before `at`, in `rank`'s memory.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -212,11 +217,12 @@ impl List {
         Ok(Cursor(element))
     }
 
-    /// Puts `data` in behind the last.
+    /// Inserts `data` behind the last element.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn push_back<S: Store + ?Sized>(
         self,
         store: &S,
@@ -226,11 +232,12 @@ impl List {
         self.insert(store, self.end(store), data, rank)
     }
 
-    /// Puts `data` in before the first.
+    /// Inserts `data` before the first element.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn push_front<S: Store + ?Sized>(
         self,
         store: &S,
@@ -244,21 +251,23 @@ impl List {
         Ok(Cursor(element))
     }
 
-    /// Takes an element out; what followed it.
+    /// Removes an element, and returns the cursor after it.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn erase<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         self.take_out(store, at.0).map(Cursor)
     }
 
-    /// Takes all from `first` on out, up to `last`, which it answers.
+    /// Removes the elements from `first` up to `last`, and returns `last`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn erase_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -273,33 +282,36 @@ impl List {
         Ok(Cursor(at))
     }
 
-    /// Takes the first out, if there is one.
+    /// Removes the first element, if there is one.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn pop_front<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let [first, _] = links(store, self.end(store).0)?;
         self.take_out(store, first).map(drop)
     }
 
-    /// Takes the last out, if there is one.
+    /// Removes the last element, if there is one.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn pop_back<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let [_, last] = links(store, self.end(store).0)?;
         self.take_out(store, last).map(drop)
     }
 
-    /// Takes all out.
+    /// Removes all elements.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         self.empty(store)
@@ -313,13 +325,14 @@ impl List {
         after(store, self.addr, 16)
     }
 
-    /// More elements, or fewer.
+    /// Adds `more` to the count of elements.
     fn count<S: Store + ?Sized>(self, store: &S, more: i64) -> Result<(), ContainerError> {
         let [count] = words(store, self.count_at(store))?;
         set_words(store, self.count_at(store), [count.wrapping_add_signed(more)])
     }
 
-    /// Takes an element out, if it is one; what followed it.
+    /// Removes the element at `at`, unless `at` is the end, and returns the cursor
+    /// after it.
     fn take_out<S: Store + ?Sized>(
         self,
         store: &S,
@@ -347,7 +360,7 @@ impl List {
     }
 }
 
-/// An element that is in no list yet.
+/// Creates an element that is in no list yet.
 fn make<S: Store + ?Sized>(
     store: &S,
     data: Data<'_>,
@@ -364,12 +377,12 @@ fn element_of<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<Element, C
     Ok(Element { addr: after(store, at, HEAD_BYTES), bytes })
 }
 
-/// What follows and what comes before.
+/// The cursors after and before `at`.
 fn links<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<[GlobalAddr; 2], ContainerError> {
     Ok(words(store, at)?.map(GlobalAddr::from_bits))
 }
 
-/// Puts an element in before `at`.
+/// Links an element in before `at`.
 fn link<S: Store + ?Sized>(
     store: &S,
     at: GlobalAddr,
@@ -381,7 +394,7 @@ fn link<S: Store + ?Sized>(
     set_words(store, after(store, at, 8), [element.to_bits()])
 }
 
-/// Takes an element out; what followed it.
+/// Takes an element out of its chain, and returns the cursor after it.
 fn unlink<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<GlobalAddr, ContainerError> {
     let [next, before] = links(store, at)?;
     set_words(store, before, [next.to_bits()])?;
@@ -390,5 +403,5 @@ fn unlink<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<GlobalAddr, Co
 }
 
 const HEAD_BYTES: u64 = 24;
-/// In a header.
+/// The lock's offset in a header.
 const LOCK_AT: u64 = 24;

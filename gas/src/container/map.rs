@@ -1,4 +1,4 @@
-//! Maps: keys with a value each.
+//! Maps: keys with one value each.
 
 use super::ContainerError;
 use super::data::{Data, Element};
@@ -7,17 +7,18 @@ use super::store::Store;
 use super::table::{Entry, Kind, Removed, Table};
 use core::ops::Deref;
 
-/// A map, by its table. What else it can do stands
-/// at [`Table`] and [`Keyed`].
+/// A map, by its table. The other calls are those of [`Table`] and [`Keyed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Map(Table);
 
 impl Map {
-    /// Puts a key in with its value, if it is not there; whether it was not.
+    /// Inserts a key with its value if the key is not in the map, and returns
+    /// whether it was not.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -27,11 +28,12 @@ impl Map {
         self.0.insert(store, key, value)
     }
 
-    /// Takes a key and its value out; whether it was there.
+    /// Removes a key and its value, and returns whether the key was in the map.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn remove<S: Store + ?Sized>(
         self,
         store: &S,
@@ -40,12 +42,12 @@ impl Map {
         self.0.remove(store, key, Removed::All)
     }
 
-    /// Copies the value of a key to `into`, as far as that has room; how long
-    /// it is, if it is there.
+    /// Copies the value of a key to `into`, as far as there is room, and returns the
+    /// length of the value, if the key is in the map.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn get<S: Store + ?Sized>(
         self,
         store: &S,
@@ -61,11 +63,11 @@ impl Map {
         })
     }
 
-    /// The same to memory of any rank.
+    /// Copies the value of a key to memory of any rank, like [`get`](Self::get).
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn copy_value<S: Store + ?Sized>(
         self,
         store: &S,
@@ -81,11 +83,11 @@ impl Map {
         })
     }
 
-    /// The value of an element; none at the end.
+    /// The value of an element; no bytes at the end.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn value<S: Store + ?Sized>(
         self,
         store: &S,
@@ -109,7 +111,7 @@ impl Map {
     }
 }
 
-/// Whose elements are a map's from then on.
+/// Takes the table as a map's.
 impl From<Table> for Map {
     fn from(table: Table) -> Self {
         Self(Table { kind: Self::KIND, ..table })

@@ -1,48 +1,49 @@
 //! Containers in the memory of many ranks, made of one-sided operations: no
 //! rank's program takes part in what another does with them.
 //!
-//! A container is named by the address of its header, a word that goes
-//! wherever words go; whoever has it uses it, from any number of threads. What
-//! goes in are bytes, of any number: those of a slice, or those that lie
+//! A container is named by the address of its header, a word that can be stored and
+//! sent like any other; any rank and any thread that has the address can use the
+//! container. Elements are bytes, of any number: those of a slice, or those that lie
 //! anywhere in the global memory.
 //!
-//! | | where it lies | what its lock is for |
+//! | | where it lies | what its lock covers |
 //! |---|---|---|
-//! | [`Vector`], [`Deque`] | all on one rank | all of it |
-//! | [`List`] | each element on the rank that its insertion names | all of it |
+//! | [`Vector`], [`Deque`] | all on one rank | the whole container |
+//! | [`List`] | each element on the rank that its insertion names | the whole container |
 //! | [`Set`], [`Multiset`], [`Map`] | by the key's hash, on the ranks given | a slot, which is a chain of elements |
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`store`] | the operations that all of it is made of |
-//! | [`data`] | bytes that go in, and bytes that are in |
-//! | `hash` | where a key belongs |
-//! | `guard` | locks that claims sleep for |
-//! | [`sequence`] | bytes in a row: what vector and deque have in common |
+//! | [`store`] | the operations on global memory that the containers are made of |
+//! | [`data`] | bytes to insert, and bytes of elements |
+//! | `hash` | the hash of a key |
+//! | `guard` | locks of containers; a claim that waits sleeps |
+//! | [`sequence`] | bytes in a row: the common part of vector and deque |
 //! | [`vector`], [`deque`], [`list`] | |
-//! | [`table`] | chains by hash: what set, multiset and map have in common |
-//! | [`keyed`] | how these are made, and take in each other |
+//! | [`table`] | chains by hash: the common part of set, multiset and map |
+//! | [`keyed`] | creation of these, and merging |
 //! | [`set`], [`multiset`], [`map`] | |
 //!
-//! A call that changes something has its lock alone, one that looks at several
-//! words shares it: so each is atomic against all others, but where it says
-//! that it goes from slot to slot. Locks are those of [`crate::lock`], by
-//! phases: nobody starves, nobody polls another rank's memory, and two locks
-//! are always taken in the order of their addresses.
+//! A call that changes a container holds its lock exclusively; a call that reads
+//! several words shares the lock. So each call is atomic against all others, except
+//! where its documentation says that it goes from slot to slot. The locks are those
+//! of [`crate::lock`], with phases: no claim starves, no claim polls another rank's
+//! memory, and two locks are always taken in the order of their addresses.
 //!
-//! What programs that were written for ACP 3 read in memory is as there: the
-//! words of the headers of vectors and deques, lists, directories, slots and
-//! elements. Locks lie beside these.
+//! Programs that were written for ACP 3 find the same layout in memory: the words of
+//! the headers of vectors and deques, and of lists, directories, slots and elements.
+//! Locks lie beside these words.
 //!
-//! An address or an iterator that a container gave out is good until somebody
-//! moves or removes what it is of. A container is destroyed when nobody uses it
-//! any more. When a rank dies, what needs its memory ends with
-//! [`AccessError::PeerLost`], and so do, a tenth of a second later, all calls on what it had
-//! locked, or waited for: they name it. All else goes on as if nothing had
-//! happened.
+//! An address or an iterator that a container has returned is valid until its
+//! element is moved or removed. A container must be destroyed only when no thread
+//! uses it any more. When a rank dies, operations that need its memory end with
+//! [`AccessError::PeerLost`], and so do, a tenth of a second later, all calls for
+//! locks that the rank held or waited for: the error names the rank. All other calls
+//! go on.
 //!
-//! Progress: blocking, all of it; not contended, a call takes a number of
-//! operations that is bounded by what it says it looks at.
+//! Progress: blocking, all calls; without contention, the number of operations of a
+//! call is bounded by the number of elements that it visits, as its documentation
+//! says.
 
 pub mod data;
 pub mod deque;
@@ -76,23 +77,23 @@ use crate::heap::HeapError;
 use crate::lock::Mode;
 use core::fmt;
 
-/// Why a container could not do it.
+/// Why a call on a container failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerError {
-    /// There is no memory for it, or what was to be freed is none.
+    /// There is no memory for it, or the block to be freed is no block.
     Heap(HeapError),
-    /// Some of it is out of reach.
+    /// Some memory of the container is out of reach.
     Access(AccessError),
-    /// A place that the container does not have.
+    /// The container has no such bytes.
     OutOfRange {
-        /// The first byte asked for.
+        /// The first byte of the request.
         at: u64,
-        /// And how many.
+        /// The number of bytes of the request.
         bytes: u64,
-        /// How many there are.
+        /// The number of bytes that the container has.
         size: u64,
     },
-    /// A table of no rank, or of no slot.
+    /// A table must have ranks, and slots on each.
     NoSlots,
 }
 

@@ -1,5 +1,4 @@
-//! Multisets: keys, and how many times each is there. An element is a key,
-//! however often it is there.
+//! Multisets: keys with a count each. An element is a key, whatever its count is.
 
 use super::ContainerError;
 use super::data::Data;
@@ -8,17 +7,17 @@ use super::store::Store;
 use super::table::{Kind, Removed, Table};
 use core::ops::Deref;
 
-/// A multiset, by its table. What else it can do stands
-/// at [`Table`] and [`Keyed`].
+/// A multiset, by its table. The other calls are those of [`Table`] and [`Keyed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Multiset(Table);
 
 impl Multiset {
-    /// Puts a key in one time more; whether it was not there at all.
+    /// Adds one to the count of a key, and returns whether the count was 0.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -27,11 +26,12 @@ impl Multiset {
         self.0.insert(store, key, Data::Here(&[]))
     }
 
-    /// Takes a key out one time; whether it was there.
+    /// Subtracts one from the count of a key, and returns whether the key was there.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn remove<S: Store + ?Sized>(
         self,
         store: &S,
@@ -40,11 +40,12 @@ impl Multiset {
         self.0.remove(store, key, Removed::One)
     }
 
-    /// Takes a key out as often as it is there; whether it was.
+    /// Removes a key with its whole count, and returns whether it was there.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn remove_all<S: Store + ?Sized>(
         self,
         store: &S,
@@ -53,17 +54,17 @@ impl Multiset {
         self.0.remove(store, key, Removed::All)
     }
 
-    /// How many times a key is there.
+    /// The count of a key.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn times<S: Store + ?Sized>(self, store: &S, key: Data<'_>) -> Result<u64, ContainerError> {
         self.0.retrieve(store, key, |_| Ok(()))
     }
 }
 
-/// Whose elements are a multiset's from then on.
+/// Takes the table as a multiset's.
 impl From<Table> for Multiset {
     fn from(table: Table) -> Self {
         Self(Table { kind: Self::KIND, ..table })

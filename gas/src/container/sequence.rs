@@ -1,4 +1,4 @@
-//! Bytes in a row on one rank: all that a vector and a deque have in common.
+//! Bytes in a row on one rank: the common part of vectors and deques.
 //!
 //! ```text
 //!  header   vector   body, size, capacity, 0         │ lock
@@ -9,14 +9,15 @@
 //!             end     offset
 //! ```
 //!
-//! A vector's offset is always 0, so that its bytes are in one piece; a
-//! deque's are in two at most. The words of a header are those of ACP 3, whose
-//! programs may read them. So is the capacity while it is small: as many bytes as
-//! are needed, a vector's in whole words. A body takes whole lines of memory, so
-//! it grows within its line without moving. From one line on it grows by half at
-//! least, so that bytes that are put in one by one are moved a few times each.
-//! [`Sequence::shrink_to_fit`] alone makes it smaller. What comes behind an
-//! insertion or an erasure is moved.
+//! The offset of a vector is always 0, so that its bytes are in one piece; the bytes
+//! of a deque are in two pieces at most. The words of a header are those of ACP 3,
+//! so programs for ACP 3 may read them. The capacity is as in ACP 3, too, while it
+//! is small: the number of bytes that are needed, for a vector rounded up to whole
+//! words. A body takes whole cache lines of memory, so it grows within its last line
+//! without moving. From one line on it grows by at least a half, so that bytes that
+//! are inserted one by one are moved a few times each. Only
+//! [`Sequence::shrink_to_fit`] makes it smaller. The bytes behind an insertion or an
+//! erasure are moved.
 
 use super::data::{Data, Element};
 use super::guard::lock;
@@ -30,20 +31,20 @@ use tsumugi_core::mem::Rank;
 mod body;
 mod range;
 
-/// Bytes in a row, by the address of their header. A
-/// [`Vector`](super::Vector) and a [`Deque`](super::Deque) each lead to theirs.
+/// Bytes in a row, by the address of their header. A [`Vector`](super::Vector) and a
+/// [`Deque`](super::Deque) each dereference to their sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sequence {
     addr: GlobalAddr,
     form: Form,
 }
 
-/// What its header looks like.
+/// The layout of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// Three words: the bytes begin where the body does.
+    /// Three words: the bytes begin at the start of the body.
     Vector,
-    /// Four words: the second says where the bytes begin.
+    /// Four words: the second one is the offset at which the bytes begin.
     Deque,
 }
 
@@ -55,12 +56,12 @@ impl Form {
         }
     }
 
-    /// The capacity follows the size.
+    /// The offset of the capacity, which follows the size.
     const fn capacity_at(self) -> u64 {
         self.size_at() + 8
     }
 
-    /// What a small body of `bytes` bytes has room for.
+    /// The capacity of a small body for `bytes` bytes.
     const fn snug(self, bytes: u64) -> u64 {
         match self {
             Self::Vector => body::up_to(8, bytes),
@@ -87,7 +88,7 @@ impl Form {
 }
 
 impl Sequence {
-    /// Makes one of `bytes` bytes, which are not cleared, on `rank`.
+    /// Creates a sequence of `bytes` bytes, which are not cleared, on `rank`.
     pub(super) fn create<S: Store + ?Sized>(
         store: &S,
         form: Form,
@@ -108,59 +109,60 @@ impl Sequence {
         Ok(this)
     }
 
-    /// The one whose header is at `addr`.
+    /// The sequence that has its header at `addr`.
     pub(super) const fn at_addr(addr: GlobalAddr, form: Form) -> Self {
         Self { addr, form }
     }
 
-    /// Where its header is.
+    /// The address of the header.
     pub const fn addr(self) -> GlobalAddr {
         self.addr
     }
 
-    /// Gives its memory back. Nobody uses it any more.
+    /// Frees the memory of the sequence. No thread may use it any more.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn destroy<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         self.body(store)?.free(store)?;
         Ok(store.free(self.addr)?)
     }
 
-    /// Bytes in it. One load.
+    /// The number of bytes. One load.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn size<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
         store::word(store, after(store, self.addr, self.form.size_at()))
     }
 
-    /// Bytes that it has room for without moving. One load.
+    /// The number of bytes for which there is room without moving. One load.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn capacity<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
         store::word(store, after(store, self.addr, self.form.capacity_at()))
     }
 
-    /// Whether it has none.
+    /// Whether the sequence has no bytes.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn is_empty<S: Store + ?Sized>(self, store: &S) -> Result<bool, ContainerError> {
         Ok(self.size(store)? == 0)
     }
 
-    /// Where the `bytes` bytes from `at` on are, as far as there are any: in
-    /// one piece, or in two.
+    /// The place of the `bytes` bytes from `at` on, as far as there are any: one
+    /// piece or two.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn pieces<S: Store + ?Sized>(
         self,
         store: &S,
@@ -177,7 +179,8 @@ impl Sequence {
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::OutOfRange`] if there are no such bytes.
     pub fn read<S: Store + ?Sized>(
         self,
         store: &S,
@@ -198,11 +201,12 @@ impl Sequence {
         Ok(())
     }
 
-    /// Writes over the bytes from `at` on.
+    /// Overwrites the bytes from `at` on.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::OutOfRange`] if there are no such bytes.
     pub fn write<S: Store + ?Sized>(
         self,
         store: &S,
@@ -219,7 +223,8 @@ impl Sequence {
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn reserve<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
@@ -227,11 +232,12 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Gives back what room there is that no byte is in.
+    /// Frees room that no byte needs.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn shrink_to_fit<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
@@ -242,22 +248,24 @@ impl Sequence {
         Ok(())
     }
 
-    /// Takes all out; the memory stays.
+    /// Removes all bytes; the memory stays.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let body = self.body(store)?;
         self.set_body(store, Body { offset: 0, size: 0, ..body })
     }
 
-    /// Puts `data` in before byte `at`.
+    /// Inserts `data` before byte `at`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory,
+    /// [`ContainerError::OutOfRange`] if there is no such byte.
     pub fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -272,11 +280,12 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Puts `data` in behind the last; the byte that it begins at.
+    /// Inserts `data` behind the last byte, and returns the index of its first byte.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn push_back<S: Store + ?Sized>(
         self,
         store: &S,
@@ -291,7 +300,7 @@ impl Sequence {
         Ok(at)
     }
 
-    /// Puts `data` in before the first.
+    /// Inserts `data` before the first byte.
     pub(super) fn push_front<S: Store + ?Sized>(
         self,
         store: &S,
@@ -309,11 +318,11 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Takes the last bytes out, as many as there are of `bytes`.
+    /// Removes the last `bytes` bytes, or all if there are fewer.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn pop_back<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
@@ -321,7 +330,7 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// The same at the front.
+    /// Removes the first `bytes` bytes, or all if there are fewer.
     pub(super) fn pop_front<S: Store + ?Sized>(
         self,
         store: &S,
@@ -337,11 +346,13 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Takes the bytes from `at` on out, as many as there are of `bytes`.
+    /// Removes `bytes` bytes from `at` on, or all from there if there are fewer.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory,
+    /// [`ContainerError::OutOfRange`] if there is no such byte.
     pub fn erase<S: Store + ?Sized>(
         self,
         store: &S,
@@ -357,11 +368,11 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Takes all out but the first `bytes`.
+    /// Removes all but the first `bytes` bytes.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn truncate<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
@@ -396,8 +407,8 @@ impl Sequence {
         self.shift(store, &moved, (at, at + bytes))
     }
 
-    /// Makes room for `bytes` bytes more; where that moves it, its first byte
-    /// comes to `first`.
+    /// Makes room for `bytes` bytes more. If the body is moved for that, its first
+    /// byte comes to offset `first`.
     fn make_room<S: Store + ?Sized>(
         self,
         store: &S,
@@ -418,8 +429,8 @@ impl Sequence {
         self.grow_to(store, body, (self.form.snug(wanted), first))
     }
 
-    /// Makes it as large as `capacity` bytes, where it is or elsewhere, with its
-    /// first byte at `first`.
+    /// Makes the capacity at least `capacity` bytes, in place or by moving the body
+    /// so that its first byte is at offset `first`.
     fn grow_to<S: Store + ?Sized>(
         self,
         store: &S,
@@ -436,8 +447,8 @@ impl Sequence {
         self.move_to(store, body, (capacity, first))
     }
 
-    /// Moves it to memory of its own rank where `capacity` bytes have room, its
-    /// first byte to `first`.
+    /// Moves the body to new memory of its rank, with room for `capacity` bytes and
+    /// its first byte at offset `first`.
     fn move_to<S: Store + ?Sized>(
         self,
         store: &S,
@@ -455,7 +466,7 @@ impl Sequence {
             let _ = grown.free(store);
         })?;
         let before = core::mem::replace(body, grown);
-        // Who looks for the body must not find what is freed.
+        // A reader of the header must not find a body that is freed.
         self.set_body(store, grown)?;
         before.free(store)
     }
@@ -474,7 +485,7 @@ impl Sequence {
         if from.abs_diff(to) >= bytes {
             return body.copy(store, to, body, (from, body.size));
         }
-        // The two overlap.
+        // The two ranges overlap.
         let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
         let at = store.allocate(rank, bytes)?;
         let aside = Body { at, offset: 0, size: bytes, capacity: bytes };
@@ -486,7 +497,8 @@ impl Sequence {
     }
 }
 
-/// Behind the line of the header's words.
+/// The lock's offset, in the line behind the header's words.
 const LOCK_AT: u64 = LINE;
-/// What memory comes in, and as large as a body is that grows by half.
+/// The unit in which memory is taken, and the size from which a body grows by a
+/// half.
 const LINE: u64 = 64;

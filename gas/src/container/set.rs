@@ -1,4 +1,4 @@
-//! Sets: keys that are there or are not.
+//! Sets of keys.
 
 use super::ContainerError;
 use super::data::Data;
@@ -7,17 +7,17 @@ use super::store::Store;
 use super::table::{Kind, Removed, Table};
 use core::ops::Deref;
 
-/// A set, by its table. What else it can do stands
-/// at [`Table`] and [`Keyed`].
+/// A set, by its table. The other calls are those of [`Table`] and [`Keyed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Set(Table);
 
 impl Set {
-    /// Puts a key in; whether it was not there.
+    /// Inserts a key, and returns whether it was not in the set.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -26,11 +26,12 @@ impl Set {
         self.0.insert(store, key, Data::Here(&[]))
     }
 
-    /// Takes a key out; whether it was there.
+    /// Removes a key, and returns whether it was in the set.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn remove<S: Store + ?Sized>(
         self,
         store: &S,
@@ -40,7 +41,7 @@ impl Set {
     }
 }
 
-/// Whose elements are a set's from then on.
+/// Takes the table as a set's.
 impl From<Table> for Set {
     fn from(table: Table) -> Self {
         Self(Table { kind: Self::KIND, ..table })

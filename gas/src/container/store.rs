@@ -1,8 +1,8 @@
-//! Global memory as a container sees it: blocking one-sided operations, and
-//! where claims to locks wait.
+//! Global memory as the containers use it: blocking one-sided operations, and the
+//! queue nodes in which claims to locks wait.
 //!
-//! The facade has one on processes and threads; a test has one on plain
-//! memory. What the heap and the locks do without IO is carried out here.
+//! The facade implements it with processes and threads, a test with plain memory.
+//! This module runs the sans-IO state machines of the heap.
 
 use super::ContainerError;
 use crate::address::{GlobalAddr, Split};
@@ -14,91 +14,93 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
 
-/// The memory of all ranks, for whoever may block. Each operation has taken
-/// effect where its bytes are when it returns.
+/// The memory of all ranks, for callers that may block. Each operation has taken
+/// effect at its target when it returns.
 pub trait Store {
-    /// How addresses are split.
+    /// The split of addresses.
     fn split(&self) -> Split;
 
-    /// The rank that calls.
+    /// The calling rank.
     fn rank(&self) -> Rank;
 
-    /// Reads from `from` on.
+    /// Reads bytes from `from` on.
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError`] if the access is refused, or the rank has died.
     fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError>;
 
-    /// Writes from `to` on.
+    /// Writes bytes from `to` on.
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError`] if the access is refused, or the rank has died.
     fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError>;
 
-    /// Copies between any two ranks; the two ranges do not overlap.
+    /// Copies between any two ranks. The two ranges must not overlap.
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError`] if the access is refused, or one of the ranks has died.
     fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError>;
 
-    /// An atomic, a load or a store of a word; what was there. One that
-    /// notifies wakes who [waits](Self::wait) for the word.
+    /// Carries out an atomic, a load or a store of a word, and returns the old
+    /// value. A notifying operation wakes the threads that [wait](Self::wait) for
+    /// the word.
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError`] if the access is refused, or the rank has died.
     fn word(&self, word: Word) -> Result<u64, AccessError>;
 
     /// Takes `bytes` bytes of `rank`'s heap.
     ///
     /// # Errors
     ///
-    /// [`HeapError`].
+    /// [`HeapError`] if there is no memory, or the rank has died.
     fn allocate(&self, rank: Rank, bytes: u64) -> Result<GlobalAddr, HeapError>;
 
-    /// Gives them back.
+    /// Frees a block of any rank's heap.
     ///
     /// # Errors
     ///
-    /// [`HeapError`].
+    /// [`HeapError`] if there is no such block, or the rank has died.
     fn free(&self, addr: GlobalAddr) -> Result<(), HeapError>;
 
-    /// Where `rank` has the queue nodes of its claims.
+    /// The address of the queue nodes of `rank`'s claims.
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError`] if the rank has died.
     fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError>;
 
-    /// A node in a new life; waits for one.
+    /// Takes a node, in a new life. Waits until one is free.
     fn take_node(&self) -> NodeId;
 
-    /// Gives it back; `has_left` it in a queue.
+    /// Gives a node back; `has_left`: its claim has left it in a queue.
     fn release_node(&self, node: NodeId, has_left: bool);
 
-    /// Sleeps until the word of this rank's own nodes at `at` is as wanted.
+    /// Sleeps until the word at `at`, in this rank's own nodes, satisfies `until`,
+    /// and returns its value.
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`]: a rank has died.
+    /// [`AccessError::PeerLost`] if a rank has died.
     fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError>;
 
-    /// A rank that has died, as far as this one knows.
+    /// A rank that has died, if this rank knows of one.
     fn lost(&self) -> Option<Rank>;
 
-    /// Sleeps for a millisecond or so.
+    /// Sleeps for about a millisecond.
     fn pause(&self);
 }
 
-/// Takes `bytes` bytes of a heap, whose bits `word` changes, beginning to look
-/// at a place of `hint`'s.
+/// Takes `bytes` bytes of a heap. `word` carries out the atomics on the heap's bits;
+/// `hint` selects the place where the search begins.
 ///
 /// # Errors
 ///
-/// [`HeapError`].
+/// [`HeapError`] if there is no memory, or `word` fails.
 pub fn malloc(
     heap: &Heap,
     bytes: u64,
@@ -114,11 +116,11 @@ pub fn malloc(
     }
 }
 
-/// Gives a block of a heap back.
+/// Frees a block of a heap.
 ///
 /// # Errors
 ///
-/// [`HeapError`].
+/// [`HeapError`] if there is no such block, or `word` fails.
 pub fn free(
     heap: &Heap,
     addr: GlobalAddr,
@@ -133,8 +135,8 @@ pub fn free(
     }
 }
 
-/// The address `bytes` after `addr`; null, whose access is refused, if there is
-/// none.
+/// The address `bytes` after `addr`. If there is none, it is null, and an access to
+/// it is refused.
 pub(super) fn after<S: Store + ?Sized>(store: &S, addr: GlobalAddr, bytes: u64) -> GlobalAddr {
     match i64::try_from(bytes) {
         Ok(bytes) => store.split().add(addr, bytes).unwrap_or(GlobalAddr::NULL),
@@ -142,7 +144,7 @@ pub(super) fn after<S: Store + ?Sized>(store: &S, addr: GlobalAddr, bytes: u64) 
     }
 }
 
-/// So many words from `at` on.
+/// Reads `N` words from `at` on.
 pub(super) fn words<S: Store + ?Sized, const N: usize>(
     store: &S,
     at: GlobalAddr,
@@ -152,7 +154,7 @@ pub(super) fn words<S: Store + ?Sized, const N: usize>(
     Ok(words.map(u64::from_le_bytes))
 }
 
-/// Writes so many words.
+/// Writes `N` words from `at` on.
 pub(super) fn set_words<S: Store + ?Sized, const N: usize>(
     store: &S,
     at: GlobalAddr,
@@ -161,7 +163,7 @@ pub(super) fn set_words<S: Store + ?Sized, const N: usize>(
     Ok(store.write(at, words.map(u64::to_le_bytes).as_flattened())?)
 }
 
-/// One word, whole whoever writes it meanwhile.
+/// Reads one word, which is not torn if another thread writes it meanwhile.
 pub(super) fn word<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<u64, ContainerError> {
     Ok(store.word(Word::atomic(Kind::GetWord, at, 0u64))?)
 }

@@ -1,5 +1,4 @@
-//! Chains by hash, on the ranks given: all that sets, multisets and maps have
-//! in common.
+//! Chains by hash, on the ranks given: the common part of sets, multisets and maps.
 //!
 //! ```text
 //!  header    ranks, slots │ directory: where each rank's slots are ...
@@ -11,14 +10,14 @@
 //!  element   next, before, its lengths │ key │ value
 //! ```
 //!
-//! A key's hash says the rank and the slot; the element lies on that rank, behind
-//! those that came before. Only a map's have values, and only in a multiset can a
-//! key be there more than one time. The header never changes, a slot's words
-//! under its lock.
+//! A key's hash determines the rank and the slot; the element lies on that rank, at
+//! the end of the slot's chain. Only elements of a map have values, and only in a
+//! multiset can a key have a count above one. The header never changes; the words of
+//! a slot change under its lock.
 //!
-//! Calls on one key are atomic. What goes from slot to slot ([`Table::size`],
-//! [`Table::clear`], copies, moves, and what an iteration sees) takes each slot
-//! as it is when it comes there.
+//! Calls on one key are atomic. Calls that go from slot to slot ([`Table::size`],
+//! [`Table::clear`], copies, moves, and iterations) use each slot in the state that
+//! it has when they come to it.
 
 use super::data::{Data, Element};
 use super::guard::lock;
@@ -37,63 +36,65 @@ mod whole;
 /// A hash table, by the address of its directory, and its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Table {
-    /// Where its directory is.
+    /// The address of the directory.
     pub addr: GlobalAddr,
-    /// How many ranks have slots.
+    /// The number of ranks that have slots.
     pub ranks: u32,
-    /// How many slots each of them has.
+    /// The number of slots on each rank.
     pub slots: u32,
-    /// What its elements are.
+    /// The kind of the elements.
     pub kind: Kind,
 }
 
-/// What the elements of a table are.
+/// The kind of the elements of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Keys.
     Set,
-    /// Keys that are there a number of times.
+    /// Keys with a count each.
     Multiset,
-    /// Keys with a value each.
+    /// Keys with one value each.
     Map,
 }
 
 /// An element of a table, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// On which of the table's ranks.
+    /// The index of the rank, among the table's ranks.
     pub rank: u32,
-    /// In which slot.
+    /// The slot on that rank.
     pub slot: u32,
-    /// The element; null at the end.
+    /// The address of the element; null at the end.
     pub addr: GlobalAddr,
 }
 
-/// Which slots a call goes through.
+/// The slots that a call visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// All of them.
+    /// All slots.
     All,
-    /// Those of the rank that calls.
+    /// The slots of the calling rank.
     Local,
 }
 
-/// What is taken out.
+/// How much of an element is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removed {
-    /// One of as many times as it is there.
+    /// One from its count.
     One,
-    /// The element.
+    /// The whole element.
     All,
 }
 
 impl Table {
-    /// Makes an empty one: so many slots on each of the ranks, the header on
+    /// Creates an empty table: `slots` slots on each of the ranks, the header on
     /// `rank`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::NoSlots`] if there are no ranks or no slots,
+    /// [`ContainerError::Heap`] if there is no memory, [`ContainerError::Access`] if
+    /// some of the memory is out of reach.
     pub fn create<S: Store + ?Sized>(
         store: &S,
         kind: Kind,
@@ -129,11 +130,11 @@ impl Table {
         Ok(())
     }
 
-    /// The one whose directory is at `addr`.
+    /// The table that has its directory at `addr`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn at_addr<S: Store + ?Sized>(
         store: &S,
         kind: Kind,
@@ -143,11 +144,12 @@ impl Table {
         Ok(Self { addr, ranks: ranks as u32, slots: slots as u32, kind })
     }
 
-    /// Gives all of its memory back. Nobody uses it any more.
+    /// Frees all memory of the table. No thread may use it any more.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn destroy<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         self.clear(store, Reach::All)?;
         for rank in 0..self.ranks {
@@ -160,7 +162,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn find<S: Store + ?Sized>(
         self,
         store: &S,
@@ -173,8 +175,8 @@ impl Table {
         Ok(found.map_or(self.end(), |(addr, _)| Entry { rank, slot: number, addr }))
     }
 
-    /// Calls with the value of a key, under its lock; how many times it is
-    /// there.
+    /// Calls `into` with the value of a key, under the slot's lock, and returns the
+    /// count of the key.
     pub(super) fn retrieve<S: Store + ?Sized>(
         self,
         store: &S,
@@ -189,7 +191,8 @@ impl Table {
         Ok(head.times)
     }
 
-    /// Puts an element in, if its key is not there; whether it was not.
+    /// Inserts an element if its key is not in the table, and returns whether it was
+    /// not.
     pub(super) fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -211,7 +214,8 @@ impl Table {
         })
     }
 
-    /// Takes a key out; whether it was there.
+    /// Removes a key, or one from its count, and returns whether it was in the
+    /// table.
     pub(super) fn remove<S: Store + ?Sized>(
         self,
         store: &S,
@@ -235,7 +239,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn begin<S: Store + ?Sized>(
         self,
         store: &S,
@@ -244,16 +248,16 @@ impl Table {
         self.first_from(store, reach, (0, 0))
     }
 
-    /// Behind the last element.
+    /// The end: the place behind the last element.
     pub const fn end(self) -> Entry {
         Entry { rank: self.ranks, slot: 0, addr: GlobalAddr::NULL }
     }
 
-    /// What follows an element.
+    /// The element after `entry`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn next<S: Store + ?Sized>(
         self,
         store: &S,
@@ -274,11 +278,11 @@ impl Table {
         self.first_from(store, reach, (entry.rank, entry.slot + 1))
     }
 
-    /// The key of an element; none at the end.
+    /// The key of an element; no bytes at the end.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn key<S: Store + ?Sized>(
         self,
         store: &S,
@@ -291,7 +295,7 @@ impl Table {
         }
     }
 
-    /// The value of an element of a map; none at the end.
+    /// The value of an element of a map; no bytes at the end.
     pub(super) fn value<S: Store + ?Sized>(
         self,
         store: &S,
@@ -304,8 +308,9 @@ impl Table {
         }
     }
 
-    /// Puts in what `make` gives on a rank, with such links, if the key is not
-    /// there; whether it was not. In a multiset it is there `times` times more.
+    /// Inserts the element that `make` creates on a rank, with the given links, if
+    /// the key is not in the table, and returns whether it was not. In a multiset,
+    /// `times` is added to the key's count.
     fn admit<S: Store + ?Sized>(
         self,
         store: &S,
@@ -328,7 +333,7 @@ impl Table {
         Ok(true)
     }
 
-    /// The first element of the slots from this one on, or the end.
+    /// The first element in the slots from `from` on, or the end.
     fn first_from<S: Store + ?Sized>(
         self,
         store: &S,
@@ -343,8 +348,9 @@ impl Table {
         Ok(if found.addr.is_null() { self.end() } else { found })
     }
 
-    /// Looks at one slot after the other, several in one read, until told to
-    /// stop: its rank and number, where the rank's slots are, and its chain.
+    /// Calls `each` with one slot after the other, until it returns true: the slot's
+    /// rank and number, the address of the rank's slots, and the slot's chain.
+    /// Several slots are read at a time.
     fn each_slot<S: Store + ?Sized>(
         self,
         store: &S,
@@ -381,18 +387,19 @@ impl Table {
         ((hash / slots % ranks) as u32, (hash % slots) as u32)
     }
 
-    /// The slot where a key belongs.
+    /// The slot of a key.
     fn slot_of<S: Store + ?Sized>(self, store: &S, key: Data<'_>) -> Result<Slot, ContainerError> {
         let (rank, slot) = self.place_of(key.hash(store)?);
         Ok(self.slot(store, self.slots_of(store, rank)?, slot))
     }
 
-    /// A slot of the rank whose slots begin at `first`.
+    /// A slot of the rank that has its slots at `first`.
     fn slot<S: Store + ?Sized>(self, store: &S, first: GlobalAddr, slot: u32) -> Slot {
         Slot::new(store, first, (self.slots, slot))
     }
 
-    /// Where the directory says where a rank's slots are.
+    /// The address of the directory's entry for a rank, which is the address of that
+    /// rank's slots.
     fn entry_of<S: Store + ?Sized>(self, store: &S, rank: u32) -> GlobalAddr {
         after(store, self.addr, u64::from(rank) * 8)
     }
@@ -407,11 +414,11 @@ impl Table {
     }
 }
 
-/// The block that a directory is in.
+/// The address of the block that contains a directory.
 fn block_of<S: Store + ?Sized>(store: &S, directory: GlobalAddr) -> GlobalAddr {
     store.split().add(directory, -(DIRECTORY_AT as i64)).unwrap_or(GlobalAddr::NULL)
 }
 
 const DIRECTORY_AT: u64 = 16;
-/// Slots that are looked at in one read.
+/// The number of slots that are read at a time.
 const SLOTS_READ: usize = 32;

@@ -7,17 +7,18 @@ use crate::address::GlobalAddr;
 use core::ops::Deref;
 use tsumugi_core::mem::Rank;
 
-/// A vector of bytes, by the address of its header. What it can do stands at
+/// A vector of bytes, by the address of its header. The other calls are those of
 /// [`Sequence`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vector(Sequence);
 
 impl Vector {
-    /// Makes one of `bytes` bytes on `rank`.
+    /// Creates a vector of `bytes` bytes on `rank`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn create<S: Store + ?Sized>(
         store: &S,
         bytes: u64,
@@ -26,16 +27,16 @@ impl Vector {
         Sequence::create(store, Form::Vector, bytes, rank).map(Self)
     }
 
-    /// The one whose header is at `addr`.
+    /// The vector that has its header at `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
         Self(Sequence::at_addr(addr, Form::Vector))
     }
 
-    /// Where byte `at` is; null if there is none.
+    /// The address of byte `at`; null if there is none.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn at<S: Store + ?Sized>(self, store: &S, at: u64) -> Result<GlobalAddr, ContainerError> {
         Ok(self.pieces(store, at, 1)?[0].addr)
     }

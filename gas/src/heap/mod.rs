@@ -1,11 +1,11 @@
-//! Memory of any rank, taken and given back by any other: remote malloc and
-//! free, made of atomics on words of the rank's heap. Its processor takes no
+//! Remote malloc and free: any rank takes and gives back memory of any other rank,
+//! by atomics on words of that rank's heap. The processor of that rank takes no
 //! part.
 //!
-//! A heap is cut into granules of 64 bytes, of 4 KiB, of 256 KiB and of
-//! 16 MiB, as many kinds as its size is good for. 64 granules have a word in
-//! which a bit says that one is taken, and a word in which a bit says that a
-//! block ends there:
+//! A heap consists of granules of 64 bytes, of 4 KiB, of 256 KiB and of 16 MiB; it
+//! has as many of these kinds as its size allows. 64 granules have a word in which a
+//! bit is set if a granule is taken, and a word in which a bit is set if a block
+//! ends there:
 //!
 //! ```text
 //!   used   0 0 1 1 1 1 0 1 1 0      two blocks: of four granules, and of two
@@ -17,20 +17,19 @@
 //!            or       ends: the last of them                 one more
 //!   free     read     ends: how long the block is
 //!            and      ends, then
-//!            and      used: from here on somebody may have it
+//!            and      used: from here on the block is free
 //! ```
 //!
-//! A compare-swap that fails brings the word as it is, and the next try goes by
-//! that; a word without room is left for the next one, a kind without room for
-//! the next larger. A block lies in the granules of one word: the smallest kind
-//! that has room for it in a word is tried first, so that less than a granule
-//! is lost at each block.
+//! A compare-and-swap that fails returns the word's value, which the next try uses.
+//! If a word has no room, the next word is tried; if a kind has no room, the next
+//! larger kind. A block lies in granules of one word. The smallest kind for which
+//! the block fits in one word is tried first, so that less than one granule is
+//! wasted per block.
 //!
-//! [`Malloc`] and [`Free`] hold no socket: they say which atomic comes next and
-//! are told what it brought. A rank that dies between two of them leaves the
-//! block taken.
+//! [`Malloc`] and [`Free`] do no IO: they return the next atomic and take its
+//! result. If a rank dies between two of them, the block stays taken.
 //!
-//! Progress: lock-free: of those who want granules of a word one gets them.
+//! Progress: lock-free: of all ranks that want granules of a word, one gets them.
 
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
@@ -39,48 +38,48 @@ use core::fmt;
 use tsumugi_core::op::Kind as Atomic;
 use tsumugi_core::sync::mutant;
 
-/// A heap in a region of some rank, which was zero at the start.
+/// A heap in a region of some rank. The region must have been zero at the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Heap {
     split: Split,
     base: GlobalAddr,
-    /// Words of each kind.
+    /// The number of words of each kind.
     words: [u32; KINDS],
-    /// Where its bits and its granules begin, in bytes.
+    /// The offsets of each kind's bits and granules, in bytes.
     bits_at: [u64; KINDS],
     granules_at: [u64; KINDS],
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// This atomic; its old value is the next answer.
+    /// Carry out this atomic; its old value is the next answer.
     Do(Word),
-    /// It is over.
+    /// The result.
     Done(T),
 }
 
-/// Why there is no block, or none to be given back.
+/// Why a block was not taken, or not given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeapError {
     /// No run of free granules is long enough.
     NoMemory {
-        /// What was asked for.
+        /// The size of the request.
         bytes: u64,
     },
-    /// No heap has blocks of this size.
+    /// This heap has no blocks of this size.
     TooLarge {
-        /// What was asked for.
+        /// The size of the request.
         bytes: u64,
-        /// The largest of this heap.
+        /// The size of the largest block of this heap.
         bytes_max: u64,
     },
     /// No block begins at this address.
     NoBlock {
-        /// What was given back.
+        /// The address that was given back.
         addr: GlobalAddr,
     },
-    /// The heap itself was out of reach.
+    /// An access to the heap failed.
     Access(AccessError),
 }
 
@@ -90,10 +89,11 @@ pub struct Malloc {
     heap: Heap,
     bytes: u64,
     kind: usize,
-    /// Words of this kind that were tried, and the one tried now.
+    /// The number of words of this kind that were tried, and the word that is tried
+    /// now.
     tried: u32,
     word: u32,
-    /// What the word was, and what it would become.
+    /// The last known value of the word, and the value that it is to get.
     known: u64,
     wanted: u64,
     phase: Taking,
@@ -126,11 +126,12 @@ enum Giving {
 }
 
 impl Heap {
-    /// The heap in the `bytes` zero bytes at `base`, aligned to 8: a view, of
-    /// which each rank makes its own. Each kind of granule gets as much of it.
+    /// The heap in the `bytes` zero bytes at `base`, aligned to 8. The value is a
+    /// view, of which each rank makes its own. Each kind of granules gets an equal
+    /// share.
     pub const fn new(split: Split, base: GlobalAddr, bytes: u64) -> Self {
         let mut kinds = 0;
-        // A kind is of use where some words of it fit.
+        // A kind is used if four words of it fit in its share.
         while kinds < KINDS && bytes / (kinds as u64 + 1) >= 4 * word_bytes(kinds) {
             kinds += 1;
         }
@@ -139,7 +140,8 @@ impl Heap {
         let share = bytes / kinds as u64;
         let (mut kind, mut at) = (0, 0);
         while kind < kinds {
-            // 16 bytes of bits for each word, and what alignment takes.
+            // 16 bytes of bits for each word; a granule is reserved for the
+            // alignment.
             let count = share.saturating_sub(GRANULE) / (word_bytes(kind) + 16);
             words[kind] = count as u32;
             bits_at[kind] = at;
@@ -156,25 +158,25 @@ impl Heap {
         Self { split, base, words, bits_at, granules_at }
     }
 
-    /// Begins to take a block of `bytes` bytes. Callers with different `hint`s
-    /// look in different words first.
+    /// Begins to take a block of `bytes` bytes. Callers with different `hint`s try
+    /// different words first.
     pub const fn malloc(&self, bytes: u64, hint: u32) -> Malloc {
         let (heap, kind) = (*self, self.kind_for(bytes));
         let phase = Taking::Begin;
         Malloc { heap, bytes, kind, tried: 0, word: hint, known: 0, wanted: 0, phase }
     }
 
-    /// Begins to give the block at `addr` back.
+    /// Begins to give back the block at `addr`.
     pub const fn free(&self, addr: GlobalAddr) -> Free {
         Free { heap: *self, addr, phase: Giving::Begin, kind: 0, word: 0, run: 0 }
     }
 
-    /// The largest block there can be.
+    /// The size of the largest possible block.
     pub fn block_bytes_max(&self) -> u64 {
         (0..KINDS).rev().find(|&kind| self.words[kind] > 0).map_or(0, word_bytes)
     }
 
-    /// The smallest kind in one word of which there is room for so much.
+    /// The smallest kind for which `bytes` bytes fit in one word.
     const fn kind_for(&self, bytes: u64) -> usize {
         let mut kind = 0;
         while kind < KINDS && (self.words[kind] == 0 || word_bytes(kind) < bytes) {
@@ -192,8 +194,8 @@ impl Heap {
     }
 
     fn at(&self, offset: u64) -> GlobalAddr {
-        // The region has so many bytes, so an address has room for them; if it
-        // has not, every access says so.
+        // The region has these bytes, so an address has room for them; if it has
+        // not, every access to null fails.
         self.split.add(self.base, offset as i64).unwrap_or(GlobalAddr::NULL)
     }
 
@@ -213,8 +215,8 @@ impl Heap {
 }
 
 impl Malloc {
-    /// What comes next; `answer` is what the atomic before brought, and nothing
-    /// at first.
+    /// The next step; `answer` is the result of the atomic before, and `None` at
+    /// first.
     pub fn step(
         &mut self,
         answer: Option<Result<u64, AccessError>>,
@@ -231,7 +233,8 @@ impl Malloc {
                 }
                 self.word %= self.heap.words[self.kind];
                 self.phase = Taking::Used;
-                // Taken for empty: if it is not, the answer tells.
+                // The word is expected to be empty; if it is not, the answer has its
+                // value.
                 self.try_word(0)
             }
             Taking::Used if old == self.known => {
@@ -251,7 +254,7 @@ impl Malloc {
         }
     }
 
-    /// Tries for granules of a word that is `known`, or of the next.
+    /// Tries to take granules of a word with the value `known`, or of the next word.
     fn try_word(&mut self, known: u64) -> Step<Result<GlobalAddr, HeapError>> {
         let granules = self.bytes.max(1).div_ceil(granule_bytes(self.kind)) as u32;
         if let Some(run) = free_run(known, granules) {
@@ -271,13 +274,13 @@ impl Malloc {
             }
         }
         self.word = (self.word + 1) % self.heap.words[self.kind];
-        // A run fits in an empty word.
+        // The word is expected to be empty, where a run fits.
         self.try_word(0)
     }
 }
 
 impl Free {
-    /// As [`Malloc::step`].
+    /// The next step, like [`Malloc::step`].
     pub fn step(
         &mut self,
         answer: Option<Result<u64, AccessError>>,
@@ -314,7 +317,7 @@ impl Free {
             Giving::Ends => {
                 let end = 1u64 << (63 - self.run.leading_zeros());
                 if old & end == 0 {
-                    // Somebody else has given it back.
+                    // Another caller has given it back before.
                     return no_block;
                 }
                 let word = if is_swapped {
@@ -330,7 +333,7 @@ impl Free {
     }
 }
 
-/// The lowest run of so many zero bits, as a mask.
+/// The lowest run of `granules` zero bits, as a mask.
 fn free_run(word: u64, granules: u32) -> Option<u64> {
     if granules > 64 {
         return None;
@@ -349,7 +352,7 @@ const fn granule_bytes(kind: usize) -> u64 {
     GRANULE << (6 * kind)
 }
 
-/// Bytes of the granules that one word has bits for.
+/// The bytes of the granules for which one word has bits.
 const fn word_bytes(kind: usize) -> u64 {
     64 * granule_bytes(kind)
 }

@@ -1,4 +1,4 @@
-//! One caller alone, then every interleaving of the atomics of a few.
+//! One caller alone, then every interleaving of the atomics of a few callers.
 
 extern crate std;
 use super::*;
@@ -21,7 +21,7 @@ fn offset(addr: GlobalAddr) -> u64 {
     Split::DEFAULT.distance(base(), addr).unwrap() as u64
 }
 
-/// The bits of a heap.
+/// The words of a heap's bits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Memory(Vec<u64>);
 
@@ -126,7 +126,7 @@ fn wrong_requests_are_errors() {
     assert_eq!(memory.free(&heap, addr), Err(HeapError::NoBlock { addr }), "twice");
 }
 
-/// A caller that takes a block, gives it back, and takes another.
+/// A caller that takes a block, gives it back, and takes another one.
 #[derive(Clone)]
 struct Caller {
     bytes: [u64; 2],
@@ -143,7 +143,8 @@ impl Caller {
         Self { bytes, stage: 0, malloc, free: None, answer: None, holds: None }
     }
 
-    /// Up to and with its next atomic; false: it has done all.
+    /// Runs the caller up to and including its next atomic; false: the caller has
+    /// ended.
     fn step(&mut self, heap: &Heap, memory: &mut Memory) -> bool {
         loop {
             let answer = self.answer.take();
@@ -158,7 +159,8 @@ impl Caller {
                         self.holds = Some((offset(addr), self.bytes[self.stage / 2]));
                         self.free = Some(heap.free(addr));
                         self.stage += 1;
-                        // Between two atomics of others it has the block.
+                        // The caller has the block here, between two atomics of
+                        // other callers.
                         return true;
                     }
                 },
@@ -185,9 +187,9 @@ impl Caller {
 type State = (usize, (u8, u64, u64), Option<(u8, u64)>, Option<u64>);
 type Seen = (Memory, Vec<State>);
 
-/// Every order of the callers' atomics.
+/// Explores every order of the callers' atomics.
 fn explore(heap: &Heap, memory: &Memory, callers: &[Caller], seen: &mut HashSet<Seen>) {
-    // What decides all that can follow.
+    // All state that determines the further steps.
     let state = |caller: &Caller| {
         let Malloc { phase, known, wanted, .. } = caller.malloc;
         let free = caller.free.map(|free| (free.phase as u8, free.run));
@@ -224,7 +226,7 @@ fn explore_all() -> usize {
     let heap = heap(5000);
     assert_eq!(heap.words[0], 1, "all of them want the same word");
     let mut callers = [[64, 128], [128, 64], [1, 100]].map(|bytes| Caller::new(&heap, bytes));
-    // The third takes its second block alone.
+    // The third caller only takes its second block.
     callers[2] = Caller { malloc: heap.malloc(100, 0), stage: 2, ..callers[2].clone() };
     let mut seen = HashSet::new();
     explore(&heap, &Memory::new(&heap), &callers, &mut seen);

@@ -1,5 +1,5 @@
-//! What a window asks for: all targets, or one, shared or exclusively; by any
-//! of three designs.
+//! The locks of a window: for all targets or for one target, shared or exclusive, by
+//! any of three designs.
 //!
 //! ```text
 //!                lock_all          shared(t)         exclusive(t)
@@ -8,12 +8,13 @@
 //!  Tree          enter All         read t            enter Exclusive, write t
 //! ```
 //!
-//! `L` is one lock for the whole window, as the paper has it; writers of
-//! different targets wait for each other. `TwoLevel` is foMPI's. With `Tree`
-//! they meet at their leaf at most, and holders of all too.
+//! `L` is one lock for the whole window, as in the paper; writers of different
+//! targets wait for each other. `TwoLevel` is the design of foMPI. With `Tree`,
+//! writers of different targets meet at most at their leaf, and so do holders of all
+//! targets.
 //!
-//! A rank goes through its [`Door`] once, however many targets it holds: who
-//! is inside must not enter again.
+//! A rank enters its [`Door`] once, however many targets it holds, because a rank
+//! that is inside must not enter again.
 
 use super::backoff::Backoff;
 use super::claim::{Claim, Ended, Mode, Standing, StepId};
@@ -28,21 +29,21 @@ use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mutant;
 
-/// How a window's locks are made.
+/// The design of a window's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// One lock.
+    /// One lock for the whole window.
     Global,
-    /// A word for all and one for each target, polled.
+    /// A word for the window and a word for each target, polled.
     TwoLevel,
     /// A group lock on a tree, and a lock for each target.
     Tree,
 }
 
-/// A window's locks, as everybody sees them.
+/// The locks of a window. All ranks have equal values of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// By which design.
+    /// The design of the locks.
     pub design: Design,
     /// The lock of rank 0. Each rank has one at the same place.
     pub lock: Lock,
@@ -50,29 +51,31 @@ pub struct Plan {
     pub tree: Tree,
 }
 
-/// What is asked for.
+/// The targets that an access locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
-    /// Every target, beside others that want the same or share one.
+    /// Every target, together with other accesses that want the same or share a
+    /// target.
     All,
-    /// This target, beside others.
+    /// This target, together with others.
     Shared(Rank),
     /// This target, alone.
     Exclusive(Rank),
 }
 
-/// Where all accesses of one rank enter and leave. Two are equal if they will
-/// do the same.
+/// The place where all accesses of one rank enter and leave. Two doors are equal if
+/// they will do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Door {
     entry: Entry,
-    /// Accesses that are inside, or on their way.
+    /// Accesses that are inside, or on their way in.
     holds: u32,
     side: Side,
 }
 
-/// One access of a rank to a window, from asking to giving back. Two are equal
-/// if they will do the same, however their operations are numbered.
+/// One access of a rank to a window, from the request to the release. Two accesses
+/// are equal if they will do the same; the numbers of their operations do not
+/// matter.
 #[derive(Clone, Debug)]
 pub struct Access {
     plan: Plan,
@@ -80,29 +83,30 @@ pub struct Access {
     stage: Stage,
     claim: Claim,
     backoff: Backoff,
-    /// Stages that it has been through: an operation is of one.
+    /// The number of stages that the access has been through; each operation belongs
+    /// to one stage.
     stages: u16,
 }
 
-/// What an access waits for.
+/// What ends the wait of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// This word of the own memory.
     Word(RemoteAddr, Until),
-    /// So many nanoseconds.
+    /// This number of nanoseconds.
     Pause(u64),
 }
 
-/// Why an access cannot begin: its rank would wait for itself.
+/// Why an access cannot begin: the rank would wait for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The rank is inside on the other side.
     OtherSide {
-        /// The side that it is on.
+        /// The side on which the rank is.
         side: Side,
     },
-    /// With [`Design::Global`]: the rank holds the one lock, or shares it and
-    /// wants it alone.
+    /// With [`Design::Global`]: the rank holds the one lock, or shares it and wants
+    /// it exclusively.
     OneLock,
 }
 
@@ -118,22 +122,23 @@ enum Stage {
 }
 
 impl Door {
-    /// Nobody of `rank` is inside.
+    /// The door of `rank`, without accesses.
     pub const fn new(plan: &Plan, rank: Rank) -> Self {
         Self { entry: Entry::new(plan.tree, rank), holds: 0, side: Side::All }
     }
 
-    /// Accesses that are inside, or on their way.
+    /// The number of accesses that are inside, or on their way in.
     pub const fn holds(&self) -> u32 {
         self.holds
     }
 
-    /// Whether the last access is on its way out: none may begin before it is.
+    /// Whether the last access is on its way out. No access may begin before it is
+    /// out.
     pub fn is_leaving(&self) -> bool {
         self.entry.place() == Place::Leaving
     }
 
-    /// A rank has died: see [`Access::handle_lost`].
+    /// Handles the death of a rank, like [`Access::handle_lost`].
     pub fn handle_lost(&mut self, rank: Rank) {
         self.entry.handle_lost(rank);
     }
@@ -148,12 +153,12 @@ impl Access {
         Self { plan, want: Want::All, stage, claim, backoff, stages: 0 }
     }
 
-    /// Asks for something, and waits for it, where it has to, in `node`: a new
-    /// life of it each time.
+    /// Begins to lock `want`, and waits in `node`, where it has to. The caller must
+    /// give a new life of a node each time.
     ///
     /// # Errors
     ///
-    /// [`Refused`].
+    /// [`Refused`] if the rank would wait for itself.
     ///
     /// # Panics
     ///
@@ -191,7 +196,7 @@ impl Access {
                 self.claims();
             }
             Design::TwoLevel => {
-                // The window's word is one that locks of targets do not use.
+                // The window's word is a word that the locks of targets do not use.
                 let window = self.plan.lock.home;
                 let window = RemoteAddr { offset: window.offset + 40, ..window };
                 self.backoff = Backoff::new(window, lock.home, want);
@@ -202,8 +207,8 @@ impl Access {
         Ok(())
     }
 
-    /// Gives it back. What was done under it must have completed, at the
-    /// remote ends.
+    /// Gives the lock back. Operations under it must have completed, at the remote
+    /// ends.
     ///
     /// # Panics
     ///
@@ -225,8 +230,8 @@ impl Access {
         self.claim.release();
     }
 
-    /// The next operation to post, whose completion must be remote. Whoever
-    /// cannot post it keeps it.
+    /// The next operation to post, with remote completion. A caller that cannot post
+    /// it at once must keep it.
     pub fn poll_op(&mut self, door: &mut Door) -> Option<(StepId, Op)> {
         self.go_on(door);
         let (id, op) = match self.stage {
@@ -240,8 +245,8 @@ impl Access {
         Some((self.number(id), op))
     }
 
-    /// An operation has ended, which came from this access. One that ends a
-    /// second time is ignored.
+    /// Handles the end of an operation of this access. A second end of the same
+    /// operation is ignored.
     pub fn handle_completed(
         &mut self,
         door: &mut Door,
@@ -264,7 +269,7 @@ impl Access {
         self.step(door).map(|step| self.number(step))
     }
 
-    /// The same, as the part that is at it numbers it.
+    /// The same operation, by the number of the part that posted it.
     fn step(&self, door: &Door) -> Option<StepId> {
         match self.stage {
             Stage::Entering | Stage::Leaving => door.entry.under_way(),
@@ -273,7 +278,7 @@ impl Access {
         }
     }
 
-    /// What ends the wait, if it waits.
+    /// What ends the wait, if the access waits.
     pub fn waits_for(&self, door: &Door) -> Option<Waiting> {
         let word = match self.stage {
             Stage::Entering => door.entry.waits_for(),
@@ -285,7 +290,7 @@ impl Access {
         word.map(|(word, until)| Waiting::Word(word, until))
     }
 
-    /// That word is now `value`, or that time is over.
+    /// Handles that the word has the value `value`, or that the pause is over.
     pub fn handle_wake(&mut self, door: &mut Door, value: u64) {
         match self.stage {
             Stage::Entering => door.entry.handle_word(value),
@@ -295,8 +300,8 @@ impl Access {
         self.go_on(door);
     }
 
-    /// A rank has died: a wait may never end, and ends with an error that
-    /// names it.
+    /// Handles the death of a rank: a wait may never end, so it ends with an error
+    /// that names the rank.
     pub fn handle_lost(&mut self, door: &mut Door, rank: Rank) {
         self.claim.handle_lost(rank);
         self.backoff.handle_lost(rank);
@@ -304,7 +309,7 @@ impl Access {
         self.go_on(door);
     }
 
-    /// Held, or given back: `None` on the way there.
+    /// The result, when the lock is held or given back; `None` on the way there.
     pub fn poll_done(&self) -> Option<Result<(), AddrError>> {
         match self.stage {
             Stage::Held | Stage::Rest => Some(Ok(())),
@@ -313,7 +318,7 @@ impl Access {
         }
     }
 
-    /// Whether it is held.
+    /// Whether the lock is held.
     pub fn is_held(&self) -> bool {
         self.stage == Stage::Held
     }
@@ -322,7 +327,7 @@ impl Access {
         StepId::from_bits((self.stages as u32) << 16 | step.to_bits() & 0xffff)
     }
 
-    /// Which side of the group an access is on.
+    /// The side of the group lock that an access is on.
     const fn side_of(&self, want: Want) -> Option<Side> {
         match (want, self.plan.design) {
             (Want::All, _) | (Want::Shared(_), Design::Global) => Some(Side::All),
@@ -331,11 +336,11 @@ impl Access {
         }
     }
 
-    /// The lock of what is wanted.
+    /// The lock of the target that is wanted.
     fn lock(&self) -> Lock {
         let lock = self.plan.lock;
         match (self.plan.design, self.want) {
-            // Holders of all are readers of the one lock.
+            // Holders of all targets are readers of the one lock.
             (Design::Global, _) | (_, Want::All) => lock,
             (_, Want::Shared(rank) | Want::Exclusive(rank)) => {
                 Lock { home: RemoteAddr { rank, ..lock.home }, ..lock }
@@ -367,7 +372,7 @@ impl Access {
         }
     }
 
-    /// From stage to stage, where one is at its end.
+    /// Goes to the next stage, if a stage has ended.
     fn go_on(&mut self, door: &mut Door) {
         match (self.stage, door.entry.place()) {
             (Stage::Entering, Place::Out) => door.entry.enter(door.side),
@@ -435,3 +440,41 @@ impl fmt::Display for Refused {
 }
 
 impl core::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kind, NodeTable};
+    use super::*;
+    use tsumugi_core::mem::RegionKey;
+
+    /// A rank is on its way out from the end of its last access on.
+    #[test]
+    fn a_door_is_left_by_the_last_access() {
+        let key = RegionKey::new(0, 1);
+        let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
+        let lock = Lock { home, nodes: NodeTable { key, offset: 64 }, kind: Kind::Readers };
+        let tree = Tree::new(2, 2, 2, key, 128).unwrap();
+        let plan = Plan { design: Design::Tree, lock, tree };
+        let mut door = Door::new(&plan, Rank(1));
+        let mut accesses = [Access::new(plan), Access::new(plan)];
+        let finds = |access: &mut Access, door: &mut Door, old| {
+            let (id, _) = access.poll_op(door).expect("it goes on");
+            access.handle_completed(door, id, Ok(old));
+        };
+        for access in &mut accesses {
+            access.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+        }
+        // The side is open.
+        finds(&mut accesses[0], &mut door, 1);
+        accesses[1].poll_op(&mut door);
+        assert!(accesses.iter().all(Access::is_held));
+        for (index, holds) in [(1, 1), (0, 0)] {
+            assert!(!door.is_leaving());
+            accesses[index].release(&mut door);
+            assert_eq!(door.holds(), holds);
+        }
+        assert!(door.is_leaving());
+        finds(&mut accesses[0], &mut door, 0);
+        assert!(!door.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
+    }
+}

@@ -1,15 +1,16 @@
-//! The two levels of foMPI: a word for the whole window and one for each
-//! target, and whoever finds them taken comes again after a while.
+//! The two-level locks of foMPI: a word for the whole window and a word for each
+//! target. A claim that finds them taken tries again after a pause.
 //!
 //! ```text
 //!  whole window:  holders of all (32) | holders of something exclusive (32)
 //!  each target:   readers (63) | writer (1)
 //! ```
 //!
-//! It polls remote memory: here to be compared with. Unlike foMPI's, who has
-//! found holders of all counts itself in again when it has seen that they are
-//! gone, not to find out: those who come and go so, dozens at a time, would
-//! keep out whoever waits for none of them to be there.
+//! This design polls remote memory; it is here for comparison. One thing differs
+//! from foMPI: a claim that has found holders of all targets counts itself in again
+//! only when a read has shown that they are gone. If dozens of claims counted
+//! themselves in and out to find that out, they would keep out claims for all
+//! targets.
 //!
 //! # References
 //!
@@ -21,13 +22,14 @@ use super::access::Want;
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 
-/// One claim by this design.
+/// One claim in this design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backoff {
     window: RemoteAddr,
     target: RemoteAddr,
     want: Want,
-    /// Somebody of this rank has counted itself in the window's word.
+    /// At the release: another access of this rank still needs the rank's count in
+    /// the window's word.
     is_counted: bool,
     at: At,
     is_posted: bool,
@@ -46,7 +48,7 @@ enum At {
     Seize,
     Arrive,
     LookReader,
-    /// And then again.
+    /// Waits for the pause, and then does this step.
     Pause(Next),
     Held,
     Depart,
@@ -68,9 +70,8 @@ impl Backoff {
         Self { window, target, want, is_counted: false, at, is_posted: false, step: 0, tries: 0 }
     }
 
-    /// `is_counted`: this rank holds another target exclusively.
+    /// Begins the claim. `is_counted`: this rank holds another target exclusively.
     pub(super) fn begin(&mut self, is_counted: bool) {
-        self.is_counted = is_counted;
         self.at = match self.want {
             Want::All => At::CountAll,
             Want::Shared(_) => At::Arrive,
@@ -79,7 +80,7 @@ impl Backoff {
         };
     }
 
-    /// `is_last`: this rank holds no other target exclusively.
+    /// Begins to give back. `is_last`: this rank holds no other target exclusively.
     pub(super) fn release(&mut self, is_last: bool) {
         self.is_counted = !is_last;
         self.at = if self.want == Want::All { At::Leave } else { At::Depart };
@@ -144,14 +145,14 @@ impl Backoff {
         self.is_posted.then_some(StepId::from_bits(self.step))
     }
 
-    /// A rank has died: what it held, it holds for ever.
+    /// Handles the death of a rank: what the dead rank held stays taken for ever.
     pub(super) fn handle_lost(&mut self, rank: Rank) {
         if let At::Pause(_) = self.at {
             self.at = At::Failed(AddrError::PeerLost { rank });
         }
     }
 
-    /// For how long it does nothing, in nanoseconds.
+    /// The length of the pause that the claim has to make, in nanoseconds.
     pub(super) fn pause_ns(&self) -> Option<u64> {
         matches!(self.at, At::Pause(_)).then(|| FIRST_PAUSE_NS << self.tries.min(DOUBLINGS_MAX))
     }
@@ -167,7 +168,7 @@ impl Backoff {
         }
     }
 
-    /// Whether it has come to the end of what it was asked to do.
+    /// The result, if the claim has ended what it was to do.
     pub(super) fn poll_done(&self) -> Option<Result<(), AddrError>> {
         match self.at {
             At::Held | At::Rest => Some(Ok(())),
@@ -184,8 +185,8 @@ impl Backoff {
 
 const ALL: u64 = 1 << 32;
 const FIRST_PAUSE_NS: u64 = 500;
-/// Up to some 8 ms: beside dozens of others, between nodes, an operation takes
-/// as long, and who comes again sooner keeps everybody counting in and out.
+/// Up to some 8 ms: with dozens of other claims, between nodes, an operation takes
+/// as long, and claims that try again sooner keep each other counting in and out.
 const DOUBLINGS_MAX: u32 = 14;
 
 #[cfg(test)]
@@ -212,5 +213,69 @@ mod tests {
             .collect();
         assert!(pauses[..14].windows(2).all(|two| two[1] == 2 * two[0]), "{pauses:?}");
         assert!(pauses[14..].iter().all(|one| *one == pauses[13]), "{pauses:?}");
+    }
+
+    /// Two of a window's words.
+    const WINDOW: RemoteAddr = RemoteAddr { rank: Rank(0), key: RegionKey::new(1, 1), offset: 0 };
+    const TARGET: RemoteAddr = RemoteAddr { rank: Rank(1), key: RegionKey::new(1, 1), offset: 8 };
+
+    /// Carries out the next operation, which finds `old`: its address, its kind and
+    /// what it adds.
+    fn finds(claim: &mut Backoff, old: u64) -> (RemoteAddr, OpKind, u64) {
+        let (id, op) = claim.poll_op().expect("it goes on");
+        claim.handle_completed(id, Ok(old));
+        (op.remote, op.kind, op.operand())
+    }
+
+    /// A claim to a target alone waits for a single holder of all targets.
+    #[test]
+    fn a_writer_waits_for_one_holder_of_all() {
+        let mut claim = Backoff::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
+        claim.begin(false);
+        assert_eq!(finds(&mut claim, ALL), (WINDOW, OpKind::FetchAdd, 1));
+        assert_eq!(finds(&mut claim, ALL + 1), (WINDOW, OpKind::FetchAdd, u64::MAX));
+        for holders in [ALL, ALL + 3] {
+            assert!(claim.pause_ns().is_some());
+            claim.handle_pause();
+            assert_eq!(finds(&mut claim, holders).1, OpKind::GetWord);
+        }
+        claim.handle_pause();
+        assert_eq!(finds(&mut claim, 0).1, OpKind::GetWord);
+        assert_eq!(finds(&mut claim, 0), (WINDOW, OpKind::FetchAdd, 1));
+        assert_eq!(finds(&mut claim, 0), (TARGET, OpKind::CompareSwap, 1));
+        assert_eq!(claim.poll_done(), Some(Ok(())));
+    }
+
+    /// A rank counts itself in the window's word once, for all its targets.
+    #[test]
+    fn a_second_target_is_not_counted_again() {
+        let mut claim = Backoff::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
+        claim.begin(true);
+        assert_eq!(finds(&mut claim, 0), (TARGET, OpKind::CompareSwap, 1));
+        for is_last in [false, true] {
+            claim.release(is_last);
+            assert_eq!(finds(&mut claim, 1), (TARGET, OpKind::FetchAdd, u64::MAX));
+            if is_last {
+                assert_eq!(finds(&mut claim, 1), (WINDOW, OpKind::FetchAdd, u64::MAX));
+            }
+            assert_eq!(claim.poll_done(), Some(Ok(())));
+        }
+    }
+
+    /// A second end of an operation, or a late one, is ignored.
+    #[test]
+    fn an_operation_ends_once() {
+        let mut claim = Backoff::new(WINDOW, TARGET, Want::Shared(Rank(1)));
+        claim.begin(false);
+        let (first, _) = claim.poll_op().expect("it begins");
+        claim.handle_completed(first, Ok(0));
+        claim.handle_completed(first, Ok(1));
+        assert_eq!(claim.poll_done(), Some(Ok(())));
+        claim.release(true);
+        let (second, _) = claim.poll_op().expect("it goes");
+        claim.handle_completed(first, Ok(2));
+        assert_eq!(claim.under_way(), Some(second));
+        claim.handle_completed(second, Ok(2));
+        assert_eq!((claim.under_way(), claim.poll_done()), (None, Some(Ok(()))));
     }
 }

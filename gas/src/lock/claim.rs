@@ -1,17 +1,18 @@
-//! One claim to one lock, from asking for it to giving it back, without IO:
-//! operations out, completions and changes of the own node's word in.
+//! One claim to one lock, from the request to the release, without IO: the claim
+//! returns operations, and takes completions and changes of its own node's word.
 //!
 //! ```text
 //!  Resting ── begin ─► asking ─────────────► Held ── release ─► going ─► Resting
 //!                        │   ▲                ▲                   │
-//!                        ▼   │ word changed   │        acts for those that
-//!                      Waiting ───────────────┘        it finds gone
+//!                        ▼   │ word changed   │        acts for nodes that
+//!                      Waiting ───────────────┘        have left
 //!                        └── leave ─► Resting (Left)
 //! ```
 //!
-//! One operation is under way at a time: each step needs what the one before
-//! has found, and its completion says that it has taken effect there. A claim
-//! that waits has none under way; only its own node's word ends the wait.
+//! One operation is under way at a time: each step needs the result of the step
+//! before, and a completion means that the operation has taken effect at its target.
+//! A claim that waits has no operation under way; only its own node's word ends the
+//! wait.
 //!
 //! | | not contended, atomics | |
 //! |---|---|---|
@@ -20,15 +21,16 @@
 //! | exclusive, phases | 2, 2 | and two stores to the own node |
 //! | mutex | 1, 1 | swap, compare-swap, and two such stores |
 //!
-//! A writer that goes while readers wait, with [`Kind::Readers`], becomes a
-//! reader first, wakes the others and then leaves as one: another writer that
-//! came in before it has taken the readers' list would find new readers woken.
+//! With [`Kind::Readers`], a writer that leaves while readers wait first becomes a
+//! reader, wakes the other readers, and then leaves as a reader. Otherwise another
+//! writer could come in before the first one has taken the readers' list, and new
+//! readers of that list would be woken while it is inside.
 //!
 //! # Leaving
 //!
-//! Nobody can take himself out of the middle of a queue. A claim that gives up
-//! marks its node; whoever comes to wake it acts in its place: unlocks, passes
-//! the queue on, and frees the node. Until then the node is in use.
+//! A claim cannot remove its node from the middle of a queue. A claim that gives up
+//! marks its node. The claim that later comes to wake the node acts in its place: it
+//! unlocks, passes the queue on, and frees the node. Until then the node is in use.
 
 mod steps;
 
@@ -42,78 +44,79 @@ use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mutant;
 
-/// A claim to a lock. Two are equal if they will do the same, however their
-/// operations are numbered.
+/// A claim to a lock. Two claims are equal if they will do the same; the numbers of
+/// their operations do not matter.
 #[derive(Clone, Debug)]
 pub struct Claim {
     lock: Lock,
     own: NodeId,
     at: At,
-    /// The operation under way, or the next.
+    /// The number of the operation under way, or of the next one.
     step: u32,
     is_posted: bool,
     mode: Mode,
-    /// Goes rather than waits.
+    /// The claim ends where it would have to wait.
     is_try: bool,
-    /// What the arrival found, for readers; the last look at the count, for
-    /// writers that have to know their phase.
+    /// Readers: the count that the arrival found. Writers that need to know their
+    /// phase: the count that they read last.
     found: Option<u64>,
-    /// Own successor in the readers' list.
+    /// The successor in the readers' list.
     behind: NodeId,
-    /// Successor of one that has left it.
+    /// The successor, in the readers' list, of a node that its claim has left.
     chain: NodeId,
-    /// Whose place in the writers' queue is to be passed on.
+    /// The node from which the writers' queue is to be passed on.
     pass: NodeId,
-    /// A writer that goes as a reader: it is counted still.
+    /// A writer that leaves as a reader and is still counted as a reader.
     is_counted: bool,
-    /// What comes when there is nothing left to do for others.
+    /// The step that comes when there is nothing left to do for other claims.
     then: At,
 }
 
-/// What a claim wants.
+/// How a claim uses the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Beside others that share.
+    /// Together with other claims that share the lock.
     Shared,
-    /// Alone. All that [`Kind::Mutex`] knows.
+    /// Alone. The only mode of [`Kind::Mutex`].
     Exclusive,
 }
 
-/// How a claim stands.
+/// The state of a claim, as its caller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// Nothing is under way, and nothing is held.
     Resting(Ended),
-    /// It has asked.
+    /// The claim has asked for the lock.
     Asking,
-    /// The lock is its.
+    /// The claim has the lock.
     Held,
-    /// It is giving back what it holds.
+    /// The claim is giving the lock back.
     Going,
-    /// It is over with this claim, and with its node.
+    /// An operation has failed or a rank has died: the claim and its node cannot be
+    /// used any more.
     Failed(AddrError),
 }
 
 /// How a claim came to rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ended {
-    /// It never began, or gave the lock back.
+    /// The claim never began, or gave the lock back.
     Released,
-    /// It was to try only, and others were there.
+    /// The claim was only a try, and other claims were in the way.
     Refused,
-    /// It had waited for too long; if its node is still in a queue, it is to
-    /// be released as left.
+    /// The claim has given up waiting. If its node is still in a queue, the node
+    /// must be released as left.
     Left {
-        /// Whether it is.
+        /// Whether the node is still in a queue.
         in_queue: bool,
     },
 }
 
-/// An operation of a claim, until it has ended.
+/// The number of an operation of a claim, until the operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(u32);
 
-/// What a claim that holds its lock has to remember.
+/// The part of a claim that is needed while it holds its lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     own: NodeId,
@@ -129,7 +132,7 @@ enum At {
     Held,
     Failed(AddrError),
 
-    // A writer asks.
+    // A writer asks for the lock.
     Seize,
     SetState,
     SetNext,
@@ -146,18 +149,18 @@ enum At {
     TryLook,
     TryTake(u64),
 
-    // A reader asks.
+    // A reader asks for the lock.
     Peek,
     Arrive,
     ReaderState,
     ReaderJoin,
     Recheck,
 
-    // Gone before it was its turn.
+    // A claim gives up waiting.
     LeaveNext(State),
     Leave(State),
 
-    // Giving back, for oneself or for one that has left.
+    // Gives the lock back, for this claim or for a node that its claim has left.
     Depart,
     HandOver,
     FindHead,
@@ -178,12 +181,12 @@ enum At {
 }
 
 impl Kept {
-    /// Of one that had its lock by one operation.
+    /// Of a claim that had its lock by one operation.
     pub(super) const ALONE: Self = Self { own: NodeId::NONE, pass: NodeId::NONE, found: None };
 }
 
 impl Claim {
-    /// A claim to `lock` that waits, where it has to, in `own`.
+    /// A claim to `lock` that waits in the node `own`, where it has to.
     pub const fn new(lock: Lock, own: NodeId) -> Self {
         Self {
             lock,
@@ -222,8 +225,8 @@ impl Claim {
         self.ask(mode, true);
     }
 
-    /// The same as [`begin`](Self::begin), by whoever has carried out
-    /// [`Lock::first_op`] itself, and found `old`.
+    /// Asks for the lock like [`begin`](Self::begin), after the caller has carried
+    /// out [`Lock::first_op`] itself, and found `old`.
     ///
     /// # Panics
     ///
@@ -234,9 +237,9 @@ impl Claim {
         self.advance(old);
     }
 
-    /// Gives back what was had by [`Lock::first_op`] alone, by whoever has
-    /// carried out [`Lock::last_op`] itself, and found `old`. The claim needs
-    /// no node.
+    /// Gives back a lock that was taken by [`Lock::first_op`] alone, after the
+    /// caller has carried out [`Lock::last_op`] itself, and found `old`. The claim
+    /// needs no node.
     ///
     /// # Panics
     ///
@@ -249,7 +252,7 @@ impl Claim {
         self.advance(old);
     }
 
-    /// Gives the lock back. What was done under it must have completed, at the
+    /// Gives the lock back. Operations under the lock must have completed, at the
     /// remote ends.
     ///
     /// # Panics
@@ -267,16 +270,16 @@ impl Claim {
         self.go(next);
     }
 
-    /// Gives up waiting. The claim goes on: it will rest, or hold the lock
-    /// after all if that had been decided. False: it does not wait.
+    /// Gives up waiting. The claim goes on: it will rest, or hold the lock after all
+    /// if that was decided before. False: the claim does not wait.
     pub fn leave(&mut self) -> bool {
         let At::Waiting(state) = self.at else { return false };
         self.go(if self.mode == Mode::Shared { At::LeaveNext(state) } else { At::Leave(state) });
         true
     }
 
-    /// The next operation to post, whose completion must be remote. Whoever
-    /// cannot post it keeps it.
+    /// The next operation to post, with remote completion. A caller that cannot post
+    /// it at once must keep it.
     pub fn poll_op(&mut self) -> Option<(StepId, Op)> {
         if self.is_posted {
             return None;
@@ -295,7 +298,8 @@ impl Claim {
         Some((id, op))
     }
 
-    /// An operation has ended. One that ends a second time is ignored.
+    /// Handles the end of an operation. A second end of the same operation is
+    /// ignored.
     pub fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
         if !self.is_posted || id.0 != self.step {
             return;
@@ -308,13 +312,13 @@ impl Claim {
         }
     }
 
-    /// The own word that ends the wait, and what it must become.
+    /// The own word that ends the wait, and the condition for its value.
     pub fn waits_for(&self) -> Option<(RemoteAddr, Until)> {
         let At::Waiting(state) = self.at else { return None };
         Some((self.lock.nodes.state_of(self.own), Until::NotEqual(self.own.state(state))))
     }
 
-    /// That word is now `value`.
+    /// Handles that the own word has the value `value`.
     pub fn handle_word(&mut self, value: u64) {
         if let At::Waiting(state) = self.at
             && value != self.own.state(state)
@@ -323,8 +327,8 @@ impl Claim {
         }
     }
 
-    /// A rank has died, and with it perhaps whoever would have woken us. Where
-    /// a claim does not wait, its operations tell.
+    /// Handles the death of a rank, which may be the rank that would have woken this
+    /// claim. A claim that does not wait learns of the death by its operations.
     pub fn handle_lost(&mut self, rank: Rank) {
         if matches!(self.at, At::Waiting(_)) {
             self.at = At::Failed(AddrError::PeerLost { rank });
@@ -336,7 +340,7 @@ impl Claim {
         self.is_posted.then_some(StepId(self.step))
     }
 
-    /// How it stands.
+    /// The state of the claim.
     pub fn standing(&self) -> Standing {
         match (self.at, self.then) {
             (At::Resting(ended), _) => Standing::Resting(ended),
@@ -347,23 +351,25 @@ impl Claim {
         }
     }
 
-    /// The node that it waits in.
+    /// The node in which the claim waits.
     pub const fn node(&self) -> NodeId {
         self.own
     }
 
-    /// Whether it has none ([`NodeId::NONE`]), and cannot go on without.
+    /// Whether the claim has no node ([`NodeId::NONE`]), and cannot go on without a
+    /// node.
     pub(super) const fn lacks_node(&self) -> bool {
         self.own.is_none() && matches!(self.at, At::SetState | At::ReaderState)
     }
 
-    /// Where it waits, of a claim that has no node.
+    /// Gives the claim, which has no node, the node in which it waits.
     pub(super) fn waits_in(&mut self, node: NodeId) {
         debug_assert!(self.own.is_none(), "{self:?} has a node");
         self.own = node;
     }
 
-    /// Whether the lock counts it, though it holds nothing: a reader that is to wait.
+    /// Whether the claim is a reader that must wait: the lock counts it, although it
+    /// holds nothing.
     pub fn is_blocked_reader(&self) -> bool {
         self.lacks_node() && self.found.is_some()
     }
@@ -373,13 +379,13 @@ impl Claim {
         self.lock
     }
 
-    /// What a claim that holds its lock has to remember.
+    /// The part of the claim that is needed while it holds its lock.
     pub(super) fn keep(&self) -> Kept {
         debug_assert_eq!(self.at, At::Held);
         Kept { own: self.own, pass: self.pass, found: self.found }
     }
 
-    /// The claim again.
+    /// The claim that holds its lock, from that part.
     pub(super) const fn kept(lock: Lock, mode: Mode, kept: Kept) -> Self {
         let Kept { own, pass, found } = kept;
         Self { at: At::Held, mode, pass, found, ..Self::new(lock, own) }
@@ -424,12 +430,12 @@ impl Hash for Claim {
 }
 
 impl StepId {
-    /// As a word that a tag may carry.
+    /// The number as a word, which a tag may contain.
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// From such a word.
+    /// The number in such a word.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }

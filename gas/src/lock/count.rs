@@ -1,4 +1,4 @@
-//! The word that readers count themselves in.
+//! The word of a lock in which readers count themselves.
 //!
 //! ```text
 //!  reader preference (Mellor-Crummey and Scott)
@@ -6,12 +6,12 @@
 //!    bit 1  a writer is inside                       that wait
 //!
 //!  neutral, writer preference (phases)
-//!    bit 0  a writer is there: who comes now waits for it
+//!    bit 0  a writer is there: readers that come now wait for it
 //!    bit 1  it waits for the readers before it: the last is to wake it
-//!    bit 2  the phase: which of two lists those who come now wait in
+//!    bit 2  the phase: which of two lists new readers wait in
 //!    bit 3 .. 33   readers, also those that wait
-//!    bit 33 .. 64  how often one left; while bit 1 is set: -(how many are
-//!                  still to leave), so that the last one makes it 0
+//!    bit 33 .. 64  how many readers have left; while bit 1 is set: -(readers that
+//!                  are still to leave), so that the last of them makes it 0
 //! ```
 
 use super::Kind;
@@ -20,19 +20,19 @@ use super::Kind;
 pub(super) const INTERESTED: u64 = 1;
 /// Reader preference: a writer is inside.
 pub(super) const INSIDE: u64 = 2;
-/// Phases: a writer is there.
+/// Phases: a writer has come.
 pub(super) const THERE: u64 = 1;
-/// Phases: it waits for readers.
+/// Phases: the writer waits for readers.
 pub(super) const DRAINING: u64 = 2;
-/// Phases: which.
+/// Phases: the current phase.
 pub(super) const PHASE: u64 = 4;
 
-/// A reader comes.
+/// The value that a reader adds when it comes.
 pub(super) const fn arrive(kind: Kind) -> u64 {
     if has_phases(kind) { PHASE_READER } else { READER }
 }
 
-/// A reader goes.
+/// The value that a reader adds when it leaves.
 pub(super) const fn depart(kind: Kind) -> u64 {
     if has_phases(kind) { GONE.wrapping_sub(PHASE_READER) } else { READER.wrapping_neg() }
 }
@@ -42,8 +42,8 @@ pub(super) const fn blocks(kind: Kind, count: u64) -> bool {
     count & if has_phases(kind) { THERE } else { INSIDE } != 0
 }
 
-/// Whether a reader that found `blocked` when it came has been let in by the
-/// time of `now`.
+/// Whether a reader that found `blocked` when it came has been let in when the word
+/// is `now`.
 pub(super) const fn let_in(kind: Kind, blocked: u64, now: u64) -> bool {
     !blocks(kind, now) || has_phases(kind) && (blocked ^ now) & PHASE != 0
 }
@@ -53,7 +53,7 @@ pub(super) const fn has_readers(kind: Kind, count: u64) -> bool {
     if has_phases(kind) { readers(count) > 0 } else { count >= READER }
 }
 
-/// Whether the reader that found `count` when it went was the last that a
+/// Whether a reader that found `count` when it left was the last reader that a
 /// writer waits for.
 pub(super) const fn was_last(kind: Kind, count: u64) -> bool {
     if has_phases(kind) {
@@ -63,24 +63,24 @@ pub(super) const fn was_last(kind: Kind, count: u64) -> bool {
     }
 }
 
-/// Phases: how many readers.
+/// Phases: the number of readers.
 pub(super) const fn readers(count: u64) -> u64 {
     count >> READER_SHIFT & READER_MASK
 }
 
-/// Phases: what a writer that found `count` adds so that the last reader
-/// finds out that it is.
+/// Phases: the value that a writer that found `count` adds, so that the last reader
+/// finds out that it is the last.
 pub(super) const fn drain(count: u64) -> u64 {
     DRAINING.wrapping_sub((readers(count) + (count >> GONE_SHIFT)) << GONE_SHIFT)
 }
 
-/// Whether all had left when the writer that first found `before` added
+/// Whether all readers had left when a writer that first found `before` added
 /// [`drain`] of it and found `now`.
 pub(super) const fn is_drained(before: u64, now: u64) -> bool {
     (now >> GONE_SHIFT) == (readers(before) + (before >> GONE_SHIFT)) & GONE_MASK
 }
 
-/// Phases: what a writer adds when it goes that leaves `count`.
+/// Phases: the value that a writer adds when it leaves and the word is `count`.
 pub(super) const fn leave(count: u64) -> u64 {
     let phase = if count & PHASE == 0 { PHASE } else { PHASE.wrapping_neg() };
     phase.wrapping_sub(count & (THERE | DRAINING))
@@ -102,7 +102,7 @@ const GONE_MASK: u64 = u64::MAX >> GONE_SHIFT;
 mod tests {
     use super::*;
 
-    /// Whatever the count of those who left, the last is known.
+    /// The last reader is recognized at any count of readers that have left.
     #[test]
     fn the_last_reader_of_a_phase_is_known() {
         for gone in [0, 1, GONE_MASK - 1, GONE_MASK] {
@@ -112,7 +112,7 @@ mod tests {
             }
             let before = count;
             count += THERE;
-            // One leaves before the writer asks to be woken, one comes.
+            // One reader leaves before the writer asks to be woken, and one comes.
             count = count.wrapping_add(depart(Kind::Neutral));
             count = count.wrapping_add(arrive(Kind::Neutral));
             assert!(!is_drained(before, count));

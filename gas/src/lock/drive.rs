@@ -1,13 +1,13 @@
-//! Claims that block: each operation is over when it has been carried out, and
-//! a claim that waits sleeps until its own word is written.
+//! Claims that block: each operation returns when it has been carried out, and a
+//! claim that waits sleeps until its own word is written.
 //!
-//! This is also the pattern for whoever has a device in its place: post what
-//! [`Claim::poll_op`] gives to one agent, with a notifying completion at the
-//! remote end, and hand in what ends.
+//! A caller that uses a device instead follows the same pattern: it posts the
+//! operations of [`Claim::poll_op`] to one agent, with a notifying completion at the
+//! remote end, and hands in the completions.
 //!
-//! What a lock takes that nobody is in the way of is a dozen instructions, of
-//! which each call in between would be some: all the way down to the word it
-//! is one function where code is optimised. Where it is not, such a function
+//! A lock without contention takes a dozen instructions, and each function call
+//! would add some. So in optimised code all of it, down to the atomic on the word,
+//! is inlined into one function. In code that is not optimised, such a function
 //! would take many kilobytes of a ULT's stack, and each step is a call.
 
 use super::claim::Kept;
@@ -17,17 +17,17 @@ use tsumugi_core::mem::{AddrError, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 
-/// How a rank's claims get things done.
+/// How a rank's claims carry out operations and wait.
 pub trait Means {
-    /// Carries an operation out, with remote completion.
+    /// Carries out an operation, with remote completion.
     ///
     /// # Errors
     ///
-    /// [`AddrError`].
+    /// [`AddrError`] if the operation fails.
     fn carry(&self, op: &Op) -> Result<u64, AddrError>;
 
-    /// The same, in the name of a claim: if its caller will never go on, the claim is
-    /// to be [passed on](pass_on), with what the operation comes to.
+    /// Carries out an operation for a claim. If the caller will never go on, the
+    /// claim is to be [passed on](pass_on), with the result of the operation.
     ///
     /// # Errors
     ///
@@ -36,23 +36,24 @@ pub trait Means {
         self.carry(op)
     }
 
-    /// Adds to a word that the caller's processor can change at once.
-    /// `None`: it cannot, and nothing has happened.
+    /// Adds to a word that the caller's processor can change at once. `None`: the
+    /// processor cannot, and nothing has happened.
     fn try_add(&self, _at: RemoteAddr, _delta: u64) -> Option<u64> {
         None
     }
 
-    /// The same, for a word that becomes `new` if it is `expected`.
+    /// Changes such a word from `expected` to `new`, by a compare-and-swap.
     fn try_swap(&self, _at: RemoteAddr, _expected: u64, _new: u64) -> Option<u64> {
         None
     }
 
-    /// Waits until the own word at `at` satisfies `until`; what it is then.
-    /// With a limit for that long at most: `None` if it has passed.
+    /// Waits until the own word at `at` satisfies `until`, and returns its value
+    /// then. With a limit, it waits for that long at most, and returns `None` if the
+    /// limit has passed.
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`], which names a rank that died.
+    /// [`AddrError::PeerLost`] if a rank died, which it names.
     fn wait(
         &self,
         at: RemoteAddr,
@@ -60,8 +61,8 @@ pub trait Means {
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError>;
 
-    /// The same, in the name of a claim: if whoever waits will never go on, it is
-    /// to be [passed on](pass_on).
+    /// Waits for a claim. If the caller will never go on, the claim is to be
+    /// [passed on](pass_on).
     ///
     /// # Errors
     ///
@@ -98,28 +99,29 @@ impl<M: Means> Carries for AtOnce<'_, M> {
 #[must_use = "a lock that is not given back is held for ever"]
 pub struct Held {
     mode: Mode,
-    /// `None`: one operation was enough.
+    /// `None`: the lock was taken by one operation.
     kept: Option<Kept>,
 }
 
-/// Others have the lock. The node that was given is to be released.
+/// Others have the lock. The caller must release the node that it gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Which.
+    /// The node to release.
     pub node: NodeId,
-    /// Whether it is to be released as one that was left in a queue.
+    /// Whether the node must be released as left in a queue.
     pub has_left: bool,
 }
 
-/// Waits until the caller has the lock. If nobody is in the way, that is one
-/// operation, where the lock's kind has one; only otherwise it asks for a
-/// `node`, for the claim that is given: where that waits, and its caller will never
-/// go on, a claim that is a [blocked reader](Claim::is_blocked_reader) is to be
+/// Waits until the caller has the lock. Without contention that is one operation, if
+/// the lock's kind has such an operation; otherwise it calls `node` for a node, with
+/// the claim that needs it. If `node` waits, and the caller will never go on, a
+/// claim that is a [blocked reader](Claim::is_blocked_reader) is to be
 /// [passed on](pass_on). Blocking.
 ///
 /// # Errors
 ///
-/// [`AddrError`]: a rank died, or the lock's words are gone. The node, if one
+/// [`AddrError`] if a rank died, or the lock's words are gone. The node, if `node`
+/// returned one, is of no use until the next epoch.
 /// was given, is of no use until the next epoch.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub fn lock(
@@ -161,11 +163,11 @@ fn claims(
     Ok(Held { mode, kept })
 }
 
-/// Takes the lock if nobody is in the way. Lock-free.
+/// Takes the lock if no other claim is in the way. Lock-free.
 ///
 /// # Errors
 ///
-/// As of [`lock`].
+/// Those of [`lock`].
 pub fn try_lock(
     means: &impl Means,
     lock: &Lock,
@@ -181,7 +183,7 @@ pub fn try_lock(
 ///
 /// # Errors
 ///
-/// As of [`lock`].
+/// Those of [`lock`].
 pub fn lock_within(
     means: &impl Means,
     lock: &Lock,
@@ -210,31 +212,31 @@ fn asks(
 }
 
 impl Held {
-    /// What was had by one operation, and nothing is to be remembered of.
+    /// A lock that was taken by one operation, so that nothing has to be kept.
     #[inline]
     pub const fn alone(mode: Mode) -> Self {
         Self { mode, kept: None }
     }
 
-    /// As what it is held.
+    /// The mode in which the lock is held.
     #[inline]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether one operation was enough.
+    /// Whether the lock was taken by one operation.
     #[inline]
     pub const fn is_alone(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// Gives back the lock, which is the one that was asked for. What was done
-    /// under it has completed. Returns the node, if it had one, to be released.
-    /// Lock-free, as long as nobody has left a queue.
+    /// Gives back the lock, which must be the one that was taken. Operations under
+    /// the lock must have completed. Returns the node, if the claim had one; the
+    /// caller must release it. Lock-free, as long as no claim has left a queue.
     ///
     /// # Errors
     ///
-    /// As of [`lock`].
+    /// Those of [`lock`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
         let Self { mode, kept: None } = self else { return self.lets_go(means, lock) };
@@ -255,8 +257,8 @@ impl Held {
     }
 }
 
-/// The last operation of what was had by one, if there was none yet, and what
-/// others wait for.
+/// Gives back a lock that was taken by one operation: carries out the last
+/// operation, if `last` does not have its result, and wakes the claims that wait.
 #[cold]
 #[inline(never)]
 fn gives_back(
@@ -277,14 +279,15 @@ fn gives_back(
     Ok(None)
 }
 
-/// Ends a claim whose owner asked for the lock, or was giving it back, and never
-/// goes on: it leaves, or gives back what it has come to hold. `result` is that of
-/// the operation that was under way, if one was. A claim that has to wait and has no
-/// node gets one. The one that it had then, if any, is to be released. Blocking.
+/// Ends a claim of a caller that asked for the lock, or was giving it back, and
+/// never goes on: the claim leaves, or gives back the lock if it gets it. `result`
+/// is that of the operation that was under way, if there was one. A claim that has
+/// to wait and has no node gets one from `node`. The caller must release the node
+/// that is returned, if any. Blocking.
 ///
 /// # Errors
 ///
-/// As of [`lock`].
+/// Those of [`lock`].
 pub fn pass_on(
     means: &impl Means,
     mut claim: Claim,
@@ -296,12 +299,13 @@ pub fn pass_on(
     }
     if claim.lacks_node() {
         if !claim.is_blocked_reader() {
-            // The lock knows nothing of it.
+            // The lock does not count the claim.
             return Ok(None);
         }
         claim.waits_in(node());
     }
-    // False: it does not wait, and does so for no time where it would.
+    // False: the claim does not wait. If it has to wait later, it does so with a
+    // limit of zero.
     claim.leave();
     let ended = run(means, &mut claim, Some(Duration::ZERO))?;
     if ended.is_none() {
@@ -312,7 +316,7 @@ pub fn pass_on(
     Ok((claim.node() != NodeId::NONE).then(|| Refused { node: claim.node(), has_left }))
 }
 
-/// Carries out the operation that comes next, if there is one.
+/// Carries out the next operation, if there is one. Returns whether there was one.
 fn step(means: &impl Means, claim: &mut Claim) -> bool {
     let Some((id, op)) = claim.poll_op() else { return false };
     let result = means.carry_as(claim, &op);
@@ -338,7 +342,8 @@ fn run(
         match means.wait_as(claim, at, until, limit) {
             Ok(Some(value)) => claim.handle_word(value),
             Ok(None) => {
-                // Once: the word decides, if it was written meanwhile.
+                // Only once: after that the word decides, if it was written
+                // meanwhile.
                 limit = None;
                 claim.leave();
             }
@@ -347,3 +352,6 @@ fn run(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

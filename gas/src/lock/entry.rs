@@ -1,4 +1,4 @@
-//! One rank that goes in and out of a group lock, without IO.
+//! One rank that enters and leaves a group lock, without IO.
 //!
 //! ```text
 //!   Out ── enter ─► Coming ── the side is open ──► In ── leave ─► Going ─► Out
@@ -7,8 +7,8 @@
 //!                   Asking ──► Waiting ── granted ─┘
 //! ```
 //!
-//! With the side open at the rank's leaf: one atomic on memory of its own
-//! machine to enter, one to leave.
+//! If the side is open at the rank's leaf, entering costs one atomic on memory of
+//! the own machine, and leaving another one.
 
 use super::Side;
 use super::tree::{BlockWord, SIDE_WORDS, Tree};
@@ -21,7 +21,8 @@ use tsumugi_core::sync::mutant;
 
 use super::claim::StepId;
 
-/// A rank before a group lock. Two are equal if they will do the same.
+/// The state of a rank at a group lock. Two entries are equal if they will do the
+/// same.
 #[derive(Clone, Debug)]
 pub struct Entry {
     tree: Tree,
@@ -32,7 +33,7 @@ pub struct Entry {
     step: u32,
 }
 
-/// How an [`Entry`] stands.
+/// Where the rank of an [`Entry`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Outside.
@@ -43,7 +44,8 @@ pub enum Place {
     In,
     /// On its way out.
     Leaving,
-    /// It is over with this lock.
+    /// An operation has failed, or a rank has died: the rank cannot use this lock
+    /// any more.
     Failed(AddrError),
 }
 
@@ -60,34 +62,36 @@ enum At {
 }
 
 impl Entry {
-    /// `rank`, outside.
+    /// The entry of `rank`, which is outside.
     pub const fn new(tree: Tree, rank: Rank) -> Self {
         Self { tree, rank, at: At::Out, side: Side::All, is_posted: false, step: 0 }
     }
 
-    /// Goes in.
+    /// Begins to enter on a side.
     ///
     /// # Panics
     ///
-    /// If it is not outside: who is inside must not enter once more, as a
-    /// revocation would keep it waiting for itself.
+    /// If the rank is not outside. A rank that is inside must not enter once more,
+    /// because the rank would wait for its own leaving if the side was revoked
+    /// between.
     pub fn enter(&mut self, side: Side) {
         assert!(self.at == At::Out, "{self:?} is not outside");
         (self.side, self.at) = (side, At::Coming);
     }
 
-    /// Goes out. What was done inside must have completed, at the remote ends.
+    /// Begins to leave. Operations that were begun inside must have completed, at
+    /// the remote ends.
     ///
     /// # Panics
     ///
-    /// If it is not inside.
+    /// If the rank is not inside.
     pub fn leave(&mut self) {
         assert!(self.at == At::In, "{self:?} is not inside");
         self.at = At::Going;
     }
 
-    /// The next operation to post, whose completion must be remote. Whoever
-    /// cannot post it keeps it.
+    /// The next operation to post, with remote completion. A caller that cannot post
+    /// it at once must keep it.
     pub fn poll_op(&mut self) -> Option<(StepId, Op)> {
         if self.is_posted {
             return None;
@@ -109,7 +113,8 @@ impl Entry {
         Some((StepId::from_bits(self.step), op))
     }
 
-    /// An operation has ended. One that ends a second time is ignored.
+    /// Handles the end of an operation. A second end of the same operation is
+    /// ignored.
     pub fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
         if self.under_way() != Some(id) {
             return;
@@ -125,7 +130,7 @@ impl Entry {
         };
         self.at = match self.at {
             At::Coming if old & OPEN != 0 => At::In,
-            // Above the side's bit: how many have come, with this one.
+            // The bits above the side's bit: how many have come, with this rank.
             At::Coming => At::Asking(((old >> COME_SHIFT) + 1) << COME_SHIFT | self.side as u64),
             At::Asking(ticket) => At::Waiting(ticket),
             At::Going if old == u64::MAX && !mutant("group_last_silent") => At::Ringing,
@@ -134,20 +139,21 @@ impl Entry {
         };
     }
 
-    /// The own word that ends the wait, and what it must become.
+    /// The own word that ends the wait, and the value that it must get.
     pub fn waits_for(&self) -> Option<(RemoteAddr, Until)> {
         let At::Waiting(ticket) = self.at else { return None };
         Some((self.tree.granted(self.rank), Until::Equal(ticket)))
     }
 
-    /// That word is now `value`.
+    /// Handles that the own word has the value `value`.
     pub fn handle_word(&mut self, value: u64) {
         if self.at == At::Waiting(value) {
             self.at = At::In;
         }
     }
 
-    /// A rank has died, and with it perhaps whoever would have let us in.
+    /// Handles the death of a rank, which may be the rank that would have let this
+    /// rank in.
     pub fn handle_lost(&mut self, rank: Rank) {
         if let At::Waiting(_) = self.at {
             self.at = At::Failed(AddrError::PeerLost { rank });
@@ -159,12 +165,12 @@ impl Entry {
         self.is_posted.then_some(StepId::from_bits(self.step))
     }
 
-    /// Which side it is on, or goes to.
+    /// The side that the rank is on, or enters.
     pub const fn side(&self) -> Side {
         self.side
     }
 
-    /// How it stands.
+    /// Where the rank is.
     pub const fn place(&self) -> Place {
         match self.at {
             At::Out => Place::Out,
@@ -188,5 +194,44 @@ impl Eq for Entry {}
 impl Hash for Entry {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.rank, self.at, self.side, self.is_posted).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_core::mem::RegionKey;
+
+    fn entry(rank: u32) -> Entry {
+        Entry::new(Tree::new(4, 2, 2, RegionKey::new(0, 1), 0).unwrap(), Rank(rank))
+    }
+
+    /// A second end of an operation, or a late one, is ignored.
+    #[test]
+    fn an_operation_ends_once() {
+        let mut own = entry(1);
+        own.enter(Side::Exclusive);
+        let (come, _) = own.poll_op().expect("it comes");
+        own.handle_completed(come, Ok(OPEN));
+        assert_eq!(own.place(), Place::In);
+        own.handle_completed(come, Err(AddrError::PeerLost { rank: Rank(0) }));
+        own.leave();
+        let (go, _) = own.poll_op().expect("it goes");
+        own.handle_completed(come, Ok(0));
+        assert_eq!((own.place(), own.under_way()), (Place::Leaving, Some(go)));
+        own.handle_completed(go, Ok(0));
+        assert_eq!(own.place(), Place::Out);
+    }
+
+    #[test]
+    fn entries_are_equal_if_they_will_do_the_same() {
+        let (one, mut other) = (entry(1), entry(1));
+        assert!(one == other && one != entry(2));
+        other.enter(Side::All);
+        assert!(one != other);
+        let come = other.clone();
+        other.poll_op();
+        assert!(come != other, "one has posted, and one will");
+        assert!(one == Entry { step: 7, ..one.clone() }, "a number has no meaning");
     }
 }

@@ -1,6 +1,7 @@
-//! Locks over remote atomics: a lock is words in some rank's memory, and
-//! whoever wants it asks them. The rank that they are in takes no part, and a
-//! claim that has to wait sleeps until a word of its own memory is written.
+//! Locks over remote atomics. A lock is a few words in some rank's memory, and a
+//! claim works on them by remote atomics. The rank that has the words takes no part,
+//! and a claim that has to wait sleeps until a word in its own rank's memory is
+//! written. A claim is one request for a lock, as a state machine.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -8,41 +9,43 @@
 //! | [`claim`] | one claim to one lock: mutex, or shared and exclusive |
 //! | [`drive`] | claims that block, on memory that can be loaded and stored |
 //! | [`tree`] | the tree of a group lock |
-//! | [`vertex`] | a vertex of it, run by one rank |
-//! | [`entry`] | one rank that goes in and out |
-//! | [`access`] | what a window asks for, by any of three designs |
+//! | [`vertex`] | a vertex of that tree, run by one rank |
+//! | [`entry`] | one rank that enters and leaves a group lock |
+//! | [`access`] | the locks of a window, by any of three designs |
 //!
 //! ```text
 //!  words of a lock             words of a queue node, at each claimant
 //!    count   readers, flags      state   what it may do
-//!    tail    last writer  ───►   next    who is behind it
+//!    tail    last writer  ───►   next    the node behind it
 //!    head    first writer
-//!    readers, other readers: lists of those that wait
+//!    readers, other readers: lists of readers that wait
 //! ```
 //!
-//! Which claims wait for which is the lock's [`Kind`]. The protocols do no IO:
-//! [`Claim::poll_op`] gives operations, completions and changes of the own
-//! word go in. Whoever drives them posts the operations where that word's
-//! atomics are carried out (all of them, and those to the own rank too, by
-//! one agent), with remote completion, and waits with `core::signal`.
+//! The lock's [`Kind`] determines which claims wait for which. The protocols do no
+//! IO: [`Claim::poll_op`] returns operations, and the driver hands in completions
+//! and changes of the claim's own word. The driver must post the operations at the
+//! agent that carries out the atomics on that word (one agent for all operations,
+//! also for those to the own rank), with remote completion, and wait with
+//! `core::signal`.
 //!
-//! What is done under a lock must have completed at the remote end before the
-//! lock is given back: flush first.
+//! Operations under a lock must have completed at the remote end before the lock is
+//! given back, so the holder must flush first.
 //!
 //! # When a rank dies
 //!
-//! It may have held the lock, or be in a queue. Every claim that waits then
-//! ends with [`AddrError::PeerLost`], which names it; so do operations on its
-//! memory. Those who hold the lock keep it and give it back. The lock itself
-//! is of no use any more, until all who live have ended their claims and agree
-//! on the next [epoch](Lock::epoch): other words, zero as at the start, as if
-//! nobody had ever held it. A rank that was
+//! The dead rank may have held the lock, or may be in a queue. Every claim that
+//! waits then ends with [`AddrError::PeerLost`], which names the dead rank; so do
+//! operations on that rank's memory. Holders of the lock keep it and give it back.
+//! The lock itself is of no use any more, until all live ranks have ended their
+//! claims and agree on the next [epoch](Lock::epoch): other words, zero as at the
+//! start, as if the lock had never been held. A rank that was
 //! [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up) and lives may
-//! still be inside, in the epoch before: nobody is inside of that one with it.
+//! still hold the lock in the epoch before: no other claim holds the lock of that
+//! epoch with it.
 //!
-//! Progress: blocking. Not contended, a fixed number of operations; the number
-//! that a claim carries out for others is bounded by the number of those that
-//! have given up waiting before it.
+//! Progress: blocking. Without contention, a fixed number of operations; a claim
+//! carries out operations for others at most as often as claims before it have given
+//! up waiting.
 //!
 //! # References
 //!
@@ -75,40 +78,40 @@ use tsumugi_core::mem::AddrError;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind as OpKind, Op};
 
-/// A lock, as everybody sees it.
+/// A lock. All ranks have equal values of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lock {
-    /// Its words: [`LOCK_BYTES`], zero at first.
+    /// The words of the lock: [`LOCK_BYTES`], zero at first.
     pub home: RemoteAddr,
-    /// Where claims wait.
+    /// The queue nodes in which claims wait.
     pub nodes: NodeTable,
-    /// Who waits for whom.
+    /// Which claims wait for which.
     pub kind: Kind,
 }
 
-/// Who waits for whom.
+/// Which claims wait for which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Everybody for everybody, first come, first served.
+    /// Each claim waits for all others, first come, first served.
     Mutex,
-    /// Readers for writers that are inside; writers for all readers. Writers
-    /// may starve.
+    /// Readers wait for a writer that holds the lock, writers for all readers.
+    /// Writers may starve.
     Readers,
-    /// Phases: a reader waits for one writer at most, a writer for the readers
-    /// that were there before it and for the writers before it.
+    /// Phases: a reader waits for one writer at most, a writer for the readers that
+    /// came before it and for the writers before it.
     Neutral,
     /// A writer that waits behind another has the lock before any reader.
     /// Readers may starve.
     Writers,
 }
 
-/// The two sides of a group lock. Those on one side are inside together, and
-/// never with one of the other.
+/// The two sides of a group lock. Members of one side hold the lock together, and
+/// never together with members of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Those that hold all targets, shared.
+    /// Accesses that hold all targets, shared.
     All = 0,
-    /// Those that hold some target exclusively.
+    /// Accesses that hold some target exclusively.
     Exclusive = 1,
 }
 
@@ -122,23 +125,25 @@ enum Word {
 }
 
 impl Lock {
-    /// The same lock after `epoch` deaths: it lives in other words of its
-    /// home, of which there are [`LOCK_BYTES`] for each epoch.
+    /// The same lock after `epoch` deaths. Its words lie at another place of its
+    /// home, which has [`LOCK_BYTES`] for each epoch.
     #[must_use]
     pub const fn epoch(self, epoch: u64) -> Self {
         let offset = self.home.offset + epoch * LOCK_BYTES;
         Self { home: RemoteAddr { offset, ..self.home }, ..self }
     }
 
-    /// The operation by which a claim alone has the lock, where one is enough:
-    /// for whoever would spare itself the claim and its node until
-    /// [`has`](Self::has) says that it is not alone.
+    /// The operation by which a claim has the lock if no other claim has it, if one
+    /// operation is enough for this kind and mode. A caller that carries it out
+    /// itself needs a claim and a node only if [`has`](Self::has) then returns
+    /// false.
     #[inline]
     pub fn first_op(&self, mode: Mode) -> Option<Op> {
         self.first(mode, &Given)
     }
 
-    /// What becomes of that operation, in code of its own for each kind.
+    /// Carries out [`first_op`](Self::first_op) by `by`; a separate copy of the code
+    /// for each kind.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn first<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
@@ -150,9 +155,8 @@ impl Lock {
         }
     }
 
-    /// Whether whoever found `old` by [`first_op`](Self::first_op) has the
-    /// lock. Otherwise it begins a claim with
-    /// [`Claim::begin_found`].
+    /// Whether a caller that found `old` by [`first_op`](Self::first_op) has the
+    /// lock. If not, the caller must begin a claim with [`Claim::begin_found`].
     #[inline]
     pub const fn has(&self, mode: Mode, old: u64) -> bool {
         match mode {
@@ -161,14 +165,15 @@ impl Lock {
         }
     }
 
-    /// The operation that gives back what was had by
-    /// [`first_op`](Self::first_op).
+    /// The operation that gives back a lock that was taken by
+    /// [`first_op`](Self::first_op) alone.
     #[inline]
     pub fn last_op(&self, mode: Mode) -> Option<Op> {
         self.last(mode, &Given)
     }
 
-    /// What becomes of it, as of [`first`](Self::first).
+    /// Carries out [`last_op`](Self::last_op) by `by`, as [`first`](Self::first)
+    /// does.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn last<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
@@ -180,9 +185,9 @@ impl Lock {
         }
     }
 
-    /// Whether whoever found `old` by [`last_op`](Self::last_op) is done.
-    /// Otherwise others wait for what a claim does with
-    /// [`Claim::release_found`].
+    /// Whether the lock is given back after a caller found `old` by
+    /// [`last_op`](Self::last_op). If not, other claims wait, and the caller must go
+    /// on with [`Claim::release_found`].
     #[inline]
     pub const fn is_given_back(&self, mode: Mode, old: u64) -> bool {
         match mode {
@@ -196,7 +201,7 @@ impl Lock {
     }
 }
 
-/// Carries operations out, or gives them back.
+/// Carries operations out, or returns them.
 trait Carries {
     type Ended;
 
@@ -220,7 +225,7 @@ impl Carries for Given {
 }
 
 impl Side {
-    /// The other one.
+    /// The other side.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -237,11 +242,11 @@ impl Side {
         1 << self as u8
     }
 
-    /// This side, if it is among them.
+    /// This side, if it is in the set `wants`.
     fn of(self, wants: u8) -> Option<Self> {
         (wants & self.bit() != 0).then_some(self)
     }
 }
 
-/// Bytes of registered memory that a lock takes, for each epoch: a line.
+/// Bytes of registered memory that a lock takes, for each epoch: one cache line.
 pub const LOCK_BYTES: u64 = 64;

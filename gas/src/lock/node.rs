@@ -1,20 +1,19 @@
-//! Queue nodes: where a claim waits, in its own rank's registered memory, and
-//! what others know it by.
+//! Queue nodes: the words in a rank's own registered memory in which one of its
+//! claims waits, and the names by which other ranks refer to them.
 //!
 //! ```text
-//!  NodeId:  rank (24) | slot (16) | generation (24)      0: nobody
+//!  NodeId:  rank (24) | slot (16) | generation (24)      0: no node
 //!
 //!  words of a node, 8 bytes each
 //!    state  generation << 8 | Queued, Head, In, Left or Free
-//!    next   a NodeId, or "nobody yet" / "passed on" of a generation
+//!    next   a NodeId, or "none yet" / "passed on" of a generation
 //! ```
 //!
-//! Every life of a slot has a generation of its own, in each word and in each
-//! name. Whoever wakes a node does so by a compare-and-swap from the state of
-//! that life: one that comes late changes nothing, and one that finds
-//! `Left` learns that the waiter has gone and carries out in its
-//! place what it would have had to do. A generation comes again after
-//! 16,777,215 lives.
+//! Every life of a slot has a generation of its own, which is in each word and in
+//! each name. A claim wakes a node by a compare-and-swap from the state of that
+//! life. An operation that comes late changes nothing. A claim that finds `Left`
+//! learns that the waiter has gone, and carries out the waiter's next steps in its
+//! place. A generation repeats after 16,777,215 lives.
 
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 
@@ -23,25 +22,25 @@ use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 #[repr(transparent)]
 pub struct NodeId(u64);
 
-/// Where every rank keeps its queue nodes.
+/// The place of every rank's queue nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeTable {
-    /// Every rank's nodes are registered under this key,
+    /// The key under which every rank's nodes are registered.
     pub key: RegionKey,
-    /// and begin so many bytes into the region: [`NODE_BYTES`] each, zero at
-    /// first.
+    /// The offset in the region at which the nodes begin: [`NODE_BYTES`] each, zero
+    /// at first.
     pub offset: u64,
 }
 
-/// The nodes of one rank: which are free, and which life each is in. The
-/// memory of the slots is the caller's.
+/// The nodes of one rank: which nodes are free, and the current life of each node.
+/// The caller owns the memory of the slots.
 #[derive(Debug)]
 pub struct NodePool<'a> {
     rank: Rank,
     slots: &'a mut [NodeSlot],
 }
 
-/// What a [`NodePool`] knows of a node. All zeroes is a free one.
+/// The state of one node in a [`NodePool`]. All zeroes is a free node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeSlot {
     generation: u32,
@@ -53,51 +52,53 @@ enum Use {
     #[default]
     Free,
     Taken,
-    /// Its claim has left it in a queue: free when its state says so.
+    /// Its claim has left the node in a queue: the node is free when its state word
+    /// says so.
     Left,
 }
 
-/// How a node stands.
+/// The state of a node, as other ranks see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum State {
-    /// Behind others.
+    /// The node is behind others.
     Queued = 1,
-    /// First of the writers, waiting for readers.
+    /// The node is the first of the writers, and waits for readers.
     Head = 2,
-    /// It has the lock.
+    /// The node has the lock.
     In = 3,
-    /// Its claim has given up: who finds this acts in its place.
+    /// The claim of the node has given up: a claim that finds this acts in its
+    /// place.
     Left = 4,
-    /// Nobody will look at it any more.
+    /// No claim reads the node any more.
     Free = 5,
 }
 
 impl NodeId {
-    /// Nobody.
+    /// No node.
     pub const NONE: Self = Self(0);
 
-    /// As a word.
+    /// The name as a word.
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// From such a word.
+    /// The name in such a word.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Whose memory it is in.
+    /// The rank that has the node in its memory.
     pub const fn rank(self) -> Rank {
         Rank((self.0 >> RANK_SHIFT) as u32)
     }
 
-    /// Which of that rank's nodes.
+    /// The index of the node at its rank.
     pub const fn slot(self) -> usize {
         (self.0 >> SLOT_SHIFT & 0xffff) as usize
     }
 
-    /// Which life of it.
+    /// The life of the node.
     pub const fn generation(self) -> u32 {
         (self.0 & GENERATION_MASK) as u32
     }
@@ -106,22 +107,22 @@ impl NodeId {
         Self((rank.0 as u64) << RANK_SHIFT | (slot as u64) << SLOT_SHIFT | generation as u64)
     }
 
-    /// The word `next` of this life while nobody has come.
+    /// The value of the word `next` in this life while the node has no successor.
     pub(super) const fn nobody_yet(self) -> u64 {
         NO_RANK << RANK_SHIFT | self.0 & GENERATION_MASK
     }
 
-    /// The word `next` once the queue was passed on.
+    /// The value of the word `next` after the queue was passed on.
     pub(super) const fn passed_on(self) -> u64 {
         self.nobody_yet() | 1 << SLOT_SHIFT
     }
 
-    /// What the word `next` names, if it names anybody.
+    /// The node that a word `next` names, or [`NONE`](Self::NONE).
     pub(super) const fn named_by(word: u64) -> Self {
         if word >> RANK_SHIFT == NO_RANK { Self::NONE } else { Self(word) }
     }
 
-    /// The word `state` of this life.
+    /// The value of the word `state` in this life.
     pub(super) const fn state(self, state: State) -> u64 {
         (self.0 & GENERATION_MASK) << 8 | state as u64
     }
@@ -144,8 +145,8 @@ impl NodeTable {
 }
 
 impl<'a> NodePool<'a> {
-    /// The nodes of `rank`, as many as there are slots, which are the default
-    /// at first.
+    /// The nodes of `rank`, one for each slot. At first, all slots must have their
+    /// default value.
     ///
     /// # Panics
     ///
@@ -156,8 +157,8 @@ impl<'a> NodePool<'a> {
         Self { rank, slots }
     }
 
-    /// A node in a new life. `None`: all are in use. `load` reads the first
-    /// word of a slot of the own table. O(slots).
+    /// Takes a node, in a new life. `None`: all nodes are in use. `load` reads the
+    /// first word of a node of this rank. O(slots).
     pub fn try_take(&mut self, load: impl Fn(usize) -> u64) -> Option<NodeId> {
         let rank = self.rank;
         let is_free = |(index, slot): &(usize, &mut NodeSlot)| match slot.use_ {
@@ -169,13 +170,13 @@ impl<'a> NodePool<'a> {
             }
         };
         let (index, slot) = self.slots.iter_mut().enumerate().find(is_free)?;
-        // Never 0: that would be nobody.
+        // Never 0, because the name 0 means no node.
         slot.generation = (slot.generation % GENERATION_MASK as u32) + 1;
         slot.use_ = Use::Taken;
         Some(NodeId::new(rank, index, slot.generation))
     }
 
-    /// Gives a node back: its claim has ended, or `has_left` it in a queue.
+    /// Gives a node back: its claim has ended, or `has_left` the node in a queue.
     pub fn release(&mut self, node: NodeId, has_left: bool) {
         let slot = &mut self.slots[node.slot()];
         assert!(slot.use_ == Use::Taken && slot.generation == node.generation(), "{node:?}");

@@ -1,5 +1,4 @@
-//! The tree of a group lock: which vertices there are, and where their words
-//! lie.
+//! The tree of a group lock: its vertices, and the places of their words.
 //!
 //! ```text
 //!  level 2                    (2, 0)                      the root
@@ -10,19 +9,19 @@
 //!            ranks 0..8                     ranks 136..   of one machine each
 //!
 //!  words of a rank, 8 bytes each       words of a block
-//!    0          what it was granted      0         from the vertex above
+//!    0          grant to the rank        0         from the vertex above
 //!    8 ..       a block for each         1         leavers that were last
 //!    64 ..      level, up to the         8, 16     come, gone: all
 //!               highest that it runs     24, 32    come, gone: exclusive
-//!               a vertex of              40 .. 56  from those below
+//!               a vertex of              40 .. 56  from below
 //! ```
 //!
-//! What ranks of a leaf count themselves in are lines of their own: those that
-//! come do not hold up those that go.
+//! The counts of arrivals and of departures at a leaf lie in different cache lines,
+//! so that ranks that enter do not slow down ranks that leave.
 //!
-//! A leaf is run by the first of its ranks, a vertex above it by the second
-//! rank of a leaf below it: of another one for each level, so that no machine
-//! is written to by all levels at once.
+//! The first rank of a leaf runs the leaf. A vertex above is run by the second rank
+//! of a leaf below it; each level uses another leaf, so that no machine receives the
+//! writes of all levels.
 
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 
@@ -37,23 +36,23 @@ pub struct Tree {
     offset: u64,
 }
 
-/// A vertex of it.
+/// A vertex of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VertexId {
-    /// 0: a leaf.
+    /// The level of the vertex. 0: a leaf.
     pub level: u32,
-    /// From the left.
+    /// The index of the vertex in its level, from the left.
     pub index: u32,
 }
 
-/// Why there is no such tree.
+/// Why a tree is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeError {
     /// A job has 1 rank or more.
     NoRanks,
     /// A leaf has 1 to [`FAN_MAX`] ranks.
     PerLeaf(u32),
-    /// A vertex has 2 to [`FAN_MAX`] below it.
+    /// A vertex has 2 to [`FAN_MAX`] children.
     Arity(u32),
 }
 
@@ -67,14 +66,14 @@ pub(super) enum BlockWord {
 }
 
 impl Tree {
-    /// A tree over `ranks` ranks, of which every `per_leaf` in a row share
-    /// memory, with `arity` vertices below each other. Every rank gives
-    /// [`bytes_of`](Self::bytes_of) zero bytes under `key`, from `offset` on,
-    /// which is best a multiple of 64.
+    /// A tree over `ranks` ranks. Each run of `per_leaf` ranks shares memory and is
+    /// a leaf; each vertex has `arity` children. Every rank must give
+    /// [`bytes_of`](Self::bytes_of) zero bytes under `key`, from `offset` on;
+    /// `offset` should be a multiple of 64.
     ///
     /// # Errors
     ///
-    /// [`TreeError`], which names the value.
+    /// [`TreeError`], which names the value that is not possible.
     pub const fn new(
         ranks: u32,
         per_leaf: u32,
@@ -98,12 +97,12 @@ impl Tree {
         Ok(Self { ranks, per_leaf, arity, levels, key, offset })
     }
 
-    /// How many levels it has.
+    /// The number of levels.
     pub const fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// Bytes that `rank` gives.
+    /// The number of bytes that `rank` must give.
     pub fn bytes_of(&self, rank: Rank) -> u64 {
         let blocks = self.vertices_of(rank).map(|id| id.level + 1).max();
         LINE + u64::from(blocks.unwrap_or(0)) * BLOCK_BYTES
@@ -117,7 +116,7 @@ impl Tree {
             .filter(move |&id| tree.home(id) == rank)
     }
 
-    /// How many vertices, or ranks, are below this one.
+    /// The number of children of a vertex, or of ranks of a leaf.
     pub const fn below(&self, id: VertexId) -> u32 {
         let (mut count, mut of, mut level) = (self.ranks, self.per_leaf, 0);
         while level < id.level {
@@ -133,18 +132,19 @@ impl Tree {
         id.level + 1 == self.levels
     }
 
-    /// The vertex above, and which of those below it this one is.
+    /// The vertex above, and the index of this vertex among the children of that
+    /// vertex.
     pub(super) const fn above(&self, id: VertexId) -> (VertexId, u32) {
         let above = VertexId { level: id.level + 1, index: id.index / self.arity };
         (above, id.index % self.arity)
     }
 
-    /// One of the vertices below.
+    /// A child of a vertex.
     pub(super) const fn child(&self, id: VertexId, child: u32) -> VertexId {
         VertexId { level: id.level - 1, index: id.index * self.arity + child }
     }
 
-    /// The leaf that `rank` belongs to, and which of its ranks it is.
+    /// The leaf to which `rank` belongs, and the index of `rank` in it.
     pub(super) const fn leaf_of(&self, rank: Rank) -> (VertexId, u32) {
         (VertexId { level: 0, index: rank.0 / self.per_leaf }, rank.0 % self.per_leaf)
     }
@@ -154,7 +154,7 @@ impl Tree {
         Rank(leaf.index * self.per_leaf + index)
     }
 
-    /// What tells `rank` that it was let in.
+    /// The word that shows `rank` that it was let in.
     pub(super) const fn granted(&self, rank: Rank) -> RemoteAddr {
         RemoteAddr { rank, key: self.key, offset: self.offset }
     }
@@ -166,11 +166,11 @@ impl Tree {
         RemoteAddr { rank, key: self.key, offset }
     }
 
-    /// Who runs a vertex.
+    /// The rank that runs a vertex.
     const fn home(&self, id: VertexId) -> Rank {
         let last = (self.ranks - 1) / self.per_leaf;
-        // As many leaves from the left as there are levels below, so that no
-        // machine runs a vertex of two levels, as far as there are leaves.
+        // As many leaves from the left as there are levels below, so that no machine
+        // runs vertices of two levels, as far as there are enough leaves.
         let (first, span) = (id.index * self.span(id.level), self.span(id.level));
         let from_left = if id.level < span { id.level } else { span - 1 };
         let leaf = if last - first < from_left { last } else { first + from_left };
@@ -179,7 +179,7 @@ impl Tree {
         Rank(if is_inner { rank + 1 } else { rank })
     }
 
-    /// Leaves below a vertex of this level.
+    /// The number of leaves below a vertex of this level.
     const fn span(&self, level: u32) -> u32 {
         self.arity.saturating_pow(level)
     }
@@ -197,10 +197,11 @@ impl core::fmt::Display for TreeError {
 
 impl core::error::Error for TreeError {}
 
-/// From what is counted on one side of a group to the same of the other.
+/// The distance in words from the counts of one side of a group to the counts of the
+/// other side.
 pub(super) const SIDE_WORDS: u32 = 16;
 
-/// Vertices or ranks below a vertex, at most.
+/// The largest number of vertices or ranks below a vertex.
 pub const FAN_MAX: u32 = 16;
 
 const LINE: u64 = 64;

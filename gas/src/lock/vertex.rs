@@ -1,25 +1,25 @@
-//! A vertex of a group lock's tree, run by one rank: words of that rank's own
-//! memory and completions in, operations out.
+//! A vertex of a group lock's tree, run by one rank: it takes words of that rank's
+//! own memory and completions, and returns operations.
 //!
 //! ```text
 //!   from above ─► Down: number, side, revoked?        to above: released, wants
 //!
 //!            granted                 revoked, or (root) the other side is
 //!   Shut ──► Opening ──► Open(side) ── wanted ──► Closing ──► Draining ──► Shut
-//!            leaf: +OPEN    │ lets in all that    leaf: -OPEN  │ nobody is
-//!                           ▼ want this side                   ▼ inside
+//!            leaf: +OPEN    │ lets in all that    leaf: -OPEN  │ until the
+//!                           ▼ want this side                   ▼ last left
 //!   to below: Down of a vertex, or the word of a rank     released, upwards
 //! ```
 //!
-//! A grant stays until it is revoked, however often those below come and go;
-//! so a side that is in use costs nothing above the leaf. Whoever is granted a
-//! side lets in all that wait for it before it obeys a revocation, and the
-//! root takes sides in turn while both are wanted: nobody waits for more than
-//! one turn of either.
+//! A grant stays until it is revoked, however often ranks below enter and leave; so
+//! a side that is in use costs nothing above the leaf. A vertex that has a new grant
+//! lets in all that wait for that side before it obeys a revocation, and the root
+//! takes the sides in turn while both are wanted: no rank waits for more than one
+//! turn of each side.
 //!
-//! Each word has one writer and says how things stand, not what has happened;
-//! a word is written again only when the last write has ended. All writes
-//! wake whoever runs the vertex or waits at the rank.
+//! Each word has one writer, and its value is a state, not an event; a word is
+//! written again only when the last write has ended. Each write wakes the thread
+//! that runs the vertex or that waits at the rank.
 
 use super::Side;
 use super::tree::{BlockWord, FAN_MAX, SIDE_WORDS, Tree, VertexId};
@@ -28,30 +28,30 @@ use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::sync::mutant;
 
-/// A vertex, as the rank that runs it sees it. Two are equal if they will do
-/// the same.
+/// The state of a vertex at the rank that runs it. Two vertices are equal if they
+/// will do the same.
 #[derive(Clone, Debug)]
 pub struct Vertex {
     tree: Tree,
     id: VertexId,
     stage: Stage,
-    /// The number of the grant from above that we have seen last, and of the
-    /// last that we have given back.
+    /// The number of the last grant from above that was seen, and of the last one
+    /// that was given back.
     seen: u64,
     released: u64,
-    /// Not yet opened for what was granted last.
+    /// The vertex has not yet been opened for the last grant.
     is_fresh: bool,
-    /// What was said above: what we want.
+    /// The sides that were last reported above as wanted.
     said: u8,
-    /// Who was told last that the own turn is over, or will be.
+    /// The state of each child.
     below: [Below; FAN_MAX as usize],
-    /// Leaves: how many had come when a side was shut last.
+    /// Leaves: for each side, the number of arrivals when it was shut last.
     shut_at: [u64; 2],
-    /// Leaves: leavers that were last.
+    /// Leaves: the last value seen of the count of leavers that were last.
     quiet: u64,
-    /// Root: whose turn it was.
+    /// Root: the side that was open last.
     turn: Side,
-    /// Who is being written to, or is to be: those below, and [`ABOVE`].
+    /// The targets of writes that are due, one bit each: children, and [`ABOVE`].
     dirty: u32,
     posted: u32,
     is_own_posted: bool,
@@ -60,17 +60,15 @@ pub struct Vertex {
     failed: Option<AddrError>,
 }
 
-/// What a vertex knows of one below it.
+/// The state of a child at its parent vertex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Below {
-    /// Vertices: the word that it was given last. Ranks: the one that was
-    /// answered last.
-    said: u64,
-    /// Vertices: the word to say next.
+    /// Vertices: the word that the child was sent last, or is to be sent. Ranks: the
+    /// last word that was answered.
     to_say: u64,
 }
 
-/// An operation of a vertex, until it has ended.
+/// The number of an operation of a vertex, until the operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VertexStep(u32);
 
@@ -80,16 +78,16 @@ enum Stage {
     /// Leaves: the side is being opened.
     Opening(Side),
     Open(Side),
-    /// Leaves: it is being shut.
+    /// Leaves: the side is being shut.
     Closing(Side),
-    /// Leaves: those inside are being counted.
+    /// Leaves: the ranks that are still inside are being counted.
     Counting(Side, u64),
-    /// Until nobody is inside.
+    /// Waits until no rank is inside.
     Draining(Side),
 }
 
 impl Vertex {
-    /// A vertex that nobody has used.
+    /// A vertex that has not been used yet.
     pub fn new(tree: Tree, id: VertexId) -> Self {
         Self {
             tree,
@@ -112,13 +110,13 @@ impl Vertex {
         }
     }
 
-    /// Which it is.
+    /// The name of the vertex.
     pub const fn id(&self) -> VertexId {
         self.id
     }
 
-    /// Looks at the vertex's own words, through `load`: at the start and
-    /// whenever one may have changed.
+    /// Goes on by the vertex's own words, which it reads through `load`. The caller
+    /// must call it at the start and whenever a word may have changed.
     ///
     /// # Errors
     ///
@@ -140,8 +138,8 @@ impl Vertex {
         Ok(())
     }
 
-    /// The next operation to post, whose completion must be remote. Whoever
-    /// cannot post it keeps it.
+    /// The next operation to post, with remote completion. A caller that cannot post
+    /// it at once must keep it.
     pub fn poll_op(&mut self) -> Option<(VertexStep, Op)> {
         if let Some(op) = self.own_op() {
             self.is_own_posted = true;
@@ -159,8 +157,7 @@ impl Vertex {
             let at = self.tree.word(above, BlockWord::Below, index);
             (at, self.released << NUMBER_SHIFT | u64::from(self.said))
         } else {
-            let below = &mut self.below[target as usize];
-            below.said = below.to_say;
+            let below = &self.below[target as usize];
             let at = if self.id.level == 0 {
                 self.tree.granted(self.tree.rank_of(self.id, target))
             } else {
@@ -171,8 +168,9 @@ impl Vertex {
         Some((self.number(target as usize), Op::put_word(at, Width::W8, value).notifying()))
     }
 
-    /// An operation has ended; the words are to be looked at again. One that
-    /// ends a second time is ignored.
+    /// Handles the end of an operation; the caller must call
+    /// [`handle_words`](Self::handle_words) after it. A second end of the same
+    /// operation is ignored.
     pub fn handle_completed(&mut self, id: VertexStep, result: Result<u64, AddrError>) {
         let target = (id.0 >> 16) as usize;
         if self.steps.get(target) != Some(&(id.0 as u16)) {
@@ -201,16 +199,17 @@ impl Vertex {
                 stage => stage,
             };
         }
-        // Not the same again.
+        // A second end of this operation does not match any more.
         self.steps[target] = 0;
     }
 
-    /// Why it does nothing any more: an operation failed.
+    /// The error of an operation that failed, after which the vertex does nothing
+    /// any more.
     pub const fn failed(&self) -> Option<AddrError> {
         self.failed
     }
 
-    /// One move, if there is one.
+    /// Makes one transition, if one is possible.
     fn moves(&mut self, down: u64, quiet: u64, words: &[u64; FAN_MAX as usize]) -> bool {
         let wants = self.wants(words);
         let is_revoked = down & REVOKED != 0;
@@ -284,7 +283,8 @@ impl Vertex {
         }
     }
 
-    /// What those below wait for, and will not get from what is open here.
+    /// The sides for which children wait, and which they will not get from the side
+    /// that is open here.
     fn wants(&self, words: &[u64; FAN_MAX as usize]) -> u8 {
         let mut wants = 0;
         for index in 0..self.tree.below(self.id) {
@@ -303,13 +303,14 @@ impl Vertex {
         wants
     }
 
-    /// Vertices: whether one below has a grant that it has not given back.
+    /// Vertices: whether a child has a grant that it has not given back.
     fn holds(&self, index: u32, words: &[u64; FAN_MAX as usize]) -> bool {
         let granted = self.below[index as usize].to_say >> NUMBER_SHIFT;
         granted != words[index as usize] >> NUMBER_SHIFT
     }
 
-    /// Leaves: whether a rank with this word is inside, though it may not know.
+    /// Leaves: whether the rank with this word is inside, though it may not have
+    /// seen that yet.
     fn is_in(&self, word: u64) -> bool {
         let side = Side::from_bit(word);
         self.stage == Stage::Open(side)
@@ -317,7 +318,7 @@ impl Vertex {
                 && !mutant("group_late_forgotten")
     }
 
-    /// Leaves: tells those that are inside.
+    /// Leaves: informs the ranks that are inside and wait.
     fn answers(&mut self, words: &[u64; FAN_MAX as usize]) {
         for index in 0..self.tree.below(self.id) {
             let word = words[index as usize];
@@ -348,7 +349,8 @@ impl Vertex {
         }
     }
 
-    /// Says above what is wanted, unless it was said.
+    /// Reports the wanted sides to the vertex above, unless they were reported
+    /// before.
     fn says(&mut self, wants: u8) {
         let held = match self.stage {
             Stage::Open(side) => side.bit(),
@@ -361,7 +363,7 @@ impl Vertex {
         }
     }
 
-    /// Leaves: the operation on the own words that the stage is about.
+    /// Leaves: the operation on the own words that the stage needs.
     fn own_op(&self) -> Option<Op> {
         if self.is_own_posted {
             return None;
@@ -379,7 +381,7 @@ impl Vertex {
     }
 
     fn number(&mut self, target: usize) -> VertexStep {
-        // Never 0: that is none.
+        // Never 0, which means none.
         self.step = self.step.checked_add(1).unwrap_or(1);
         self.steps[target] = self.step;
         VertexStep((target as u32) << 16 | u32::from(self.step))
@@ -419,20 +421,20 @@ impl Hash for Vertex {
 }
 
 impl VertexStep {
-    /// As a word that a tag may carry.
+    /// The number as a word, which a tag may contain.
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// From such a word.
+    /// The number in such a word.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 }
 
-/// A side is open at a leaf.
+/// The bit of a leaf's count of arrivals that says that the side is open.
 pub(super) const OPEN: u64 = 1;
-/// Leaves: above it, how many have come.
+/// Leaves: the position of the count of arrivals above that bit.
 pub(super) const COME_SHIFT: u32 = 1;
 
 const REVOKED: u64 = 2;

@@ -1,4 +1,4 @@
-//! Copies that others are asked to do, and those that they ask for.
+//! Copies by commands: this rank asks others to do them, and does them for others.
 
 use super::tables::{Asked, Guest, Hold, Job, Phase, What};
 use super::{Agent, Machine, Outgoing};
@@ -15,7 +15,7 @@ use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
 
 impl Machine<'_> {
-    /// Leaves a note at the source.
+    /// Sends a command to the source of a copy, and leaves a note there.
     pub(super) fn ask(&mut self, index: usize, probe: u32) -> Option<Outgoing> {
         let job = self.jobs[index];
         let (Some(to), _) = self.ranks_of(&job.request) else { return None };
@@ -42,7 +42,7 @@ impl Machine<'_> {
         Some(self.note(index, at, to, probe))
     }
 
-    /// The note of a command.
+    /// The operation that leaves the note of a command.
     fn note(&mut self, index: usize, at: usize, to: Rank, probe: u32) -> Outgoing {
         let own = self.setup.rank;
         let stamp = self.commands[at].stamp;
@@ -54,8 +54,8 @@ impl Machine<'_> {
         out
     }
 
-    /// What was asked has ended: if its note's own completion is still on its
-    /// way, nobody waits for that.
+    /// The command has ended. If the completion of its note is still on its way, no
+    /// job waits for that completion any more.
     pub(super) fn forget_note(&mut self, index: usize) {
         let job = &mut self.jobs[index];
         if core::mem::take(&mut job.flights) > 0 {
@@ -64,24 +64,27 @@ impl Machine<'_> {
         }
     }
 
-    /// Puts a note into one of the words for it at `to`, if that is free.
+    /// The operation that stores a note in one of the words for notes at `to`, if
+    /// the word is free.
     fn leave(&self, note: Note, to: Rank, seed: u32, probe: u32) -> Op {
         let mixed = seed.wrapping_add(probe).wrapping_mul(0x9e37_79b9);
         let word = (mixed >> 8) & (self.setup.shape.notes - 1);
         Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying()
     }
 
-    /// What is posted right behind a guest's last put, which keeps its order, so
-    /// that the destination tells the guest. Only where nothing else of it is in flight: what was
-    /// not taken goes later.
+    /// The note that is posted right behind a guest's last put, which keeps its
+    /// order, so that the destination reports the end to the guest. It is posted
+    /// only if nothing else of the job is in flight, because an operation that the
+    /// device did not take is posted again later.
     pub(super) fn relay(&mut self, index: usize) -> Option<Op> {
         let Job { guest, request, block, flights, .. } = self.jobs[index];
         let (guest, Request::Copy(copy)) = (guest?, request) else { return None };
         let Guest { rank, index: at, stamp, no_relay } = guest;
-        // What the source has to do when the bytes are there, it does.
+        // If the source has to raise the flag after the bytes have landed, the
+        // source reports the end, too.
         let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
         let to = self.ranks_of(&request).1?;
-        // What goes to the guest itself it sees no sooner.
+        // If the guest itself is the destination, the relay is not faster.
         let is_seen = to == rank || self.is_near(Some(to));
         if !is_all || flights != 1 || is_seen || no_relay || !self.has_flight() {
             return None;
@@ -92,7 +95,8 @@ impl Machine<'_> {
         Some(self.fly(op, Agent::Cpu, What::Relay { job: index as u32 }).op)
     }
 
-    /// The destination knows whom to tell, or there was no room for that.
+    /// Handles the result of the relay note: the destination has it, or there was no
+    /// room for it.
     pub(super) fn relay_left(&mut self, index: usize, result: Result<u64, AddrError>) {
         let job = &mut self.jobs[index];
         job.flights -= 1;
@@ -100,7 +104,7 @@ impl Machine<'_> {
         self.run.push(self.jobs, index);
     }
 
-    /// A note was left, or its word was in use.
+    /// Handles the result of a note: it was left, or its word was in use.
     pub(super) fn note_left(&mut self, index: usize, probe: u32, result: Result<u64, AccessError>) {
         match result {
             Err(error) => self.fail(index, error),
@@ -113,10 +117,10 @@ impl Machine<'_> {
         }
     }
 
-    /// Ends may have come.
+    /// Takes ends of commands that may have come.
     pub(super) fn take_ends(&mut self) {
         for at in 0..self.commands.len() {
-            // Acquire: after all that the source did.
+            // Acquire: orders all that the source did before this.
             let word = take(&self.words[self.control.end_words() + at]);
             if word == 0 {
                 continue;
@@ -134,7 +138,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes may have come: as many as there is a place for are taken.
+    /// Takes notes that may have come, as long as there are free jobs for them.
     pub(super) fn take_notes(&mut self) {
         let own = self.setup.shape.own_jobs as usize;
         let first = self.control.note_words();
@@ -149,7 +153,8 @@ impl Machine<'_> {
             let Some(index) = places.into_iter().find(|&job| is_free(&self.jobs[job])) else {
                 return;
             };
-            // The next after the one taken last, so that each has its turn.
+            // Begins after the word that was taken last, so that each word has its
+            // turn.
             let found = (0..words.len())
                 .map(|step| (self.note_cursor + step) % words.len())
                 .find(|&word| words[word].load(Ordering::Relaxed) != 0);
@@ -158,8 +163,8 @@ impl Machine<'_> {
                 return;
             };
             self.note_cursor = word + 1;
-            // Acquire: after the command was written. Nobody else changes a
-            // word that is not zero.
+            // Acquire: the command was written before. No other thread or rank
+            // changes a word that is not zero.
             let note = words[word].load(Ordering::Acquire);
             words[word].store(0, Ordering::Release);
             let ranks = self.setup.shape.ranks;
@@ -209,14 +214,14 @@ impl Machine<'_> {
         }
     }
 
-    /// The command in the words from `first` on, if it is one of `from`'s.
+    /// The command in the words from `first` on, if it is a valid command of `from`.
     fn command_at(&self, first: usize, from: Rank) -> Option<Command> {
         let words = &self.words[first..first + WORDS];
         let words = core::array::from_fn(|word| words[word].load(Ordering::Relaxed));
         Command::decode(&words, from)
     }
 
-    /// Begins what a note has announced, if this is it.
+    /// Begins the command that a note has announced, if this is that command.
     fn accept_command(&mut self, index: usize, command: Command) -> bool {
         let Some(guest) = self.jobs[index].guest else { return false };
         let is_it = command.to == self.setup.rank
@@ -238,7 +243,7 @@ impl Machine<'_> {
         true
     }
 
-    /// Tells a guest how its copy has ended.
+    /// Reports the end of its copy to a guest.
     pub(super) fn answer(&mut self, index: usize) -> Option<Outgoing> {
         let Job { guest, error, is_relayed, .. } = self.jobs[index];
         let Guest { rank, index: at, stamp, .. } = guest?;
@@ -252,7 +257,7 @@ impl Machine<'_> {
         Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
     }
 
-    /// Those that have waited long enough try again.
+    /// Tries again to leave the notes for which the pause is over.
     pub(super) fn wake_backoffs(&mut self) {
         self.earliest = None;
         for index in 0..self.setup.shape.own_jobs as usize {
@@ -266,7 +271,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The place of a job's command is another's.
+    /// Frees the place of a job's command for another command.
     pub(super) fn release_command(&mut self, index: usize) {
         let at = core::mem::take(&mut self.jobs[index].command);
         if at != 0 {
@@ -275,15 +280,15 @@ impl Machine<'_> {
         }
     }
 
-    /// The place of a job's command, which is written there first if it has
-    /// none.
+    /// The place of a job's command. If the command has none, it is written to a
+    /// free place first.
     fn command_of(&mut self, index: usize, to: Rank) -> Option<usize> {
         if let Some(at) = self.jobs[index].command.checked_sub(1) {
             return Some(at as usize);
         }
         let at = self.commands.iter().position(|command| command.job.is_none())?;
         let place = &mut self.commands[at];
-        // Never 0, which fresh memory holds.
+        // Never 0, which is the content of fresh memory.
         let stamp = place.stamp.checked_add(1).unwrap_or(1);
         *place = Asked { job: Some(index as u32), stamp, ..Asked::FREE };
         self.jobs[index].command = at as u32 + 1;
@@ -293,8 +298,8 @@ impl Machine<'_> {
         let words = command.encode(self.setup.rank).expect("only copies are asked of others");
         let first = self.control.command_words() + at * WORDS;
         for (word, value) in words.into_iter().enumerate() {
-            // Relaxed: the note that follows is of the same thread, or was
-            // handed to another through a lock.
+            // Relaxed: the note that follows is posted by the same thread, or was
+            // handed to another thread through a lock.
             self.words[first + word].store(value, Ordering::Relaxed);
         }
         Some(at)
@@ -324,7 +329,7 @@ impl Machine<'_> {
         job.error = job.error.or(AccessError::from_code(code, addr, bytes));
         self.forget_note(index);
         self.release_command(index);
-        // Blocks at a stride leave the flag to the caller.
+        // With strided blocks, the caller has to raise the flag.
         let job = &mut self.jobs[index];
         let is_left = matches!(job.request, Request::Copy(copy)
             if !copy.is_one_block() && !copy.flag.is_null());
@@ -350,7 +355,7 @@ fn source_of(request: &Request) -> crate::address::GlobalAddr {
     }
 }
 
-/// Words for a note that are tried before waiting.
+/// Words for a note that are tried before a pause.
 const PROBES: u32 = 4;
-/// How long is waited then, at first.
+/// The length of the first pause, in nanoseconds.
 const BACKOFF_NS: u64 = 1_000;

@@ -1,4 +1,5 @@
-//! Operations in flight: whose they are, and what they keep in place.
+//! Operations in flight: the job of each, and the regions and tables that it keeps
+//! in place.
 
 use super::tables::{Flight, Hold, NONE, What};
 use super::{Agent, Machine, Outgoing};
@@ -14,7 +15,7 @@ impl Machine<'_> {
         self.free_flight != NONE
     }
 
-    /// Tags an operation; the caller has looked whether there is a flight.
+    /// Tags an operation. The caller must have checked that a flight is free.
     pub(super) fn fly(&mut self, op: Op, agent: Agent, what: What) -> Outgoing {
         let index = self.free_flight as usize;
         let flight = &mut self.flights[index];
@@ -24,7 +25,7 @@ impl Machine<'_> {
         Outgoing { op: op.tagged(tag), source: None, agent, then: None }
     }
 
-    /// An operation has completed; late and doubled completions are dropped.
+    /// Handles a completion; late and repeated completions are dropped.
     pub(super) fn complete(&mut self, tag: Tag, result: Result<u64, AddrError>) {
         let (index, free) = (tag.index(), self.free_flight);
         let Some(flight) = self.flights.get_mut(index) else { return };
@@ -35,7 +36,7 @@ impl Machine<'_> {
         let what = core::mem::replace(&mut flight.what, What::Free);
         flight.generation = (flight.generation + 1) & GENERATION;
         if let Some(hint) = self.hint_after(what).filter(|_| result.is_ok()) {
-            // The flight is kept for it.
+            // The flight is kept for the hint.
             let flight = &mut self.flights[index];
             (flight.what, flight.link) = (hint, self.hints_due);
             self.hints_due = index as u32;
@@ -45,7 +46,7 @@ impl Machine<'_> {
         flight.link = free;
         self.free_flight = index as u32;
         match what {
-            // Nobody waits for a hint, or hears what became of it.
+            // No job waits for a hint, and its result does not matter.
             What::Free | What::Hint | What::AckHint(_) => {}
             What::Ask(rank) | What::AskHint(rank) => {
                 if result.is_err() {
@@ -63,7 +64,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The hint that tells a peer where to look, when a bit has been set there.
+    /// The hint that shows a peer in which word to look, after a bit has been set
+    /// there.
     fn hint_after(&self, what: What) -> Option<What> {
         match what {
             What::Ask(rank) => self.control.drop_hint(rank).map(|_| What::AskHint(rank)),
@@ -74,7 +76,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The next hint to be posted, on the flight of what it is for.
+    /// The next hint to post, in the flight of the operation that it follows.
     pub(super) fn poll_hint(&mut self) -> Option<Outgoing> {
         let flight = self.flights.get(self.hints_due as usize)?;
         let index = core::mem::replace(&mut self.hints_due, flight.link);
@@ -92,7 +94,7 @@ impl Machine<'_> {
         match hold {
             Hold::Nothing => {}
             Hold::Record(record) => self.registry.unpin(record as usize),
-            // What waits for it is polled after each event.
+            // Steps that wait for this are polled after each event.
             Hold::Slot(slot) => {
                 self.cache.unpin(slot);
             }
@@ -100,7 +102,7 @@ impl Machine<'_> {
     }
 }
 
-/// All flights free, linked; the first.
+/// Links all flights as free, and returns the first.
 pub(super) fn chain(flights: &mut [Flight]) -> u32 {
     let count = flights.len();
     for (index, flight) in flights.iter_mut().enumerate() {

@@ -1,57 +1,61 @@
-//! One rank's part in the global memory: requests in, operations out.
+//! One rank's part in the global memory, sans-IO: it takes requests and returns
+//! operations.
 //!
-//! The machine holds no socket, reads no clock and waits for nobody:
+//! The machine holds no socket, reads no clock and never waits. The driver calls it
+//! like this:
 //!
 //! 1. [`try_issue`](Machine::try_issue), [`register`](Machine::register),
-//!    [`unregister`](Machine::unregister): requests in.
-//! 2. [`poll_op`](Machine::poll_op) until `None`: operations to be posted,
-//!    tagged; their completions go to [`handle`](Machine::handle), in any
-//!    order, and twice if it must be.
+//!    [`unregister`](Machine::unregister): the driver hands in requests.
+//! 2. [`poll_op`](Machine::poll_op) until `None`: the driver posts each operation,
+//!    with its tag; the completions go to [`handle`](Machine::handle), in any order,
+//!    and a completion may come twice.
 //! 3. [`handle`](Machine::handle): an operation has completed, a notified word
 //!    of the control region has changed, a rank has died, time has passed.
-//! 4. [`poll`](Machine::poll) until `None`: operations that have ended and
-//!    regions that nobody reaches any more. Then 2 again.
+//! 4. [`poll`](Machine::poll) until `None`: the machine returns operations that have
+//!    ended, and regions that no rank reaches any more. Then step 2 again.
 //!
-//! What is carried out inside a call (a load, a store or an atomic on a rank
-//! of the same node) needs none of this: [`Cache::hold`] and the backend.
-//! The machine is for what takes time or is ordered, and for the misses of
-//! those calls: [`want`](Machine::want).
+//! An access that is carried out inside a call (a load, a store or an atomic on a
+//! rank of the same node) needs only [`Cache::hold`] and the backend. The machine is
+//! for operations that take time or are ordered, and for the misses of such
+//! accesses: [`want`](Machine::want).
 //!
-//! # Who does a copy
+//! # Which rank does a copy
 //!
-//! The source puts; if the caller is the destination, it gets; if it is
-//! neither, it does it all the same where it reaches the memory of both. Else it
-//! asks the source (see `command.rs`), and where devices keep the order, or the
-//! bytes go as one with what is behind them, the destination tells the caller of
-//! the end: three trips. Where that cannot be, and the copy is not long, the caller
-//! gets and puts: four trips that wait for no other processor.
+//! The source puts. If the caller is the destination, the caller gets. If the caller
+//! is neither, but can load and store the memory of both, the caller copies. Else
+//! the caller sends the copy to the source as a command (see `command.rs`). Where
+//! devices keep the order of operations, or the bytes and the note behind them go in
+//! one packet, the destination reports the end to the caller: three trips. Where
+//! that is not possible, and the copy is not long, the caller gets and puts: four
+//! trips that wait for no other processor.
 //!
-//! Each operation under way has a place of its own, and so has each that is done
-//! for others, so that no rank's own requests keep it from serving (hazard A7).
-//! Places are served in turn, one operation each time, and each may have a quarter
-//! of what can be in flight: a slow destination does not hold up the rest.
+//! Each own operation under way has a place of its own, and so has each operation
+//! for another rank, so that a rank's own requests cannot keep it from serving
+//! others (hazard A7). Places are served in turn, one operation each time, and each
+//! may have a quarter of the operations that can be in flight: a slow destination
+//! does not hold up the rest.
 //!
 //! # What an end means
 //!
-//! A copy has ended when its bytes are there, at whatever rank. Where a put
-//! that has completed may not have landed, its last byte is read back first.
-//! What was issued [after](crate::order::After) another begins then, also when
-//! the other ended with an error.
+//! A copy has ended when its bytes are in the destination's memory, at whatever
+//! rank. Where a put that has completed may not have landed, the machine first reads
+//! its last byte back. An operation that was issued [after](crate::order::After)
+//! another one begins then, also when the other one ended with an error.
 //!
 //! # Deaths
 //!
-//! What needs the memory of a rank that died, or was asked of it, ends with
-//! [`AccessError::PeerLost`], which names the rank; a copy that it was asked to
-//! do may be done in part, and what it has sent of it may land at any time.
-//! Everything else goes on.
+//! An operation that needs the memory of a rank that died, or that this rank was to
+//! carry out, ends with [`AccessError::PeerLost`], which names the rank. A copy that
+//! the dead rank was to carry out may be done in part, and what it has sent of the
+//! copy may land at any time. Everything else goes on.
 //!
 //! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
-//! is as good as dead for those that have done so. Who asks a third rank for a copy
-//! hears of whom that one has given up, which may be a rank that the caller still
-//! knows.
+//! counts as dead at the ranks that have given it up. If a third rank carries out a
+//! copy, the caller may get an error for a rank that the third rank has given up,
+//! and that the caller has not.
 //!
-//! Progress: wait-free, on one thread; a bell costs a look at a word for each
-//! 64 ranks, at each note and at each command.
+//! Progress: wait-free, on one thread. Handling a doorbell reads a word for each 64
+//! ranks, each word for a note and each word for the end of a command.
 
 mod ask;
 mod flight;
@@ -92,20 +96,20 @@ pub struct Machine<'m> {
     commands: &'m mut [Asked],
     flights: &'m mut [Flight],
     free_flight: u32,
-    /// Flights whose hints are to be posted.
+    /// The flights of which the hints are to be posted.
     hints_due: u32,
     window: u32,
-    /// Jobs with something to post, and those that wait for anything to be
-    /// given back.
+    /// Jobs with something to post, and jobs that wait until any resource is given
+    /// back.
     run: Queue,
     later: Queue,
     ended: Queue,
-    /// Notes may be there that were not taken.
+    /// Notes may have come that were not taken.
     has_notes: bool,
-    /// A rank was lost: what it tells from here on is not heard.
+    /// A rank was lost, and its messages are not received any more.
     knows_loss: bool,
     note_cursor: usize,
-    /// The ranks of the operation issued last.
+    /// The ranks of the operation that was issued last.
     last_ranks: (Option<Rank>, Option<Rank>),
     now: Instant,
     earliest: Option<Instant>,
@@ -115,12 +119,11 @@ pub struct Machine<'m> {
 }
 
 impl<'m> Machine<'m> {
-    /// A rank that has registered nothing.
+    /// The machine of a rank that has registered nothing.
     ///
     /// # Panics
     ///
-    /// If the tables are not those of the shape, or the split has no room for
-    /// the job.
+    /// If the tables do not fit the shape, or the split has no room for the job.
     pub fn new(setup: Setup<'m>, tables: Tables<'m>) -> Self {
         let Setup { rank, split, shape, .. } = setup;
         assert_eq!(shape.fault(), None);
@@ -180,17 +183,17 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// What lookups see.
+    /// The cache of tables, in which accesses look up addresses.
     pub const fn cache(&self) -> Cache<'m> {
         self.cache
     }
 
-    /// Gives a region, which the backend has registered, its global address:
-    /// that of its first byte.
+    /// Gives a region, which the backend has registered, a global address, and
+    /// returns the address of the region's first byte.
     ///
     /// # Errors
     ///
-    /// [`NameError`].
+    /// [`NameError`] if the region gets no name.
     pub fn register(
         &mut self,
         color: u8,
@@ -200,34 +203,34 @@ impl<'m> Machine<'m> {
         self.registry.register(color, region, agent)
     }
 
-    /// Takes a region's address away, of which `addr` is any. New operations
-    /// on it are refused; when those under way have ended, everywhere, the
-    /// driver gets [`Out::Retired`].
+    /// Takes a region's address away; `addr` is any address in the region. New
+    /// operations on the region are refused; when the operations under way have
+    /// ended, on all ranks, the driver gets [`Out::Retired`].
     ///
     /// # Errors
     ///
-    /// [`AccessError::Stale`] when there is no such region here.
+    /// [`AccessError::Stale`] if there is no such region here.
     pub fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
         self.registry.unregister(addr)
     }
 
-    /// All that has an address now, the starter memory too: that of the first
-    /// byte, and what there is.
+    /// All regions that have an address now, and the starter memory: the address of
+    /// the first byte, and the entry.
     pub fn registered(&self) -> impl Iterator<Item = (GlobalAddr, Entry)> + '_ {
         self.registry.live()
     }
 
-    /// Names of this rank's that are not free.
+    /// The number of this rank's names that are not free.
     pub fn names(&self) -> usize {
         self.registry.len()
     }
 
-    /// Issues an operation that begins as `after` says. It ends once, with
+    /// Issues an operation, which begins when `after` allows it. It ends once, with
     /// [`Out::Ended`].
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was issued.
+    /// [`Full`] if there is no room; nothing was issued then.
     pub fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
         let ranks = self.ranks_of(&request);
         let handle = self.order.try_issue(after, ranks == self.last_ranks)?;
@@ -235,12 +238,12 @@ impl<'m> Machine<'m> {
         Ok(self.accept(handle, request))
     }
 
-    /// Issues one that ends when all that were issued so far and touch `rank`
-    /// have.
+    /// Issues a fence that ends when all operations that were issued so far and
+    /// touch `rank` have ended.
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was issued.
+    /// [`Full`] if there is no room; nothing was issued then.
     pub fn try_flush(&mut self, rank: Rank) -> Result<Handle, Full> {
         let (split, jobs) = (self.setup.split, &self.jobs[..]);
         let handle = self.order.try_issue_each(|handle| {
@@ -251,52 +254,54 @@ impl<'m> Machine<'m> {
         Ok(self.accept(handle, Request::Fence))
     }
 
-    /// Issues one that ends when all that were issued so far have.
+    /// Issues a fence that ends when all operations that were issued so far have
+    /// ended.
     ///
     /// # Errors
     ///
-    /// [`Full`]; nothing was issued.
+    /// [`Full`] if there is no room; nothing was issued then.
     pub fn try_flush_all(&mut self) -> Result<Handle, Full> {
         self.try_issue(Request::Fence, After::All)
     }
 
-    /// Whether this one has ended and the driver was told.
+    /// Whether the operation has ended and the driver has received its end.
     pub fn has_ended(&self, handle: Handle) -> bool {
         self.order.has_ended(handle)
     }
 
-    /// Whether this one and all that were issued before it have.
+    /// Whether the operation and all that were issued before it have ended.
     pub fn has_ended_up_to(&self, handle: Handle) -> bool {
         self.order.has_ended_up_to(handle)
     }
 
-    /// The table of an address's rank is wanted: a lookup has missed it. When
-    /// it is coming, [`Out::Table`] says when to look again.
+    /// Requests the table of an address's rank, which a lookup did not find. If the
+    /// table is on its way, [`Out::Table`] reports when to look again.
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`].
+    /// [`AccessError::Nowhere`] if the address is of no rank of the job.
     pub fn want(&mut self, addr: GlobalAddr) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.want(table))
     }
 
-    /// The same after a lookup whose copy did not list the region.
+    /// Requests a newer table, after a lookup in the copy with `version` did not
+    /// find the region.
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`].
+    /// [`AccessError::Nowhere`] if the address is of no rank of the job.
     pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.refresh(table, version))
     }
 
-    /// Something has happened, at `now`.
+    /// Handles an event, at the time `now`.
     pub fn handle(&mut self, event: Event, now: Instant) {
         self.now = now;
         match event {
             Event::Completed { tag, result } => self.complete(tag, result),
-            // As if no word had been free for it.
+            // Handled as if no word had been free for the note.
             Event::NotPosted(tag) => self.complete(tag, Ok(1)),
             Event::Rang => {
                 self.registry.take_acks();
@@ -313,8 +318,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// The next operation to be posted. Its completion goes to
-    /// [`handle`](Self::handle).
+    /// The next operation to post. Its completion goes to [`handle`](Self::handle).
     pub fn poll_op(&mut self) -> Option<Outgoing> {
         if let Some(out) = self.poll_hint() {
             return Some(out);
@@ -345,7 +349,7 @@ impl<'m> Machine<'m> {
         self.poll_tables()
     }
 
-    /// The next thing for the driver.
+    /// The next result for the driver.
     pub fn poll(&mut self) -> Option<Out> {
         if let Some(index) = self.ended.pop(self.jobs) {
             let Job { error, value, .. } = self.jobs[index];
@@ -362,37 +366,39 @@ impl<'m> Machine<'m> {
         self.registry.poll_retired().map(Out::Retired)
     }
 
-    /// When [`handle`](Self::handle) is to be called at the latest.
+    /// The time at which [`handle`](Self::handle) must be called at the latest.
     pub const fn next_deadline(&self) -> Option<Instant> {
         self.earliest
     }
 
-    /// Operations of this rank that have not ended.
+    /// The number of operations of this rank that have not ended.
     pub const fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether all have.
+    /// Whether all operations of this rank have ended.
     pub const fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Notes and commands that were none, or came for nobody.
+    /// The number of words received that were no note, command or end, or that
+    /// belong to no operation under way.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Commands of others that came with their notes.
+    /// The number of commands of other ranks that came with their notes.
     pub const fn hints(&self) -> u64 {
         self.hints
     }
 
-    /// Copies of others whose destination told of the end.
+    /// The number of this rank's copies by others of which the destination reported
+    /// the end.
     pub const fn relayed(&self) -> u64 {
         self.relayed
     }
 
-    /// Tables of others that gave way to others, and reads of tables.
+    /// The number of tables of others that were evicted, and of reads of tables.
     pub const fn table_counts(&self) -> (u64, u64) {
         self.fetcher.counts()
     }
@@ -418,3 +424,6 @@ impl fmt::Debug for Machine<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

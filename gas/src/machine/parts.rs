@@ -1,5 +1,5 @@
-//! The puts, gets and atomics of a job: block by block, in parts that one
-//! operation can carry.
+//! The puts, gets and atomics of a job: block by block, in parts that fit in one
+//! operation.
 
 use super::run::Reach;
 use super::tables::{Hold, Job, Phase};
@@ -12,18 +12,18 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
 use tsumugi_core::sync::mutant;
 
-/// What one operation carries.
+/// The part of a copy that one operation carries.
 struct Part {
     dst: GlobalAddr,
     src: GlobalAddr,
     bytes: u64,
-    /// Whether it is the last of its block.
+    /// Whether the part is the last one of its block.
     is_last: bool,
 }
 
 impl Machine<'_> {
-    /// Posts the next part, if there is one and it may go; and when none is
-    /// left or in flight, what comes after.
+    /// Posts the next part, if there is one and it may be posted. When no part is
+    /// left or in flight, goes on to the next phase.
     pub(super) fn next_part(&mut self, index: usize) -> Option<Outgoing> {
         let job = self.jobs[index];
         if let (Request::Word(word), None) = (job.request, job.error) {
@@ -49,7 +49,7 @@ impl Machine<'_> {
         None
     }
 
-    /// The next entries of a list.
+    /// Fetches the next entries of a list.
     pub(super) fn fetch_entries(&mut self, index: usize) -> Option<Outgoing> {
         let job = self.jobs[index];
         let Request::List(List { entries, count, .. }) = job.request else { return None };
@@ -126,9 +126,11 @@ impl Machine<'_> {
         let (target, hold) = match self.reach(index, far, bytes, need) {
             Reach::At(target, hold) => (target, hold),
             end => {
-                // It stays for the other: else two tables with one slot for
-                // both would chase each other. While there is no room for the
-                // other it does not, so that it keeps nobody's from giving way.
+                // The near end stays pinned while the table of the far end is on its
+                // way: otherwise two tables that share one slot would evict each
+                // other again and again. While there is no room for the other table,
+                // the pin is given back, so that it does not keep another table from
+                // being evicted.
                 if self.jobs[index].table != 0 {
                     self.jobs[index].held = near;
                 } else {
@@ -171,19 +173,19 @@ impl Machine<'_> {
         Some(Outgoing { source, then, ..out })
     }
 
-    /// A copy between two other ranks of this node, of memory that processors
-    /// leave to the device: its source has a device for it. All of it, when
-    /// nothing is in flight any more; some entries of a list are copied again.
+    /// A copy between two other ranks of this node, of memory that is left to the
+    /// device: the source rank has a device for it, so it gets a command for the
+    /// whole copy, when nothing is in flight any more; some entries of a list are
+    /// then copied again.
     fn hand_over(&mut self, index: usize) {
         let job = &mut self.jobs[index];
         if job.flights == 0 {
-            (job.block, job.at, job.landed) = (0, 0, (0, 0));
             job.phase = Phase::Asking { probe: 0 };
             self.run.push(self.jobs, index);
         }
     }
 
-    /// Lets go of what a job has kept.
+    /// Gives back the pin that a job has kept.
     pub(super) fn let_go_of(&mut self, index: usize) {
         let held = core::mem::replace(&mut self.jobs[index].held, Hold::Nothing);
         self.let_go(held);
@@ -194,7 +196,7 @@ impl Machine<'_> {
         None
     }
 
-    /// The next part of a job that has one now.
+    /// The next part of a job, if it has one now.
     fn part_of(&mut self, index: usize) -> Result<Option<Part>, AccessError> {
         match self.jobs[index].request {
             Request::Copy(copy) => self.part_of_copy(index, &copy),
@@ -238,7 +240,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What goes next of a block of which `at` bytes have gone.
+    /// The next part of a block of which `at` bytes have been posted.
     fn part_at(
         &self,
         dst: GlobalAddr,
@@ -247,7 +249,8 @@ impl Machine<'_> {
         at: u64,
     ) -> Result<Part, AccessError> {
         let split = self.setup.split;
-        // The whole block is within an address's reach before any of it goes.
+        // The whole block must be within the range of an address before any part of
+        // it is posted.
         let place = |addr: GlobalAddr| {
             let last = i64::try_from(bytes - 1).ok().and_then(|last| split.add(addr, last).ok());
             last.and_then(|_| split.add(addr, at as i64).ok())
@@ -258,12 +261,12 @@ impl Machine<'_> {
     }
 }
 
-/// All parts of a job have completed.
+/// Goes to the next phase after all parts of a job have completed.
 pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
     let may_be_under_way = machine.may_be_under_way(index);
     let job = &mut machine.jobs[index];
     if job.is_relayed && job.error.is_none() {
-        // It has landed before the destination was told of it.
+        // The bytes have landed before the destination got the relay note.
         *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
         return;
     }
@@ -285,7 +288,7 @@ fn is_devices(addr: RemoteAddr) -> bool {
     addr.key.agent() == Agent::Device
 }
 
-/// Where block `block` starts.
+/// The address at which block `block` starts.
 fn block_of(
     split: Split,
     first: GlobalAddr,
@@ -300,5 +303,5 @@ fn block_of(
 
 /// The local end of a put that has another source.
 const UNUSED: LocalAddr = LocalAddr { key: RegionKey::from_bits(0), offset: 0 };
-/// Entries of a list that a landing has room for.
+/// Entries of a list for which a landing has room.
 const ENTRIES: u32 = (crate::control::LANDING_BYTES as u64 / ENTRY_BYTES) as u32;

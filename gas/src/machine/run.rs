@@ -1,4 +1,4 @@
-//! The way of a job: what it does next, and when it has ended.
+//! The steps of a job, and its end.
 
 use super::parts::after_parts;
 use super::tables::{Hold, Job, Phase, What};
@@ -11,16 +11,16 @@ use tsumugi_core::mem::{AddrError, Need, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mutant;
 
-/// Where the far end of an operation is.
+/// The place of the far end of an operation.
 pub(super) enum Reach {
     At(Target, Hold),
-    /// The job was put where it is woken.
+    /// The job waits in a queue or for a table.
     Waits,
     Refused(AccessError),
 }
 
 impl Machine<'_> {
-    /// A job whose order has come.
+    /// Starts a job when the operations before it allow that.
     pub(super) fn start(&mut self, index: usize) {
         let request = self.jobs[index].request;
         let (from, to) = self.ranks_of(&request);
@@ -44,7 +44,7 @@ impl Machine<'_> {
         self.run.push(self.jobs, index);
     }
 
-    /// Does what a job does next, if that can be done now.
+    /// Carries out the next step of a job, if that is possible now.
     pub(super) fn advance(&mut self, index: usize) -> Option<Outgoing> {
         let job = &self.jobs[index];
         if job.table != 0 {
@@ -56,7 +56,7 @@ impl Machine<'_> {
                 None
             }
             Phase::Parts => self.next_part(index),
-            // One operation each.
+            // These phases have one operation in flight at a time.
             _ if job.flights > 0 => None,
             Phase::Entries => self.fetch_entries(index),
             Phase::Confirm => self.confirm(index),
@@ -68,7 +68,7 @@ impl Machine<'_> {
         }
     }
 
-    /// An operation of a job has completed.
+    /// Handles the completion of a job's operation.
     pub(super) fn advance_completed(&mut self, index: usize, result: Result<u64, AccessError>) {
         let job = &mut self.jobs[index];
         job.flights -= 1;
@@ -94,8 +94,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Nothing of a job is in flight, and nothing more will be: but that what it has
-    /// put lands, also of one that has failed, and that a guest is told.
+    /// Ends a job that has nothing in flight and posts no more parts. What it has
+    /// put must have landed first, also if the job has failed, and a guest must get
+    /// a report.
     pub(super) fn finish(&mut self, index: usize) {
         let is_asked_for = self.jobs[index].phase == Phase::Confirm;
         let may_be = self.may_be_under_way(index) && !mutant("gas_failed_unconfirmed");
@@ -115,7 +116,7 @@ impl Machine<'_> {
         self.run.push(self.jobs, index);
     }
 
-    /// Ends a job with an error, when what is in flight has completed.
+    /// Ends a job with an error, when its operations in flight have completed.
     pub(super) fn fail(&mut self, index: usize, error: AccessError) {
         let job = &mut self.jobs[index];
         job.error = job.error.or(Some(error));
@@ -124,7 +125,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Where `bytes` bytes of any rank are, and they stay there.
+    /// The place of `bytes` bytes of any rank, which stay there until the hold is
+    /// given back.
     pub(super) fn reach(
         &mut self,
         index: usize,
@@ -158,7 +160,7 @@ impl Machine<'_> {
                 let known = self.jobs[index].unlisted.replace((table, version));
                 let was_newer = |(of, known)| of == table && known != version;
                 if known.is_some_and(was_newer) || mutant("gas_never_refresh") {
-                    // The copy was read after the operation was issued.
+                    // The copy of the table was read after the operation was issued.
                     return Reach::Refused(AccessError::Stale { addr });
                 }
                 self.fetcher.refresh(table, version)
@@ -186,8 +188,8 @@ impl Machine<'_> {
         self.fly(op, agent, What::Job { job: index as u32, near, far, addr })
     }
 
-    /// A table has come, or will not: who waits for it goes on, before anybody
-    /// for whose table it would have to go.
+    /// Handles a table that has come, or will not come. Jobs that wait for it go on
+    /// before jobs for which the table could be evicted.
     pub(super) fn table_came(&mut self, table: u32, result: Result<(), AddrError>) {
         for index in 0..self.jobs.len() {
             let job = &mut self.jobs[index];
@@ -212,8 +214,8 @@ impl Machine<'_> {
         self.wake_later();
     }
 
-    /// A rank has died: what it was asked for, it does not do, and what was put
-    /// into its memory it does not tell of.
+    /// Handles the death of a rank: it does not carry out the commands that it has,
+    /// and does not report copies into its memory.
     pub(super) fn lose(&mut self, rank: Rank) {
         self.knows_loss = true;
         self.registry.forget(rank);
@@ -238,14 +240,14 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether what a job has put, and has completed, may not have landed.
+    /// Whether puts of a job that have completed may not have landed.
     pub(super) fn may_be_under_way(&self, index: usize) -> bool {
         !self.setup.remote_completion
             && !self.jobs[index].last.is_null()
             && !mutant("gas_local_completion")
     }
 
-    /// Reads back the last byte that was put, behind all that were.
+    /// Reads back the last byte that was put, after all puts.
     fn confirm(&mut self, index: usize) -> Option<Outgoing> {
         let addr = self.jobs[index].last;
         match self.reach(index, addr, 1, Need::Read) {
@@ -262,7 +264,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The word that says that a copy has landed.
+    /// Changes the word that reports that a copy has landed.
     fn raise_flag(&mut self, index: usize) -> Option<Outgoing> {
         let Request::Copy(Copy { flag, add, .. }) = self.jobs[index].request else { return None };
         match self.reach(index, flag, 8, Need::Write) {
@@ -279,7 +281,7 @@ impl Machine<'_> {
     }
 }
 
-/// What an error that has no address of its own is reported with.
+/// The address in an error that has no address of its own.
 fn address_of(request: &Request) -> GlobalAddr {
     match request {
         Request::Copy(copy) => copy.dst,

@@ -1,4 +1,4 @@
-//! The machine's own tables: what is under way. The caller gives the memory.
+//! The machine's own tables: operations under way. The caller provides the memory.
 
 use crate::address::GlobalAddr;
 use crate::cache::{Fetch, Seat, Slot, Step};
@@ -10,81 +10,84 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
-/// Memory for a rank's part in the global memory; any content but for `words`,
-/// `slots` and `seats`.
+/// Memory for a rank's part in the global memory. It may have any content except for
+/// `words`, `slots` and `seats`.
 #[derive(Debug)]
 pub struct Tables<'m> {
-    /// [`Shape::words`](crate::control::Shape::words) of them, zero at the
-    /// start and registered, under the same key on every rank, before anybody
-    /// uses it.
+    /// [`Shape::words`](crate::control::Shape::words) words, zero at the start. They
+    /// must be registered, under the same key on every rank, before any rank uses
+    /// them.
     pub words: &'m [AtomicU64],
-    /// Empty; one for each table of others.
+    /// Empty; one slot for each table of another rank.
     pub slots: &'m [Slot],
-    /// Empty; one for each worker that may hold a table.
+    /// Empty; one seat for each worker that may hold a table.
     pub seats: &'m [Seat],
-    /// 255 for each colour.
+    /// 255 records for each colour.
     pub records: &'m mut [Record],
-    /// [`Shape::bitmap_words`](crate::control::Shape::bitmap_words) of them:
-    /// who is to drop its copy.
+    /// [`Shape::bitmap_words`](crate::control::Shape::bitmap_words) words: the ranks
+    /// that still have to drop their copy.
     pub awaited: &'m mut [u64],
-    /// As many: who knows that its table may be here.
+    /// As many words: the ranks that have this rank in their list of holders.
     pub told: &'m mut [u64],
-    /// Tables that can be on their way at a time.
+    /// One for each table that can be on its way at a time.
     pub fetches: &'m mut [Fetch],
     /// One for each own operation.
     pub issued: &'m mut [Issued],
-    /// Conditions that can be waited for.
+    /// One for each condition that can be waited for.
     pub edges: &'m mut [Edge],
-    /// One for each own operation, then one for each guest's.
+    /// One for each own operation, then one for each operation for another rank.
     pub jobs: &'m mut [Job],
     /// One for each command.
     pub commands: &'m mut [Asked],
-    /// Operations that can be in flight.
+    /// One for each operation that can be in flight.
     pub flights: &'m mut [Flight],
 }
 
-/// Something under way.
+/// One operation under way, of this rank or for another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     pub(super) phase: Phase,
     pub(super) request: Request,
     pub(super) guest: Option<Guest>,
-    /// The command by which it was asked of somebody, plus one.
+    /// The index of the command by which another rank was asked to do it, plus one.
     pub(super) command: u32,
-    /// Blocks or entries that were issued, and bytes of the next one.
+    /// The number of blocks or entries that were issued, and the bytes issued of the
+    /// next one.
     pub(super) block: u32,
     pub(super) at: u64,
-    /// Entries in the landing, and how many of them were issued.
+    /// The number of entries in the landing, and how many of them were issued.
     pub(super) landed: (u32, u32),
-    /// Operations in flight.
+    /// The number of operations in flight.
     pub(super) flights: u32,
     pub(super) error: Option<AccessError>,
-    /// The destination tells the guest of the end.
+    /// The destination reports the end to the guest.
     pub(super) is_relayed: bool,
     pub(super) value: u64,
-    /// The table that it waits for; 0: none.
+    /// The table for which the job waits; 0: none.
     pub(super) table: u32,
-    /// The table that did not list a region of its, and which copy.
+    /// The table that did not list a region of the job, and the version of that
+    /// copy.
     pub(super) unlisted: Option<(u32, u32)>,
-    /// One end of a part, while the table of the other is on its way.
+    /// Keeps one end of a part in place, while the table of the other end is on its
+    /// way.
     pub(super) held: Hold,
-    /// The last byte that was put.
+    /// The address of the last byte that was put.
     pub(super) last: GlobalAddr,
     pub(super) is_queued: bool,
     pub(super) link: u32,
 }
 
-/// For whom a job is done, when it is not this rank.
+/// The rank for which a job is done, if that is not this rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guest {
     pub(super) rank: Rank,
     pub(super) index: u16,
     pub(super) stamp: u32,
-    /// It cannot hear of all destinations.
+    /// The guest cannot receive reports of all destinations.
     pub(super) no_relay: bool,
 }
 
-/// How far a job has come.
+/// The stage of a job.
 ///
 /// ```text
 ///   Free ─► Ordered ─► Parts ──────────► Confirm ─► Flag ─► Ended ─► Free
@@ -106,7 +109,7 @@ pub(super) enum Phase {
     Entries,
     Confirm,
     Flag,
-    /// The word that is probed next.
+    /// Leaves a note; `probe` counts the words that were tried.
     Asking {
         probe: u32,
     },
@@ -116,22 +119,22 @@ pub(super) enum Phase {
     Asked,
     /// A guest's command is to be fetched.
     Command,
-    /// A guest is to be told.
+    /// The end is to be reported to the guest.
     Answer,
-    /// The driver is to be told.
+    /// The end is to be reported to the driver.
     Ended,
 }
 
-/// A command that somebody has, or will have.
+/// A command that another rank has, or will have.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Its job, while it is in use.
+    /// The job of the command, while the command is in use.
     pub(super) job: Option<u32>,
     pub(super) stamp: u32,
     pub(super) backoffs: u32,
-    /// It was sent ahead of its note.
+    /// The command was sent ahead of its note.
     pub(super) is_sent: bool,
-    /// The flight of its note, while that is in flight.
+    /// The flight of the command's note, while the note is in flight.
     pub(super) note: u32,
 }
 
@@ -146,16 +149,16 @@ pub struct Flight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Free,
-    /// A command that comes with its note, or a note whose end was sooner there:
-    /// nobody waits for it.
+    /// A command that is sent with its note, or a note that completes after the end
+    /// of its command: no job waits for this operation.
     Hint,
-    /// Asks a rank to drop its copy of the own table.
+    /// Asks a rank to drop its copy of this rank's tables.
     Ask(Rank),
-    /// The hint for that, to be posted and in flight; and for an answer.
+    /// The hint for that, to be posted or in flight; and the hint for an answer.
     AskHint(Rank),
     AckHint(Rank),
     Cache(Step),
-    /// The destination of a copy is to tell the guest of its end.
+    /// The note by which the destination of a copy reports the end to the guest.
     Relay {
         job: u32,
     },
@@ -167,7 +170,7 @@ pub(super) enum What {
     },
 }
 
-/// What keeps an end of an operation in flight where it is.
+/// What is pinned so that one end of an operation in flight stays in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     Nothing,
@@ -176,7 +179,7 @@ pub(super) enum Hold {
 }
 
 impl Job {
-    /// Nothing.
+    /// A job that is not in use.
     pub const FREE: Self = Self {
         phase: Phase::Free,
         request: Request::Fence,
@@ -199,12 +202,12 @@ impl Job {
 }
 
 impl Asked {
-    /// Not in use.
+    /// A command that is not in use.
     pub const FREE: Self = Self { job: None, stamp: 0, backoffs: 0, is_sent: false, note: NONE };
 }
 
 impl Flight {
-    /// Not in flight.
+    /// An operation that is not in flight.
     pub const FREE: Self = Self { generation: 0, what: What::Free, link: NONE };
 }
 

@@ -1,4 +1,5 @@
-//! What a machine is told, and what it tells.
+//! The types at a machine's interface: its configuration, the events that it takes,
+//! and the operations and results that it returns.
 
 use crate::address::Split;
 use crate::control::Shape;
@@ -9,92 +10,93 @@ use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 
-/// What a machine is told at the start: the same on every rank, but for the
-/// rank.
+/// The configuration of a machine: the same on every rank, except for the rank's
+/// number and `near`.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'m> {
     /// This rank.
     pub rank: Rank,
-    /// Ranks whose memory the driver loads and stores, in ascending order:
-    /// copies between two of them it does itself.
+    /// Ranks of which the driver can load and store the memory, in ascending order.
+    /// The driver carries out copies between two of them itself.
     pub near: &'m [Rank],
     /// How addresses are split.
     pub split: Split,
-    /// How large the control region is.
+    /// The sizes of the parts of the control region.
     pub shape: Shape,
-    /// Its key.
+    /// The key of the control region.
     pub control: RegionKey,
     /// The starter memory.
     pub starter: Starter,
     /// Whether a put that has completed has landed, on all devices used.
     pub remote_completion: bool,
-    /// Longest put of which what is posted right behind it, to the same rank,
-    /// comes to pass there after the put has landed: all, where all devices used
-    /// keep the order, and none is 0.
+    /// The longest put after which an operation that is posted right behind it, to
+    /// the same rank, takes effect after the put has landed. `u64::MAX` if all
+    /// devices used keep the order, 0 if there is no such put.
     pub ordered_bytes_max: u64,
-    /// Longest copy between two ranks that the driver carries from the one to the
-    /// other, both far, on its own memory: none is 0.
+    /// The longest copy between two far ranks that the driver carries from the one
+    /// to the other through its own memory. 0: the driver carries none.
     pub carried_bytes_max: u64,
-    /// Longest single put or get.
+    /// The length of the longest single put or get.
     pub part_bytes_max: u64,
-    /// Has every processor that runs a worker of this rank pass a barrier;
-    /// without it each lookup has a fence.
+    /// A function that makes every processor that runs a worker of this rank pass a
+    /// barrier. If there is none, each lookup has a fence.
     pub barrier: Option<fn()>,
 }
 
-/// Something happened.
+/// An event for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An operation has completed.
     Completed {
-        /// Its tag.
+        /// The operation's tag.
         tag: Tag,
-        /// What came of it.
+        /// The operation's result.
         result: Result<u64, AddrError>,
     },
-    /// An operation that was to be posted behind another was not.
+    /// An operation that was to be posted right behind another one was not posted.
     NotPosted(Tag),
     /// A notified word of the control region has changed.
     Rang,
     /// A rank has died.
     Lost(Rank),
-    /// Time has passed, or a pin was given back that was waited for.
+    /// Time has passed, or a pin was given back that the machine waits for.
     Tick,
 }
 
-/// An operation to be posted.
+/// An operation to post.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
-    /// What.
+    /// The operation.
     pub op: Op,
-    /// Where a put takes its bytes from, if not from the own memory: from that
-    /// of another rank, which is near if the target is.
+    /// The address of a put's bytes, if they are not in the own memory: then they
+    /// are in the memory of another rank, which is near if the target is near.
     pub source: Option<RemoteAddr>,
-    /// Who is to do it, if it is an atomic.
+    /// The agent that is to carry the operation out, if it is an atomic.
     pub agent: Agent,
-    /// What is to be posted right behind it, to the same rank, if it was taken
-    /// at once; if not, [`Event::NotPosted`] comes instead of its completion.
+    /// The operation to post right behind `op`, to the same rank, if the device has
+    /// taken `op` at once. If not, the driver must hand in [`Event::NotPosted`] in
+    /// place of its completion.
     pub then: Option<Op>,
 }
 
-/// Something for the driver.
+/// A result for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Out {
     /// An operation has ended.
     Ended {
-        /// Which.
+        /// The operation.
         handle: Handle,
-        /// For a word the old value, else 0.
+        /// The old value for an operation on a word, else 0.
         result: Result<u64, AccessError>,
     },
-    /// Nobody reaches a region any more: the backend is to forget its key, and
-    /// then the memory is its owner's.
+    /// No rank reaches the region any more: the backend must forget its key, and
+    /// then the owner may use the memory for something else.
     Retired(Retired),
-    /// A table that was wanted is here, or its rank is gone.
+    /// A table that was requested is here, or its rank is lost.
     Table {
-        /// Whose.
+        /// The rank of the table.
         rank: Rank,
-        /// What came of it.
+        /// Whether the table came.
         result: Result<(), AddrError>,
     },
 }

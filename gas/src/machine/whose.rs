@@ -1,4 +1,4 @@
-//! Whose memory a request is about.
+//! The ranks of which a request reads or changes the memory.
 
 use super::{Machine, Setup};
 use crate::address::{GlobalAddr, Split};
@@ -7,7 +7,7 @@ use crate::request::{Copy, Request, Word};
 use tsumugi_core::mem::Rank;
 
 impl Machine<'_> {
-    /// The table that an address of this job is looked up in.
+    /// The table in which an address of this job is looked up.
     pub(super) fn table_of(&self, addr: GlobalAddr) -> Result<u32, AccessError> {
         let Setup { split, shape, .. } = self.setup;
         match split.place(addr) {
@@ -18,20 +18,20 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the driver loads and stores the memory of that rank.
+    /// Whether the driver can load and store the memory of that rank.
     pub(super) fn is_near(&self, rank: Option<Rank>) -> bool {
         rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
     }
 
-    /// Whether the driver copies between these two, neither of which is this
+    /// Whether the driver copies between these two ranks, neither of which is this
     /// rank.
     pub(super) fn is_between_near(&self, (from, to): (Option<Rank>, Option<Rank>)) -> bool {
         self.is_near(from) && self.is_near(to)
     }
 
-    /// Whether the driver carries that from one far rank to another: both ways
-    /// are the devices', and nobody else's processor has to do with it. Not if the
-    /// destination can tell of the end, which takes a trip less.
+    /// Whether the driver carries the copy from one far rank to another one. Both
+    /// transfers are the devices' work, and no other processor takes part. Not if
+    /// the destination can report the end, which takes a trip less.
     pub(super) fn is_carried(&self, copy: &Copy) -> bool {
         let (from, to) = self.ranks_of(&Request::Copy(*copy));
         copy.is_one_block()
@@ -42,7 +42,7 @@ impl Machine<'_> {
             && !self.is_near(to)
     }
 
-    /// From whose memory to whose a request goes.
+    /// The source rank and the destination rank of a request.
     pub(super) fn ranks_of(&self, request: &Request) -> (Option<Rank>, Option<Rank>) {
         let rank = |addr| self.setup.split.rank(addr);
         match request {
@@ -54,7 +54,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether a request reads or changes memory of a rank.
+/// Whether a request reads or changes memory of `rank`.
 pub(super) fn touches(split: Split, request: &Request, rank: Rank) -> bool {
     let is_its = |addr| split.rank(addr) == Some(rank);
     match request {

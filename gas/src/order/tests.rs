@@ -1,4 +1,5 @@
-//! Traces of a few operations, then random ones against what the words say.
+//! Traces of a few operations, then random ones that are compared with a simple
+//! model.
 
 extern crate std;
 use super::*;
@@ -18,7 +19,7 @@ fn issue(order: &mut Order<'_>, after: After<'_>) -> Handle {
     order.try_issue(after, false).unwrap()
 }
 
-/// All that may begin now.
+/// All operations that may begin now.
 fn ready(order: &mut Order<'_>) -> Vec<Handle> {
     let mut found = Vec::new();
     while let Some(slot) = order.poll_ready() {
@@ -58,7 +59,8 @@ fn up_to_waits_for_all_before_it_too() {
     assert_eq!(ready(&mut order), [one]);
     end(&mut order, a);
     assert_eq!(ready(&mut order), []);
-    // Of one that has ended, all before it are still waited for.
+    // For an operation that has ended, the operations before it are still waited
+    // for.
     let late = issue(&mut order, After::UpTo(c));
     assert_eq!(ready(&mut order), []);
     end(&mut order, b);
@@ -110,7 +112,7 @@ fn the_continuation_waits_for_one_between_the_same_ranks_and_else_for_all() {
     assert_eq!(ready(&mut order), []);
     end(&mut order, a);
     assert_eq!(ready(&mut order), [other]);
-    // What the one before waited for has ended with it.
+    // The operations for which the one before waited have ended, too.
     end(&mut order, other);
     let free = order.try_issue(After::Cont, true).unwrap();
     assert_eq!(ready(&mut order), [free]);
@@ -153,7 +155,7 @@ fn handles_are_acps() {
     assert_eq!(first.as_order(), After::UpTo(first));
 }
 
-/// Random operations, beside a list that is searched through.
+/// Random operations, compared with a list that is searched.
 fn random(seed: u64) {
     order!(order, 16, 24);
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
@@ -163,7 +165,8 @@ fn random(seed: u64) {
         state ^= state << 17;
         state % bound
     };
-    // Issued, with what each still waits for; and those that run.
+    // Issued operations, each with those for which it still waits; and operations
+    // that run.
     let mut waits: Vec<(Handle, Vec<Handle>)> = Vec::new();
     let (mut runs, mut all): (Vec<Handle>, Vec<Handle>) = (Vec::new(), Vec::new());
     for _ in 0..200 {

@@ -1,24 +1,25 @@
-//! Pages of one size, and where all that belongs to them lies.
+//! The book of an array: pages of one size, and the layout of the memory that holds
+//! them and their metadata.
 //!
 //! ```text
 //!  of each rank, from `at` on, zero at first:
 //!
-//!    directory  entry, holders     16 B for each page that it is home to
+//!    directory  entry, holders     16 B for each page that it is home of
 //!    slots      gate, kept,        32 B for each page that it may know
 //!               seen, seen entry
-//!    crowd      who reads          64 B
+//!    crowd      read counts        64 B
 //!    bits       frames taken       1 bit a frame
 //!    frames     header, bytes      as many as it may own
 //! ```
 //!
-//! All words but the frames' bytes are reached by remote atomics and word
-//! stores alone, those of the own rank, too, so that one agent does them.
-//! [`Shape::bytes`] is what it takes; nothing in it depends on the number of
-//! ranks but the pages that fall to each.
+//! All words but the frames' bytes are reached by remote atomics and word stores
+//! alone, also the words of the own rank, so that one agent carries out all of them.
+//! [`Shape::bytes`] is the memory that each rank needs for this; only the number of
+//! pages per home depends on the number of ranks.
 //!
-//! The directory may lie in a region of its own ([`Book::apart`]), whose agent
-//! is another: a device's, which needs no processor at the home. Its words are
-//! then changed and looked at by atomics and by nothing else.
+//! The directory may lie in a region of its own ([`Book::apart`]), which another
+//! agent serves: a device, which needs no processor at the home. The words of such a
+//! directory are changed and read by atomics and by nothing else.
 
 use super::{Entry, FIELD_MAX, Homes, PAGES_MAX, PageId, Word};
 use core::fmt;
@@ -26,35 +27,35 @@ use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::mutant;
 
-/// How many, and how large.
+/// Number and size of the pages, and of the tables that each rank has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Who is home to which.
+    /// The rule that gives each page its home.
     pub homes: Homes,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages that a rank knows the place of at a time.
+    /// Pages of which a rank can have the place at a time.
     pub slots: u32,
-    /// Pages that a rank can own at a time, and one for each that leaves it
-    /// while somebody may still read it.
+    /// Frames of a rank: one for each page that it can own at a time, and one for
+    /// each page that has left and may still be read there.
     pub frames: u32,
 }
 
-/// A shape that cannot be.
+/// Why a shape is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeError {
-    /// More pages, ranks or frames than a word can name, or none.
+    /// A count is 0, or more than a word can name.
     Count {
-        /// Of what.
+        /// The things that were counted.
         what: &'static str,
-        /// How many.
+        /// Their number.
         count: u64,
-        /// How many there may be.
+        /// The largest possible number.
         most: u64,
     },
 }
 
-/// The pages of one array, as everybody sees them.
+/// The pages of one array. All ranks have equal values of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Book {
     shape: Shape,
@@ -69,27 +70,27 @@ pub struct Book {
 }
 
 impl Shape {
-    /// Bytes that each rank gives.
+    /// The number of bytes that each rank must give.
     pub const fn bytes(&self) -> u64 {
         self.frames_at() + self.frames as u64 * self.stride() - HEADER_BYTES
     }
 
-    /// Bytes of them that are the directory's.
+    /// How many of these bytes are the directory's.
     pub const fn directory_bytes(&self) -> u64 {
         self.slots_at()
     }
 
-    /// Bytes of them that are no frames: what a rank needs to be a home, to know
-    /// where pages are, and to tell which frames are free.
+    /// How many of these bytes are not frames: the directory, the slots of the
+    /// location cache, the crowd and the bits of free frames.
     pub const fn books_bytes(&self) -> u64 {
         self.frames_at() - HEADER_BYTES
     }
 
-    /// Whether there can be such a book.
+    /// Whether a book of this shape is possible.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`].
+    /// [`ShapeError`] if a count is 0, or larger than the words can name.
     pub const fn check(&self) -> Result<(), ShapeError> {
         let Self { homes, page_bytes, slots, frames } = *self;
         let counts = [
@@ -122,7 +123,8 @@ impl Shape {
         self.crowd_at() + LINE
     }
 
-    /// A header ends where a line does, so that a page begins with one.
+    /// The offset of the first frame's bytes. A header ends at the end of a line, so
+    /// that a page begins with a line.
     const fn frames_at(&self) -> u64 {
         let bits = self.frames.div_ceil(64) as u64 * 8;
         (self.bits_at() + bits + HEADER_BYTES).next_multiple_of(LINE)
@@ -135,22 +137,23 @@ impl Shape {
 }
 
 impl Book {
-    /// A book of that shape, in the region that every rank calls `key`, from
-    /// its byte `at` on, a multiple of 64.
+    /// A book of that shape, in the region that has the key `key` on every rank,
+    /// from byte `at` on, which must be a multiple of 64.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`].
+    /// [`ShapeError`] if the shape is not possible.
     pub const fn new(shape: Shape, key: RegionKey, at: u64) -> Result<Self, ShapeError> {
         Self::of(shape, (key, at), (key, at + shape.directory_bytes()))
     }
 
-    /// The same whose [directory](Shape::directory_bytes) is a region of its
-    /// own, that every rank calls `directory`; all else is `key`'s.
+    /// A book with its [directory](Shape::directory_bytes) in a region of its own,
+    /// which has the key `directory` on every rank; all other parts lie in the
+    /// region `key`.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`].
+    /// [`ShapeError`] if the shape is not possible.
     pub const fn apart(
         shape: Shape,
         directory: RegionKey,
@@ -181,7 +184,7 @@ impl Book {
         })
     }
 
-    /// How many, and how large.
+    /// The number and size of the pages.
     pub const fn shape(&self) -> Shape {
         self.shape
     }
@@ -191,7 +194,8 @@ impl Book {
         self.shape.homes.home(page).0
     }
 
-    /// The word at its home that says where a page is.
+    /// The address of the entry of a page: the word at its home that says where the
+    /// page is.
     #[inline]
     pub const fn entry(&self, page: PageId) -> RemoteAddr {
         let (rank, index) = self.shape.homes.home(page);
@@ -199,12 +203,13 @@ impl Book {
         RemoteAddr { offset, rank, key: self.directory }
     }
 
-    /// What tells the [entry](Self::entry) of a page.
+    /// The operation that reads the [entry](Self::entry) of a page.
     ///
-    /// Of a directory that lies apart it is an atomic that changes nothing: its
-    /// agent may be a device, whose plain reads are not atomic with its atomics,
-    /// nor whole (Soft-RoCE copies them by bytes), and an owner of before the
-    /// move with a frame of after it is a place where another page is.
+    /// For a directory that lies apart this is an atomic that changes nothing: its
+    /// agent may be a device, and the plain reads of a device are neither atomic
+    /// with its atomics nor whole (Soft-RoCE copies them by bytes). A torn read
+    /// could return the owner of before a move with the frame of after it, which is
+    /// a place of another page.
     #[inline]
     pub fn look(&self, page: PageId) -> Op {
         let at = self.entry(page);
@@ -214,22 +219,24 @@ impl Book {
         }
     }
 
-    /// What enters a rank into the list of who may write to a page, which is
-    /// believed to be `seen`. Where the directory lies apart, by what a device
-    /// has: it adds, compares and swaps, and no more.
+    /// The operation that enters a rank into the list of ranks that may write to a
+    /// page. The list is expected to be `seen`. For a directory that lies apart it
+    /// is a compare-and-swap, because a device has add and compare-and-swap only.
     #[inline]
     pub(super) fn enlist(&self, page: PageId, rank: Rank, seen: u64) -> Op {
         let (at, bit) = (self.holders(page), bit_of(rank));
         if self.is_apart() { Word::exchange(at, seen, seen | bit) } else { Word::or(at, bit) }
     }
 
-    /// Whether that has entered it, or found that it is there.
+    /// Whether the operation of [`enlist`](Self::enlist) has entered the rank, or
+    /// has found that the rank is listed.
     #[inline]
     pub(super) fn is_enlisted(&self, rank: Rank, seen: u64, found: u64) -> bool {
         !self.is_apart() || found == seen || found & bit_of(rank) != 0
     }
 
-    /// What empties the list, which is believed to be `seen`. A mark stays.
+    /// The operation that empties the list of holders, which is expected to be
+    /// `seen`. An `INCOMPLETE` mark stays.
     pub(super) fn disown(&self, page: PageId, seen: u64) -> Op {
         let at = self.holders(page);
         match self.is_apart() {
@@ -238,8 +245,8 @@ impl Book {
         }
     }
 
-    /// What marks the list for ever as one that not all holders are on: a mover that
-    /// has died may empty it at any time.
+    /// The operation that marks the list for ever as incomplete: an operation of a
+    /// mover that has died may empty the list at any time.
     pub(super) fn distrust(&self, page: PageId, seen: u64) -> Op {
         let at = self.holders(page);
         match self.is_apart() {
@@ -248,18 +255,19 @@ impl Book {
         }
     }
 
-    /// Whether a rank may hold the page, by the list that was found.
+    /// Whether a rank may hold the page, by the list that was read.
     pub(super) fn may_hold(list: u64, rank: Rank) -> bool {
         let is_marked = list & INCOMPLETE != 0 && !mutant("page_list_believed_again");
         is_marked || list & bit_of(rank) != 0
     }
 
-    /// Whether that has changed it.
+    /// Whether the operation of [`disown`](Self::disown) or
+    /// [`distrust`](Self::distrust) has changed the list.
     pub(super) fn is_disowned(&self, seen: u64, found: u64) -> bool {
         !self.is_apart() || found == seen
     }
 
-    /// What makes that the entry of a page that has none yet.
+    /// The operation that stores the first entry of a page.
     pub fn deal(&self, page: PageId, entry: Entry) -> Op {
         match self.is_apart() {
             true => Word::exchange(self.entry(page), 0, entry.to_bits()),
@@ -267,7 +275,7 @@ impl Book {
         }
     }
 
-    /// The region of the directory, if it has one of its own.
+    /// The key of the directory's region, if the directory has a region of its own.
     #[inline]
     pub fn directory(&self) -> Option<RegionKey> {
         self.is_apart().then_some(self.directory)
@@ -277,26 +285,26 @@ impl Book {
         self.directory != self.key
     }
 
-    /// The word at its home that says who may write to it: a bit for each
-    /// rank, modulo 64.
+    /// The address of the list of holders, at the page's home: the ranks that may
+    /// write to the page, one bit for each rank modulo 63, and a mark.
     #[inline]
     pub const fn holders(&self, page: PageId) -> RemoteAddr {
         self.entry(page).add(8)
     }
 
-    /// The header before the bytes of a page.
+    /// The address of the header before the bytes of a frame.
     #[inline]
     pub const fn header(&self, owner: Rank, frame: u32) -> RemoteAddr {
         self.word(owner, self.frames_at - HEADER_BYTES + frame as u64 * self.stride)
     }
 
-    /// The bytes of a page.
+    /// The address of the bytes of a page.
     #[inline]
     pub const fn bytes(&self, entry: Entry) -> RemoteAddr {
         self.header(entry.owner, entry.frame).add(HEADER_BYTES)
     }
 
-    /// The word with the bit of a frame, and the bit.
+    /// The address of the word with the bit of a frame, and the bit.
     pub const fn bit(&self, rank: Rank, frame: u32) -> (RemoteAddr, u64) {
         (self.bits(rank, frame / 64), 1 << (frame % 64))
     }
@@ -347,21 +355,21 @@ impl fmt::Display for ShapeError {
 
 impl core::error::Error for ShapeError {}
 
-/// Of a rank, in a list of who may write.
+/// The bit of a rank in a list of holders.
 const fn bit_of(rank: Rank) -> u64 {
     1 << (rank.0 % LISTED)
 }
 
 /// Bits of a list of holders that stand for ranks.
 const LISTED: u32 = 63;
-/// The other one: any rank may hold the page.
+/// The last bit of a list of holders: any rank may hold the page.
 const INCOMPLETE: u64 = 1 << LISTED;
 
-/// Bytes before a page's own.
+/// Bytes of the header before a page's own bytes.
 pub const HEADER_BYTES: u64 = 8;
-/// Bytes of directory that a page takes, at its home.
+/// Bytes of the directory that a page takes at its home.
 pub const HOME_BYTES: u64 = 16;
-/// Bytes that a rank's knowledge of a page takes.
+/// Bytes that a slot of a rank's location cache takes.
 pub const SLOT_BYTES: u64 = 32;
 
 const LINE: u64 = 64;

@@ -1,5 +1,6 @@
-//! Where a page is, in one word that a compare-and-swap can exchange; and the
-//! word before a page's bytes that says whose they are.
+//! The directory entry of a page: one word that says where the page is, and that a
+//! compare-and-swap can exchange. Also the header of a frame: the word before the
+//! bytes, which names the page that the bytes belong to.
 //!
 //! ```text
 //!  entry   63  ┌ at rest ┬ owner 21 ┬ frame 21 ┬ epoch 21 ┐  0   at its home
@@ -8,14 +9,14 @@
 //!             └─ in each byte: 7 bits, live 1 ─┘
 //! ```
 //!
-//! A header may be read by a network that tears words: each byte of it at a
-//! moment of its own. So each byte says whether it is live. Whoever reads it is
-//! counted meanwhile, and a frame whose page leaves then is nobody's before it
-//! has gone: all live bytes that it can find are of one header.
+//! A network that tears words may read each byte of a header at another moment, so
+//! each byte has a live bit of its own. The reader is counted in the crowd
+//! meanwhile, and a frame that a page leaves is not given to another page before
+//! that reader has gone: all live bytes that one read can find are of one header.
 //!
-//! The epoch is how often the page has moved, modulo 2^21: a header that was
-//! read under one entry is of no other life of the page in the same place, as
-//! long as nobody sleeps through two million moves within one read.
+//! The epoch counts the moves of the page, modulo 2^21. A header that was read under
+//! one entry is therefore not of another life of the page in the same place, as long
+//! as no reader is suspended for two million moves within one read.
 
 use tsumugi_core::mem::Rank;
 
@@ -26,43 +27,43 @@ pub struct PageId(pub u64);
 /// Where a page is while it does not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
-    /// Whose memory.
+    /// The rank that has the page in its memory.
     pub owner: Rank,
-    /// Which of its frames.
+    /// The frame of the owner in which the page is.
     pub frame: u32,
-    /// How often it has moved.
+    /// The number of moves of the page so far, modulo 2^21.
     pub epoch: u32,
 }
 
-/// What the word at the home says.
+/// The state of a page, as the word at the home has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is there.
+    /// The page is at this place.
     At(Entry),
-    /// It is on its way from there. The epoch is its mover's to know.
+    /// The page is on its way from this place. Only the mover has its epoch.
     Moving {
-        /// Whose memory it leaves.
+        /// The rank that the page leaves.
         owner: Rank,
-        /// Which of its frames.
+        /// The frame of the owner that the page leaves.
         frame: u32,
-        /// Who moves it.
+        /// The rank that moves the page.
         by: Rank,
     },
 }
 
 impl Entry {
-    /// The entry of a page that has moved on.
+    /// The entry of the page after a move to a frame of `owner`.
     #[must_use]
     pub const fn moved(self, owner: Rank, frame: u32) -> Self {
         Self { owner, frame, epoch: (self.epoch + 1) & FIELD as u32 }
     }
 
-    /// As a word.
+    /// The entry as a word.
     pub const fn to_bits(self) -> u64 {
         pack(self.owner, self.frame, self.epoch)
     }
 
-    /// From such a word. `None`: it is no entry's.
+    /// The entry that the word contains. `None`: the word says that the page moves.
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match State::from_bits(bits) {
             State::At(entry) => Some(entry),
@@ -70,8 +71,8 @@ impl Entry {
         }
     }
 
-    /// The word beside this one where it is remembered: of which page it is, and
-    /// that it is this.
+    /// The word that is stored beside this entry in the location cache: the page,
+    /// and a check of this entry's bits.
     pub(super) const fn seen_of(self, page: PageId) -> u64 {
         let check = self.to_bits().wrapping_mul(ODD) >> (64 - CHECK_BITS);
         (page.0 + 1) << CHECK_BITS | check
@@ -84,7 +85,7 @@ impl Entry {
 }
 
 impl State {
-    /// As a word.
+    /// The state as a word.
     pub const fn to_bits(self) -> u64 {
         match self {
             Self::At(entry) => entry.to_bits(),
@@ -92,7 +93,7 @@ impl State {
         }
     }
 
-    /// From such a word.
+    /// The state that the word contains.
     pub const fn from_bits(bits: u64) -> Self {
         let owner = Rank((bits >> OWNER_SHIFT & FIELD) as u32);
         let (frame, last) = ((bits >> FRAME_SHIFT & FIELD) as u32, (bits & FIELD) as u32);
@@ -103,29 +104,29 @@ impl State {
     }
 }
 
-/// The header when its bytes are no longer the page's.
+/// The header without its live bits: the bytes are no longer the page's.
 pub(super) const fn gone(header: u64) -> u64 {
     header & !LIVE
 }
 
-/// Whether a page is the one that the word beside a remembered entry names.
+/// Whether the word beside a cached entry names this page.
 #[inline]
 pub(super) const fn names(seen: u64, page: PageId) -> bool {
     seen >> CHECK_BITS == page.0 + 1
 }
 
-/// The epoch that a header names.
+/// The epoch in a header.
 pub(super) const fn epoch_of(header: u64) -> u32 {
     let [first, second, third, ..] = header.to_le_bytes();
     (first as u32 >> 1) | (second as u32 >> 1) << 7 | (third as u32 >> 1) << 14
 }
 
-/// Whether a header names a page, live or gone.
+/// Whether a header names this page, live or gone.
 pub(super) const fn is_of(header: u64, page: PageId) -> bool {
     gone(header) >> PAGE_SHIFT == spread(page.0 << FIELD_BITS) >> PAGE_SHIFT
 }
 
-/// 56 bits, 7 to each byte, above its lowest bit.
+/// Spreads 56 bits: 7 to each byte, above the byte's lowest bit.
 #[inline]
 const fn spread(bits: u64) -> u64 {
     let bits = bits & 0x0fff_ffff | (bits & 0x00ff_ffff_f000_0000) << 4;
@@ -138,9 +139,9 @@ const fn pack(owner: Rank, frame: u32, last: u32) -> u64 {
     (owner.0 as u64) << OWNER_SHIFT | (frame as u64) << FRAME_SHIFT | last as u64
 }
 
-/// Ranks, and frames of a rank, that an entry can name.
+/// The number of ranks, and of frames of a rank, that an entry can name.
 pub const FIELD_MAX: u32 = 1 << FIELD_BITS;
-/// Pages that a header can name.
+/// The number of pages that a header can name.
 pub const PAGES_MAX: u64 = 1 << 35;
 
 const FIELD_BITS: u32 = 21;
@@ -149,10 +150,10 @@ const FRAME_SHIFT: u32 = FIELD_BITS;
 const OWNER_SHIFT: u32 = 2 * FIELD_BITS;
 const MOVING: u64 = 1 << 63;
 const PAGE_SHIFT: u32 = 24;
-/// Below the page in the word that says what is remembered.
+/// The width of the check below the page in the word beside a cached entry.
 const CHECK_BITS: u32 = 28;
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// In each byte.
+/// The live bit of each byte.
 pub(super) const LIVE: u64 = 0x0101_0101_0101_0101;
 
 #[cfg(test)]

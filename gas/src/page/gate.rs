@@ -1,29 +1,31 @@
-//! The words by which a rank's accesses and those who move pages meet.
+//! The words in which a rank's accesses to pages and the movers of pages are
+//! synchronized: a gate (pin count and state of a page at one rank), and the crowd
+//! (readers of a rank, counted by phase as in SRCU).
 //!
 //! ```text
 //!  gate   page 40 │ state 3 │ count 21       one a slot, at each rank
 //!
 //!  Empty ──► Pending ──► Valid(count) ──► Stopped(count) ──► (as Empty, when
-//!    ▲          │ stop        │ evicted, if nobody        stop   nobody is in)
-//!    │          ▼             ▼ is in
+//!    ▲          │ stop        │ evicted, if count         stop   count is 0)
+//!    │          ▼             ▼ is 0
 //!    └────── Revoked        Empty
 //!
 //!  crowd  phase 1 │ count 31 │ count 31      one a rank
 //! ```
 //!
-//! Whoever writes to a page is counted in its gate from before it knows where
-//! the page is until the write has landed; a mover stops the gate and waits
-//! until nobody is in. Validity and count are one word, so nobody comes in
+//! A write to a page is counted in the rank's gate of the page from before the rank
+//! reads where the page is until the write has landed. A mover stops the gate and
+//! waits until its count is 0. State and count are one word, so no write comes in
 //! after the stop (hazard O1).
 //!
-//! Whoever only reads is counted in the crowd, under the phase of the moment,
-//! but for a [hit](super::Own), which looks at the header twice instead. Who
-//! wants to know that all who are counted now have ended turns the phase and
-//! waits for the count of the one before.
+//! An access that only reads is counted in the crowd, under the current phase; a
+//! [hit](super::Own) is not counted, and looks at the header twice instead. A sweep
+//! that waits for the end of all reads that are counted now turns the phase and
+//! waits for the count of the phase before.
 
 use super::PageId;
 
-/// What a gate says.
+/// The contents of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gate {
     pub page: PageId,
@@ -33,15 +35,15 @@ pub(super) struct Gate {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum GateState {
-    /// Anybody's.
+    /// The slot is free for any page.
     Empty = 0,
-    /// Somebody asks where the page is.
+    /// A hold of this rank reads where the page is.
     Pending = 1,
-    /// The same, and the answer is of no use any more.
+    /// As pending, but the place that is being read is of no use any more.
     Revoked = 2,
-    /// It is known; so many are in.
+    /// The place of the page is known; `count` holds are in.
     Valid = 3,
-    /// So many are in still, nobody else comes in.
+    /// `count` holds are still in, and no other hold comes in.
     Stopped = 4,
 }
 
@@ -54,7 +56,7 @@ impl Gate {
         self.page.0 << PAGE_SHIFT | (self.state as u64) << STATE_SHIFT | self.count as u64
     }
 
-    /// From a word of a gate. One that is none is taken as stopped.
+    /// The gate in a word. A word with an unknown state is taken as stopped.
     pub const fn from_bits(bits: u64) -> Self {
         let state = match bits >> STATE_SHIFT & 7 {
             0 => GateState::Empty,
@@ -67,7 +69,7 @@ impl Gate {
         Self { page: PageId(bits >> PAGE_SHIFT), state, count }
     }
 
-    /// Whether anybody may take the slot for another page.
+    /// Whether a hold may take the slot for another page.
     pub const fn is_free(self) -> bool {
         match self.state {
             GateState::Empty => true,
@@ -77,12 +79,12 @@ impl Gate {
     }
 }
 
-/// What a rank's crowd says.
+/// The contents of a rank's crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crowd(pub u64);
 
 impl Crowd {
-    /// The phase in which those who come now are counted.
+    /// The phase in which reads that begin now are counted.
     pub const fn phase(self) -> u8 {
         (self.0 >> 63) as u8
     }
@@ -91,17 +93,17 @@ impl Crowd {
         self.0 >> (phase as u32 * CROWD_BITS) & CROWD
     }
 
-    /// With one more.
+    /// The crowd with one more reader in the current phase.
     pub const fn come(self) -> Self {
         Self(self.0 + Self::one(self.phase()))
     }
 
-    /// What one that came in `phase` adds.
+    /// The value that one reader of `phase` adds to the word.
     pub const fn one(phase: u8) -> u64 {
         1 << (phase as u32 * CROWD_BITS)
     }
 
-    /// In the other phase.
+    /// The crowd in the other phase.
     pub const fn turned(self) -> Self {
         Self(self.0 ^ 1 << 63)
     }

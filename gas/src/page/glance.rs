@@ -1,5 +1,6 @@
-//! A read of a page whose mover does not know of it: whether the bytes are the
-//! page's is told by the header that is read with them.
+//! A glance: an optimistic read of a page. The mover of the page does not wait for
+//! the read; the header that is read with the bytes tells whether the bytes are the
+//! page's.
 //!
 //! ```text
 //!  crowd: come ─► seen ─► read header and bytes ─► header is as the entry says
@@ -8,11 +9,11 @@
 //!                      (seen: write)                  crowd: go ─► over
 //! ```
 //!
-//! What was seen before needs no invalidation, by nobody: an entry that is no
-//! longer true leads to a header that says so. The order in which one read
-//! brings the bytes of the header and the page's does not matter, see the
-//! [invariants](super#invariants); that the frame is no other page's before the
-//! read has ended is what the crowd is for ([`Sweep`](super::Sweep)).
+//! An entry in the location cache needs no invalidation: an entry that is no longer
+//! true leads to a header that does not match it. The order in which one read
+//! fetches the header and the page's bytes does not matter, see the
+//! [invariants](super#invariants). The crowd ensures that the frame is given to no
+//! other page before the read has ended ([`Sweep`](super::Sweep)).
 
 use super::entry::{LIVE, is_of, names};
 use super::gate::Crowd;
@@ -35,9 +36,10 @@ enum At {
     Look,
     Come(u64),
     Seen,
-    /// Which page that is of, as was read.
+    /// With the word beside the cached entry, as it was read.
     SeenEntry(u64),
-    /// By what was seen before, or by what the home has just said.
+    /// Reads by this entry: a cached one (`false`), or one that the home has just
+    /// returned (`true`).
     Read(Entry, bool),
     Ask,
     Keep(Entry),
@@ -56,13 +58,13 @@ enum Next {
 }
 
 impl Glance {
-    /// A read of `rank`'s that is to begin.
+    /// A read by `rank` that is to begin.
     pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
         Self { book, rank, page, phase: 0, at: At::Look }
     }
 
-    /// What comes next: [`Act::Read`] is the access, which may come more than
-    /// once; the bytes of the last are good at [`Act::Over`].
+    /// The next step. [`Act::Read`] is the access, which may be requested more than
+    /// once; the bytes of the last one are good at [`Act::Over`].
     #[inline]
     pub fn act(&self) -> Act {
         let Self { book, rank, page, phase, .. } = self;
@@ -85,12 +87,13 @@ impl Glance {
         }
     }
 
-    /// How it ended; of an [`Act::Read`], which header was there.
+    /// Takes the result of the last step; the result of an [`Act::Read`] is the
+    /// header that was read.
     #[inline]
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match (result, self.at) {
             (Ok(old), _) => self.goes_on(old),
-            // It may be somewhere else by now.
+            // The page may be somewhere else by now.
             (Err(_), At::Read(_, false)) => At::Ask,
             (Err(error), At::Look | At::Come(_) | At::Go(_) | At::Pause(_)) => At::Failed(error),
             (Err(error), _) => At::Go(Next::Fail(error)),
@@ -109,9 +112,10 @@ impl Glance {
             At::Seen if names(old, self.page) => At::SeenEntry(old),
             At::Seen => At::Ask,
             At::SeenEntry(seen) => match State::from_bits(old) {
-                // Of two that have written the words at the same time each may
-                // have left one. The page may come to be where such an entry says
-                // while this reads: its header would be there, and its bytes not.
+                // Of two reads that have written the two words at the same time,
+                // each may have left one word. The page may come to the place in
+                // such an entry during this read: the read would find its header
+                // there, but not its bytes.
                 State::At(entry)
                     if seen != entry.seen_of(self.page) && !mutant("page_seen_unchecked") =>
                 {

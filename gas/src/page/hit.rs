@@ -1,21 +1,22 @@
-//! An access by whoever has all of it at hand: the own rank's words, and the
-//! memory of the page's owner. What a [`Glance`](super::Glance) does that finds
-//! the page where it was last seen, and a [`Hold`](super::Hold) whose gate is
-//! valid, as a dozen instructions.
+//! Fast paths of page accesses, for a thread that can load and store both the own
+//! rank's words and the memory of the page's owner. [`Own`] is a
+//! [`Glance`](super::Glance) that finds the page at its cached place, [`Door`] is a
+//! [`Hold`](super::Hold) that finds its gate valid. Each takes about a dozen
+//! instructions.
 //!
 //! ```text
 //!  read   seen ─► is it in reach? ─► header ─► bytes ─► header, once more
 //!  hold   gate: +1 ─► kept: is it in reach? ─► the access ─► gate: -1
 //! ```
 //!
-//! A hold knows where the page is only when it is in, and goes out again if
-//! that is not in reach. A read writes nothing and is counted nowhere: what was
-//! seen may be of any age, and the frame may become another page's at any
-//! moment. While it does, its header is not the page's: it is marked before the
-//! frame can be taken, and the next page's comes when that one's bytes are
-//! there. So bytes between two looks at the header that both find the page's
-//! are the page's, as in a sequence lock. The frame itself stays memory of the
-//! array.
+//! A hold reads where the page is only after it has entered the gate, and leaves the
+//! gate again if that place is not in reach. A read writes nothing and is counted
+//! nowhere: the cached entry may be of any age, and the frame may become another
+//! page's at any moment. While that happens, the frame's header is not the header of
+//! the page: the header is marked before the frame can be taken, and the next page's
+//! header is written after that page's bytes. So bytes that are read between two
+//! looks at the header, which both find the page's header, are the page's, as in a
+//! seqlock. The frame itself stays memory of the array.
 //!
 //! Paper: H.-J. Boehm, Can seqlocks get along with programming language memory
 //! models?, MSPC 2012.
@@ -26,7 +27,7 @@ use super::{Book, Entry, PageId, State};
 use tsumugi_core::mem::{Rank, RemoteAddr};
 use tsumugi_core::sync::{AtomicU64, Ordering, fence, mutant};
 
-/// Words of the own rank.
+/// Words of the own rank's location cache, for one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'w> {
     seen: &'w AtomicU64,
@@ -34,8 +35,8 @@ pub struct Own<'w> {
 }
 
 impl<'w> Own<'w> {
-    /// Those of `rank`'s that a read of the page goes by, each of which `word`
-    /// finds.
+    /// The words of `rank` that a read of the page uses; `word` returns the word at
+    /// an address.
     #[inline(always)]
     pub fn of(
         book: &Book,
@@ -47,13 +48,13 @@ impl<'w> Own<'w> {
         Self { seen: word(seen), seen_entry: word(seen_entry) }
     }
 
-    /// Reads of the page. `find` says where a frame is, if it can be read at
-    /// once: its header, and what `read` knows its bytes by. `None`: nothing
-    /// good was read, and it takes a [`Glance`](super::Glance). Wait-free, but
-    /// for what `read` takes.
+    /// Reads the page. `find` returns the place of a frame, if the frame can be read
+    /// at once: its header, and the value by which `read` finds the bytes. `None`:
+    /// no good bytes were read, and the caller must use a [`Glance`](super::Glance).
+    /// Wait-free, except for the time of `read`.
     ///
-    /// Whoever fills a frame that another page has left has a release fence
-    /// before the first of its bytes.
+    /// A thread that fills a frame that another page has left must execute a release
+    /// fence before it writes the first of the bytes.
     #[inline(always)]
     pub fn hit<'h, P, R>(
         self,
@@ -61,8 +62,8 @@ impl<'w> Own<'w> {
         find: impl FnOnce(Entry) -> Option<(&'h AtomicU64, P)>,
         read: impl FnOnce(P) -> R,
     ) -> Option<R> {
-        // Acquire: as a load that is an operation. Nothing depends on it: two
-        // words that are not of one time lead to a header that says so.
+        // Acquire: like a load that is an operation. Nothing depends on it: two
+        // words of different times lead to a header that does not match.
         if !names(self.seen.load(Ordering::Acquire), page) {
             return None;
         }
@@ -70,8 +71,9 @@ impl<'w> Own<'w> {
             return None;
         };
         let (header, place) = find(entry)?;
-        // Acquire: pairs with the store of whoever brought the page, whose
-        // bytes were there before. What is read after it is at least as new.
+        // Acquire: pairs with the store of the header by the rank that brought the
+        // page, which had stored the bytes before. Bytes that are read after it are
+        // at least as new.
         let first = match mutant("page_hit_unordered") {
             true => Ordering::Relaxed,
             false => Ordering::Acquire,
@@ -82,8 +84,9 @@ impl<'w> Own<'w> {
         }
         let found = read(place);
         if !mutant("page_hit_unfenced") {
-            // Pairs with the release fence of whoever filled the frame anew:
-            // who has read one of those bytes sees that the header was marked.
+            // Acquire: pairs with the release fence of the rank that filled the
+            // frame anew: a reader of one of those bytes sees that the header was
+            // marked.
             fence(Ordering::Acquire);
         }
         // Relaxed: ordered by the fence.
@@ -92,7 +95,7 @@ impl<'w> Own<'w> {
     }
 }
 
-/// Words of the own rank by which it writes to a page.
+/// Words of the own rank that an access uses to write to a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Door<'w> {
     gate: &'w AtomicU64,
@@ -100,7 +103,7 @@ pub struct Door<'w> {
 }
 
 impl<'w> Door<'w> {
-    /// Those of `rank`'s for the page, each of which `word` finds.
+    /// The words of `rank` for the page; `word` returns the word at an address.
     #[inline(always)]
     pub fn of(
         book: &Book,
@@ -111,9 +114,10 @@ impl<'w> Door<'w> {
         Self { gate: word(book.gate(rank, page)), kept: word(book.kept(rank, page)) }
     }
 
-    /// Uses the page, which stays where it is meanwhile. `find` says where a
-    /// frame is, if it is in reach. `None`: nothing was done, and it takes a
-    /// [`Hold`](super::Hold). Wait-free, but for what `access` takes.
+    /// Uses the page, which stays in its place meanwhile. `find` returns the place
+    /// of a frame, if the frame is in reach. `None`: nothing was done, and the
+    /// caller must use a [`Hold`](super::Hold). Wait-free, except for the time of
+    /// `access`.
     #[inline(always)]
     pub fn hit<P, R>(
         self,
@@ -121,7 +125,7 @@ impl<'w> Door<'w> {
         find: impl FnOnce(Entry) -> Option<P>,
         access: impl FnOnce(P) -> R,
     ) -> Option<R> {
-        // Relaxed: the exchange says whether it is still so.
+        // Relaxed: the exchange fails if the gate has changed.
         let seen = self.gate.load(Ordering::Relaxed);
         let gate = Gate::from_bits(seen);
         if gate.page != page || gate.state != GateState::Valid {
@@ -130,16 +134,16 @@ impl<'w> Door<'w> {
         if mutant("page_door_unchecked") {
             self.gate.fetch_add(1, Ordering::SeqCst);
         } else {
-            // SeqCst: as all atomics of operations. Pairs with the stop of a
-            // mover, on this very word: it comes after, and waits, or before,
-            // and this fails; and with the exchange that made the gate valid,
-            // before which `kept` was written. Relaxed where it fails: nothing
-            // was learnt.
+            // SeqCst: like all atomics of operations. Pairs with the stop of a mover
+            // on the same word: either the stop comes later, and the mover waits, or
+            // it comes earlier, and this exchange fails. Pairs also with the
+            // exchange that made the gate valid, before which `kept` was written.
+            // Relaxed on failure: no value is used then.
             let come =
                 self.gate.compare_exchange(seen, seen + 1, Ordering::SeqCst, Ordering::Relaxed);
             come.ok()?;
         }
-        // Relaxed: who writes it has the gate not valid, see above.
+        // Relaxed: `kept` is written only while the gate is not valid, see above.
         let kept = State::from_bits(self.kept.load(Ordering::Relaxed));
         let place = match kept {
             State::At(entry) => find(entry),
@@ -147,8 +151,8 @@ impl<'w> Door<'w> {
         };
         let done = place.map(access);
         let go = if mutant("page_door_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
-        // SeqCst: as above. Pairs with the look of a mover that waits until
-        // nobody is in: it copies what was written before.
+        // SeqCst: as above. Pairs with the load of a mover that waits until the
+        // count is 0: the mover copies bytes that were written before.
         self.gate.fetch_sub(1, go);
         done
     }

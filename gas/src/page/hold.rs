@@ -1,5 +1,5 @@
-//! A page that stays where it is while somebody writes to it: one stay in its
-//! gate, from coming in to going out.
+//! A hold: it pins a page, so that the page stays in its place during a write. A
+//! hold is one stay in the rank's gate of the page, from entering to leaving.
 //!
 //! ```text
 //!  known     gate: compare-swap  ───────────────────► in ─► the access ─► gate: -1
@@ -7,18 +7,18 @@
 //!                                                      └─► gate: Pending → Valid, in
 //! ```
 //!
-//! The own bit is set before the entry is read (hazard O3): a mover that has
-//! locked the entry by then makes us come back, one that locks it later finds
-//! the bit. The gate is `Pending` before the bit is set, and the answer is
-//! installed by a compare-swap from just that: a mover that came in between
-//! has made it `Revoked` (O2).
+//! The rank's bit in the list of holders is set before the entry is read (hazard
+//! O3). If a mover has locked the entry by then, the hold is repeated; a mover that
+//! locks the entry later finds the bit. The gate is `Pending` before the bit is set,
+//! and the place is installed by a compare-and-swap from exactly that state: a mover
+//! that came in between has made the gate `Revoked` (O2).
 
 use super::gate::{Gate, GateState};
 use super::{Act, Book, Entry, PageId, State, Word};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mutant;
 
-/// One stay.
+/// One stay in a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hold {
     book: Book,
@@ -33,12 +33,12 @@ enum At {
     Enter(u64),
     ReadKept,
     Seize(u64),
-    /// The list is believed to be this.
+    /// The list of holders is expected to have this value.
     Enlist(Option<Entry>, u64),
     Ask,
     Keep(Entry),
     Install(Entry),
-    /// Lets the slot go; then comes that.
+    /// Frees the slot, and goes on with this step.
     Withdraw(Next),
     Pause(Option<Rank>),
     Held(Entry),
@@ -59,7 +59,7 @@ impl Hold {
         Self { book, rank, page, at: At::Look }
     }
 
-    /// What comes next: [`Act::Ready`] is the access, [`Act::Over`] the end.
+    /// The next step: [`Act::Ready`] is the access, [`Act::Over`] the end.
     #[inline]
     pub fn act(&self) -> Act {
         let Self { book, rank, page, .. } = self;
@@ -90,7 +90,7 @@ impl Hold {
         }
     }
 
-    /// How it ended. A pause on account of a rank that has died ends with
+    /// Takes the result of the last step. A pause for a rank that has died ends with
     /// [`AddrError::PeerLost`].
     #[inline]
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
@@ -103,11 +103,11 @@ impl Hold {
         };
     }
 
-    /// The access has completed at the remote end, or failed.
+    /// Ends the access, which has completed at the remote end or has failed.
     ///
     /// # Panics
     ///
-    /// If it is not its turn.
+    /// If the last step was not [`Act::Ready`].
     #[inline]
     pub fn release(&mut self) {
         assert!(matches!(self.at, At::Held(_)), "{self:?} holds nothing");
@@ -163,8 +163,9 @@ impl Hold {
         match gate.state {
             GateState::Valid if gate.page == self.page => At::Enter(bits),
             _ if gate.is_free() => At::Seize(bits),
-            // Of another page that somebody is in; or of this one, and another
-            // of this rank's asks, or a mover waits for the last to go.
+            // The slot is in use for another page. Or it is of this page, and
+            // another hold of this rank reads the entry, or a mover waits for the
+            // last hold to leave.
             _ => At::Pause(None),
         }
     }

@@ -1,22 +1,22 @@
-//! Which rank knows where a page is, by a rule that never changes; and which
-//! rank has it at first.
+//! The home of each page, by a rule that never changes; and the rank that owns each
+//! page at first.
 
 use super::PageId;
 use core::ops::Range;
 use tsumugi_core::mem::Rank;
 
-/// How pages are dealt to ranks at first.
+/// How pages are distributed to ranks at first.
 #[derive(Clone, Copy, Debug)]
 pub enum Distribution {
-    /// Runs of neighbours: the first to rank 0.
+    /// Contiguous runs of pages: rank 0 has the first run.
     Block,
-    /// One after the other, rank by rank.
+    /// One page after the other, rank by rank.
     Cyclic,
-    /// As the program says. Their homes are dealt as by `Cyclic`.
+    /// By a function of the program. The homes are distributed as by `Cyclic`.
     By(fn(PageId) -> Rank),
 }
 
-/// The static rule: which rank is a page's home.
+/// The static rule that gives each page its home rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Homes {
     ranks: u32,
@@ -25,7 +25,7 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// For `pages` pages of `ranks` ranks.
+    /// The rule for `pages` pages on `ranks` ranks.
     ///
     /// # Panics
     ///
@@ -35,7 +35,7 @@ impl Homes {
         Self { ranks, pages, is_block: matches!(first, Distribution::Block) }
     }
 
-    /// The home of a page, and which of its pages it is.
+    /// The home of a page, and the index of the page among the pages of that home.
     #[inline]
     pub const fn home(&self, page: PageId) -> (Rank, u64) {
         let (ranks, each) = (self.ranks as u64, self.each());
@@ -45,30 +45,30 @@ impl Homes {
         }
     }
 
-    /// A number for a page that no other has at `rank`, and that counts from 0
-    /// for those that the rank is home to.
+    /// A number for a page that no other page has at `rank`. The pages of which
+    /// `rank` is the home have the numbers from 0 on.
     pub(super) const fn place(&self, page: PageId, rank: Rank) -> u64 {
         let ((home, index), ranks) = (self.home(page), self.ranks as u64);
         (home.0 as u64 + ranks - rank.0 as u64) % ranks * self.each() + index
     }
 
-    /// Pages that a rank is home to, at most.
+    /// The largest number of pages of which one rank is the home.
     pub const fn each(&self) -> u64 {
         let each = self.pages.div_ceil(self.ranks as u64);
         if each == 0 { 1 } else { each }
     }
 
-    /// Ranks.
+    /// The number of ranks.
     pub const fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// Pages of all ranks.
+    /// The number of pages, of all ranks together.
     pub const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The rank that has a page at first.
+    /// The rank that owns a page at first.
     pub fn first_owner(&self, page: PageId, first: Distribution) -> Rank {
         match first {
             Distribution::By(owner) => owner(page),
@@ -76,8 +76,8 @@ impl Homes {
         }
     }
 
-    /// The pages that `rank` has at first, in ascending order. By a function,
-    /// it is asked for every page.
+    /// The pages that `rank` owns at first, in ascending order. With
+    /// [`Distribution::By`], the program's function is called for every page.
     pub fn first_of(self, rank: Rank, first: Distribution) -> impl Iterator<Item = PageId> + use<> {
         let (each, pages, ranks) = (self.each(), self.pages, u64::from(self.ranks));
         let (Range { start, end }, step) = match first {

@@ -1,82 +1,86 @@
-//! Pages that move: who has them is found by a static home, known where they
-//! are used, and never believed when it is out of date.
+//! Pages that move. Each page has a static home rank, which stores where the page is
+//! (the page directory). Ranks that use a page cache its place (the location cache),
+//! and a cached place is checked before it is trusted.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `entry` | where a page is, in a word; the header before its bytes |
 //! | [`home`](Homes) | the static rule, and how pages are dealt at first |
-//! | `gate` | the words by which accesses and movers meet |
-//! | [`book`](Book) | pages of one size, and where all that belongs to them lies |
-//! | `word` | what the protocols ask for |
-//! | [`hold`](Hold) | a page that stays while somebody writes to it |
-//! | [`glance`](Glance) | a read whose mover does not know of it |
-//! | [`hit`](Own) | both at once, where all of it is at hand |
-//! | [`relocation`](Relocation) | a page that comes here |
-//! | [`sweep`](Sweep) | waiting until nobody reads what was left |
+//! | `gate` | the words in which accesses and movers of pages are synchronized |
+//! | [`book`](Book) | pages of one size, and the layout of the memory for them |
+//! | `word` | the operations that the protocols request |
+//! | [`hold`](Hold) | a pin: the page stays in its place during a write |
+//! | [`glance`](Glance) | an optimistic read: the mover of the page does not wait for it |
+//! | [`hit`](Own) | fast paths of both, when all memory that they need is in reach |
+//! | [`relocation`](Relocation) | the move of one page to a rank |
+//! | [`sweep`](Sweep) | a grace period: waiting until no rank reads frames that pages have left |
 //! | [`message`] | the same by messages: the paper's directory, sans-IO |
 //!
 //! # Invariants
 //!
-//! 1. **No put is lost.** Whoever writes to a page (puts, and atomics on its
-//!    elements) is counted in its own rank's gate of the page from before it
-//!    was told where the page is until the write has completed at the remote
-//!    end. A mover copies a page after it has locked the entry, has stopped
-//!    every gate that may be valid, and has seen each of them empty; and nobody
-//!    is told an entry while it is locked.
-//! 2. **No get returns bytes of another page, or of a place that the page had
-//!    left before the get began.** A get's bytes are good if the header read
-//!    with them is live and of the page and the epoch that the get was told.
-//!    A header is live only while its bytes are the page's, or frozen and about
-//!    to be left; so at the moment when the header was read, which is within
-//!    the get, the bytes were the page's. Those that were read after that moment
-//!    are the page's as it was when it left, which is after it too, for no
-//!    frame is anybody else's before all who read then have ended. A hit is not
-//!    waited for: it looks at the header before its bytes and after them.
-//! 3. **No stale owner is used.** A stale gate cannot be (1), and a stale entry
-//!    that a get goes by leads to a header that says so (2): it then asks the
-//!    home.
-//! 4. **No frame is lost or given away twice**: it is retired by the commit of
-//!    the one relocation that emptied it, and freed once after a sweep that began
-//!    later. Only a death may leave one taken.
+//! 1. **No put is lost.** Each access that writes to a page (puts, and atomics on
+//!    its elements) is counted in its own rank's gate of the page. The count lasts
+//!    from before the rank reads where the page is until the write has completed at
+//!    the remote end. A mover copies a page after it has locked the entry, has
+//!    stopped every gate that may be valid, and has seen each of them empty; and no
+//!    requester receives an entry while the entry is locked.
+//! 2. **No get returns bytes of another page, or of a place that the page had left
+//!    before the get began.** A get's bytes are good if the header that is read with
+//!    them is live and has the page and the epoch of the entry that the get used. A
+//!    header is live only while the bytes after it are the page's, or are frozen
+//!    because the page is about to leave; so at the moment when the header was read,
+//!    which is within the get, the bytes were the page's. Bytes that were read after
+//!    that moment are the page's as it was when it left, and it left after that
+//!    moment; no frame is given to another page before all reads that are under way
+//!    then have ended. A hit is not counted, so no mover waits for it: it reads the
+//!    header before the bytes and again after them.
+//! 3. **No stale owner is used.** A stale gate cannot be used for a write (1). A get
+//!    that uses a stale entry finds a header that does not match the entry (2), and
+//!    then reads the entry at the home.
+//! 4. **No frame is lost or given away twice**: a frame is retired by the commit of
+//!    the one relocation that emptied it, and freed once, after a sweep that began
+//!    later. Only the death of a rank may leave a frame taken for ever.
 //!
-//! # Who takes part
+//! # The home's part
 //!
-//! The home does nothing: its words are changed by who asks and by who moves. If
-//! they are a network device's ([`Book::apart`]), no processor of the home's has
-//! a part in that; each of them is then changed by that device alone, of
-//! whichever rank, and read by its atomics.
+//! The home's processor does nothing: the words at the home are changed by the
+//! requesters and by the movers. If the words belong to a network device
+//! ([`Book::apart`]), each of them is changed by that device alone, for operations
+//! of any rank, and read by the device's atomics.
 //!
 //! # What a ULT sees
 //!
 //! Each access to one element (a naturally aligned word within a page) is
 //! linearizable, whatever moves meanwhile: puts and atomics at the moment when
-//! they land, gets at one between their begin and their end; [`Relocation`]s
-//! change no value. So a ULT sees its own puts in its program order, before
-//! and after any own, its own or others', as every call here is over when its
-//! effect is there (hazard O16 is for whoever begins accesses without waiting
-//! for them: those have no order). Accesses to more than one element, and
-//! copies of more than a word, are not atomic: they may be torn between
-//! elements, as on memory that does not move. An `own` of a range is atomic for
-//! each page by itself, in ascending order, and holds nothing while it waits
-//! for the next.
+//! they land, gets at one between their begin and their end; [`Relocation`]s change
+//! no value. So a ULT sees its own puts in its program order, before and after any
+//! `own`, of its own rank or of another one, because every call here returns when
+//! its effect is there (hazard O16 concerns a caller that begins accesses and does
+//! not wait for them: such accesses have no order). Accesses to more than one
+//! element, and copies of more than a word, are not atomic: they may be torn between
+//! elements, as on memory that does not move. An `own` of a range is atomic for each
+//! page by itself, in ascending order, and holds nothing while it waits for the next
+//! page.
 //!
 //! # When a rank dies
 //!
-//! Its pages are lost, and so is the way to those that it is home to, unless
-//! somebody knows it already: such accesses end with [`AddrError::PeerLost`].
-//! What it held is not waited for; a frame that it was writing to when it died
-//! is not given to another page, for what it had begun may still land. A page that it was
-//! moving is where it was: whoever asks for it next takes over, accesses end
-//! with its death meanwhile.
+//! The dead rank's pages are lost. The directory entries of which it was the home
+//! are lost, too: only a rank that has such an entry in its location cache can still
+//! use it, all other accesses end with [`AddrError::PeerLost`]. A mover does not
+//! wait for pins of the dead rank; a frame to which the dead rank was writing is not
+//! given to another page, because a write that it had begun may still land. A page
+//! that the dead rank was moving stays where it was: the next rank that requests the
+//! page takes over, and meanwhile accesses end with the death of the mover.
 //!
 //! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
-//! and lives keeps the pages that it has, and those who hold with it use them there;
-//! none has two places.
+//! and lives keeps the pages that it has, and the ranks that have not given it up
+//! use them there; no page has two places.
 //!
-//! Progress: a hit costs no operation on another rank but the access itself,
-//! and does not wait. A get is lock-free: it comes back only if the page has
-//! moved. A hold waits for one mover, a relocation for those who are in and for
-//! other movers of the page. Among several movers nobody is next by right.
+//! Progress: a hit costs no operation on another rank but the access itself, and
+//! does not wait. A get is lock-free: it is repeated only if the page has moved. A
+//! hold waits for one mover. A relocation waits for the writers that are in the
+//! page's gates and for other movers of the page. There is no fairness among several
+//! movers.
 //!
 //! # References
 //!
@@ -85,7 +89,7 @@
 //! distributed critical-section execution on their head, HPDC 2015 (directories
 //! by RDMA alone). A. Dragojević et al.: FaRM, NSDI 2014 (reads that are checked
 //! by what is read with them). T. E. Hart et al., J. Parallel Distrib. Comput. 67
-//! (2007): phases by which readers are waited for.
+//! (2007): grace periods, in which readers are counted by phases.
 
 mod book;
 mod entry;

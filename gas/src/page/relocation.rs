@@ -1,4 +1,4 @@
-//! A page that comes to the rank that asks for it, or to another that takes no
+//! The move of a page to the rank that requests it, or to another rank that takes no
 //! part, by remote atomics alone.
 //!
 //! ```text
@@ -7,27 +7,27 @@
 //!   2  lock, invalidate               entry: At → Moving, by us
 //!   3  stop, to all that may write    holders: emptied; of each: its gate,
 //!   4  invalidate, wait for writes      Pending → Revoked, Valid → Stopped
-//!   5  stopped                        ... and wait until nobody is in
-//!   6  permission                     (nobody's to give)
+//!   5  stopped                        ... and wait until the count is 0
+//!   6  permission                     (not needed)
 //!   7  copy                           bytes: get; header there: gone
 //!   8  done    9  new metadata        entry: Moving → At us
-//!  10  cached                         (by whoever comes next)
+//!  10  cached                         (by the next hold or glance)
 //! ```
 //!
-//! Who only reads is neither asked nor waited for, however many they are; the
+//! Ranks that only read are neither asked nor waited for, however many they are; the
 //! frame that the page has left is free after a [`Sweep`](super::Sweep).
 //!
-//! The bytes are complete before the new header is written, that before the old
-//! one is marked, and that before the entry says where the page is: so of all
-//! headers that a reader can come to at most one is live with the epoch that
-//! the reader was told, and while it is, its bytes are the page's.
+//! The order of the stores is: the bytes, the new header, the mark of the old
+//! header, the entry. So of all headers that a reader can come to, at most one is
+//! live with the epoch of the entry that the reader has, and while it is live, its
+//! bytes are the page's.
 //!
-//! A mover may die. Whoever asks for the page then takes over from it: any
-//! rank may have been left with a valid gate, so all are stopped; and by each mover
-//! from then on, for what the dead one had sent to empty the list may come at any
-//! time, and take from it who was entered since. If the heir
-//! fails, the page stays where it is, but as if it had moved there: the dead one may
-//! have marked its header, or may do so yet.
+//! A mover may die. The next rank that requests the page then takes over (the heir).
+//! Any rank may have been left with a valid gate, so the heir stops all ranks; each
+//! later mover does so, too, because the operation by which the dead mover empties
+//! the list may land at any time, and remove a rank that was entered since. If the
+//! heir fails, the page stays where it is, but with the epoch of a move: the dead
+//! mover may have marked the page's header, or may do so later.
 
 use super::entry::{epoch_of, gone, is_of};
 use super::gate::{Gate, GateState};
@@ -39,85 +39,88 @@ use tsumugi_core::sync::mutant;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relocation {
     book: Book,
-    /// Whose memory it is to come to, and who sees to it.
+    /// The rank that is to own the page, and the rank that carries out the move.
     rank: Rank,
     by: Rank,
     page: PageId,
     at: At,
-    /// Where it was. The epoch may be wrong after a take-over, until its header
-    /// was read.
+    /// The place of the page before the move. The epoch may be wrong after a
+    /// take-over, until the header was read.
     from: Entry,
-    /// Taken for it, where it is to come to.
+    /// The frame that was taken for the page at its new owner.
     frame: Option<u32>,
-    /// Bits of ranks that may hold it, and the one that is being asked.
+    /// Bits of the ranks that may hold the page, and the rank that is being stopped.
     holders: u64,
     holder: u32,
-    /// A mover that is known to be dead.
+    /// A mover that has died.
     dead: Option<Rank>,
     has_taken_over: bool,
-    /// One died while it was in.
+    /// A rank has died that may still write to the old frame.
     is_tainted: bool,
 }
 
-/// A frame that a page has left, and which nobody will be led to any more.
+/// A frame that a page has left, and to which no entry leads any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Retired {
-    /// Whose memory.
+    /// The rank of the frame.
     pub owner: Rank,
-    /// Which of its frames.
+    /// The index of the frame at that rank.
     pub frame: u32,
 }
 
-/// Why a page does not come.
+/// Why a page was not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// All frames of the rank are taken.
+    /// All frames of the new owner are taken.
     NoFrame,
-    /// A rank died that is needed for it.
+    /// A rank has died that is needed for the move.
     Addr(AddrError),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum At {
     Ask,
-    /// That one moves it.
+    /// Waits for another mover of the page, which is this rank.
     Wait(Rank),
     FindFrame(u32),
     TakeFrame(u32, u64, u32),
     Lock,
     TakeOver(Rank),
-    /// The list of holders is believed to be this.
+    /// Empties or marks the list of holders, which is expected to have this value.
     Disown(u64),
-    /// Believed to say this, the gate of a holder is to say that.
+    /// Changes the gate of a holder, which is expected to have this value, to this
+    /// state.
     Stop(u64, GateState),
-    /// What it says, once more.
+    /// Reads the gate of the holder again.
     Probe,
-    /// Somebody is in.
+    /// Waits because holds are in the gate.
     Drain,
     ReadHeader,
     Copy,
     Mark,
     MarkOld,
     Commit,
-    /// The page stays, in another life, and then this fails.
+    /// Writes a header with a new epoch at the old place, where the page stays, and
+    /// then fails.
     Renew(AddrError),
-    /// Puts the entry back as it was, and then fails.
+    /// Writes the old entry back, and then fails.
     Restore(AddrError),
-    /// Whoever takes the own frame next must not find it live.
+    /// Marks the header of the new frame, because the next rank that takes the frame
+    /// must not find it live.
     Unmark(Refusal),
-    /// Gives the own frame back, and then ends so.
+    /// Frees the new frame, and then ends with this result.
     GiveBack(Option<Refusal>),
     Over,
     Refused(Refusal),
 }
 
 impl Relocation {
-    /// A page that is to come to `rank`, which sees to it.
+    /// The move of a page to `rank`, which carries it out.
     pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
         Self::to(book, rank, rank, page)
     }
 
-    /// A page that is to come to `rank`, seen to by `by`; `rank` takes no part.
+    /// The move of a page to `rank`, carried out by `by`; `rank` takes no part.
     pub const fn to(book: Book, rank: Rank, by: Rank, page: PageId) -> Self {
         let from = Entry { owner: rank, frame: 0, epoch: 0 };
         Self {
@@ -136,8 +139,8 @@ impl Relocation {
         }
     }
 
-    /// What comes next. At [`Act::Over`] the page is, or was after this began,
-    /// there.
+    /// The next step. At [`Act::Over`] the page is at its new owner, or was there at
+    /// some time since this began.
     pub fn act(&self) -> Act {
         let Self { book, rank, page, from, .. } = self;
         let moving = self.moving().to_bits();
@@ -172,7 +175,8 @@ impl Relocation {
             }
             At::MarkOld => {
                 let (at, header) = (book.header(from.owner, from.frame), from.header(*page));
-                // One that is late does no harm: no other header is the same.
+                // An operation of this kind that lands late does no harm: no other
+                // header has the same value.
                 Act::Do(Word::exchange(at, header, gone(header)))
             }
             At::Commit => Act::Do(Word::exchange(book.entry(*page), moving, new().to_bits())),
@@ -195,7 +199,7 @@ impl Relocation {
         }
     }
 
-    /// How it ended. A pause on account of a rank that has died ends with
+    /// Takes the result of the last step. A pause for a rank that has died ends with
     /// [`AddrError::PeerLost`].
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match result {
@@ -204,7 +208,8 @@ impl Relocation {
         };
     }
 
-    /// The frame that the page has left, if it is over and there is one.
+    /// The frame that the page has left, if the move is over and a frame may be
+    /// freed.
     pub fn retired(&self) -> Option<Retired> {
         let moved = self.at == At::Over && self.frame.is_some() && !self.is_tainted;
         moved.then_some(Retired { owner: self.from.owner, frame: self.from.frame })
@@ -276,7 +281,7 @@ impl Relocation {
                     At::Over
                 }
             }
-            // Somebody took us for dead.
+            // Another rank has taken over, because it took this rank for dead.
             At::Commit => {
                 let own = AddrError::PeerLost { rank: self.by };
                 At::Unmark(Refusal::Addr(own))
@@ -300,7 +305,7 @@ impl Relocation {
                 self.dead = Some(by);
                 At::Ask
             }
-            // What it had begun may land yet, after we have copied.
+            // An operation that the dead rank had begun may land after the copy.
             At::Probe | At::Stop(..) if is_death => {
                 self.is_tainted = true;
                 self.leaves_holder()
@@ -318,7 +323,7 @@ impl Relocation {
             At::Probe | At::Stop(..) | At::ReadHeader | At::Copy | At::Mark | At::MarkOld => {
                 At::Restore(error)
             }
-            // With its owner the page is gone.
+            // The owner has died, and the page is lost with it.
             At::Renew(_) => At::Restore(error),
             At::Restore(_) => At::Unmark(Refusal::Addr(error)),
             At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown(_)
@@ -330,7 +335,7 @@ impl Relocation {
         }
     }
 
-    /// What the entry says.
+    /// Goes on by the value of the entry.
     fn finds(&mut self, bits: u64) -> At {
         let next = match State::from_bits(bits) {
             State::At(entry) if entry.owner == self.rank => {
@@ -349,16 +354,16 @@ impl Relocation {
         if self.frame.is_some() { next } else { At::FindFrame(self.first_word()) }
     }
 
-    /// Where frames are looked for first: each page has a place of its own
-    /// there, where there is room for all; what the rank was dealt lies in its
-    /// own.
+    /// The word of bits with which the search for a frame begins. Each page has a
+    /// place of its own there, if there are frames for all pages; the pages that the
+    /// rank owned at first lie at their own places.
     fn first_word(&self) -> u32 {
         let words = self.book.shape().frames.div_ceil(64);
         let place = self.book.shape().homes.place(self.page, self.rank);
         (place / 64 % u64::from(words)) as u32
     }
 
-    /// What the bits of frames say.
+    /// Goes on by the bits of the frames.
     fn looks_for_frame(&self, word: u32, bits: u64) -> At {
         let frames = self.book.shape().frames;
         let bit = bits.trailing_ones();
@@ -371,7 +376,7 @@ impl Relocation {
         }
     }
 
-    /// What the gate of the holder says.
+    /// Goes on by the gate of the holder.
     fn meets(&mut self, bits: u64) -> At {
         let gate = Gate::from_bits(bits);
         match gate.state {
@@ -394,7 +399,8 @@ impl Relocation {
             self.holder += 1;
         }
         match () {
-            // Most know the page, and are not in: one operation each then.
+            // Most listed ranks have a valid gate with count 0: one operation for
+            // each of them is enough then.
             () if self.holder < ranks => {
                 let known = Gate::new(self.page, GateState::Valid, 0);
                 At::Stop(known.to_bits(), GateState::Stopped)

@@ -1,25 +1,27 @@
-//! Waiting until nobody reads any more who read when this began, anywhere.
+//! A sweep: a grace period over all ranks. It waits until all reads that were under
+//! way when it began have ended, anywhere.
 //!
 //! ```text
-//!  of each rank:  crowd: read ─► nobody of either phase ─► next
-//!                   │  ▲ └─► somebody of the other phase: pause, again
+//!  of each rank:  crowd: read ─► no read of either phase ─► next
+//!                   │  ▲ └─► reads of the other phase: pause, again
 //!                   │  └───────── lost the race ──┐
 //!                   └─► compare-swap: turn ───────┘
-//!                         └─► until nobody of the phase before is left,
+//!                         └─► until no read of the phase before is left,
 //!                             or the phase was turned again
 //! ```
 //!
-//! The phase is turned only when nobody of the other one is left, so whoever
-//! finds it turned again knows that all of the one before have gone. One sweep
-//! is good for all pages that had moved before it began: its cost, one read a
-//! rank where nobody reads, is shared by as many frames as were kept for it.
+//! The phase is turned only when the count of the other phase is 0. So a sweep that
+//! finds the phase turned again has the proof that all reads of the phase before
+//! have ended. One sweep is enough for all pages that had moved before it began: its
+//! cost, one read per rank without readers, is shared by all frames that were
+//! collected for it.
 
 use super::gate::Crowd;
 use super::{Act, Book, Word};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mutant;
 
-/// One of them.
+/// One sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sweep {
     book: Book,
@@ -39,17 +41,18 @@ enum At {
 }
 
 impl Sweep {
-    /// One that is to begin.
+    /// A sweep that is to begin.
     pub const fn new(book: Book) -> Self {
         Self { book, rank: 0, at: At::Look }
     }
 
-    /// What comes next. At [`Act::Over`] what was retired before may be freed.
+    /// The next step. At [`Act::Over`] frames that were retired before the sweep
+    /// began may be freed.
     pub fn act(&self) -> Act {
         let crowd = self.book.crowd(Rank(self.rank));
         match self.at {
-            // Not a load: a read that comes into the crowd after this one sees
-            // by it which headers were marked before.
+            // Not a load: a read that enters the crowd after this operation sees
+            // through it which headers were marked before.
             At::Look => Act::Do(Word::add(crowd, 0)),
             At::Wait(_) => Act::Do(Word::load(crowd)),
             At::Pause | At::PauseFor(_) => Act::Pause(None),
@@ -59,10 +62,10 @@ impl Sweep {
         }
     }
 
-    /// How it ended.
+    /// Takes the result of the last step.
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match (result, self.at) {
-            // It reads nothing any more.
+            // A dead rank reads nothing any more.
             (Err(AddrError::PeerLost { .. }), At::Look | At::Turn(_) | At::Wait(_))
                 if !mutant("page_sweep_ends_at_the_dead") =>
             {

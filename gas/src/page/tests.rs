@@ -1,7 +1,11 @@
-//! Steps of moves, reads and sweeps that few histories come to, one by one over
+//! Steps of moves, reads and sweeps that are rare in random histories, one by one on
 //! the words that they change.
 
 extern crate std;
+
+mod hits;
+mod steps;
+
 use super::entry::{gone, is_of};
 use super::gate::{Gate, GateState};
 use super::*;
@@ -10,7 +14,7 @@ use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 
 const PAGE: PageId = PageId(0);
-/// Where it is at first, and who has it move.
+/// The first place of the page, and the rank that moves it.
 const FIRST: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
 const MOVER: Rank = Rank(1);
 
@@ -52,7 +56,7 @@ fn book(ranks: u32, is_apart: bool) -> Book {
     }
 }
 
-/// The page is at its first place, and these may write to it.
+/// The words of a page that is at its first place, where `holders` may write to it.
 fn world(book: &Book, holders: &[Rank]) -> Words {
     let mut words = Words(Vec::new());
     *words.at(book.entry(PAGE)) = FIRST.to_bits();
@@ -66,8 +70,8 @@ fn world(book: &Book, holders: &[Rank]) -> Words {
     words
 }
 
-/// A move until it is over. Before each operation `meets` may change words; an
-/// operation that it says so of finds its rank dead.
+/// Runs a move to its end. Before each operation `meets` may change words; if
+/// `meets` returns true, the operation fails because its rank is dead.
 fn moves(
     book: Book,
     words: &mut Words,
@@ -103,7 +107,8 @@ fn what_a_dead_rank_may_still_write_to_is_used_no_more() {
     }
 }
 
-/// Its frame may be another page's by then, or this page's in another life.
+/// The frame may be another page's when the mark lands, or this page's in another
+/// life.
 #[test]
 fn a_mark_that_is_late_spares_what_is_there() {
     let book = book(3, false);
@@ -121,8 +126,8 @@ fn a_mark_that_is_late_spares_what_is_there() {
     }
 }
 
-/// A list has a bit for several ranks where there are more than it has bits: a
-/// mover stops each of those, and nobody else.
+/// If there are more ranks than bits in a list, a bit stands for several ranks: a
+/// mover stops all of these, and no other rank.
 #[test]
 fn a_bit_of_the_list_stands_for_all_its_ranks() {
     for is_apart in [false, true] {
@@ -151,7 +156,7 @@ fn a_rank_is_on_the_list_when_its_bit_is_there() {
         assert_eq!(apart.is_enlisted(MOVER, seen, found), is_there, "{seen:b} {found:b}");
         assert!(near.is_enlisted(MOVER, seen, found), "it was added, whatever was there");
     }
-    // Who might hold it for ever after stays so when the list is emptied.
+    // A list that was marked as incomplete stays so when it is emptied.
     for book in [near, apart] {
         let mut words = world(&book, &[Rank(2)]);
         let seen = *words.at(book.holders(PAGE));
@@ -167,7 +172,7 @@ fn a_rank_is_on_the_list_when_its_bit_is_there() {
     assert!(near.is_disowned(1, 2) && !apart.is_disowned(1, 2));
 }
 
-/// Where a page was remembered to be nobody may be left: the home knows.
+/// The cached owner may have died: the home has the present one.
 #[test]
 fn a_read_asks_the_home_when_the_remembered_owner_has_died() {
     let book = book(3, false);
@@ -197,7 +202,7 @@ fn a_read_asks_the_home_when_the_remembered_owner_has_died() {
     assert_eq!(*words.at(book.crowd(rank)) & 0xffff_ffff, 0, "it has left the crowd");
 }
 
-/// A read whose page is lost says so, and leaves the crowd.
+/// A read fails if its page is lost, and leaves the crowd.
 #[test]
 fn a_read_of_what_has_died_fails() {
     let book = book(3, false);
@@ -216,14 +221,15 @@ fn a_read_of_what_has_died_fails() {
     assert_eq!(*words.at(book.crowd(MOVER)) & 0xffff_ffff, 0);
 }
 
-/// A rank that has died reads nothing, whenever it has; any other error is one.
+/// A sweep passes a dead rank, at whatever step it died; any other error ends the
+/// sweep.
 #[test]
 fn a_sweep_goes_past_the_dead() {
     let book = book(4, false);
     for step in 0..6 {
         for is_death in [true, false] {
             let mut words = Words(Vec::new());
-            // One reads in each crowd until it is waited for.
+            // One reader is in each crowd until the sweep waits for it.
             for rank in 0..4 {
                 *words.at(book.crowd(Rank(rank))) = gate::Crowd(0).come().0;
             }

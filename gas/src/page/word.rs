@@ -1,37 +1,39 @@
-//! What the protocols by remote atomics alone ask for.
+//! The operations that the page protocols by remote atomics request from their
+//! driver.
 
 use super::Entry;
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// What comes next.
+/// The next step of a page protocol.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// This operation on a word, with remote completion; what was there is the
-    /// answer.
+    /// Carry out this operation on a word, with remote completion. The answer is the
+    /// old value of the word.
     Do(Op),
-    /// Some time, so that others get on, of this rank and of others. If it is
-    /// for that rank and that rank is dead, the answer is
+    /// Wait some time, so that other threads of this rank and of other ranks go on.
+    /// If a rank is named and that rank is dead, the answer is
     /// [`AddrError::PeerLost`].
     Pause(Option<Rank>),
-    /// A read of the page's header, the eight bytes before the page's own, and
-    /// of what is wanted of these: by one operation, or by several in any
+    /// Read the page's header, the eight bytes before the page's own, and the bytes
+    /// of the page that the caller needs, by one operation or by several in any
     /// order. The header is the answer.
     Read(Entry),
-    /// All bytes of a page, to a frame of the own rank.
+    /// Copy all bytes of a page to a frame of the own rank.
     Copy {
-        /// Its bytes.
+        /// Address of the page's bytes.
         from: RemoteAddr,
-        /// The frame's.
+        /// Address of the frame's bytes.
         to: RemoteAddr,
     },
-    /// The caller's turn: the page stays there until it says that it is done.
+    /// The caller may access the page: the page stays there until the caller
+    /// releases it.
     Ready(Entry),
-    /// It is over.
+    /// The protocol has ended.
     Over,
-    /// No frame is left at this rank.
+    /// The protocol has ended, because no frame is left at this rank.
     Full,
-    /// It cannot be done.
+    /// The protocol has failed.
     Failed(AddrError),
 }
 

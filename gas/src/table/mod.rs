@@ -1,18 +1,18 @@
-//! The registration table of a rank, and when its names are given away again.
+//! The registration table of a rank, and the reuse of the names in it.
 //!
-//! A table has 255 entries of 16 bytes for each colour, all of which another
-//! rank reads at once when it first needs one:
+//! A table has 255 entries of 16 bytes for each colour. Another rank reads all
+//! entries of a colour at once when it first needs one:
 //!
 //! ```text
 //!  word 0   check (16) | flags (8) | life (8) | key (32)
 //!  word 1   bytes of the region
 //! ```
 //!
-//! The key is the region's key in `core`, whose generation the backends check
-//! at every access; the table adds the name of 8 bits, the length and who may
-//! do what, so that an address is refused before it reaches a device. The
-//! check is over both words: an entry that was half written when it was read
-//! is taken for none, whatever order its bytes came in.
+//! The key is the region's key in `core`; the backends check its generation at every
+//! access. The table adds the name of 8 bits, the length and the access rights, so
+//! that an address is refused before it reaches a device. The check covers both
+//! words: an entry that was half written when it was read is ignored, whatever the
+//! order of its bytes was.
 
 mod registry;
 
@@ -24,41 +24,41 @@ use crate::address::{GlobalAddr, REGIONS};
 use crate::error::AccessError;
 use tsumugi_core::mem::{Access, Need, RegionKey};
 
-/// What an entry of a table says.
+/// The contents of an entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The region's key in the backends.
     pub key: RegionKey,
-    /// Its length.
+    /// The length of the region.
     pub bytes: u64,
-    /// Which holder of the name it is.
+    /// The life of the name: which region of that name it is.
     pub life: u8,
-    /// What peers may do with it.
+    /// The access that peers have.
     pub access: Access,
-    /// Who does its atomics.
+    /// The agent that carries out atomics on the region.
     pub agent: Agent,
 }
 
 /// The starter memory of every rank: the same key and length everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starter {
-    /// Its key.
+    /// The key of the memory.
     pub key: RegionKey,
-    /// Its length.
+    /// The length of the memory.
     pub bytes: u64,
-    /// Who does its atomics.
+    /// The agent that carries out atomics on the memory.
     pub agent: Agent,
 }
 
 impl Entry {
-    /// As the two words of a table.
+    /// The entry as the two words of a table.
     pub fn encode(&self) -> [u64; 2] {
         let flags = LIVE | (self.access as u64) << 1 | (self.agent as u64) << 3;
         let low = u64::from(self.key.to_bits()) | u64::from(self.life) << 32 | flags << 40;
         [low | check(low, self.bytes) << 48, self.bytes]
     }
 
-    /// From such words: `None` for one that says nothing or is half written.
+    /// The entry in such words: `None` for words without an entry, or half written.
     pub fn decode([word, bytes]: [u64; 2]) -> Option<Self> {
         let low = word & LOW;
         let flags = low >> 40;
@@ -78,7 +78,7 @@ impl Entry {
         })
     }
 
-    /// Whether such words, which were checked, are an entry of that life.
+    /// Whether words that were checked are an entry of that life.
     #[inline(always)]
     pub(crate) const fn is_live([word, _]: [u64; 2], life: u8) -> bool {
         (word >> 32) & 0x1ff == 0x100 | life as u64
@@ -94,11 +94,13 @@ impl Entry {
         if word >> 43 & 1 == 0 { Agent::Cpu } else { Agent::Device }
     }
 
-    /// Whether `bytes` bytes at `offset` may be used as `need` says.
+    /// Checks that `bytes` bytes at `offset` may be used as `need` requires.
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    /// [`AccessError::OutOfRange`] if some of the bytes lie outside the region,
+    /// [`AccessError::ReadOnly`] or [`AccessError::Stale`] if the region does not
+    /// allow the access.
     pub fn admit(
         &self,
         addr: GlobalAddr,
@@ -126,12 +128,13 @@ impl Starter {
     }
 }
 
-/// The word at which the entry of a name starts, in the tables of a rank.
+/// The index of the word at which the entry of a name starts, in the tables of a
+/// rank.
 pub(crate) const fn entry_word(color: u8, name: usize) -> usize {
     (color as usize * (REGIONS + 1) + name) * 2
 }
 
-/// 16 bits over an entry; not against an adversary.
+/// A check of 16 bits over an entry; no protection against an adversary.
 const fn check(low: u64, bytes: u64) -> u64 {
     let mixed = (low ^ bytes.wrapping_mul(ODD)).wrapping_mul(ODD);
     mixed >> 48
@@ -164,7 +167,45 @@ mod tests {
         assert_eq!(Entry::decode([0, 0]), None);
     }
 
-    /// Whichever half of an entry is older, it is not taken for one.
+    #[test]
+    fn an_entry_admits_what_is_inside_and_allowed() {
+        let addr = GlobalAddr::from_bits(77);
+        let entry = |access| Entry {
+            key: RegionKey::new(9, 77),
+            bytes: 64,
+            life: 0,
+            access,
+            agent: Agent::Cpu,
+        };
+        for (offset, bytes, is_in) in [
+            (0, 64, true),
+            (56, 8, true),
+            (64, 0, true),
+            (57, 8, false),
+            (0, 65, false),
+            (65, 0, false),
+            (1 << 40, 8, false),
+            (8, u64::MAX, false),
+        ] {
+            let admitted = entry(Access::ReadWrite).admit(addr, offset, bytes, Need::Write);
+            let error = Err(AccessError::OutOfRange { addr, bytes });
+            assert_eq!(admitted, if is_in { Ok(()) } else { error }, "{bytes} at {offset}");
+        }
+        let (stale, read_only) = (AccessError::Stale { addr }, AccessError::ReadOnly { addr });
+        for (access, need, expected) in [
+            (Access::ReadWrite, Need::Write, Ok(())),
+            (Access::ReadWrite, Need::Read, Ok(())),
+            (Access::Read, Need::Read, Ok(())),
+            (Access::Read, Need::Write, Err(read_only)),
+            (Access::Local, Need::Local, Ok(())),
+            (Access::Local, Need::Read, Err(stale)),
+            (Access::Local, Need::Write, Err(stale)),
+        ] {
+            assert_eq!(entry(access).admit(addr, 0, 8, need), expected, "{access:?} {need:?}");
+        }
+    }
+
+    /// A mixture of two entries is not taken for an entry.
     #[test]
     fn a_torn_entry_is_none() {
         let entry = |bytes, life| Entry {

@@ -1,7 +1,7 @@
-//! What this rank has registered, and when its names are given away again.
+//! The registry of this rank: its regions, and when their names can be used again.
 //!
-//! Peers keep copies of the table, and have operations in flight whose keys
-//! came from it. So unregistering takes a round trip to those who may:
+//! Peers keep copies of the table, and have operations in flight with keys from it.
+//! So unregistering takes a round trip to all ranks that may have a copy:
 //!
 //! ```text
 //!   Free ──register──► Live ──unregister──► Marked ─── a round begins ───┐
@@ -13,16 +13,15 @@
 //!        the device
 //! ```
 //!
-//! A round takes the holders' bits (each is taken and cleared by one atomic:
-//! hazard A2), asks those ranks (hazard A3: those, and nobody who comes
-//! later), and waits for as many acks. One round runs at a time; what is
-//! unregistered meanwhile waits for the next. The device forgets the region
-//! only at the end (hazard A4), and the memory is the caller's again from then
-//! on. A rank that has died is not waited for: core's generation keeps what it
-//! still had under way from anybody else's memory.
+//! A round takes the holders' bits (each is read and cleared by one atomic: hazard
+//! A2), sends a request to those ranks (hazard A3: no rank that sets its bit later
+//! gets one), and waits for as many acks. One round runs at a time; regions that are
+//! unregistered meanwhile wait for the next round. The device deregisters the region
+//! only at the end (hazard A4), and only then may the caller use the memory for
+//! something else. A rank that has died is not waited for: the generation of core's
+//! key keeps operations that it still had under way from touching other memory.
 //!
-//! Progress: wait-free, on one thread; a round looks at a word for each 64
-//! ranks.
+//! Progress: wait-free, on one thread; a round reads a word for each 64 ranks.
 
 use super::{Agent, Entry, Starter, entry_word};
 use crate::address::{GlobalAddr, Place, REGIONS, STARTER, Split};
@@ -39,7 +38,7 @@ pub struct Record {
     entry: Option<Entry>,
     state: State,
     life: u8,
-    /// Own operations in flight that use it.
+    /// Own operations in flight that use the region.
     pins: u32,
 }
 
@@ -57,35 +56,35 @@ enum State {
 pub enum NameError {
     /// All names of that colour are in use, or not free again yet.
     Full {
-        /// Which colour.
+        /// The colour.
         color: u8,
     },
     /// No such colour.
     NoSuchColor {
-        /// Which.
+        /// The colour.
         color: u8,
-        /// How many there are.
+        /// The number of colours.
         colors: u32,
     },
     /// An address has no room for all of its bytes.
     TooLong {
-        /// How many it has.
+        /// The length of the region.
         bytes: u64,
-        /// How many there is room for.
+        /// The largest length.
         bytes_max: u64,
     },
 }
 
-/// A region that nobody can reach any more.
+/// A region that no rank can reach any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retired {
-    /// What it was called.
+    /// The address that the region had.
     pub addr: GlobalAddr,
-    /// What the backend is to forget now.
+    /// The key that the backend must deregister now.
     pub key: RegionKey,
 }
 
-/// What this rank has registered.
+/// The registry of this rank.
 pub(crate) struct Registry<'m> {
     split: Split,
     control: Control,
@@ -96,7 +95,8 @@ pub(crate) struct Registry<'m> {
     awaited: &'m mut [u64],
     awaiting: u32,
     round: Round,
-    /// Where the search for a free name begins: the one free for the longest.
+    /// The name at which the search for a free name begins: the one that has been
+    /// free for the longest time.
     cursor: usize,
     counts: Counts,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Registry<'m> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Round {
     None,
-    /// Those below this rank were asked.
+    /// The ranks below this number were asked.
     Asking(u32),
     Waiting,
 }
@@ -176,8 +176,7 @@ impl<'m> Registry<'m> {
         let at = entry_word(color, name);
         let [word, bytes] = entry.encode();
         self.words[at + 1].store(bytes, Ordering::Relaxed);
-        // Release: whoever reads the entry on this node finds the region that
-        // it tells of registered.
+        // Release: a reader of the entry on this node finds the region registered.
         self.words[at].store(word, Ordering::Release);
         Ok(self.addr(color, name))
     }
@@ -197,8 +196,8 @@ impl<'m> Registry<'m> {
         Ok(())
     }
 
-    /// What is registered where `addr` is, which is one of this rank's; the
-    /// record to be pinned, but for the starter memory.
+    /// The entry for `addr`, which is an address of this rank, and the record to
+    /// pin, unless it is the starter memory.
     pub(crate) fn resolve(
         &self,
         addr: GlobalAddr,
@@ -215,7 +214,7 @@ impl<'m> Registry<'m> {
         Ok((entry, found))
     }
 
-    /// The same for the near end of an operation.
+    /// The local address for the near end of an operation, and the record to pin.
     pub(crate) fn local(
         &self,
         addr: GlobalAddr,
@@ -226,8 +225,8 @@ impl<'m> Registry<'m> {
         Ok((LocalAddr { offset, key: entry.key }, record))
     }
 
-    /// All that has an address now, the starter memory too: that of the first
-    /// byte, and what there is.
+    /// All regions that have an address now, and the starter memory: the address of
+    /// the first byte, and the entry.
     pub(crate) fn live(&self) -> impl Iterator<Item = (GlobalAddr, Entry)> + '_ {
         let own = self.records.iter().enumerate().filter_map(|(index, record)| {
             let entry = record.entry.filter(|_| record.state == State::Live)?;
@@ -247,7 +246,7 @@ impl<'m> Registry<'m> {
         self.records[record].pins -= 1;
     }
 
-    /// The next rank to be asked to drop its copy.
+    /// The next rank that must drop its copy.
     pub(crate) fn poll_ask(&mut self) -> Option<Rank> {
         if self.round == Round::None && self.counts.marked > 0 {
             self.begin();
@@ -258,7 +257,7 @@ impl<'m> Registry<'m> {
         found.map(Rank)
     }
 
-    /// Acks may have come.
+    /// Takes acks that may have come.
     pub(crate) fn take_acks(&mut self) {
         let (hints, count) = self.control.ack_hint_words();
         if count == 0 {
@@ -266,7 +265,7 @@ impl<'m> Registry<'m> {
         }
         let words = self.words;
         for (word, hint) in words[hints..hints + count].iter().enumerate() {
-            // Acquire: a hint comes after the bit.
+            // Acquire: a peer sets the hint after the bit.
             let mut bits = take(hint);
             while bits != 0 {
                 let index = word * 64 + bits.trailing_zeros() as usize;
@@ -279,19 +278,19 @@ impl<'m> Registry<'m> {
     }
 
     fn take_ack_word(&mut self, index: usize) {
-        // Acquire: after all that the peers did with their copies.
+        // Acquire: orders all accesses of the peers by their copies before this.
         let bits = take(&self.words[self.control.ack_words() + index]);
         self.strike(index, bits);
     }
 
-    /// A rank has died, or could not be asked: it is not waited for.
+    /// Does not wait for a rank any more, which has died or could not be asked.
     pub(crate) fn forget(&mut self, rank: Rank) {
         if (rank.0 as usize) < self.awaited.len() * 64 {
             self.strike(rank.0 as usize / 64, 1 << (rank.0 % 64));
         }
     }
 
-    /// The next region that nobody can reach any more.
+    /// The next region that no rank can reach any more.
     pub(crate) fn poll_retired(&mut self) -> Option<Retired> {
         self.settle();
         if self.counts.ended == 0 {
@@ -307,28 +306,27 @@ impl<'m> Registry<'m> {
         record.entry.take().map(|entry| Retired { addr, key: entry.key })
     }
 
-    /// Names that are not free.
+    /// The number of names that are not free.
     pub(crate) fn len(&self) -> usize {
         self.records.iter().filter(|record| record.state != State::Free).count()
     }
 
-    /// Begins a round: whoever set its bit before this has read, or may read,
-    /// a table in which the marked entries were; whoever sets it later reads
-    /// one in which they are not.
+    /// Begins a round. A rank that has set its bit before this has read, or may
+    /// read, a table with the marked entries; a rank that sets its bit later reads a
+    /// table without them.
     fn begin(&mut self) {
         for record in self.records.iter_mut().filter(|record| record.state == State::Marked) {
             record.state = State::Revoking;
         }
         self.counts.revoking = core::mem::take(&mut self.counts.marked);
         let first = self.control.holder_words();
-        self.awaiting = 0;
         for (index, awaited) in self.awaited.iter_mut().enumerate() {
             let word = &self.words[first + index];
             *awaited = if mutant("gas_holders_cleared_late") {
                 word.load(Ordering::SeqCst)
             } else {
-                // SeqCst: after the entries were cleared. A holder's bit is
-                // set by an atomic before its read.
+                // SeqCst: after the entries were cleared. A holder sets its bit by
+                // an atomic before it reads the table.
                 word.swap(0, Ordering::SeqCst)
             };
             self.awaiting += awaited.count_ones();
@@ -390,12 +388,12 @@ impl<'m> Registry<'m> {
     }
 }
 
-/// The bits that others have set in a word.
+/// Takes the bits that other ranks have set in a word.
 pub(crate) fn take(word: &AtomicU64) -> u64 {
     if word.load(Ordering::Relaxed) == 0 {
         return 0;
     }
-    // Acquire: pairs with the operation that set them.
+    // Acquire: pairs with the operation that set the bits.
     word.swap(0, Ordering::AcqRel)
 }
 
@@ -431,15 +429,4 @@ impl fmt::Display for NameError {
 impl core::error::Error for NameError {}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_are_found_in_their_order() {
-        let words = [1 << 63, 0, 5];
-        assert_eq!(next_bit(&words, 0), Some(63));
-        assert_eq!(next_bit(&words, 64), Some(128));
-        assert_eq!(next_bit(&words, 129), Some(130));
-        assert_eq!(next_bit(&words, 131), None);
-    }
-}
+mod tests;

@@ -1,10 +1,11 @@
-//! Thresholds from timings.
+//! Computes thresholds from timings.
 
 use super::pair::{HALVED, Measured, PAYLOADS, PIECES_MAX, SHORT, SIZES, Way};
 use crate::distance::{Distance, Thresholds};
 
-/// What wins at which size. What is missing among the timings is taken from
-/// the class that the trip belongs to; what would be out of bounds is clamped.
+/// The thresholds at which each way is the fastest. A threshold without timings is
+/// taken from the distance that the trip belongs to; a value out of bounds is
+/// clamped.
 pub fn choose(measured: &Measured) -> Thresholds {
     let unmeasured = Thresholds::unmeasured(Distance::of_trip(measured.trip_ns));
     let inline_max = inline_max(measured).unwrap_or(unmeasured.inline_max);
@@ -21,7 +22,8 @@ pub fn choose(measured: &Measured) -> Thresholds {
     Thresholds {
         inline_max,
         direct_from,
-        // What is measured says where it pays already, and is noisy beyond.
+        // The measurement shows from which size it already pays, and is noisy
+        // beyond.
         alone_from: alone_from.min(unmeasured.alone_from).max(direct_from),
         eager_max: eager_max(measured).unwrap_or(unmeasured.eager_max),
         direct_max,
@@ -35,18 +37,19 @@ pub fn choose(measured: &Measured) -> Thresholds {
     }
 }
 
-/// What a push costs beyond itself, as its receiver must have told the sender
-/// of the buffer: half of a packet's trip.
+/// What a push costs beyond the copy, because its receiver must have announced the
+/// buffer to the sender: half of a packet's trip.
 fn offer_ns(measured: &Measured) -> Option<f64> {
     Some(packet_ns(measured)? / 2.0)
 }
 
-/// The same where a packet went for that alone: the sender has to fetch it.
+/// The same cost if the announcement needs a packet of its own: the sender has to
+/// fetch it.
 fn packet_ns(measured: &Measured) -> Option<f64> {
     measured.ns(Way::Inline, PAYLOADS[0])
 }
 
-/// The longest packet that is no worse than a push that was offered.
+/// The longest packet that is no slower than a push into an announced buffer.
 fn inline_max(measured: &Measured) -> Option<u64> {
     let mut max = PAYLOADS[0];
     for payload in PAYLOADS {
@@ -58,18 +61,19 @@ fn inline_max(measured: &Measured) -> Option<u64> {
     Some(max as u64)
 }
 
-/// Where a push that was offered begins to be better than slots.
+/// The size from which a push into an announced buffer is faster than slots.
 fn direct_from(measured: &Measured, inline_max: u64) -> Option<u64> {
     pushed_from(measured, inline_max, offer_ns(measured)?)
 }
 
-/// Where one does whose offer went in a packet of its own.
+/// The same if the announcement went in a packet of its own.
 fn alone_from(measured: &Measured, inline_max: u64) -> Option<u64> {
     pushed_from(measured, inline_max, packet_ns(measured)?)
 }
 
-/// Where a push with an offer that cost so much begins to be better than slots,
-/// between two sizes that were measured by where both would cost the same.
+/// The size from which a push, with an announcement that costs `offer`, is faster
+/// than slots. Between two measured sizes it is the size at which both would cost
+/// the same.
 fn pushed_from(measured: &Measured, inline_max: u64, offer: f64) -> Option<u64> {
     measured.ns(Way::Bounce, SIZES[0])?;
     let mut from = inline_max + 1;
@@ -85,9 +89,9 @@ fn pushed_from(measured: &Measured, inline_max: u64, offer: f64) -> Option<u64> 
     Some(from + 1)
 }
 
-/// Up to where pushes are quicker in pieces, over all sizes that were measured:
-/// 0 if at none. Where there was no time for the larger ones, it is as
-/// unmeasured, unless the last that was measured says otherwise.
+/// The size up to which pushes are faster in pieces, over all sizes that were
+/// measured: 0 if at none. If there was no time for the larger sizes, it is the
+/// unmeasured value, unless the last measured size shows another one.
 fn pieces_max(measured: &Measured, unmeasured: u64) -> u64 {
     let (mut gain, mut most, mut max) = (0.0, 0.0, 0);
     let (mut last, mut is_whole) = (0, false);
@@ -103,9 +107,9 @@ fn pieces_max(measured: &Measured, unmeasured: u64) -> u64 {
     if !is_whole && max == last { unmeasured.max(max) } else { max }
 }
 
-/// From where on a push is quicker in two halves than at once, over the sizes
-/// that were measured, each as it would go. It takes a packet more: it loses a
-/// draw.
+/// The size from which a push is faster in two halves than at once, over the sizes
+/// that were measured, each with its copy mode. Halves take a packet more, so in a
+/// draw the whole push wins.
 fn halves_from(measured: &Measured, pieces_max: u64) -> Option<u64> {
     let mut gains = [0.0; HALVED.len()];
     for (gain, bytes) in gains.iter_mut().zip(HALVED) {
@@ -122,8 +126,8 @@ fn halves_from(measured: &Measured, pieces_max: u64) -> Option<u64> {
     SIZES.iter().position(|size| size == bytes).map(between)
 }
 
-/// The largest size at which two copies through slots are no slower than
-/// waiting for the receiver; never so large that a few messages fill them.
+/// The largest size at which two copies through slots are no slower than waiting
+/// for the receiver; limited, so that a few messages do not fill the slots.
 fn eager_max(measured: &Measured) -> Option<u64> {
     let mut max = EAGER_MIN;
     for bytes in measured.sizes(Way::Bounce).into_iter().filter(|bytes| !SHORT.contains(bytes)) {
@@ -136,10 +140,11 @@ fn eager_max(measured: &Measured) -> Option<u64> {
     Some(max.clamp(EAGER_MIN, EAGER_MAX))
 }
 
-/// `direct_max`, `pull_from`, `nt_from`: the two sizes between pushes, pulls
-/// and streams that lose least against the best way of each size, in
-/// proportion. Where both sides copy, one does so only if the other cannot:
-/// these sizes hardly count. None unless enough sizes were measured.
+/// `direct_max`, `pull_from`, `nt_from`: the two sizes that separate pushes, pulls
+/// and streams with the least loss against the best way of each size, in
+/// proportion. At sizes at which both sides copy, one side copies alone only if the
+/// other cannot: these sizes hardly count. `None` unless enough sizes were
+/// measured.
 fn pushes(measured: &Measured, both_from: u64) -> Option<(u64, u64, u64)> {
     const ENDS: usize = SIZES.len();
     let costs = costs(measured)?;
@@ -163,9 +168,9 @@ fn pushes(measured: &Measured, both_from: u64) -> Option<(u64, u64, u64)> {
     Some((direct_max, pull_from, between(stream)))
 }
 
-/// The logarithms of what a push, a pull and a stream of each size take. There
-/// may have been no time for the largest: they are as the last that was
-/// measured.
+/// The logarithms of the times of a push, a pull and a stream of each size. There
+/// may have been no time for the largest sizes: they get the values of the last
+/// size that was measured.
 fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
     let ln = |way, bytes| Some(measured.ns(way, bytes)?.max(1.0).ln());
     let mut costs = [[0.0; 3]; SIZES.len()];
@@ -181,8 +186,8 @@ fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
     Some(costs)
 }
 
-/// Where sizes begin to be nearer to one that was measured than to that before
-/// it, in proportion.
+/// The limit between a measured size and the one before it, at which both are
+/// equally far in proportion.
 fn between(at: usize) -> u64 {
     match at {
         0 => SIZES[0] as u64,
@@ -191,8 +196,9 @@ fn between(at: usize) -> u64 {
     }
 }
 
-/// From where on a push that is asked for loses less, over all sizes, than a
-/// pull. It costs a packet more, and needs the sender: it loses a draw.
+/// The size from which a push that the receiver requests loses less, over all
+/// sizes, than a pull. The request costs a packet more, and needs the sender: in a
+/// draw the pull wins.
 fn ask_from(measured: &Measured) -> Option<u64> {
     let packet = packet_ns(measured)?;
     let gains = costs(measured)?.map(|[push, pull, stream]| {
@@ -204,12 +210,12 @@ fn ask_from(measured: &Measured) -> Option<u64> {
     Some(between(from))
 }
 
-/// From where on two sides that copy lose less, over all sizes, than the best
-/// way of one. It takes two cores, and as many packets more: it loses a draw; a
-/// narrow one, as the copies of one side are what varies from job to job. What
-/// there was no time for is as the last that was measured, but for sizes at which
-/// they win `unmeasured`: those are longer than a cache, which no smaller one
-/// tells of.
+/// The size from which copies of both sides lose less, over all sizes, than the
+/// best way of one side. They take two cores, and a packet more on each side: in a
+/// draw one side wins; the margin is narrow, because the copies of one side vary
+/// from job to job. A size for which there was no time counts as the last measured
+/// one, except for sizes at which both sides win in `unmeasured`: those are longer
+/// than a cache, and smaller sizes show nothing about them.
 fn both_from(measured: &Measured, unmeasured: u64) -> Option<u64> {
     let costs = costs(measured)?;
     let mut gain = f64::NEG_INFINITY;
@@ -228,15 +234,15 @@ fn both_from(measured: &Measured, unmeasured: u64) -> Option<u64> {
 }
 
 const EAGER_MIN: u64 = 4 << 10;
-/// Half of the slots.
+/// The largest size: half of the slots.
 const EAGER_MAX: u64 = 16 << 10;
-/// What is larger may go unmeasured.
+/// Larger sizes may go unmeasured.
 const LARGE: usize = 32 << 10;
-/// Of a way's logarithm.
+/// The margin of a draw, as a difference of logarithms.
 const DRAW: f64 = 0.15;
 const DRAW_OF_BOTH: f64 = 0.05;
 const DRAW_OF_HALVES: f64 = 0.03;
-/// How much a size counts where another way is the rule.
+/// The weight of a size at which another way is the rule.
 const SELDOM: f64 = 0.05;
 
 #[cfg(test)]
@@ -248,8 +254,8 @@ mod tests {
         Measured { trip_ns, timings: Vec::new(), sample_ns: None, took: Default::default() }
     }
 
-    /// Push, stream and pull of each size: as many bytes a nanosecond, after a
-    /// time that is the same for all sizes.
+    /// Timings of push, stream and pull at each size: a time that is the same for
+    /// all sizes, and a number of bytes per nanosecond.
     fn measured(trip_ns: f64, ways: [(f64, f64); 3]) -> Measured {
         let mut measured = none(trip_ns);
         for bytes in SIZES {
@@ -296,10 +302,9 @@ mod tests {
             far.timings.push(Timing { way, bytes, ns });
             choose(&far).ask_from
         };
-        // With a question of 300 ns streams win by a seventh from 4,400 bytes
-        // on.
+        // With a request of 300 ns streams win by a seventh from 4,400 bytes on.
         assert_eq!(asked((500.0, 12.0), (0.0, 4.0)), after(4 << 10));
-        // Never by as much.
+        // A stream never wins by as much.
         assert_eq!(asked((0.0, 4.2), (0.0, 4.0)), Thresholds::NEVER);
         let unasked = choose(&measured(165.0, [(0.0, 2.0), (0.0, 12.0), (0.0, 2.0)]));
         assert_eq!(unasked.ask_from, Thresholds::unmeasured(Distance::Far).ask_from);
@@ -376,7 +381,8 @@ mod tests {
             near.timings.push(Timing { way: Way::Push, bytes, ns: push });
             near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
         }
-        // At 1 KiB 110 of 120 and 140 of 120, at 2 KiB 160 of 250.
+        // A push and slots take 110 and 120 ns, or 140 and 120, at 1 KiB, and 160
+        // and 250 at 2 KiB.
         let Thresholds { direct_from, alone_from, .. } = choose(&near);
         assert!(direct_from == 201 && (1 << 10..2 << 10).contains(&alone_from), "{alone_from}");
         assert_eq!(
@@ -415,7 +421,7 @@ mod tests {
         assert_eq!(choose(&short).pieces_max, far.pieces_max);
         short.timings[1].ns = 330.0;
         assert_eq!(choose(&short).pieces_max, 0);
-        // Both sides lose, as far as they were measured.
+        // Copies of both sides lose at all sizes that were measured.
         let mut long = measured(165.0, [(0.0, 2.0); 3]);
         let mut both = |bytes: usize, rate: f64| {
             let ns = bytes as f64 / rate;
@@ -441,9 +447,9 @@ mod tests {
             }
         }
         assert_eq!(halves_from(&far, 0), Some(between(1)));
-        // Halves of 2 KiB would go in pieces, and win; those of 4 KiB not.
+        // Halves of 2 KiB go in pieces, and win; halves of 4 KiB do not.
         assert_eq!(halves_from(&far, 2 << 10), Some(between(1)));
-        // All that is up to 4 KiB.
+        // All halves up to 4 KiB go in pieces.
         far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 950.0 });
         assert_eq!(halves_from(&far, 4 << 10), Some(Thresholds::NEVER));
         far.timings.iter_mut().filter(|of| of.way == Way::Push).for_each(|of| of.ns = 2000.0);

@@ -1,17 +1,18 @@
-//! Two cores: how long a line travels between them, and how long bytes take.
+//! Measures two cores: how long a line travels between them, and how long each way
+//! of moving bytes takes.
 //!
 //! ```text
 //!  giver    dirty every line ─ move ─ ring ─►                      ◄─ wait
 //!  taker                               wait ─ (move) ─ read every line ─ ring
 //! ```
 //!
-//! What is counted is the way there: the round less the trip back. Of several
-//! rounds the first are left out: how long a way takes depends on where the one
-//! before it has left the lines. A program that writes what was pulled has to
-//! take each line back from the receiver; the first pull after a push does not
-//! show it. Of the others it is the one than which an eighth is quicker: whatever
-//! else happens on the machine only adds, but what follows an interruption is
-//! lucky.
+//! The result counts the way there: the round without the trip back. Of several
+//! rounds the first are left out, because the time of a way depends on where the
+//! way before it has left the lines. A program that writes a buffer that was pulled
+//! has to take each line back from the receiver; the first pull after a push does
+//! not show this cost. Of the other rounds the result is the first octile (an
+//! eighth of the rounds is faster): every disturbance on the machine makes a round
+//! longer, but a round after an interruption can be too short.
 
 use super::court::Court;
 use super::yard::Yard;
@@ -25,54 +26,54 @@ pub enum Way {
     Inline,
     /// Through slots, by two copies that overlap.
     Bounce,
-    /// By the giver, plainly.
+    /// The giver copies, with plain stores.
     Push,
-    /// The same, in short pieces.
+    /// The giver copies, in short pieces.
     Pieces,
-    /// By the giver, plainly, told in two halves.
+    /// The giver copies, with plain stores, and announces two halves.
     Halves,
-    /// The same, each half in short pieces.
+    /// The same, with each half in short pieces.
     HalvesInPieces,
-    /// By the giver, past the caches.
+    /// The giver copies, with streaming stores.
     Stream,
-    /// By the taker, plainly.
+    /// The taker copies, with plain stores.
     Pull,
-    /// By both, from either end.
+    /// Both threads copy, from either end.
     Both,
 }
 
-/// One way at one size.
+/// The time of one way at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// How.
+    /// The way.
     pub way: Way,
-    /// How many.
+    /// The number of bytes.
     pub bytes: usize,
-    /// From the giver's start to the taker having read them.
+    /// From the giver's start until the taker has read the bytes.
     pub ns: f64,
 }
 
-/// What was measured of a pair of cores.
+/// The measurements of a pair of cores.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// A line's way, in one direction.
+    /// The trip of a line, in one direction.
     pub trip_ns: f64,
-    /// Of the ways and sizes, as far as there was time.
+    /// The timings of ways and sizes for which there was time.
     pub timings: Vec<Timing>,
-    /// What the gauge reads there, if there was time.
+    /// The gauge's reading for this pair, if there was time.
     pub sample_ns: Option<u64>,
-    /// All of it.
+    /// How long all the measurements took.
     pub took: Duration,
 }
 
 impl Measured {
-    /// How long that took, if it was measured.
+    /// The time of a way at a size, if it was measured.
     pub fn ns(&self, way: Way, bytes: usize) -> Option<f64> {
         let of = |timing: &&Timing| timing.way == way && timing.bytes == bytes;
         self.timings.iter().find(of).map(|timing| timing.ns)
     }
 
-    /// The better of two ways to push.
+    /// The time of the faster of two ways to push.
     pub fn push_ns(&self, bytes: usize) -> Option<f64> {
         let plain = self.ns(Way::Push, bytes)?;
         Some(self.ns(Way::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
@@ -87,8 +88,8 @@ impl Measured {
     }
 }
 
-/// How long a line travels one way, in ns; `None` if `end` comes first or a
-/// thread cannot run there.
+/// How long a line travels one way, in ns; `None` if `end` comes first or a thread
+/// cannot run on one of the CPUs.
 pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
     let court = Court::new(end);
     let give = || {
@@ -164,7 +165,7 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
         }
         Some(())
     };
-    // That the time runs out is no failure: the rest stays unmeasured.
+    // When the time runs out, that is no failure: the rest stays unmeasured.
     let _ = court.play(cpus, give, take);
     readings.sort_unstable();
     let sample_ns = readings.get(READINGS / 2).copied();
@@ -172,19 +173,19 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
     (!measured.timings.is_empty()).then_some(measured)
 }
 
-/// One way at one size, and how often.
+/// One way at one size, and how often it is measured.
 #[derive(Clone, Copy)]
 struct Step {
     way: Way,
     bytes: usize,
     batch: u32,
-    /// That are not counted: the lines of a way settle in the two caches, and
-    /// memory is touched for the first time.
+    /// Rounds that are not counted: the lines of a way settle in the two caches,
+    /// and memory is touched for the first time.
     warm: usize,
     rounds: usize,
 }
 
-/// The smallest first: what there is no time for are the largest.
+/// All steps, the smallest sizes first: if time runs out, the largest are missing.
 fn steps() -> impl Iterator<Item = Step> {
     let step = |way, bytes: usize| {
         let (warm, rounds) = if bytes <= SMALL {
@@ -217,21 +218,22 @@ fn steps() -> impl Iterator<Item = Step> {
         .chain(SIZES.into_iter().flat_map(ways).map(move |(way, bytes)| step(way, bytes)))
 }
 
-/// What fits into a packet of one to four lines.
+/// The payloads of a packet of one to four lines.
 pub const PAYLOADS: [usize; 4] = [32, 88, 144, 200];
-/// Where a push may begin to be better than slots.
+/// Sizes at which a push may begin to be faster than slots.
 pub const SHORT: [usize; 2] = [512, 1 << 10];
-/// Of the messages that are too long for a packet.
+/// Sizes of messages that are too long for a packet.
 pub const SIZES: [usize; 9] =
     [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 512 << 10, 2 << 20];
 const BYTES_MAX: usize = 2 << 20;
-/// Beyond it the C library's copy does as well.
+/// Above this size the C library's copy is as fast.
 pub const PIECES_MAX: usize = 4 << 10;
-/// Of those, which may go in two halves: longer ones are not copied in a call.
+/// The sizes that may go in two halves: longer messages are not copied in a call.
 pub const HALVED: [usize; 2] = [4 << 10, 8 << 10];
-/// What a core has copied before it has told another that it may help.
+/// The bytes that a core has copied before it has told another core that it may
+/// help.
 const BOTH_MIN: usize = 16 << 10;
-/// Where ways differ by less than what a round varies by.
+/// Up to this size ways differ by less than the variation of a round.
 const SMALL: usize = 8 << 10;
 const LARGE: usize = 256 << 10;
 const BATCH_BYTES: usize = 16 << 10;

@@ -1,4 +1,5 @@
-//! The memory that bytes are moved in, and each way of moving them.
+//! The copy benchmark: the memory in which bytes are moved, and each way of moving
+//! them.
 
 use super::court::Court;
 use super::pair::Way;
@@ -13,26 +14,28 @@ use std::ptr::NonNull;
 use tsumugi_core::msg::{Side, Split, Thresholds};
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 
-/// Where the giver has its bytes, and the taker gets them.
+/// The buffers of the giver and the taker, and the words by which parts are
+/// announced.
 pub struct Yard {
     source: Block,
     destination: Block,
     slots: Block,
-    /// Of which round how many bytes are where the taker may read them. Written
-    /// by the giver.
+    /// The round, and how many of its bytes the taker may read. Written by the
+    /// giver.
     there: CachePadded<AtomicU64>,
-    /// Who copies what; the round of which the giver has copied its part.
+    /// Which side copies which part; the round of which the giver has copied its
+    /// part.
     split: Split,
     done: CachePadded<AtomicU64>,
-    /// A stamp each, and payload. Written by the giver.
+    /// Lines with a stamp and payload each. Written by the giver.
     lines: [CachePadded<[AtomicU64; WORDS]>; LINES],
 }
 
 impl Yard {
-    /// Bytes of all slots.
+    /// The size of all slots together.
     pub const SLOTS_BYTES: usize = 16 << 10;
 
-    /// For messages of up to `bytes_max` bytes.
+    /// Makes a yard for messages of up to `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> io::Result<Self> {
         Ok(Self {
             source: Block::new(bytes_max)?,
@@ -45,8 +48,8 @@ impl Yard {
         })
     }
 
-    /// The giver's part of a round: dirties the bytes, moves them, tells the
-    /// taker.
+    /// The giver's part of a round: dirties the bytes, moves them, announces them
+    /// to the taker.
     pub fn give(&self, court: &Court, round: u64, way: Way, bytes: usize) {
         self.source.dirty(bytes, round);
         match way {
@@ -69,14 +72,14 @@ impl Yard {
         court.ask(round);
     }
 
-    /// A reading of the gauge, of bytes that the taker has read.
+    /// A reading of the gauge, on bytes that the taker has read before.
     pub fn sample(&self) -> u64 {
-        // SAFETY: blocks that are longer; the taker reads after the round has
-        // begun.
+        // SAFETY: both blocks are longer than a sample; the taker reads only after
+        // the round has begun.
         unsafe { gauge::sample(self.source.start, self.destination.start) }
     }
 
-    /// The taker's part: waits, moves the bytes, reads them.
+    /// The taker's part of a round: waits, moves the bytes, reads them.
     pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
         match way {
             Way::Push | Way::Pieces | Way::Stream | Way::Halves | Way::HalvesInPieces => {
@@ -85,7 +88,7 @@ impl Yard {
             Way::Pull => {
                 court.wait_asked(round)?;
                 let (from, to) = self.ends();
-                // SAFETY: the giver leaves both alone until the answer.
+                // SAFETY: the giver accesses neither block until the answer.
                 unsafe { copy(Mode::Plain, from, to, bytes) };
             }
             Way::Both => {
@@ -105,12 +108,12 @@ impl Yard {
         (self.source.start, self.destination.start)
     }
 
-    /// Copies all of a message, and tells the taker of each part of it.
+    /// Copies all of a message, and announces each part of it to the taker.
     fn push(&self, round: u64, way: Way, mode: Mode, bytes: usize) {
         let (from, to) = self.ends();
         for part in parts(way, bytes) {
-            // SAFETY: blocks of that size or more; the taker reads this part
-            // when it is told, and leaves it alone after its answer.
+            // SAFETY: both blocks have that size or more; the taker reads this part
+            // only after its announcement, and does not access it after its answer.
             unsafe { copy(mode, from.add(part.start), to.add(part.start), part.len()) };
             if part.end < bytes {
                 // Release: pairs with the Acquire in `fetch`.
@@ -119,7 +122,7 @@ impl Yard {
         }
     }
 
-    /// Reads what is there while the rest is on its way.
+    /// Reads the announced parts while the rest is on its way.
     fn fetch(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
         for part in parts(way, bytes).filter(|part| part.end < bytes) {
             // Acquire: pairs with the Release in `push`.
@@ -129,13 +132,13 @@ impl Yard {
         court.wait_asked(round)
     }
 
-    /// Copies what this side claims.
+    /// Copies the parts that this side claims.
     fn share(&self, round: u64, side: Side, bytes: usize) {
         let (from, to) = self.ends();
         self.split.share(round as u32, side, bytes as u64, SPLIT_LEAST, |part| {
             let (at, len) = (part.start as usize, (part.end - part.start) as usize);
-            // SAFETY: inside both blocks; nobody else has claimed this part,
-            // and the giver leaves both alone until the answer.
+            // SAFETY: the part lies inside both blocks; the other side has not
+            // claimed it, and the giver accesses neither block until the answer.
             unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
         });
     }
@@ -167,7 +170,7 @@ impl Yard {
         for at in (0..bytes).step_by(SLOT_BYTES) {
             let len = SLOT_BYTES.min(bytes - at);
             let (from, to) = (self.source.start, self.slots.start);
-            // SAFETY: slots that the taker emptied before its last answer.
+            // SAFETY: the taker emptied these slots before its last answer.
             unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
             // Release: pairs with the Acquire in `empty_slots`.
             self.there.store(there(round, at + len), Ordering::Release);
@@ -180,7 +183,7 @@ impl Yard {
             // Acquire: pairs with the Release in `fill_slots`.
             court.wait(|| self.there.load(Ordering::Acquire) >= there(round, at + len))?;
             let (from, to) = (self.slots.start, self.destination.start);
-            // SAFETY: the giver has filled this slot and leaves it alone until
+            // SAFETY: the giver has filled this slot and does not access it until
             // the answer.
             unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
         }
@@ -188,8 +191,8 @@ impl Yard {
     }
 }
 
-/// Zeroed memory of the kind that partitions are: pages of a file. In others,
-/// which may be huge, slots take half as long.
+/// Zeroed memory of the same kind as partitions: pages of a file. In other memory,
+/// which may consist of huge pages, slots take half as long.
 struct Block {
     start: NonNull<u8>,
     bytes: usize,
@@ -204,14 +207,14 @@ impl Block {
         Ok(Self { start, bytes })
     }
 
-    /// Changes every line of so many bytes.
+    /// Changes every line of the first `bytes` bytes.
     fn dirty(&self, bytes: usize, value: u64) {
         for at in (0..bytes).step_by(LINE) {
             self.set_word(at, value);
         }
     }
 
-    /// Reads every line of a place.
+    /// Reads every line of a range.
     fn read(&self, place: Range<usize>) {
         let sum = place.step_by(LINE).fold(0u64, |sum, at| sum.wrapping_add(self.word(at)));
         black_box(sum);
@@ -219,51 +222,53 @@ impl Block {
 
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
-        // SAFETY: within the block, aligned, and nobody writes it meanwhile.
+        // SAFETY: within the block and aligned; no thread writes it during the
+        // read, by the court's rounds.
         unsafe { self.start.add(at).cast().read() }
     }
 
     fn set_word(&self, at: usize, value: u64) {
         debug_assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
-        // SAFETY: the same, and nobody reads it either.
+        // SAFETY: as above, and no thread reads it either.
         unsafe { self.start.add(at).cast().write(value) }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`, and nobody uses it any more.
+        // SAFETY: mapped in `new`, and no user is left.
         unsafe { sys::unmap(self.start, self.bytes) };
     }
 }
 
-/// Which bytes of a message travel in which line: 32 in the first, beside
-/// its head, and 56 in each of the others.
+/// Which bytes of a message travel in which line: 32 in the first line, beside the
+/// head, and 56 in each of the others.
 fn lines(bytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     let start = |line: usize| if line == 0 { 0 } else { FIRST_BYTES + (line - 1) * MORE_BYTES };
     let part = move |line| (line, start(line)..bytes.min(start(line + 1)));
     (0..LINES).map(part).take_while(|(_, part)| !part.is_empty())
 }
 
-/// What a push tells the taker of at a time, as messages do.
+/// The parts of a push that are announced one by one, with the sizes that messages
+/// use.
 fn parts(way: Way, bytes: usize) -> impl Iterator<Item = Range<usize>> {
     let part = match way {
         Way::Halves | Way::HalvesInPieces => HALVING.half_of(bytes as u64),
         _ => Thresholds::DEFAULT.part_of(bytes as u64, way == Way::Stream),
     } as usize;
-    // No last one that is not worth it.
+    // A short rest is added to the last part.
     let count = (bytes / part).max(1);
     (0..count).map(move |at| at * part..if at + 1 == count { bytes } else { (at + 1) * part })
 }
 
-/// What says that so many bytes of a round are there.
+/// The word that announces the first `bytes` bytes of a round.
 fn there(round: u64, bytes: usize) -> u64 {
     round << 32 | bytes as u64
 }
 
-/// What a side that copies together with another claims at least, in bytes.
+/// The least number of bytes that a side claims when both sides copy.
 pub const SPLIT_LEAST: u64 = 8 << 10;
-/// All messages in two halves.
+/// Thresholds by which all messages go in two halves.
 const HALVING: Thresholds = Thresholds { halves_from: 0, ..Thresholds::DEFAULT };
 const LINE: usize = 64;
 const WORDS: usize = LINE / 8;

@@ -1,7 +1,7 @@
 use super::*;
 use std::os::fd::AsFd;
 
-/// A child that has what this process has, and sleeps.
+/// A forked child with the memory of this process, which sleeps.
 struct Twin(u32);
 
 impl Twin {
@@ -25,11 +25,11 @@ impl Drop for Twin {
     }
 }
 
-/// Two pages of shared memory, and one after them that is not there.
+/// Two pages of shared memory, and one after them that is not mapped.
 fn pages() -> usize {
     let file = sys::memory_file(3 * 4096).unwrap();
     let at = sys::map(file.as_fd(), None, 3 * 4096).unwrap();
-    // SAFETY: just mapped, and nobody's.
+    // SAFETY: mapped just now, and not used by other code.
     unsafe { sys::unmap(at.add(2 * 4096), 4096) };
     at.as_ptr() as usize
 }
@@ -43,7 +43,7 @@ fn bytes_of_another_process_are_read_and_written() {
     let twin = Twin::start();
     let from: Vec<u8> = (0..6000).map(|n| (n % 251) as u8).collect();
     let mut to = vec![0; 6000];
-    // SAFETY: the twin's pages are lent to nobody else.
+    // SAFETY: only this test uses the twin's pages.
     unsafe {
         write_to(twin.0, at + 11, &from).unwrap();
         read_from(twin.0, at + 11, &mut to).unwrap();
@@ -60,7 +60,7 @@ fn a_copy_that_ends_early_says_where() {
     let at = pages();
     let twin = Twin::start();
     let mut to = vec![7; 5000];
-    // SAFETY: the twin's pages are lent to nobody else.
+    // SAFETY: only this test uses the twin's pages.
     unsafe {
         let end = CmaError::Unmapped { at: at + 8192, copied: 4096 };
         assert_eq!(read_from(twin.0, at + 4096, &mut to), Err(end));
@@ -76,12 +76,12 @@ fn a_process_that_has_gone_is_an_error() {
     let twin = Twin::start();
     let pid = twin.0;
     drop(twin);
-    // SAFETY: nobody's memory.
+    // SAFETY: no memory of this process lies at that address.
     let result = unsafe { read_from(pid, 4096, &mut [0; 8]) };
     assert!(matches!(result, Err(CmaError::Gone { .. } | CmaError::System { .. })), "{result:?}");
 }
 
-/// Only root can become another user; for others there is nothing to see.
+/// Only root can become another user; for other users there is nothing to test.
 #[test]
 fn another_users_process_is_refused() {
     let (own, word) = (std::process::id(), &raw const WORD as usize);
@@ -108,7 +108,7 @@ fn every_errno_that_matters_has_a_name() {
     assert_eq!(named(libc::ENOSYS, 5, 0, 0), CmaError::System { errno: libc::ENOSYS });
 }
 
-/// The kernel may stop anywhere; whoever copies goes on from there.
+/// The kernel may stop at any byte; the copy must continue from there.
 #[test]
 fn parts_are_put_together() {
     let mut asked = Vec::new();

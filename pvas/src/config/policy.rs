@@ -1,29 +1,29 @@
-//! How the pages of partitions come, and who may write to them.
+//! When the pages of partitions are allocated, and which ranks may write to them.
 
 use super::{ConfigError, HUGE_PAGES, PEERS, POPULATE};
 use tsumugi_core::excerpt::Excerpt;
 
-/// When the pages of a partition come.
+/// When the pages of a partition are allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Populate {
-    /// Each with its first touch.
+    /// Each page at its first touch.
     #[default]
     None,
-    /// A rank's own when its allocators lend them for the first time.
+    /// A rank's own pages when its allocators use them for the first time.
     Own,
-    /// These, and a peer's in pieces, before their first use.
+    /// The own pages, and a peer's in pieces, before their first use.
     Peers,
 }
 
 /// Pages of 2 MiB for heaps and exposed memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HugePages {
-    /// None are asked for.
+    /// No huge pages are requested.
     None,
-    /// Wherever the system gives them for memory files that ask.
+    /// Huge pages wherever the system gives them on advice (`MADV_HUGEPAGE`).
     #[default]
     Advise,
-    /// From the pool that the administrator has reserved, all of them.
+    /// All pages come from the pool that the administrator has reserved.
     Reserved,
 }
 
@@ -35,15 +35,15 @@ pub enum Peers {
     Write,
     /// Read their heaps and stacks; write to the rest.
     ReadHeap,
-    /// Read, but for their heads, starter memory and rings.
+    /// Only read, except for their heads, starter memory and rings.
     Read,
 }
 
-/// The part of a [`Config`](super::Config) that every rank of a job must have
-/// the same of, beside the sizes.
+/// The part of a [`Config`](super::Config), beside the sizes, that must be the same
+/// on every rank of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// When pages come.
+    /// When pages are allocated.
     pub populate: Populate,
     /// Pages of 2 MiB.
     pub huge_pages: HugePages,
@@ -52,7 +52,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// As the variables of the environment that say this again.
+    /// The policy as variables of the environment.
     pub fn variables(&self) -> [(&'static str, String); 3] {
         [
             (POPULATE, self.populate.word().to_owned()),
@@ -65,14 +65,14 @@ impl Policy {
 macro_rules! words {
     ($($type:ident: $($word:literal => $choice:ident),*;)*) => {$(
         impl $type {
-            /// As the user writes it.
+            /// The choice as the user writes it.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$choice => $word,)*
                 }
             }
 
-            /// From [`word`](Self::word); `None` stands for the default.
+            /// The choice of a [`word`](Self::word); `None` stands for the default.
             pub(super) fn from_word(
                 name: &'static str,
                 word: Option<&str>,

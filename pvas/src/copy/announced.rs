@@ -1,16 +1,16 @@
-//! What the sanitizers are told of copies by instructions that they do not see.
+//! Announces to the sanitizers the copies by instructions that they do not see.
 
 use super::Mode;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// A copy follows that is not plain.
+/// Announces a copy; does nothing for a plain copy, which the sanitizers see.
 pub(super) fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
     if mode == Mode::Plain || bytes == 0 {
         return;
     }
-    // SAFETY: the sanitizer is linked to whatever is built for it, and looks at what
-    // it knows of these bytes, not at them.
+    // SAFETY: the sanitizer is linked into every program that is built for it, and
+    // reads only its own records of these bytes, not the bytes.
     unsafe {
         read(from.as_ptr().cast(), bytes);
         write(to.as_ptr().cast(), bytes);

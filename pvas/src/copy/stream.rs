@@ -6,8 +6,8 @@
 //!                    fetched AHEAD bytes before
 //! ```
 //!
-//! The fence at the end makes a later release store publish them: streaming
-//! stores are not ordered by anything else.
+//! The fence at the end is needed so that a later release store publishes the
+//! bytes: nothing else orders streaming stores.
 
 pub use arch::{Width, copy};
 
@@ -20,10 +20,10 @@ mod arch {
         _mm512_stream_si512,
     };
 
-    /// The stores that a processor can have.
+    /// The widths of streaming stores that a processor can have.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Width {
-        /// SSE2: all of them have it.
+        /// SSE2, which all processors of this architecture have.
         Sse2,
         /// AVX2.
         Avx2,
@@ -32,7 +32,7 @@ mod arch {
     }
 
     impl Width {
-        /// The widest of this one.
+        /// The widest stores of this processor.
         #[inline]
         pub fn best() -> Option<Self> {
             if is_x86_feature_detected!("avx512f") {
@@ -44,7 +44,7 @@ mod arch {
             }
         }
 
-        /// Bytes of one store.
+        /// The bytes of one store.
         pub fn bytes(self) -> usize {
             match self {
                 Self::Sse2 => 16,
@@ -62,7 +62,8 @@ mod arch {
     #[inline]
     pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
         match Width::best() {
-            // SAFETY: the caller's, and the processor has the width.
+            // SAFETY: the caller's contract is the same, and the processor has the
+            // width.
             Some(width) => unsafe { copy_by(width, from, to, bytes) },
             // SAFETY: the caller's.
             None => unsafe { to.copy_from_nonoverlapping(from, bytes) },
@@ -95,7 +96,8 @@ mod arch {
         }
     }
 
-    /// One function a width: loads of any alignment, aligned streaming stores.
+    /// One function for each width: loads of any alignment, aligned streaming
+    /// stores.
     macro_rules! blocks {
         ($name:ident, $feature:literal, $vector:ty, $load:ident, $store:ident) => {
             /// # Safety
@@ -107,8 +109,9 @@ mod arch {
             unsafe fn $name(from: *const u8, to: *mut u8, blocks: usize) {
                 const VECTORS: usize = BLOCK / size_of::<$vector>();
                 for block in 0..blocks {
-                    // SAFETY: a block of the caller's ranges; a fetch ahead
-                    // reads nothing that the program sees, wherever it points.
+                    // SAFETY: a block of the caller's ranges; a prefetch may have
+                    // any address, because it changes nothing that the program
+                    // sees.
                     unsafe {
                         let from = from.add(block * BLOCK);
                         let to = to.add(block * BLOCK).cast::<$vector>();
@@ -134,29 +137,29 @@ mod arch {
 
     const LINE: usize = 64;
     const BLOCK: usize = 256;
-    /// Two blocks: what one fetch from a far cache takes.
+    /// Two blocks: the time in which a line comes from a far cache.
     const AHEAD: usize = 2 * BLOCK;
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 mod arch {
-    /// No streaming stores are known of this architecture.
+    /// An empty type: no streaming stores are known for this architecture.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Width {}
 
     impl Width {
-        /// There is none.
+        /// Always `None`.
         pub fn best() -> Option<Self> {
             None
         }
 
-        /// Bytes of one store.
+        /// The bytes of one store.
         pub fn bytes(self) -> usize {
             match self {}
         }
     }
 
-    /// Copies plainly.
+    /// Copies with plain stores.
     ///
     /// # Safety
     ///

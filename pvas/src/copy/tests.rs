@@ -1,12 +1,12 @@
 use super::*;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
-/// Bytes that tell where they came from.
+/// Bytes that differ by their position.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Copies from and to every alignment, and looks at what lies around.
+/// Copies from and to every alignment, and checks the bytes around.
 fn check(lengths: impl Iterator<Item = usize> + Clone, copy: impl Fn(&[u8], &mut [u8])) {
     let from = pattern(8192);
     for (from_at, to_at) in [(0, 0), (0, 1), (1, 0), (3, 63), (64, 32), (17, 16), (63, 1), (8, 40)]

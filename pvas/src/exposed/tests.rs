@@ -126,7 +126,7 @@ fn a_huge_block_is_zero_again_and_costs_nothing() {
         }
         release(&area, block, huge);
         // A late operation writes once more.
-        // SAFETY: mapped, and nobody has the block now.
+        // SAFETY: mapped, and no test code uses the block now.
         unsafe { block.as_ptr().add(3 << 30).write(7) };
     }
     let block = area.allocate_zeroed(huge).unwrap();

@@ -10,7 +10,7 @@ fn heap() -> Heap {
     heap_of(BYTES)
 }
 
-/// A heap whose memory stays mapped: mimalloc keeps it.
+/// A heap in memory that stays mapped, because mimalloc keeps it.
 fn heap_of(bytes: usize) -> Heap {
     let file = sys::memory_file(bytes).unwrap();
     let slack = 64 << 10;
@@ -99,15 +99,16 @@ fn heaps_are_apart_and_any_thread_releases() {
         drop(send);
         for (which, block) in receive {
             let block = NonNull::new(block as *mut u8).unwrap();
-            // SAFETY: the other thread gave it to us.
+            // SAFETY: the other thread allocated the block and passed it to this
+            // one.
             unsafe { heaps[which].release(block, layout(64, 8)) };
         }
     });
 }
 
-/// Threads come and go, and each uses more heaps than mimalloc's table of a
-/// thread begins with: what the table of one that is gone held must not be
-/// taken for the next one's.
+/// Threads come and go, and each uses more heaps than mimalloc's table of a thread
+/// begins with: the old content of a table of a thread that has ended must not be
+/// used as the table of the next thread.
 #[test]
 fn threads_that_come_and_go_meet_each_heap_anew() {
     let heaps: Vec<_> = (0..40).map(|_| heap_of(33 << 20)).collect();
@@ -118,7 +119,7 @@ fn threads_that_come_and_go_meet_each_heap_anew() {
         unsafe { heap.release(block, layout(100, 8)) };
     };
     for _ in 0..10 {
-        // The first one's table is long at once, where the second one's begins.
+        // The first thread's table is made long where the second heap begins.
         thread::scope(|scope| scope.spawn(|| heaps.iter().rev().for_each(touch)).join()).unwrap();
         thread::scope(|scope| scope.spawn(|| heaps.iter().for_each(touch)).join()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! One rank's process: how it is started, and what is left of it.
+//! One rank's process: its start, its end, and its output.
 
 use super::Launch;
 use super::label::{Lines, Stream};
@@ -19,16 +19,18 @@ use tsumugi_core::mem::Rank;
 pub struct Child {
     rank: Rank,
     process: std::process::Child,
-    /// Until it has ended and was reaped.
+    /// `None` after the process has ended and was reaped.
     pidfd: Option<OwnedFd>,
-    /// Where it reads who has died, if it is one of several nodes.
+    /// The pipe through which the rank learns which rank has died, in a job of
+    /// several nodes.
     deaths: Option<PipeWriter>,
-    /// Its output, as far as that goes through the launcher.
+    /// The streams of its output that go through the launcher.
     pub lines: Vec<Lines>,
 }
 
 impl Child {
-    /// Starts `rank`, whose input is empty or, of the first, the launcher's.
+    /// Starts `rank`. Its standard input is empty; only the first rank has the
+    /// launcher's.
     pub fn spawn(
         launch: &Launch,
         files: Option<&Files>,
@@ -73,12 +75,13 @@ impl Child {
         if launch.label {
             command.stdout(Stdio::piped());
         }
-        // Ranks of several hosts write to one pipe, errors in several pieces.
+        // Ranks of several hosts write to one pipe, and errors come in several
+        // pieces.
         if launch.label || launch.part.is_some() {
             command.stderr(Stdio::piped());
         }
         let launcher = std::process::id();
-        // SAFETY: what runs between fork and exec is system calls alone.
+        // SAFETY: only system calls run between fork and exec.
         unsafe {
             command.pre_exec(move || {
                 if !sys::die_with_parent(launcher)? {
@@ -107,7 +110,7 @@ impl Child {
         }
     }
 
-    /// Which rank it is.
+    /// The rank of this process.
     pub fn rank(&self) -> Rank {
         self.rank
     }
@@ -117,17 +120,18 @@ impl Child {
         self.process.id()
     }
 
-    /// Readable when it has ended; `None` after that.
+    /// A descriptor that is readable when the process has ended; `None` after that
+    /// was seen.
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether it has ended and was reaped.
+    /// Whether the process has ended and was reaped.
     pub fn has_ended(&self) -> bool {
         self.pidfd.is_none()
     }
 
-    /// How it ended, said once, when it has.
+    /// The exit status, returned once, when the process has ended.
     pub fn poll_end(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.has_ended() {
             return Ok(None);
@@ -139,22 +143,23 @@ impl Child {
         Ok(status)
     }
 
-    /// Tells it that a rank of the job has died; once.
+    /// Reports to the rank, once, that a rank of the job has died.
     pub fn tell(&mut self, dead: Rank) {
         if let Some(mut deaths) = self.deaths.take() {
-            // A word fits into an empty pipe; one that has ended needs none.
+            // A word fits into an empty pipe; if the process has ended, the write
+            // fails, and the report is not needed.
             let _ = deaths.write_all(&dead.0.to_le_bytes());
         }
     }
 
-    /// Sends a signal; one that has ended meanwhile needs none.
+    /// Sends a signal; a process that has ended meanwhile needs none.
     pub fn signal(&self, signal: i32) {
         if let Some(pidfd) = self.pidfd() {
             let _ = sys::send_signal(pidfd, signal);
         }
     }
 
-    /// The last resort.
+    /// Kills the process, if it still runs, and waits for its end.
     pub fn kill_and_reap(&mut self) {
         if !self.has_ended() {
             self.signal(libc::SIGKILL);

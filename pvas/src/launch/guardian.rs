@@ -1,4 +1,4 @@
-//! What ends a job when its launcher dies without a word.
+//! The guardian: a process that ends a job when its launcher is killed.
 //!
 //! ```text
 //!  launcher ──fork──► guardian     own session, no descriptor but one:
@@ -7,13 +7,14 @@
 //!    ✗            kills all that have the mark, removes the folder, ends
 //! ```
 //!
-//! Ranks die with the thread that started them; what they have started does
-//! not, and neither do folders. A launcher that lives ends its guardian itself
-//! when the job is over, so that nothing is seen of it then. Signals of a
-//! terminal do not reach it, and it holds no standard stream open.
+//! Ranks die with the thread that started them, but processes that ranks have
+//! started do not, and folders stay. A launcher that lives ends its guardian itself
+//! when the job is over, so that no trace of the guardian is left. Signals of a
+//! terminal do not reach the guardian, and it holds no standard stream open.
 //!
-//! It is a forked copy of the launcher that runs no other program: one would
-//! have to lie somewhere. So it calls nothing that allocates or locks.
+//! The guardian is a forked copy of the launcher that runs no other program,
+//! because such a program would have to be installed somewhere. Therefore it calls
+//! nothing that allocates or locks.
 
 use super::LaunchError;
 use super::sweep;
@@ -27,23 +28,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A process that ends what carries a mark when this process dies. Dropped, it
-/// does so at once: every process that carries the mark, and the folder.
+/// A process that ends all processes with a mark when this process dies. When this
+/// is dropped, it ends at once every process that carries the mark, and removes the
+/// folder.
 #[derive(Debug)]
 pub struct Guardian {
     entry: String,
     folder: Option<(PathBuf, CString)>,
-    /// Until it has been ended.
+    /// `None` after the guardian has been ended.
     process: Option<(u32, OwnedFd)>,
 }
 
 impl Guardian {
-    /// Starts one. `folder` names a folder that it makes among those for
-    /// temporary files, `tsumugi-FOLDER-PID-TIME`, and that goes with the job.
+    /// Starts a guardian. `folder` names a folder that it makes in the directory
+    /// for temporary files, `tsumugi-FOLDER-PID-TIME`, and that is removed with the
+    /// job.
     ///
     /// # Errors
     ///
-    /// [`LaunchError::System`].
+    /// [`LaunchError::System`], if the guardian or its folder cannot be made.
     pub fn start(folder: Option<&str>) -> Result<Self, LaunchError> {
         let error = |error: io::Error| LaunchError::System {
             what: "starting the guardian of a job",
@@ -85,31 +88,33 @@ impl Guardian {
         }
     }
 
-    /// A variable of the environment: what is started with it carries the mark.
+    /// A variable of the environment: a process that is started with it carries the
+    /// mark.
     pub fn variable(&self) -> (&'static str, &str) {
         (config::JOB, self.mark())
     }
 
-    /// The mark.
+    /// The mark by which the job's processes are found.
     pub fn mark(&self) -> &str {
         self.entry.split_once('=').map_or("", |(_, mark)| mark)
     }
 
-    /// The folder, if one was asked for.
+    /// The folder, if one was requested.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(|(path, _)| &**path)
     }
 
-    /// Ends what carries the mark, and then the guardian.
+    /// Ends the processes that carry the mark, and then the guardian.
     pub(super) fn end(&mut self) {
         let Some((pid, process)) = self.process.take() else { return };
         self.clear();
-        // The number is its own until it is waited for, and the descriptor for ever.
+        // The process number stays the guardian's until `reap`; the descriptor
+        // always names the guardian.
         let _ = sys::send_signal(process.as_fd(), libc::SIGKILL);
         forked::reap(pid);
     }
 
-    /// Allocates nothing.
+    /// Ends the marked processes and removes the folder. Allocates nothing.
     fn clear(&self) {
         sweep::kill_marked(&self.entry);
         if let Some((_, folder)) = &self.folder {
@@ -124,15 +129,15 @@ impl Drop for Guardian {
     }
 }
 
-/// What the forked process does, with descriptors for the launcher's life and
-/// to say that it is there: system calls alone.
+/// The body of the forked process. `fds` are the pidfd of the launcher, and the
+/// pipe through which it reports that it is ready. It makes system calls alone.
 fn guard(guardian: &Guardian, fds: [RawFd; 2]) {
     forked::stand_alone(sweep::GUARDIAN);
-    // SAFETY: this process is a copy; what used other descriptors is not in it.
+    // SAFETY: this process is a copy, in which no code uses the other descriptors.
     let [launcher, told] = match unsafe { forked::keep_only(fds) } {
         Ok(kept) => kept,
         Err(error) => {
-            // SAFETY: it closes none before it has kept both.
+            // SAFETY: `keep_only` closes no descriptor before it has kept both.
             let told = unsafe { BorrowedFd::borrow_raw(fds[1]) };
             return forked::write_number(told, error.raw_os_error().unwrap_or(libc::EBADF));
         }
@@ -147,8 +152,9 @@ fn guard(guardian: &Guardian, fds: [RawFd; 2]) {
         return;
     }
     drop(told);
-    // The process's end, and not that of a pipe: a process that the launcher
-    // has forked and that runs no other program would hold that too.
+    // It waits for the end of the launcher's process, not of a pipe: a process that
+    // the launcher has forked and that runs no other program would hold the pipe
+    // open, too.
     forked::wait_for(launcher.as_fd(), None);
     for pause in LOOKS {
         forked::pause(pause);
@@ -156,8 +162,8 @@ fn guard(guardian: &Guardian, fds: [RawFd; 2]) {
     }
 }
 
-/// Before each look: what the launcher had just forked when it died gets its
-/// environment a moment later.
+/// The pauses before each look: a process that the launcher had just forked when it
+/// died gets its environment a moment later.
 const LOOKS: [Duration; 4] = [
     Duration::from_millis(0),
     Duration::from_millis(20),

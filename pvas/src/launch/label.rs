@@ -1,4 +1,4 @@
-//! Output in whole lines, with the rank in front of each.
+//! Output in whole lines, with the rank in front of each line.
 
 use crate::sys;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use tsumugi_core::mem::Rank;
 
-/// Where output goes.
+/// The stream that output goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -23,7 +23,8 @@ pub struct Lines {
     splitter: Splitter,
 }
 
-/// Puts a label in front of each line and holds back what is not one yet.
+/// Puts a label in front of each line and keeps an incomplete line until its end
+/// comes.
 #[derive(Debug)]
 struct Splitter {
     label: String,
@@ -31,7 +32,7 @@ struct Splitter {
 }
 
 impl Lines {
-    /// The stream that is written into the other end of `fd`, each line with the
+    /// Makes the reader of the stream at the other end of `fd`; each line gets the
     /// number of `rank`, if there is one.
     pub fn new(fd: OwnedFd, stream: Stream, rank: Option<Rank>) -> Self {
         let file = sys::set_nonblocking(fd.as_fd()).is_ok().then(|| File::from(fd));
@@ -40,12 +41,13 @@ impl Lines {
         Self { file, stream, splitter }
     }
 
-    /// Readable when there is more; `None` after its end.
+    /// A descriptor that is readable when there is more output; `None` after the
+    /// end.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(AsFd::as_fd)
     }
 
-    /// Passes on what is there, whole lines at a time.
+    /// Passes on the output that is there, whole lines at a time.
     pub fn forward(&mut self) {
         let mut chunk = [0; 16 << 10];
         loop {
@@ -63,14 +65,15 @@ impl Lines {
         }
     }
 
-    /// Passes on the rest, also if it is no whole line.
+    /// Passes on the rest, even if it is no whole line.
     pub fn close(&mut self) {
         self.file = None;
         let rest = self.splitter.finish();
         self.write(&rest);
     }
 
-    /// A reader of ours that has gone away is no reason to stop the job.
+    /// Writes to the launcher's own output. A write error is ignored: if the reader
+    /// of that output has gone away, the job goes on.
     fn write(&self, bytes: &[u8]) {
         let _ = match self.stream {
             Stream::Out => {
@@ -107,7 +110,8 @@ impl Splitter {
     }
 }
 
-/// A longer line is broken: what a rank writes must not fill our memory.
+/// A longer line is broken, so that the output of a rank cannot fill the launcher's
+/// memory.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]

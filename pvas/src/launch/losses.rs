@@ -1,49 +1,51 @@
 //! Which ranks of a part of a job its own ranks declare lost, in order.
 //!
 //! ```text
-//!  rank 0 ──┐ "rank 2", and only then do ranks hear that rank 2 has died
+//!  rank 0 ──┐ "rank 2", and only then do ranks learn that rank 2 has died
 //!  rank 1 ──┴─► one pipe ──► launcher: rank 2 ended first, others may have heard
 //! ```
 //!
-//! Ranks of a part watch each other, and one that hears of a death may end before
-//! the launcher has looked once. Both ends are then seen in one look, which has no
-//! order; the pipe has one.
+//! The ranks of a part watch each other, and a rank that learns of a death may end
+//! before the launcher has looked once. The launcher then sees both ends in one
+//! look, which has no order; the pipe has an order.
 
 use crate::sys;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use tsumugi_core::mem::Rank;
 
-/// The launcher's end of the pipe, and what has come out of it.
+/// The launcher's end of the pipe, and the ranks that it has read from it.
 #[derive(Debug)]
 pub struct Losses {
     reader: PipeReader,
-    /// Handed to each rank.
+    /// Each rank inherits this end.
     writer: PipeWriter,
     lost: Vec<Rank>,
 }
 
 impl Losses {
-    /// A pipe for the ranks of a part.
+    /// Makes a pipe for the ranks of a part.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        // A rank that finds it full goes on, and the launcher finds it empty.
+        // Neither side waits: a rank that finds the pipe full goes on, and so does
+        // a launcher that finds it empty.
         sys::set_nonblocking(reader.as_fd())?;
         sys::set_nonblocking(writer.as_fd())?;
         Ok(Self { reader, writer, lost: Vec::new() })
     }
 
-    /// What each rank inherits.
+    /// The end of the pipe that each rank inherits.
     pub fn writer(&self) -> BorrowedFd<'_> {
         self.writer.as_fd()
     }
 
-    /// Reads what has come.
+    /// Reads the ranks that have come.
     pub fn read(&mut self) {
         let mut words = [0; WORDS * size_of::<u32>()];
         loop {
             match self.reader.read(&mut words) {
-                // Each word is written at once, and so many are a multiple of one.
+                // Each word is written at once, so the length read is a multiple of
+                // a word's.
                 Ok(len @ 1..) => {
                     let (words, _) = words[..len].as_chunks();
                     words.iter().for_each(|word| self.add(Rank(u32::from_le_bytes(*word))));
@@ -60,19 +62,20 @@ impl Losses {
         }
     }
 
-    /// When it was declared lost, beside others: the earlier, the lower.
+    /// The position of a rank in the order of the declarations; the last if it was
+    /// not declared lost.
     pub fn place(&self, rank: Rank) -> usize {
         self.lost.iter().position(|lost| *lost == rank).unwrap_or(usize::MAX)
     }
 
-    /// Whether another rank was declared lost before this one: it may have ended
-    /// because it heard of that.
+    /// Whether another rank was declared lost before this one, so that this rank
+    /// may have ended because it learned of that loss.
     pub fn may_have_told(&self, rank: Rank) -> bool {
         self.lost.first().is_some_and(|first| *first != rank)
     }
 }
 
-/// In one read.
+/// The number of words in one read.
 const WORDS: usize = 64;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Signals that the launcher gets for its ranks.
 //!
-//! The handler writes the number into a pipe that the launcher polls. A
-//! signal of the terminal has gone to the whole process group, ranks
-//! included: it is marked and not sent again.
+//! The handler writes the number of the signal into a pipe that the launcher polls.
+//! A signal of the terminal has gone to the whole process group, ranks included: it
+//! is marked and not sent again.
 
 use super::LaunchError;
 use crate::sys;
@@ -10,11 +10,11 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use tsumugi_core::sync::{AtomicI32, Ordering};
 
-/// What is caught and passed on.
+/// The signals that are caught and passed on.
 pub const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
-/// The process's signals, caught until it is dropped.
+/// The caught signals of the process; a drop restores the previous actions.
 pub struct Signals {
     reader: PipeReader,
     _writer: PipeWriter,
@@ -24,14 +24,14 @@ pub struct Signals {
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caught {
-    /// Which.
+    /// The number of the signal.
     pub signal: i32,
-    /// Whether the ranks have had it too.
+    /// Whether the ranks have received the signal, too.
     pub from_terminal: bool,
 }
 
 impl Signals {
-    /// Catches them.
+    /// Starts to catch the signals.
     pub fn catch() -> Result<Self, LaunchError> {
         let error = |e: io::Error| LaunchError::System {
             what: "catching signals",
@@ -51,12 +51,12 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Readable when one has come.
+    /// A descriptor that is readable when a signal has come.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }
 
-    /// Those that have come.
+    /// The signals that have come.
     pub fn take(&mut self) -> Vec<Caught> {
         let mut bytes = [0; 64];
         let read = self.reader.read(&mut bytes).unwrap_or(0);
@@ -95,7 +95,8 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_vo
     sys::write_byte(pipe, signal as u8 | mark);
 }
 
-/// Where the handler writes: a handler has nothing else to go by.
+/// The pipe that the handler writes to: a static, because a handler has no other
+/// state.
 static PIPE: AtomicI32 = AtomicI32::new(NONE);
 const NONE: i32 = -1;
 const FROM_TERMINAL: u8 = 0x80;

@@ -1,9 +1,10 @@
-//! Noticing that nothing will ever move again.
+//! Detects a deadlock of a whole job.
 //!
-//! A rank is quiet when all its workers sleep and nothing outside of them may
-//! wake one. If all attached ranks are quiet at two looks, and no worker woke
-//! between the two (the counts of wake-ups agree), then nobody is left who
-//! could wake anybody: each rank is asked who waits for what.
+//! A rank is quiet when all its workers sleep and nothing outside of them may wake
+//! one. If all attached ranks are quiet at two looks, and no worker woke between
+//! the two (the counts of wake-ups agree), then no thread is left that could wake a
+//! worker: the launcher then requests from each rank a report of which ULTs wait for
+//! what.
 
 use crate::futex::SharedFutex;
 use crate::partition::{Control, State};
@@ -14,17 +15,19 @@ use tsumugi_core::sync::Ordering;
 /// The looks of one launcher.
 #[derive(Debug)]
 pub struct Stall {
-    /// The sum of the last look, if all were quiet.
+    /// The sum of wake-ups at the last look, if all ranks were quiet.
     last: Option<u64>,
-    /// This stall has been reported; the sum that it settled at, when known.
+    /// Set when this stall has been reported; the inner value is the sum of
+    /// wake-ups after the report, when it is known.
     reported: Option<Option<u64>>,
-    /// What each rank was asked, and how often its answer was looked for.
+    /// The number of each rank's report request, and how often the answers were
+    /// looked for.
     asked: Option<(Vec<Option<u32>>, u32)>,
     next: Instant,
 }
 
 impl Stall {
-    /// The first look is due one interval from `now`.
+    /// Makes a detector; its first look is due one interval from `now`.
     pub fn new(now: Instant) -> Self {
         Self { last: None, reported: None, asked: None, next: now + LOOK }
     }
@@ -34,7 +37,7 @@ impl Stall {
         self.next
     }
 
-    /// Looks, if it is time; what to print, if there is something.
+    /// Looks, if it is time; returns a text if there is something to print.
     pub fn poll<'c>(
         &mut self,
         now: Instant,
@@ -58,8 +61,8 @@ impl Stall {
         let settled = sum.is_some() && sum == self.last;
         self.last = sum;
         match self.reported {
-            // The report itself woke workers: where they settle is still the
-            // stall that was reported.
+            // The report itself woke workers: when they are quiet again, that is
+            // still the stall that was reported.
             Some(None) => self.reported = sum.map(Some).or(Some(None)),
             Some(Some(reported)) if sum != Some(reported) => self.reported = None,
             Some(Some(_)) => {}
@@ -128,11 +131,11 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     text
 }
 
-/// Between two looks.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two looks for answers.
+/// The time between two looks for answers.
 const ANSWER: Duration = Duration::from_millis(200);
-/// So often: ranks on busy cores have two seconds.
+/// The number of looks for answers: ranks on busy cores have two seconds.
 const ANSWER_LOOKS: u32 = 10;
 
 #[cfg(test)]
@@ -154,12 +157,13 @@ mod tests {
         space
     }
 
-    /// The next `count` looks of `stall`, each as soon as it is due.
+    /// Makes the next `count` looks of `stall`, each as soon as it is due.
     fn looks(stall: &mut Stall, space: &Space, count: usize) -> Vec<String> {
         (0..count).filter_map(|_| stall.poll(stall.next(), space.controls())).collect()
     }
 
-    /// What a worker does that a bell has woken, before it sleeps again.
+    /// Does what a worker does after a bell has woken it and before it sleeps
+    /// again.
     fn answer(space: &Space, rank: u32) {
         let control = space.control(Rank(rank));
         let number = control.wanted_report().expect("asked");

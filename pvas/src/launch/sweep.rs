@@ -1,13 +1,13 @@
-//! What ranks have started and left behind.
+//! Finds and kills the processes that ranks have started and left behind.
 //!
-//! Every process of a job has the job's mark in its environment, unless it
-//! took care to lose it. The mark of a job that a process of another job has
-//! started is the other's, a dot, and its own: who ends the outer one ends the
-//! inner one, too.
+//! Every process of a job has the job's mark in its environment, unless the process
+//! removed it. If a process of one job starts another job, the mark of the inner
+//! job is the mark of the outer one, a dot, and a new part: so the end of the outer
+//! job ends the inner one, too.
 //!
-//! Nothing here allocates or takes a lock: the [guardian](super::guardian) of a
-//! job calls it in a forked process. A look takes five descriptors; where there are
-//! none, it is taken again until there are, for three seconds.
+//! Nothing here allocates or takes a lock: the [guardian](super::guardian) of a job
+//! calls it in a forked process. A look takes five descriptors; if there are none,
+//! it tries again until there are, for three seconds.
 
 use crate::config;
 use crate::sys;
@@ -17,8 +17,8 @@ use std::io::{Error, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A mark that no other job on this machine has: `TSUMUGI_JOB=`, the mark of
-/// the job that this process is of, if there is one, and a new one.
+/// A mark that no other job on this machine has: `TSUMUGI_JOB=`, the mark of this
+/// process's own job, if it is in one, and a new part.
 pub fn entry() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let own = format!("{}-{}", std::process::id(), since.as_nanos());
@@ -28,8 +28,8 @@ pub fn entry() -> String {
     }
 }
 
-/// Kills every process that has `entry` in its environment, and waits until it
-/// is gone. The guardians of inner jobs are given time to do their work first.
+/// Kills every process that has `entry` in its environment, and waits for their
+/// ends. The guardians of inner jobs get time to do their work first.
 pub fn kill_marked(entry: &str) {
     let (mut rounds, mut shortages) = (0, 0);
     while rounds < ROUNDS_MAX {
@@ -51,26 +51,26 @@ pub fn kill_marked(entry: &str) {
     }
 }
 
-/// What one look at all processes has found.
+/// The result of one look at all processes.
 struct Found {
-    /// Processes with the mark; they have been killed.
+    /// The number of processes with the mark; they have been killed.
     count: usize,
-    /// The first of them.
+    /// The first of these processes.
     some: [Option<OwnedFd>; AWAITED_MAX],
-    /// One is about to run another program: it has lost the environment of the
-    /// old one, and has none of the new one yet. What started it has been told
-    /// that it runs.
+    /// A process is about to run another program: it has lost the environment of
+    /// the old program, and does not have that of the new one yet. Its parent may
+    /// already have the result that it runs.
     has_starting: bool,
-    /// There were no descriptors to look at all of them.
+    /// There were not enough descriptors to look at all processes.
     has_passed_by: bool,
 }
 
-/// One process.
+/// What a look found out about one process.
 struct Seen {
     process: OwnedFd,
     environment: Environment,
-    /// Of one without an environment: threads of the kernel, and what has ended, have
-    /// no program.
+    /// Whether a process without an environment has a program: threads of the
+    /// kernel and processes that have ended have none.
     has_program: bool,
     is_guardian: bool,
 }
@@ -92,7 +92,8 @@ fn find(entry: &[u8], spares_guardians: bool) -> Found {
         }
         let mut seen = see(&processes, name, pid, entry);
         if seen.as_ref().is_err_and(is_shortage) {
-            // They have been killed, whether they are waited for or not.
+            // The found processes have been killed already; it is not necessary to
+            // wait for them, so their descriptors can be closed.
             found.some.fill_with(|| None);
             seen = see(&processes, name, pid, entry);
         }
@@ -118,8 +119,8 @@ fn find(entry: &[u8], spares_guardians: bool) -> Found {
 }
 
 fn see(processes: &Folder, name: &CStr, pid: u32, entry: &[u8]) -> Result<Seen> {
-    // The descriptor first: if the number passes to another process meanwhile, that
-    // is found out by its environment.
+    // The descriptor first: if the number passes to another process meanwhile, the
+    // environment of that process shows it.
     let process = sys::pidfd(pid)?;
     let folder = processes.folder(name)?;
     let environment = look(folder.file(c"environ")?.as_fd(), entry);
@@ -129,7 +130,8 @@ fn see(processes: &Folder, name: &CStr, pid: u32, entry: &[u8]) -> Result<Seen> 
     Ok(Seen { process, environment, has_program, is_guardian })
 }
 
-/// No descriptor is left, in this process or in the system, or no memory for one.
+/// Whether no descriptor is left, in this process or in the system, or no memory
+/// for one.
 fn is_shortage(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
@@ -141,10 +143,10 @@ enum Environment {
     Other,
 }
 
-/// Looks for the entry, or one that goes on with a dot, in an environment.
+/// Looks in an environment for the entry, or for one that goes on with a dot.
 fn look(environment: BorrowedFd<'_>, entry: &[u8]) -> Environment {
     let mut bytes = [0; 1024];
-    // How much of the entry has come; none after another byte.
+    // How many bytes of the entry have matched; `None` after a different byte.
     let (mut seen, mut is_empty) = (Some(0), true);
     while let Ok(len @ 1..) = forked::read(environment, &mut bytes) {
         is_empty = false;
@@ -157,7 +159,7 @@ fn look(environment: BorrowedFd<'_>, entry: &[u8]) -> Environment {
             };
         }
     }
-    // The last one may have no end.
+    // The last variable may have no terminating zero.
     match seen {
         Some(at) if at == entry.len() => Environment::Marked,
         _ if is_empty => Environment::Empty,
@@ -172,22 +174,24 @@ fn is_guardian(process: &Folder) -> Result<bool> {
     Ok(name.get(..len).and_then(|name| name.strip_suffix(b"\n")) == Some(GUARDIAN.to_bytes()))
 }
 
-/// What the system calls a guardian; at most 15 bytes. Not what ends when all
-/// that is called `tsumugi` is killed.
+/// The process name of a guardian; at most 15 bytes. It does not contain `tsumugi`,
+/// so that a `pkill tsumugi` does not end it.
 pub const GUARDIAN: &CStr = c"job-guardian";
 
-/// What forks faster than this is not caught.
+/// The largest number of rounds; processes that fork faster than this are not
+/// caught.
 const ROUNDS_MAX: usize = 8;
-/// In so many of them guardians go on.
+/// In this many rounds the guardians of inner jobs are spared.
 const ROUNDS_OF_GUARDIANS: usize = 6;
-/// Processes that are waited for in one round.
+/// The largest number of processes that are waited for in one round.
 const AWAITED_MAX: usize = 64;
 const GONE_WITHIN: Duration = Duration::from_millis(200);
-/// What has no environment for longer than some of these has none.
+/// The pause before a second look at a process without an environment; after some
+/// of these pauses it counts as having none.
 const STARTS_WITHIN: Duration = Duration::from_millis(2);
-/// So often no descriptors are waited for.
+/// How often the sweep waits for descriptors.
 const SHORTAGES_MAX: usize = 300;
-/// What ends gives back its descriptors.
+/// The pause in which processes that end return their descriptors.
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
@@ -214,20 +218,21 @@ mod tests {
         }
     }
 
-    /// So many descriptors for process `pid`; 0 is this one.
+    /// Limits the number of descriptors of process `pid`; 0 is this process.
     fn limit(pid: u32, descriptors: u64) {
         let limit = libc::rlimit { rlim_cur: descriptors, rlim_max: 1024 };
         let pid = pid.cast_signed();
-        // SAFETY: a limit of this very process, or of its child.
+        // SAFETY: the call changes a limit of this process, or of its child.
         unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
     }
 
-    /// Kills what is marked, in a process that has so many descriptors beside two.
+    /// Kills the marked processes, in a process with this many descriptors beside
+    /// two.
     fn kill_with(descriptors: u64, entry: &str) -> u32 {
         let (mut ready, told) = std::io::pipe().unwrap();
         let fds = [told.as_raw_fd(), told.as_raw_fd()];
         let work = || {
-            // SAFETY: the process is a copy, and uses no other.
+            // SAFETY: the process is a copy, and uses no other descriptor.
             let kept = unsafe { forked::keep_only(fds) };
             limit(0, 2 + descriptors);
             if let Ok([told, _]) = &kept {

@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
-/// Watches until all ranks have ended; the first failure.
+/// Watches until all ranks have ended; returns the first failure.
 pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
     let superior = job.superior.take();
     let grace = if superior.is_some() { job.grace.max(HEARD_WITHIN) } else { job.grace };
@@ -57,8 +57,8 @@ struct Gone {
     may_have_heard: bool,
 }
 
-/// Who has ended since the last look; of a part, the one first of which others have
-/// heard.
+/// The processes that have ended since the last look. In a part of a job the first
+/// is the one that was declared lost first.
 fn gone(job: &mut Job) -> io::Result<Vec<Gone>> {
     let mut all = Vec::new();
     loop {
@@ -71,8 +71,8 @@ fn gone(job: &mut Job) -> io::Result<Vec<Gone>> {
         }
         let Some(losses) = &mut job.losses else { return Ok(all) };
         if all.len() > before {
-            // A rank that this look has passed by may have ended before one that it
-            // has found.
+            // A rank at which this look found no end may have ended before a rank
+            // at which it did.
             continue;
         }
         if !all.is_empty() {
@@ -85,7 +85,7 @@ fn gone(job: &mut Job) -> io::Result<Vec<Gone>> {
 }
 
 struct Watch {
-    /// A rank that hears of a death has so long to end by itself.
+    /// A rank that learns of a death has this time to end by itself.
     grace: Duration,
     superior: Option<Superior>,
     failure: Option<Failure>,
@@ -93,7 +93,7 @@ struct Watch {
     interrupts: u32,
 }
 
-/// What is still to be done to the ranks that are left.
+/// The signals that the ranks that are left have still to get.
 #[derive(Clone, Copy)]
 struct Sentence {
     terminate_at: Option<Instant>,
@@ -101,10 +101,11 @@ struct Sentence {
 }
 
 impl Watch {
-    /// A rank has ended: whether it may, and what that means for the others.
+    /// Handles the end of a rank: if the rank had not finished, this is a failure.
     fn bury(&mut self, gone: Gone, windows: &[Window]) {
         let Gone { rank, pid, status, may_have_heard } = gone;
-        // A part of a job has no windows: what its ranks say is not seen.
+        // A part of a job has no windows: the launcher does not see the states of
+        // its ranks.
         let control = windows.get(rank.0 as usize);
         let state = control.map_or(State::Starting, |control| control.state());
         let end = match (status.code(), status.signal()) {
@@ -114,7 +115,8 @@ impl Watch {
             (None, signal) => Some(End::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
         };
         if let Some(superior) = &self.superior {
-            // One that has given up on this part needs none.
+            // The send fails if the superior has given up on this part; it then
+            // needs no report.
             let failure = Failure { rank, pid, end: end.unwrap_or(End::Early) };
             let _ = superior.ends.send(Told { failure, may_have_heard });
         }
@@ -129,7 +131,8 @@ impl Watch {
         if self.failure.is_none() {
             self.failure = Some(failure);
             if self.superior.is_none() {
-                // One write, so that it does not mix with what ranks print.
+                // One write, so that the line does not mix with the output of
+                // ranks.
                 let line = format!("tsumugi: {failure}\n");
                 eprint!("{line}");
             }
@@ -140,7 +143,7 @@ impl Watch {
         }
         declare_lost(rank, controls(windows));
         if self.sentence.is_none() {
-            // The grace begins with the superior's word.
+            // The grace begins when the superior has named the dead rank.
             let word = if self.superior.is_some() { WORD_WITHIN } else { Duration::ZERO };
             self.pass_sentence(self.grace + word, KILL_AFTER);
         }
@@ -152,12 +155,12 @@ impl Watch {
         self.sentence = Some(Sentence { terminate_at: Some(terminate_at), kill_at });
     }
 
-    /// The superior says whose death ends the job.
+    /// Reads from the superior which rank's death ends the job.
     fn hear(&mut self, children: &mut [Child]) {
         let Some(superior) = &mut self.superior else { return };
         let mut word = [0; size_of::<u32>()];
         if superior.deaths.read_exact(&mut word).is_err() {
-            // It has gone, and ends this part by a signal.
+            // The superior has ended, and ends this part by a signal.
             self.superior = None;
             return;
         }
@@ -179,7 +182,7 @@ impl Watch {
         }
     }
 
-    /// Carries out what has come due.
+    /// Sends the signals that have become due.
     fn execute(&mut self, children: &[Child]) {
         let now = Instant::now();
         let Some(sentence) = &mut self.sentence else { return };
@@ -198,8 +201,8 @@ impl Watch {
         sentence.terminate_at.or(sentence.kill_at)
     }
 
-    /// Sleeps until something happens, `limit` at most. Whether the superior has
-    /// said something.
+    /// Sleeps until something happens, for at most `limit`. Returns whether the
+    /// superior has sent something.
     fn wait(&self, job: &Job, limit: Duration) -> io::Result<bool> {
         let superior = self.superior.iter().map(|superior| superior.deaths.as_fd());
         let running = job.children.iter().filter_map(Child::pidfd);
@@ -217,13 +220,14 @@ fn controls(windows: &[Window]) -> impl Iterator<Item = &Control> + Clone {
     windows.iter().map(|window| &**window)
 }
 
-/// From the superior's word on, programs on all nodes have a second to act on a
-/// death, and a little for those who hear late.
+/// After the superior has named a dead rank, programs on all nodes have a second to
+/// act on the death, and a little more for ranks that learn of it late.
 const HEARD_WITHIN: Duration = Duration::from_millis(1200);
-/// For the word of a superior, which waits for better answers than the first.
+/// The time for the answer of a superior, which waits for better answers than the
+/// first.
 const WORD_WITHIN: Duration = Duration::from_secs(1);
-/// From SIGTERM on, a rank has so long to end at all.
+/// The time from SIGTERM to SIGKILL.
 const KILL_AFTER: Duration = Duration::from_millis(700);
-/// Where the superior has said whose death it is: 1.6 s after that at the latest, for
-/// an answer that waits for a better one takes 0.15 s.
+/// The same after the superior has named the dead rank: SIGKILL comes at most 1.6 s
+/// after the death, because an answer that waits for a better one takes 0.15 s.
 const KILL_AFTER_THERE: Duration = Duration::from_millis(250);

@@ -6,46 +6,46 @@ use std::io;
 use std::time::Duration;
 use tsumugi_core::mem::Rank;
 
-/// Why there are no memory files.
+/// Why a rank gets no memory files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeetError {
-    /// The rank is not one of so many.
+    /// The rank is not below the size.
     Size {
         /// The rank.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks of the node.
         size: u32,
     },
-    /// The leader could not make them.
+    /// The leader could not make the files.
     Space(SpaceError),
-    /// Another process has the name and does not listen, or is of a job of this user
-    /// that is starting on this node.
+    /// Another process has taken the socket's name: it does not listen, or it is of
+    /// another job of this user that starts on this node.
     NameTaken {
-        /// For so long.
+        /// How long the leader tried.
         limit: Duration,
     },
     /// The first rank of the node did not come.
     NoLeader {
-        /// For so long.
+        /// How long this rank waited.
         limit: Duration,
     },
     /// A rank did not come.
     Missing {
-        /// Which, the first of them.
+        /// The first of the missing ranks.
         rank: Rank,
-        /// For so long.
+        /// How long the leader waited.
         limit: Duration,
     },
-    /// Another user's process has the name.
+    /// Another user's process has taken the name.
     Stranger {
         /// The user.
         user: u32,
     },
-    /// The leader does not take this rank.
+    /// The leader refuses this rank.
     Refused {
         /// This rank.
         rank: Rank,
-        /// Why.
+        /// The reason.
         why: Verdict,
     },
     /// Not all descriptors came: the leader is gone, or this process may not
@@ -53,31 +53,31 @@ pub enum MeetError {
     Descriptors {
         /// How many came.
         found: usize,
-        /// How many there are.
+        /// How many should have come.
         wanted: usize,
     },
-    /// The system refused something else.
+    /// The system refused another call.
     System {
-        /// What.
+        /// The call that was refused.
         what: &'static str,
         /// Its error number; 0 if the other end broke off.
         errno: i32,
     },
 }
 
-/// What a leader thinks of a rank.
+/// A leader's answer to a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Verdict {
-    /// It is one of its own.
+    /// The rank belongs to this job and node.
     Welcome = 0,
-    /// It was built differently.
+    /// The rank's program was built differently.
     Build = 1,
-    /// It is of another job, or of another node.
+    /// The rank belongs to another job, or to another node.
     Job = 2,
-    /// It thinks that there are more ranks, or fewer.
+    /// The rank has another number of ranks for the node.
     Size = 3,
-    /// Another process is this rank.
+    /// Another process has this rank.
     Taken = 4,
 }
 

@@ -1,5 +1,5 @@
-//! What goes through the socket: fixed fields in this machine's byte order,
-//! since both ends are on it, and everything is checked.
+//! The messages on the socket: fixed fields in this machine's byte order, because
+//! both ends are on this machine. Every field is checked.
 
 use super::{Meeting, Verdict};
 use crate::config::{Config, HugePages, Policy};
@@ -10,31 +10,31 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use tsumugi_core::mem::Rank;
 
-/// What a rank says first.
+/// The first message of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// How partitions are laid out in this build.
+    /// A digest of the layout of partitions in this build.
     layout: u64,
     job: u64,
     node: u64,
-    /// Who it is.
+    /// The rank that sends this.
     pub rank: Rank,
     size: u32,
 }
 
-/// What the leader says to that.
+/// The answer of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Whether descriptors follow.
     pub verdict: Verdict,
     /// Where the partitions lie.
     pub shape: Shape,
-    /// How pages come, and who may write to them.
+    /// When pages are allocated, and which ranks may write to them.
     pub policy: Policy,
 }
 
 impl Hello {
-    /// That of this rank.
+    /// The hello of this rank.
     pub fn of(meeting: &Meeting<'_>) -> Self {
         Self {
             layout: Control::layout(),
@@ -45,7 +45,7 @@ impl Hello {
         }
     }
 
-    /// What a leader that would say `own` thinks of it.
+    /// The verdict of a leader with the hello `own` on this hello.
     pub fn compare(&self, own: &Self) -> Verdict {
         match self {
             _ if self.layout != own.layout => Verdict::Build,
@@ -120,7 +120,7 @@ pub fn digest(text: &str) -> u64 {
     })
 }
 
-/// Without the signal that a broken socket sends to who writes there.
+/// Sends without the signal (SIGPIPE) that the writer of a broken socket gets.
 fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         let sent = sys::send_fds(stream.as_fd(), bytes, &[])?;

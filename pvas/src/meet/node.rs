@@ -1,18 +1,18 @@
-//! Which node a process is on.
+//! The identity of the node that a process is on.
 
 use crate::config;
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// A node, as a number that its ranks share and others do not have: a digest
-/// of the kernel's boot and of the network namespace, in which abstract
-/// sockets live; or of `TSUMUGI_NODE`, where somebody knows better.
+/// A node, as a number that its ranks share and ranks of other nodes do not have: a
+/// digest of the kernel's boot and of the network namespace, in which abstract
+/// sockets live; or a digest of `TSUMUGI_NODE`, if the user sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
 impl NodeId {
-    /// That of this process.
+    /// The node of this process.
     pub fn here() -> Self {
         let text = std::env::var(config::NODE).unwrap_or_else(|_| {
             let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -22,8 +22,9 @@ impl NodeId {
         Self(super::hello::digest(&text))
     }
 
-    /// This rank's place among those of its node, and how many these are, from
-    /// the nodes of all ranks of a job; `None` if there is no such rank.
+    /// This rank's place among the ranks of its node, and the number of those
+    /// ranks, from the nodes of all ranks of a job; `None` if there is no such
+    /// rank.
     pub fn place(all: &[Self], rank: usize) -> Option<(u32, u32)> {
         let own = *all.get(rank)?;
         let count = |some: &[Self]| some.iter().filter(|node| **node == own).count() as u32;

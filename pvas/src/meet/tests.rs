@@ -93,8 +93,8 @@ fn strangers_and_doubles_are_refused_and_the_others_meet() {
     });
 }
 
-/// Runs `listens` on a thread that is another user's, as far as sockets go; not where
-/// this one may not be another one.
+/// Runs `listens` on a thread that sockets see as another user's; does nothing if
+/// this process may not change its user.
 fn as_another_user(listens: impl FnOnce() -> UnixListener + Send) -> Option<UnixListener> {
     thread::scope(|scope| {
         let listens = scope.spawn(|| {
@@ -102,7 +102,8 @@ fn as_another_user(listens: impl FnOnce() -> UnixListener + Send) -> Option<Unix
             // SAFETY: plain calls, which change the calling thread alone.
             match unsafe { libc::syscall(libc::SYS_setresuid, keep, other, keep) } {
                 0 => {
-                    // Who changes users may not be looked into: this process may.
+                    // A process that changes its user becomes not dumpable: this is
+                    // set back.
                     // SAFETY: a plain call.
                     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) };
                     Some(listens())
@@ -140,7 +141,7 @@ fn another_user_who_has_the_name_is_named_at_once() {
     });
 }
 
-/// Also by who listens and answers nobody.
+/// The limit also holds if a process listens there and does not answer.
 #[test]
 fn a_name_that_stays_taken_is_waited_for_within_the_limit() {
     let job = job("taken");

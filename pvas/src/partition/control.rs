@@ -1,7 +1,7 @@
-//! The head of a partition: what peers and the launcher look at.
+//! The head of a partition: the part that peers and the launcher read.
 //!
-//! All of it is atomics, and all zeroes is a rank that has not started, so
-//! that a fresh file is valid.
+//! All of it is atomics, and all zeroes mean a rank that has not started, so that a
+//! fresh file is valid.
 
 use super::graves::Graves;
 use super::header::{Header, HeaderError, digest};
@@ -14,9 +14,9 @@ use tsumugi_core::signal::Lot;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, CachePadded, Ordering};
 use tsumugi_core::wait::Bells;
 
-/// Regions that one rank can have registered at a time.
+/// The largest number of regions that one rank can have registered at a time.
 pub const REGIONS_MAX: usize = RegionKey::INDEX_MAX;
-/// Words for barriers and sums.
+/// The number of words for barriers and sums.
 pub const COLLECTIVE_WORDS: usize = 512;
 /// The key under which every rank's starter memory is registered.
 pub const STARTER_KEY: RegionKey = RegionKey::new(0, 1);
@@ -27,13 +27,13 @@ pub const COLLECTIVE_KEY: RegionKey = RegionKey::new(1, 1).of_runtime();
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
-    /// It has not attached to its partition yet.
+    /// The rank has not attached to its partition yet.
     Starting = 0,
-    /// It has attached.
+    /// The rank has attached.
     Running = 1,
-    /// It said that it is done, or ended without ever attaching.
+    /// The rank reported that it is done, or its process ended without attaching.
     Finished = 2,
-    /// It ended before it was done.
+    /// The rank ended before it was done.
     Failed = 3,
 }
 
@@ -45,7 +45,7 @@ pub struct Control {
     regions: CachePadded<RegionTable<REGIONS_MAX>>,
     lot: CachePadded<Lot>,
     bells: Bells,
-    /// Written by every worker that wakes.
+    /// Incremented by every worker that wakes.
     activity: CachePadded<AtomicU64>,
     boot: CachePadded<Boot>,
     place: CachePadded<Place>,
@@ -54,7 +54,8 @@ pub struct Control {
     collective: CachePadded<[AtomicU64; COLLECTIVE_WORDS]>,
 }
 
-/// Written by the rank at start and end, and by whoever notices its death.
+/// The state of the rank. Written by the rank at start and end, and by the process
+/// that notices its death.
 #[repr(C)]
 struct Life {
     pid: AtomicU32,
@@ -67,8 +68,9 @@ struct Life {
     pid_space: AtomicU64,
 }
 
-/// `phase` counts barriers in steps of two; its lowest bit says that a rank
-/// is gone. `arrived` and `phase` are used in rank 0's partition only.
+/// The words of the bootstrap. `phase` counts barriers in steps of two; its lowest
+/// bit means that a rank is gone. `arrived` and `phase` are used in rank 0's
+/// partition only.
 #[repr(C)]
 struct Boot {
     arrived: AtomicU32,
@@ -83,25 +85,25 @@ impl Control {
         self.header.make(rank, size, LAYOUT);
     }
 
-    /// Whether this is `rank`'s partition, made by a program like this one.
+    /// Checks that this is `rank`'s partition, made by a program like this one.
     ///
     /// # Errors
     ///
-    /// [`HeaderError`].
+    /// [`HeaderError`], with the first field that differs.
     pub fn check(&self, rank: Rank, size: u32) -> Result<(), HeaderError> {
         self.header.check(rank, size, LAYOUT)
     }
 
-    /// How partitions are laid out in this build.
+    /// A digest of the layout of partitions in this build.
     pub(crate) const fn layout() -> u64 {
         LAYOUT
     }
 
-    /// Takes the rank for process `pid`; the process that has it if it is taken.
+    /// Takes the rank for process `pid`.
     ///
     /// # Errors
     ///
-    /// The pid that attached before.
+    /// The pid of the process that attached before.
     pub fn attach(&self, pid: u32) -> Result<(), u32> {
         self.life.pid.compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire)?;
         self.set_state(State::Running);
@@ -113,17 +115,19 @@ impl Control {
         self.life.pid.load(Ordering::Acquire)
     }
 
-    /// In which PID namespace that number means the process.
+    /// The PID namespace in which that number names the process.
     pub fn pid_space(&self) -> u64 {
         self.life.pid_space.load(Ordering::Relaxed)
     }
 
-    /// Says that, before [`attach`](Self::attach) publishes the number.
+    /// Sets the PID namespace, before [`attach`](Self::attach) publishes the
+    /// number.
     pub(crate) fn set_pid_space(&self, space: u64) {
         self.life.pid_space.store(space, Ordering::Relaxed);
     }
 
-    /// Where that number stands: a word that is known without asking.
+    /// The word that contains the number of the process. Its value is known, so
+    /// that a copy of it can be checked.
     pub(crate) fn pid_word(&self) -> &AtomicU32 {
         &self.life.pid
     }
@@ -138,7 +142,7 @@ impl Control {
         }
     }
 
-    /// Says how far the rank has come.
+    /// Sets how far the rank has come.
     pub fn set_state(&self, state: State) {
         self.life.state.store(state as u32, Ordering::SeqCst);
     }
@@ -148,78 +152,79 @@ impl Control {
         !self.regions.is_struck()
     }
 
-    /// What the rank has registered.
+    /// The table of the regions that the rank has registered.
     #[inline(always)]
     pub fn regions(&self) -> &RegionTable<REGIONS_MAX> {
         &self.regions
     }
 
-    /// Where notifiers leave word for the rank's waiters.
+    /// The table of the rank's waiters, through which peers notify them.
     #[inline(always)]
     pub fn lot(&self) -> &Lot {
         &self.lot
     }
 
-    /// How to wake the rank's workers.
+    /// The doorbells of the rank's workers.
     #[inline(always)]
     pub fn bells(&self) -> &Bells {
         &self.bells
     }
 
-    /// How many workers may sleep on the bells. The rank sets it; as long as
-    /// it is 0 the rank is never called quiet.
+    /// The number of workers that may sleep on the bells. The rank sets it; as long
+    /// as it is 0 the rank does not count as quiet.
     pub fn workers(&self) -> &AtomicU32 {
         &self.life.workers
     }
 
-    /// Counts whenever a worker wakes from sleep: what moves while a launcher
-    /// looks twice is not quiet.
+    /// Counts how often a worker has woken from sleep: if the count changes between
+    /// two looks of the launcher, the rank is not quiet.
     pub fn activity(&self) -> &AtomicU64 {
         &self.activity
     }
 
-    /// Timers, threads and handles outside of the workers that may still wake
-    /// somebody: while there is one the rank is not called quiet.
+    /// The number of timers, threads and handles outside of the workers that may
+    /// still wake a worker: while it is not 0 the rank does not count as quiet.
     pub fn outside(&self) -> &AtomicU32 {
         &self.life.outside
     }
 
-    /// Whether this rank's workers pass [`fence::heavy`](crate::fence::heavy)
-    /// before they sleep, so that those who wake them need no fence.
+    /// Whether this rank's workers execute [`fence::heavy`](crate::fence::heavy)
+    /// before they sleep, so that a thread that wakes them needs no fence.
     #[inline(always)]
     pub fn sleeps_fenced(&self) -> bool {
         self.life.sleeps_fenced.load(Ordering::Relaxed) != 0
     }
 
-    /// Tells the rank's helper that a long message has come and nobody looks.
+    /// Notifies the rank's helper that a long message has come and no thread of the
+    /// rank polls for it.
     pub fn set_neglected(&self) {
         self.life.neglected.store(1, Ordering::SeqCst);
     }
 
-    /// Whether somebody has said so.
+    /// Whether this notification has been sent.
     #[inline]
     pub fn is_neglected(&self) -> bool {
         self.life.neglected.load(Ordering::SeqCst) != 0
     }
 
-    /// The same, once.
+    /// The same; takes the notification away.
     #[inline]
     pub fn take_neglected(&self) -> bool {
         self.is_neglected() && self.life.neglected.swap(0, Ordering::SeqCst) != 0
     }
 
-    /// Counts on, odd, as long as the rank's watch over the network gets a processor;
-    /// 0: it has no such watch, or none any more.
+    /// A counter, odd, that goes on as long as the rank's watch over the network
+    /// gets a processor; 0: the rank has no such watch, or no longer.
     pub fn pulse(&self) -> &AtomicU32 {
         &self.life.pulse
     }
 
-    /// Says so, before the barrier at start.
+    /// Sets [`sleeps_fenced`](Self::sleeps_fenced), before the barrier at start.
     pub fn set_sleeps_fenced(&self, fenced: bool) {
         self.life.sleeps_fenced.store(u32::from(fenced), Ordering::Relaxed);
     }
 
-    /// How far the rank is from others.
+    /// The distance of the rank to others.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -235,15 +240,15 @@ impl Control {
         self.report.ask()
     }
 
-    /// The request that has not been answered, if there is one: a worker that
-    /// wakes looks here. Wait-free.
+    /// The report request that has not been answered, if there is one: a worker
+    /// that wakes checks for it. Wait-free.
     #[inline]
     pub fn wanted_report(&self) -> Option<u32> {
         self.report.wanted()
     }
 
-    /// Answers request `number`; what does not fit is cut off. One thread of
-    /// the rank at a time.
+    /// Answers request `number`; the text is cut off if it is too long. Only one
+    /// thread of the rank may call this at a time.
     pub fn answer_report(&self, number: u32, text: &str) {
         self.report.answer(number, text);
     }
@@ -253,7 +258,7 @@ impl Control {
         self.report.answered(number)
     }
 
-    /// What a head is made of, and the bytes of each part; together they are
+    /// The parts of a head, and the bytes of each part; together they are
     /// [`CONTROL_BYTES`].
     pub fn parts() -> [(&'static str, usize); 12] {
         let parts = [
@@ -291,18 +296,19 @@ impl Control {
         Some(load_bytes(&self.boot.card, len as usize))
     }
 
-    /// The first rank's of a node: who has died elsewhere.
+    /// The list of the dead of other nodes; used in the first partition of a node.
     pub(crate) fn graves(&self) -> &Graves {
         &self.graves
     }
 
-    /// Rank 0's: how many have arrived at the barrier, and its phase.
+    /// The words of the barrier: how many ranks have arrived, and the phase. Used
+    /// in rank 0's partition.
     pub(crate) fn boot_words(&self) -> (&AtomicU32, &AtomicU32) {
         (&self.boot.arrived, &self.boot.phase)
     }
 }
 
-/// Bytes that the launcher maps of a partition.
+/// The bytes of a partition that the launcher maps.
 pub const CONTROL_BYTES: usize = size_of::<Control>();
 
 impl fmt::Debug for Control {
@@ -316,7 +322,7 @@ impl fmt::Debug for Control {
     }
 }
 
-/// A digest of where everything lies in a `Control`.
+/// A digest of the layout of a `Control`.
 const LAYOUT: u64 = digest(&[
     size_of::<Control>(),
     size_of::<Life>(),
@@ -342,7 +348,7 @@ const LAYOUT: u64 = digest(&[
 ]);
 
 const _: () = {
-    // Mapped by page, and small enough that many ranks cost little.
+    // The head is mapped by page, and small enough that many ranks cost little.
     assert!(CONTROL_BYTES.is_multiple_of(4096) && CONTROL_BYTES <= 256 << 10);
     // A slot of the region table never lies across two cache lines.
     assert!(std::mem::offset_of!(Control, regions).is_multiple_of(64));

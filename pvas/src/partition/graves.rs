@@ -1,27 +1,27 @@
-//! Which ranks of other nodes have died: a list in the first partition of a
-//! node, so that one rank that learns of it tells all.
+//! The list of the ranks of other nodes that have died, in the first partition of a
+//! node, so that one rank that learns of a death informs all.
 //!
 //! ```text
 //!  entries: rank | rank | NODE + node | 0 | 0 ...    (each plus one)
 //! ```
 //!
-//! Whoever hears of a death first takes the first empty entry; entries are
-//! never taken back. What no longer fits is not told: after so many deaths a
-//! job is over.
+//! The first process that learns of a death takes the first empty entry; entries
+//! are never removed. A death for which there is no entry left is not recorded:
+//! after so many deaths a job is over.
 //!
 //! Progress: lock-free.
 
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
-/// See the module. All zeroes: everybody lives.
+/// The list; see the module. All zeroes: no rank of another node has died.
 #[repr(C)]
 pub(crate) struct Graves {
     count: AtomicU32,
     entries: [AtomicU32; GRAVES_MAX],
 }
 
-/// Who is gone.
+/// The dead rank or node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
     /// One rank.
@@ -31,7 +31,8 @@ pub enum Gone {
 }
 
 impl Graves {
-    /// Adds an entry; false if it was there, or there is no room.
+    /// Adds an entry; returns false if it was there already, or if the list is
+    /// full.
     pub(crate) fn dig(&self, gone: Gone) -> bool {
         let word = match gone {
             Gone::Rank(rank) => rank.0 + 1,
@@ -51,8 +52,9 @@ impl Graves {
         false
     }
 
-    /// How many there are: a word to compare with what one has seen. One that
-    /// is being added may be in the list already.
+    /// The number of entries, for a comparison with the number that the caller has
+    /// seen. An entry that is just being added may be in the list before it is
+    /// counted.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
         // Acquire: pairs with the Release in `dig`.
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn each_death_is_listed_once() {
-        // SAFETY: atomics; all zeroes is a list.
+        // SAFETY: the list consists of atomics, for which all zeroes are valid.
         let graves: Graves = unsafe { std::mem::zeroed() };
         let all = [Gone::Rank(Rank(0)), Gone::Node(0), Gone::Rank(Rank(70_000))];
         for gone in all {
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_told() {
-        // SAFETY: the same.
+        // SAFETY: as above.
         let graves: Graves = unsafe { std::mem::zeroed() };
         let dug = (0..300).filter(|rank| graves.dig(Gone::Rank(Rank(*rank)))).count();
         assert_eq!((dug, graves.count()), (GRAVES_MAX, GRAVES_MAX as u32));

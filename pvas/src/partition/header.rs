@@ -1,11 +1,11 @@
-//! What tells a program that was built differently before it misreads the
-//! rest of a partition.
+//! The header of a partition, by which a program that was built differently is
+//! refused before it misreads the rest.
 
 use std::fmt;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Written once, by the maker of the file.
+/// The header; written once, by the process that makes the file.
 #[repr(C)]
 pub(super) struct Header {
     magic: AtomicU64,
@@ -15,39 +15,39 @@ pub(super) struct Header {
     size: AtomicU32,
 }
 
-/// Why the head of a partition is not this program's.
+/// Why the head of a partition does not match this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// The file is no partition at all.
     Magic {
-        /// What it starts with.
+        /// The first word of the file.
         found: u64,
     },
     /// Made by another release.
     Version {
-        /// Of the launcher.
+        /// The version of the launcher.
         found: u32,
-        /// Of this program.
+        /// The version of this program.
         ours: u32,
     },
     /// The same release, but built so that its structures differ.
     Layout {
-        /// Of the launcher.
+        /// The layout of the launcher.
         found: u64,
-        /// Of this program.
+        /// The layout of this program.
         ours: u64,
     },
-    /// It is somebody else's.
+    /// The partition belongs to another rank.
     Place {
-        /// Whose it is, of how many.
+        /// The rank of the partition, and the size of its job.
         found: (u32, u32),
-        /// Whose it should be.
+        /// The rank and the size that were expected.
         wanted: (u32, u32),
     },
 }
 
 impl Header {
-    /// Writes it into a fresh file.
+    /// Writes the header into a fresh file.
     pub fn make(&self, rank: Rank, size: u32, layout: u64) {
         self.layout.store(layout, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
@@ -57,11 +57,11 @@ impl Header {
         self.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Whether this is `rank`'s, made by a program like this one.
+    /// Checks that this is `rank`'s partition, made by a program like this one.
     ///
     /// # Errors
     ///
-    /// [`HeaderError`].
+    /// [`HeaderError`], with the first field that differs.
     pub fn check(&self, rank: Rank, size: u32, layout: u64) -> Result<(), HeaderError> {
         // Acquire: pairs with the Release in `make`.
         let found = self.magic.load(Ordering::Acquire);
@@ -83,7 +83,7 @@ impl Header {
         Ok(())
     }
 
-    /// Whose partition it says it is.
+    /// The rank of this partition, as the header has it.
     pub fn rank(&self) -> u32 {
         self.rank.load(Ordering::Relaxed)
     }
@@ -117,7 +117,7 @@ impl fmt::Display for HeaderError {
 
 impl std::error::Error for HeaderError {}
 
-/// FNV-1a over words: how a layout becomes one.
+/// FNV-1a over words: makes one number of a layout.
 pub(super) const fn digest(words: &[usize]) -> u64 {
     let (mut at, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
     while at < words.len() {
@@ -142,7 +142,7 @@ const fn decimal(text: &str) -> u32 {
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tsumugi\x01");
 
-/// The release: ten bits a part.
+/// The release: ten bits for each part.
 const VERSION: u32 = decimal(env!("CARGO_PKG_VERSION_MAJOR")) << 20
     | decimal(env!("CARGO_PKG_VERSION_MINOR")) << 10
     | decimal(env!("CARGO_PKG_VERSION_PATCH"));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_header_names_what_differs() {
-        // SAFETY: atomics, of which all zeroes are valid.
+        // SAFETY: the header consists of atomics, for which all zeroes are valid.
         let header: Header = unsafe { std::mem::zeroed() };
         assert_eq!(header.check(Rank(0), 1, 5), Err(HeaderError::Magic { found: 0 }));
         header.make(Rank(1), 4, 5);

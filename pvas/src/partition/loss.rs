@@ -1,4 +1,4 @@
-//! Telling all ranks that one of them is gone.
+//! Informs all ranks of a node that one of them is gone.
 
 use super::{Control, State};
 use crate::futex::SharedFutex;
@@ -6,26 +6,26 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Futex;
 
-/// Tells the barriers of the start that a rank is gone: whoever waits there
-/// for it, or will, gets an error. `controls` are those of all ranks.
+/// Marks in the barriers of the start that a rank is gone: a rank that waits there
+/// for it, now or later, gets an error. `controls` are the heads of all ranks.
 pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
     for control in controls {
         let (_, phase) = control.boot_words();
-        // SeqCst: after the state that says who is gone.
+        // SeqCst: after the store of the state from which the gone rank is found.
         phase.fetch_or(BOOT_GONE, Ordering::SeqCst);
         SharedFutex.wake(phase, u32::MAX);
     }
 }
 
-/// Declares `rank` dead to all ranks: its keys are struck, so that every
-/// operation on it answers `PeerLost`, and every wait for a signal ends.
-/// `controls` are those of all ranks of a job of one node, in order.
+/// Declares `rank` dead to all ranks: its keys are removed, so that every operation
+/// on it returns `PeerLost`, and every wait for a signal ends. `controls` are the
+/// heads of all ranks of a job of one node, in order.
 pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> + Clone) {
     declare_lost_as(rank, rank, controls);
 }
 
-/// The same in a job of several nodes, where the rank that is `local` on this
-/// one is called `rank`.
+/// The same in a job of several nodes, where the rank with the local number `local`
+/// on this node has the number `rank`.
 pub(crate) fn declare_lost_as<'c>(
     local: Rank,
     rank: Rank,
@@ -41,7 +41,7 @@ pub(crate) fn declare_lost_as<'c>(
     declare_gone(controls);
 }
 
-/// Ends the waits for a signal of one rank: `rank` has died.
+/// Ends the waits for a signal at one rank, because `rank` has died.
 pub(crate) fn break_off(rank: Rank, control: &Control) {
     control.lot().break_off(rank);
     control.bells().ring_all(&SharedFutex);

@@ -1,4 +1,4 @@
-//! What a rank says of itself when it is asked: who waits for what.
+//! The report of a rank for the launcher: which ULTs wait for what.
 //!
 //! ```text
 //!  launcher: wanted += 1, rings ──► rank: text, len, then answered = wanted ──► launcher: reads
@@ -6,8 +6,8 @@
 
 use tsumugi_core::sync::{AtomicU8, AtomicU32, Ordering};
 
-/// The launcher counts `wanted` up; the rank writes the text and then stores
-/// the count that it answers in `answered`.
+/// The memory of a report. The launcher increments `wanted`; the rank writes the
+/// text and then stores in `answered` the count that it answers.
 #[repr(C)]
 pub(super) struct Report {
     wanted: AtomicU32,
@@ -19,7 +19,7 @@ pub(super) struct Report {
 impl Report {
     /// Counts a request and returns its number.
     pub fn ask(&self) -> u32 {
-        // SeqCst: before the caller looks who sleeps.
+        // SeqCst: before the caller checks which workers sleep.
         self.wanted.fetch_add(1, Ordering::SeqCst) + 1
     }
 
@@ -30,8 +30,8 @@ impl Report {
         (wanted != self.answered.load(Ordering::Relaxed)).then_some(wanted)
     }
 
-    /// Answers request `number`; what does not fit is cut off. One thread of
-    /// the rank at a time.
+    /// Answers request `number`; the text is cut off if it is too long. Only one
+    /// thread of the rank may call this at a time.
     pub fn answer(&self, number: u32, text: &str) {
         let len = store_bytes(&self.text, text.as_bytes());
         self.len.store(len as u32, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// Stores a text that others load, and returns how much of it fits.
+/// Stores a text that other threads load, and returns how many bytes of it fit.
 pub(super) fn store_bytes(to: &[AtomicU8], from: &[u8]) -> usize {
     for (to, from) in to.iter().zip(from) {
         to.store(*from, Ordering::Relaxed);
@@ -63,5 +63,5 @@ pub(super) fn load_bytes(from: &[AtomicU8], len: usize) -> Vec<u8> {
     from.iter().take(len).map(|byte| byte.load(Ordering::Relaxed)).collect()
 }
 
-/// Longest report of who waits for what.
+/// The longest report.
 pub const REPORT_BYTES_MAX: usize = 16 << 10;

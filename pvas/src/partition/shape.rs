@@ -1,36 +1,36 @@
-//! Where partitions lie and how they are cut, within the limits of the system.
+//! Where partitions lie and how they are divided, within the limits of the system.
 
 use super::CONTROL_BYTES;
 use crate::config::{self, Config, ConfigError, HugePages};
 use std::fmt;
 use tsumugi_core::mem::Rank;
 
-/// Where the partitions lie and how they are cut.
+/// Where the partitions lie and how they are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Where rank 0's partition starts.
     pub base: usize,
-    /// Rank r's starts `r << shift` further on.
+    /// Rank r's partition starts `r << shift` bytes after the base.
     pub shift: u32,
     /// As in [`Config`].
     pub starter_bytes: usize,
-    /// As in [`Config`], or less where a limit demands it.
+    /// As in [`Config`], or less where a limit requires it.
     pub exposed_bytes: usize,
-    /// As in [`Config`], or less where a limit demands it.
+    /// As in [`Config`], or less where a limit requires it.
     pub heap_bytes: usize,
-    /// As in [`Config`], or less where a limit demands it.
+    /// As in [`Config`], or less where a limit requires it.
     pub stack_bytes: usize,
 }
 
 /// The limits of the system that partitions must fit under.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// `RLIMIT_AS` (`ulimit -v`): what one process may map.
+    /// `RLIMIT_AS` (`ulimit -v`): the bytes that one process may map.
     pub address_space_bytes: Option<u64>,
-    /// `RLIMIT_FSIZE` (`ulimit -f`): what one file may hold, memory files
+    /// `RLIMIT_FSIZE` (`ulimit -f`): the bytes that one file may have, memory files
     /// included.
     pub file_bytes: Option<u64>,
-    /// Huge pages that nobody has reserved yet (`HugePages_Free` without
+    /// Huge pages that are free and not reserved (`HugePages_Free` without
     /// `HugePages_Rsvd`).
     pub huge_page_bytes: u64,
 }
@@ -40,7 +40,7 @@ pub struct Limits {
 pub enum ShapeError {
     /// Zero ranks, or too many.
     Size {
-        /// What was asked for.
+        /// The number of ranks that was requested.
         size: u32,
     },
     /// `RLIMIT_AS` is too low.
@@ -59,12 +59,12 @@ pub enum ShapeError {
     },
     /// Too few huge pages are reserved for the heaps and exposed memory.
     HugePages {
-        /// Those that are free.
+        /// The bytes of huge pages that are free.
         free_bytes: u64,
-        /// What the job needs.
+        /// The bytes that the job needs.
         needed_bytes: u64,
     },
-    /// A size, or the base, that no partition can have.
+    /// A size, or the base, is one that no partition can have.
     Config(ConfigError),
     /// The range ends above the part of the address space that is free.
     Range {
@@ -76,12 +76,13 @@ pub enum ShapeError {
 }
 
 impl Shape {
-    /// The partitions of `size` ranks as `config` wants them, or smaller if
-    /// the limits demand it.
+    /// The partitions of `size` ranks with the sizes of `config`, or smaller if the
+    /// limits require it.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`].
+    /// [`ShapeError`], if the partitions do not fit within the limits, or an option
+    /// is out of bounds.
     pub fn fit(size: u32, config: &Config, limits: Limits) -> Result<Self, ShapeError> {
         if size == 0 || size > config::RANKS_MAX {
             return Err(ShapeError::Size { size });
@@ -105,8 +106,8 @@ impl Shape {
                 return Err(ShapeError::AddressSpace { limit_bytes, needed_bytes });
             }
             if limit_bytes < needed(room as usize) {
-                // Shared with the program: it gets a quarter, as far as the
-                // least that partitions need leaves one.
+                // The limit is shared with the program, which gets a quarter of it,
+                // if the least sizes of the partitions leave a quarter.
                 let each = (limit_bytes - program.max(limit_bytes / 4)) / u64::from(size);
                 room = each.max(least.bytes() as u64);
             }
@@ -124,9 +125,9 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The least of each part and, of what `room` leaves beyond it, a share in
-    /// proportion to what was wanted. The caller has checked that the least
-    /// fits.
+    /// Reduces each part to its least size plus a share of the rest of `room`, in
+    /// proportion to the size that was requested. The caller has checked that the
+    /// least sizes fit.
     fn within(self, config: &Config, room: usize) -> Self {
         if self.bytes() <= room {
             return self;
@@ -162,7 +163,7 @@ impl Shape {
         shape
     }
 
-    /// As text, for the environment of a rank.
+    /// The shape as text, for the environment of a rank.
     pub fn to_text(self) -> String {
         format!(
             "{:x},{:x},{:x},{:x},{:x}",
@@ -170,7 +171,7 @@ impl Shape {
         )
     }
 
-    /// From [`to_text`](Self::to_text).
+    /// Parses the text of [`to_text`](Self::to_text).
     pub fn from_text(text: &str) -> Option<Self> {
         let mut numbers = text.split(',').map(|part| usize::from_str_radix(part, 16).ok());
         let mut next = || numbers.next().flatten().filter(|n| *n <= 1 << 46);
@@ -178,7 +179,7 @@ impl Shape {
         numbers.next().is_none().then_some(shape)
     }
 
-    /// Mapped bytes of one partition.
+    /// The mapped bytes of one partition.
     pub const fn bytes(&self) -> usize {
         self.stacks_offset() + self.stack_bytes
     }
@@ -199,9 +200,9 @@ impl Shape {
         round_up(CONTROL_BYTES + self.starter_bytes, config::BASE_ALIGN)
     }
 
-    /// Where the memory for rings ends in a partition, which starts with the
-    /// exposed memory: what peers may write to in a job whose
-    /// [`Peers`](config::Peers) else only read.
+    /// Where the memory for rings ends in a partition; it starts with the exposed
+    /// memory. Peers may write to it in a job in which [`Peers`](config::Peers)
+    /// otherwise may only read.
     pub const fn rings_end(&self) -> usize {
         self.exposed_offset() + round_up(self.exposed_bytes / 4, config::BASE_ALIGN)
     }

@@ -1,4 +1,4 @@
-//! Why there is no space.
+//! Why a space cannot be made.
 
 use super::Taken;
 use crate::config;
@@ -8,57 +8,57 @@ use std::fmt;
 use std::io;
 use tsumugi_core::mem::Rank;
 
-/// Why there is no space.
+/// Why a space cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpaceError {
     /// The partitions do not fit.
     Shape(ShapeError),
     /// A memory file could not be made.
     File {
-        /// Whose.
+        /// The rank that the file belongs to.
         rank: Rank,
-        /// How long it was to be.
+        /// The length that it should have.
         bytes: usize,
         /// The system's error number.
         errno: i32,
     },
     /// A partition could not be mapped at its place.
     Map {
-        /// Whose.
+        /// The rank that the partition belongs to.
         rank: Rank,
-        /// Where.
+        /// The address.
         at: usize,
-        /// How much.
+        /// The length.
         bytes: usize,
         /// The system's error number.
         errno: i32,
-        /// What lies there.
+        /// The mapping that lies there.
         taken: Option<Taken>,
     },
     /// Peers' memory could not be made read-only.
     Protect {
-        /// Whose.
+        /// The rank that the partition belongs to.
         rank: Rank,
         /// The system's error number.
         errno: i32,
     },
-    /// A memory file has not the length that was agreed on.
+    /// A memory file does not have the expected length.
     Length {
-        /// Whose.
+        /// The rank that the file belongs to.
         rank: Rank,
-        /// What it has.
+        /// Its length.
         found: u64,
-        /// What it should have.
+        /// The expected length.
         wanted: u64,
     },
     /// A partition was made by a program that differs from this one.
     Header {
-        /// Whose.
+        /// The rank that the partition belongs to.
         rank: Rank,
-        /// What differs.
+        /// The field that differs.
         error: HeaderError,
     },
-    /// The allocator did not take a partition's heap.
+    /// The allocator refused the memory of a partition's heap.
     Heap(HeapError),
 }
 

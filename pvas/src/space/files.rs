@@ -1,5 +1,5 @@
-//! The memory files of a job that a launcher starts, and what the launcher
-//! itself sees of them.
+//! The memory files of a job that a launcher starts, and the launcher's own view of
+//! them.
 
 use super::SpaceError;
 use super::error::errno;
@@ -16,29 +16,30 @@ use tsumugi_core::mem::Rank;
 /// The memory files of a job that has not started yet.
 #[derive(Debug)]
 pub struct Files {
-    /// Where they are to be mapped.
+    /// Where the files must be mapped.
     pub shape: Shape,
-    /// How pages come, and who may write to them.
+    /// When pages are allocated, and which ranks may write to them.
     pub policy: Policy,
-    /// One a rank.
+    /// One file for each rank.
     pub files: Vec<OwnedFd>,
-    /// Huge pages for each rank's exposed memory and heap, if the policy is to
-    /// take them from the pool.
+    /// Files of huge pages for each rank's exposed memory and heap, if the policy
+    /// takes them from the pool.
     pub huge: Vec<OwnedFd>,
 }
 
-/// The head of a partition, mapped wherever there is room: what a launcher
-/// sees of its ranks.
+/// The head of a partition, mapped at any address: the view that a launcher has of
+/// a rank.
 #[derive(Debug)]
 pub struct Window(NonNull<Control>);
 
 impl Files {
-    /// The files of `size` ranks as `config` and the limits of this process
-    /// want them, with their headers written.
+    /// Makes the files of `size` ranks by `config` and the limits of this process,
+    /// and writes their headers.
     ///
     /// # Errors
     ///
-    /// [`SpaceError`].
+    /// [`SpaceError`], if the partitions do not fit, or a file cannot be made or
+    /// mapped.
     pub fn create(size: u32, config: &Config) -> Result<(Self, Vec<Window>), SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         let files = Self::new(shape, config.policy, size)?;
@@ -71,7 +72,8 @@ impl Files {
         Ok(Self { shape, policy, files, huge })
     }
 
-    /// Checks that the files are those that the shape and the policy speak of.
+    /// Checks that the files have the lengths that follow from the shape and the
+    /// policy.
     pub(super) fn check(&self) -> Result<(), SpaceError> {
         let kinds = [(&self.files, self.shape.bytes()), (&self.huge, huge_bytes(self.shape))];
         for (files, bytes) in kinds {
@@ -87,8 +89,8 @@ impl Files {
     }
 }
 
-/// What a partition has of huge pages, if it has any: its exposed memory and
-/// its heap.
+/// The bytes of a partition that consist of huge pages, if it has any: its exposed
+/// memory and its heap.
 pub(super) fn huge_bytes(shape: Shape) -> usize {
     shape.stacks_offset() - shape.exposed_offset()
 }
@@ -102,21 +104,22 @@ impl Window {
 impl Deref for Window {
     type Target = Control;
     fn deref(&self) -> &Control {
-        // SAFETY: mapped as long as `self` lives, and atomics alone.
+        // SAFETY: the head is mapped as long as `self` lives, and consists of
+        // atomics.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: nothing that was borrowed from `self` is left.
+        // SAFETY: no reference that was borrowed from `self` is left.
         unsafe { sys::unmap(self.0.cast(), CONTROL_BYTES) };
     }
 }
 
-// SAFETY: a window is a pointer to atomics.
+// SAFETY: a window is a pointer to atomics, which any thread may access.
 unsafe impl Send for Window {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Window {}
 
 /// The limits of this process, and the huge pages that are free.
@@ -128,7 +131,7 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Bytes of the pool that nobody uses or has reserved.
+/// The bytes of the pool that are neither used nor reserved.
 fn free_huge_pages() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let number = |name: &str| {

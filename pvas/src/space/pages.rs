@@ -1,4 +1,4 @@
-//! What of a space was populated, and what pages it is made of.
+//! How much of a space was populated, and of which pages it consists.
 
 use super::Space;
 use crate::config::{Policy, Populate};
@@ -10,20 +10,20 @@ use std::sync::OnceLock;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// What a range of a partition is made of, as the system counts it.
+/// The pages of a range of a partition, as the system counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     /// Bytes that this process has mapped to memory.
     pub resident_bytes: u64,
-    /// Those of them in pages of 2 MiB.
+    /// How many of these bytes lie in pages of 2 MiB.
     pub huge_bytes: u64,
 }
 
-/// What a process has populated of its peers' partitions.
+/// The windows of its peers' partitions that a process has populated.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    /// A bit for each window of each partition, where peers' are populated:
-    /// it was.
+    /// If the policy populates peers' pages: for each partition, a bit for each
+    /// window, which is set when the window has been populated.
     windows: Vec<OnceLock<Box<[AtomicU64]>>>,
     tally: Tally,
 }
@@ -36,9 +36,10 @@ impl Views {
 }
 
 impl Space {
-    /// Maps the pages of these bytes of `rank`'s partition here, if the job's
-    /// policy wants it: before the first use of memory that its owner uses
-    /// already. Wait-free, but for the kernel's work with a window's first use.
+    /// Maps the pages of these bytes of `rank`'s partition in this process, if the
+    /// job's policy says so: called before the first use of memory that its owner
+    /// uses already. Wait-free, except for the kernel's work at a window's first
+    /// use.
     #[inline]
     pub fn reach(&self, rank: Rank, at: NonNull<u8>, bytes: u64) {
         if self.policy().populate == Populate::Peers && self.own_of(rank).is_none() {
@@ -46,19 +47,19 @@ impl Space {
         }
     }
 
-    /// What `rank`'s allocators have populated, if it is of this process and
-    /// the job's policy wants it.
+    /// The amount that `rank`'s allocators have populated, if the rank is in this
+    /// process and the job's policy populates its pages.
     pub fn populated(&self, rank: Rank) -> Option<Populated> {
         Some(self.own_of(rank)?.tally?.populated())
     }
 
-    /// What [`reach`](Self::reach) has populated so far.
+    /// The amount that [`reach`](Self::reach) has populated so far.
     pub fn populated_of_peers(&self) -> Populated {
         self.views.tally.populated()
     }
 
-    /// What `rank`'s partition is made of in this process; `None` where the
-    /// system does not say.
+    /// The pages of `rank`'s partition in this process; `None` where the system
+    /// does not report them.
     pub fn pages(&self, rank: Rank) -> Option<Pages> {
         let (shape, start) = (self.shape(), self.shape().start(rank));
         let smaps = fs::read_to_string("/proc/self/smaps").ok()?;
@@ -77,14 +78,15 @@ impl Space {
         let last = (offset + bytes.max(1) - 1) as usize / WINDOW_BYTES;
         for window in offset as usize / WINDOW_BYTES..=last {
             let (word, bit) = (&windows[window / 64], 1 << (window % 64));
-            // Relaxed: two that populate a window at once do no harm.
+            // Relaxed: if two threads populate a window at once, that does no harm.
             if word.load(Ordering::Relaxed) & bit != 0 {
                 continue;
             }
             word.fetch_or(bit, Ordering::Relaxed);
             let first = shape.start(rank) + window * WINDOW_BYTES;
             let end = (first + WINDOW_BYTES).min(shape.start(rank) + shape.bytes());
-            // SAFETY: of a partition that stays mapped, and only read.
+            // SAFETY: the range is of a partition that stays mapped, and is only
+            // read.
             unsafe { self.views.tally.populate(first..end, Need::Read) };
         }
     }
@@ -107,7 +109,7 @@ fn pages_in(smaps: &str, range: Range<usize>) -> Pages {
         match name {
             "Rss:" => pages.resident_bytes += kib() << 10,
             "ShmemPmdMapped:" => pages.huge_bytes += kib() << 10,
-            // Pages of the pool are counted apart, and not as resident.
+            // Pages of the pool are counted separately, and not as resident.
             "Shared_Hugetlb:" | "Private_Hugetlb:" => {
                 pages.resident_bytes += kib() << 10;
                 pages.huge_bytes += kib() << 10;
@@ -118,12 +120,13 @@ fn pages_in(smaps: &str, range: Range<usize>) -> Pages {
     pages
 }
 
-/// Bytes of the book over a peer's windows, kept from its first use on.
+/// The bytes of the bitmap of a peer's windows, which is kept from its first use
+/// on.
 pub const fn windows_bytes(partition_bytes: usize) -> usize {
     partition_bytes.div_ceil(WINDOW_BYTES).div_ceil(64) * 8
 }
 
-/// What one call of a peer populates: 64 small pages.
+/// The bytes that one call for a peer's partition populates: 64 small pages.
 const WINDOW_BYTES: usize = 256 << 10;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Who reaches what: whose partition bytes lie in, and who may read or write
-//! them there.
+//! Which rank reaches which memory: the partition in which bytes lie, and the ranks
+//! that may read or write them there.
 //!
 //! ```text
 //!  head      starter  rings  exposed        heap           stacks
@@ -16,9 +16,10 @@ use std::ptr::NonNull;
 use tsumugi_core::mem::Rank;
 
 impl Space {
-    /// The partition that these bytes lie in, by its rank's place on the node,
-    /// and where in it, if they lie in one that every rank has mapped at this
-    /// place: starter memory, exposed memory, heap or stacks. Wait-free, a shift and three comparisons.
+    /// The partition that these bytes lie in, by its rank's place on the node, and
+    /// their offset in it, if they lie in memory that every rank has mapped at this
+    /// address: starter memory, exposed memory, heap or stacks. Wait-free, a shift
+    /// and three comparisons.
     #[inline]
     pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(Rank, u64)> {
         let far = (at.as_ptr() as usize).wrapping_sub(self.shape.base);
@@ -30,9 +31,8 @@ impl Space {
         is_inside.then_some((Rank(rank as u32), offset as u64))
     }
 
-    /// Whether a store of this process to these bytes is allowed: in a
-    /// partition of its own, or in a peer's as far as the job's
-    /// [`Peers`] goes. Wait-free.
+    /// Whether this process may store to these bytes: in a partition of its own, or
+    /// in a peer's as far as the job's [`Peers`] allows. Wait-free.
     #[inline]
     pub fn is_writable(&self, at: NonNull<u8>, bytes: u64) -> bool {
         self.place_of(at, bytes).is_some_and(|(rank, offset)| {
@@ -40,7 +40,7 @@ impl Space {
         })
     }
 
-    /// Whether the peers of whoever has these bytes may store to them.
+    /// Whether the peers of the rank that owns these bytes may store to them.
     /// Wait-free.
     #[inline]
     pub fn is_offered(&self, at: NonNull<u8>, bytes: u64) -> bool {
@@ -66,7 +66,7 @@ impl Space {
         self.is_between(self.shape.starter_offset(), self.shape.stacks_offset(), rank, base, bytes)
     }
 
-    /// Up to where peers may write to a partition.
+    /// The offset up to which peers may write to a partition.
     #[inline]
     pub(super) fn writable_bytes(&self) -> usize {
         match self.policy.peers {

@@ -1,9 +1,9 @@
-//! Spaces whose ranks were threads of this process and are gone.
+//! Spaces of this process in which the ranks were threads that have ended.
 //!
-//! mimalloc never gives an arena up, so the next space of the same shape is
-//! made of an old one: its head, starter memory, exposed memory and stacks are
-//! given back to the system and are zero again, its heaps go on as they are.
-//! What was not released in a heap is lost; in exposed memory it is not.
+//! mimalloc never frees an arena, so the next space of the same shape is made from
+//! an old one: its head, starter memory, exposed memory and stacks are returned to
+//! the kernel and are zero again; its heaps go on as they are. Blocks that were not
+//! released in a heap are lost, but not those in exposed memory.
 
 use super::{Own, Space};
 use crate::config::Config;
@@ -12,22 +12,23 @@ use crate::sys;
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::mem::Rank;
 
-/// Keeps what is left of a space, all of whose partitions have memory of
-/// their own and whose ranks are gone.
+/// Keeps a space for later use. All of its partitions have allocators in this
+/// process, and its ranks have ended.
 pub(super) fn retire(mut space: Space) {
     for (rank, own) in (0..).map(Rank).zip(&mut space.owns) {
         let (start, shape) = (space.shape.start(rank), space.shape);
-        // SAFETY: mapped, and lent to nobody who is still here.
+        // SAFETY: the range is mapped, and no user of the memory is left.
         let is_clean = unsafe {
             sys::discard(start, shape.heap_offset())
                 && sys::discard(start + shape.stacks_offset(), shape.stack_bytes)
         };
         if !is_clean {
-            // Never to be used again, and never unmapped: mimalloc knows it.
+            // The space must never be used again, and never unmapped, because
+            // mimalloc keeps its heaps.
             std::mem::forget(space);
             return;
         }
-        // SAFETY: zero again, and nobody else's.
+        // SAFETY: the memory is zero again, and not used otherwise.
         (own.exposed, own.rings) = unsafe { Own::exposed(shape, &space.policy, own.tally, rank) };
     }
     RETIRED.lock().unwrap_or_else(PoisonError::into_inner).push(space);

@@ -1,4 +1,4 @@
-//! What lies where a partition should, as the system lists it.
+//! Finds the mapping that lies where a partition should, in the system's list.
 
 use std::fmt;
 use std::fs;
@@ -19,12 +19,12 @@ pub struct Taken {
 pub(super) struct Maps(String);
 
 impl Maps {
-    /// Those of now; none where the system does not tell.
+    /// The mappings of this moment; none where the system does not report them.
     pub(super) fn now() -> Self {
         Self(fs::read_to_string("/proc/self/maps").unwrap_or_default())
     }
 
-    /// The first of them in `bytes` bytes at `at`.
+    /// The first mapping within `bytes` bytes at `at`.
     pub(super) fn find(&self, at: usize, bytes: usize) -> Option<Taken> {
         let (number, end) = (|text| usize::from_str_radix(text, 16).ok(), at.saturating_add(bytes));
         self.0.lines().find_map(|line| {

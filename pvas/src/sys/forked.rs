@@ -1,6 +1,6 @@
-//! What a process may do between its fork and its end if it runs no other
-//! program: plain system calls. Nothing here allocates or takes a lock, which
-//! another thread of the process that forked may have held.
+//! The calls that a process may make between its fork and its end if it runs no
+//! other program: plain system calls. Nothing here allocates or takes a lock,
+//! because another thread of the process that forked may have held that lock.
 
 use super::check;
 use std::ffi::CStr;
@@ -8,8 +8,8 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Forks. The child carries out `child` with every signal blocked that can be,
-/// and ends without what this process does at its exit.
+/// Forks. The child runs `child` with every signal blocked that can be blocked, and
+/// ends without the functions that this process runs at its exit.
 ///
 /// # Safety
 ///
@@ -22,7 +22,7 @@ pub unsafe fn fork(child: impl FnOnce()) -> Result<u32> {
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
     }
-    // SAFETY: what runs in the child is what the caller answers for.
+    // SAFETY: the caller guarantees that `child` is async-signal-safe.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         child();
@@ -52,7 +52,8 @@ pub fn reap(pid: u32) {
     }
 }
 
-/// Leaves the session, the folder and the name of the process that forked.
+/// Leaves the session and the working directory of the process that forked, and
+/// takes another name.
 pub fn stand_alone(name: &CStr) {
     // SAFETY: plain calls on C strings.
     unsafe {
@@ -62,27 +63,28 @@ pub fn stand_alone(name: &CStr) {
     }
 }
 
-/// Closes every descriptor but these two, which are 0 and 1 from then on.
+/// Closes every descriptor except these two, which become 0 and 1.
 ///
 /// # Safety
 ///
 /// No other descriptor of this process is used any more.
 pub unsafe fn keep_only(fds: [RawFd; 2]) -> Result<[OwnedFd; 2]> {
     for (fd, to) in fds.map(above_the_first_two).into_iter().zip(0..) {
-        // SAFETY: plain calls; who holds what `to` was uses it no more.
+        // SAFETY: plain calls; the caller guarantees that no code uses the old
+        // `to`.
         check(unsafe { libc::dup2(fd?, to) })?;
     }
     let first: libc::c_uint = 2;
-    // SAFETY: as the caller says, nobody uses them.
+    // SAFETY: the caller guarantees that no code uses the other descriptors.
     if unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) } == -1 {
-        // Linux before 5.9, and some sandboxes.
+        // Linux before 5.9, and some sandboxes, do not have the call.
         let end = super::limit(libc::RLIMIT_NOFILE).unwrap_or(FDS_MAX).min(FDS_MAX);
-        // SAFETY: the same.
+        // SAFETY: as above.
         (2..end as RawFd).for_each(|fd| unsafe {
             libc::close(fd);
         });
     }
-    // SAFETY: made above, and nobody else's.
+    // SAFETY: both were made above, and nothing else owns them.
     Ok([0, 1].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
@@ -92,33 +94,33 @@ fn above_the_first_two(fd: RawFd) -> Result<RawFd> {
     check(fd).map(|()| fd)
 }
 
-/// Waits until `fd` can be read, or its other end or its process is gone.
+/// Waits until `fd` can be read, or until its other end or its process is gone.
 pub fn wait_for(fd: BorrowedFd<'_>, limit: Option<Duration>) {
     let limit_ms = limit.map_or(-1, |limit| limit.as_millis().min(60_000) as libc::c_int);
     let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one local.
+    // SAFETY: the array is one local.
     while unsafe { libc::poll(&mut polled, 1, limit_ms) } == -1
         && Error::last_os_error().kind() == ErrorKind::Interrupted
     {}
 }
 
-/// Sleeps.
+/// Sleeps for `time`.
 pub fn pause(time: Duration) {
-    // SAFETY: no descriptors.
+    // SAFETY: the array of descriptors is empty.
     unsafe { libc::poll(std::ptr::null_mut(), 0, time.as_millis() as libc::c_int) };
 }
 
 /// Writes a number for the process at the other end.
 pub fn write_number(fd: BorrowedFd<'_>, number: i32) {
     let bytes = number.to_ne_bytes();
-    // SAFETY: so many bytes of a local are read.
+    // SAFETY: the kernel reads `bytes.len()` bytes of a local.
     unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
 }
 
 /// Reads up to `bytes.len()` bytes; 0 at the end.
 pub fn read(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize> {
     loop {
-        // SAFETY: so many bytes may be written there.
+        // SAFETY: the kernel writes at most `bytes.len()` bytes to `bytes`.
         let read = unsafe { libc::read(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
         match usize::try_from(read) {
             Ok(read) => return Ok(read),
@@ -128,31 +130,31 @@ pub fn read(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize> {
     }
 }
 
-/// Makes a folder that only this user sees.
+/// Makes a folder that only this user can access.
 pub fn make_folder(path: &CStr) -> Result<()> {
-    // SAFETY: a C string.
+    // SAFETY: `path` is a C string.
     check(unsafe { libc::mkdir(path.as_ptr(), 0o700) })
 }
 
-/// Removes a folder and what is in it, as far as it can be.
+/// Removes a folder and its content, as far as that is possible.
 pub fn remove_folder(path: &CStr) {
     remove(libc::AT_FDCWD, path, DEPTH_MAX);
 }
 
 fn remove(at: RawFd, name: &CStr, depth: usize) {
-    // A name may be passed over when others go, and a process that dies may
-    // still have made one.
+    // A listing may skip a name while other names are removed, and a process that
+    // dies may have made a file until its end.
     for _ in 0..REMOVALS_MAX {
         if let Ok(folder) = Folder::open_at(at, name) {
             folder.for_each(|name| {
-                // SAFETY: an open folder and a C string.
+                // SAFETY: the folder is open, and the name is a C string.
                 let removed = unsafe { libc::unlinkat(folder.0.as_raw_fd(), name.as_ptr(), 0) };
                 if removed == -1 && depth > 0 {
                     remove(folder.0.as_raw_fd(), name, depth - 1);
                 }
             });
         }
-        // SAFETY: the same.
+        // SAFETY: as above.
         if unsafe { libc::unlinkat(at, name.as_ptr(), libc::AT_REMOVEDIR) } == 0
             || Error::last_os_error().raw_os_error() != Some(libc::ENOTEMPTY)
         {
@@ -165,12 +167,12 @@ fn remove(at: RawFd, name: &CStr, depth: usize) {
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens it.
+    /// Opens the folder at `path`.
     pub fn open(path: &CStr) -> Result<Self> {
         Self::open_at(libc::AT_FDCWD, path)
     }
 
-    /// The one of that name in it.
+    /// Opens the folder of that name in this folder.
     pub fn folder(&self, name: &CStr) -> Result<Self> {
         Self::open_at(self.0.as_raw_fd(), name)
     }
@@ -179,32 +181,34 @@ impl Folder {
         open_at(at, name, libc::O_DIRECTORY | libc::O_NOFOLLOW).map(Self)
     }
 
-    /// The file of that name in it, for reading.
+    /// Opens the file of that name in this folder, for reading.
     pub fn file(&self, name: &CStr) -> Result<OwnedFd> {
         open_at(self.0.as_raw_fd(), name, 0)
     }
 
-    /// Whether that name in it is a link that leads somewhere.
+    /// Whether that name in this folder is a symbolic link with a target.
     pub fn has_link(&self, name: &CStr) -> bool {
         let mut byte = [0_u8];
-        // SAFETY: an open folder, a C string, and one byte of a local.
+        // SAFETY: the folder is open, the name is a C string, and the byte is a
+        // local.
         unsafe {
             libc::readlinkat(self.0.as_raw_fd(), name.as_ptr(), byte.as_mut_ptr().cast(), 1) > 0
         }
     }
 
-    /// Tells each name in it but those of itself and of what it is in.
+    /// Calls `each` with each name in this folder, except `.` and `..`.
     pub fn for_each(&self, mut each: impl FnMut(&CStr)) {
         let mut room = [0_u64; ENTRIES_WORDS];
         loop {
             let (fd, bytes) = (self.0.as_raw_fd(), size_of_val(&room));
-            // SAFETY: an open folder, and so many bytes may be written there.
+            // SAFETY: the folder is open, and the kernel writes at most `bytes`
+            // bytes to `room`.
             let got = unsafe { libc::syscall(libc::SYS_getdents64, fd, room.as_mut_ptr(), bytes) };
             let got = usize::try_from(got).unwrap_or(0).min(bytes);
             if got == 0 {
                 return;
             }
-            // SAFETY: the kernel wrote so many bytes, and any bytes are valid.
+            // SAFETY: the kernel wrote `got` bytes, and any bytes are valid.
             let mut entries = unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), got) };
             while let Some((entry, rest)) = next_entry(entries) {
                 if entry != c"." && entry != c".." {
@@ -216,7 +220,8 @@ impl Folder {
     }
 }
 
-/// The name of the first of these `struct linux_dirent64`, and the others.
+/// The name of the first of these `struct linux_dirent64`, and the entries after
+/// it.
 fn next_entry(entries: &[u8]) -> Option<(&CStr, &[u8])> {
     let len = entries.get(LENGTH_AT..LENGTH_AT + 2)?.try_into().ok().map(u16::from_ne_bytes)?;
     let (entry, rest) = entries.split_at_checked(len.into())?;
@@ -224,22 +229,22 @@ fn next_entry(entries: &[u8]) -> Option<(&CStr, &[u8])> {
 }
 
 fn open_at(at: RawFd, name: &CStr, flags: libc::c_int) -> Result<OwnedFd> {
-    // SAFETY: a C string.
+    // SAFETY: `name` is a C string.
     let fd = unsafe { libc::openat(at, name.as_ptr(), flags | libc::O_RDONLY | libc::O_CLOEXEC) };
     check(fd)?;
-    // SAFETY: fresh, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Where `struct linux_dirent64` has its length and its name.
+/// The offsets of the length and of the name in `struct linux_dirent64`.
 const LENGTH_AT: usize = 16;
 const NAME_AT: usize = 19;
-/// 2 KiB: the stack may be that of a ULT.
+/// 2 KiB, because the stack may be that of a ULT.
 const ENTRIES_WORDS: usize = 256;
-/// Folders in folders that are removed.
+/// The depth of nested folders that are removed.
 const DEPTH_MAX: usize = 4;
 const REMOVALS_MAX: usize = 8;
-/// Above that no descriptor is looked for, where each is closed by itself.
+/// The limit for descriptor numbers where each descriptor is closed by itself.
 const FDS_MAX: u64 = 1 << 16;
 
 #[cfg(test)]

@@ -6,26 +6,26 @@ use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
-/// A memory file of `bytes` bytes that can neither shrink nor grow, that
-/// cannot be executed, and that dies with the last process that holds or maps
+/// Makes a memory file of `bytes` bytes that can neither shrink nor grow, that
+/// cannot be executed, and that vanishes with the last process that holds or maps
 /// it.
 pub fn memory_file(bytes: usize) -> Result<OwnedFd> {
-    // Linux before 6.3 does not know the first one's last flag.
+    // Linux before 6.3 does not know the last flag of the first set.
     sealed_file(bytes, &[FLAGS | libc::MFD_NOEXEC_SEAL, FLAGS])
 }
 
-/// The same of huge pages, all of which are kept for it.
+/// The same with huge pages, all of which are reserved for the file.
 pub fn huge_file(bytes: usize) -> Result<OwnedFd> {
     let flags = FLAGS | libc::MFD_HUGETLB | libc::MFD_HUGE_2MB;
     let file = sealed_file(bytes, &[flags | libc::MFD_NOEXEC_SEAL, flags])?;
-    // What a shared mapping reserves stays the file's.
+    // Pages that a shared mapping reserves stay reserved for the file.
     let start = map_with(file.as_raw_fd(), None, bytes, 0)?;
-    // SAFETY: mapped just now, and nobody's.
+    // SAFETY: the range was mapped just now, and no code uses it.
     unsafe { unmap(start, bytes) };
     Ok(file)
 }
 
-/// A sealed file with the first of these flags that the kernel knows.
+/// Makes a sealed file with the first of these sets of flags that the kernel knows.
 fn sealed_file(bytes: usize, flags: &[libc::c_uint]) -> Result<OwnedFd> {
     // SAFETY: the name is a C string.
     let create = |flags: &libc::c_uint| unsafe { libc::memfd_create(c"tsumugi".as_ptr(), *flags) };
@@ -38,20 +38,20 @@ fn sealed_file(bytes: usize, flags: &[libc::c_uint]) -> Result<OwnedFd> {
         }
     }
     check(fd)?;
-    // SAFETY: fresh, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    // Whatever the umask, and the flags: some give everybody the right to write.
-    // SAFETY: plain calls on a descriptor that we own.
+    // The mode is set in any case: with some umasks and flags all users may write.
+    // SAFETY: plain calls on a descriptor that this function owns.
     check(unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) })?;
-    // SAFETY: the same.
+    // SAFETY: as above.
     check(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) })?;
-    // SAFETY: the same.
+    // SAFETY: as above.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
     Ok(fd)
 }
 
-/// Takes over a memory file that this process inherited. A descriptor that is
-/// not one belongs to somebody else and is left alone.
+/// Takes over a memory file that this process inherited. A descriptor that is not a
+/// memory file of this kind belongs to other code and is left alone.
 pub fn inherited(fd: RawFd) -> Result<OwnedFd> {
     // SAFETY: a plain call; it fails on what is not a memory file.
     let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
@@ -61,34 +61,36 @@ pub fn inherited(fd: RawFd) -> Result<OwnedFd> {
     }
     // SAFETY: a plain call on an open descriptor.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: it is open, and the launcher opened it for us to own.
+    // SAFETY: the descriptor is open, and the launcher opened it for this process
+    // to own.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How long a file is.
+/// The length of a file.
 pub fn file_bytes(fd: BorrowedFd<'_>) -> Result<u64> {
     Ok(File::from(fd.try_clone_to_owned()?).metadata()?.len())
 }
 
-/// Maps the first `bytes` bytes of a file for reading and writing, shared; at
-/// `at` and nowhere else if that is given (`AlreadyExists` if it is taken).
+/// Maps the first `bytes` bytes of a file for reading and writing, shared. If `at`
+/// is given, it maps there and nowhere else (`AlreadyExists` if a mapping is
+/// there).
 pub fn map(fd: BorrowedFd<'_>, at: Option<usize>, bytes: usize) -> Result<NonNull<u8>> {
     let fixed = if at.is_some() { libc::MAP_FIXED_NOREPLACE } else { 0 };
     let got = map_with(fd.as_raw_fd(), at, bytes, fixed | libc::MAP_NORESERVE)?;
     if at.is_some_and(|at| at != got.as_ptr() as usize) {
         // Linux before 4.17, and ThreadSanitizer, take the address as a hint.
-        // SAFETY: we have just mapped it.
+        // SAFETY: the range was mapped just now, and no code uses it.
         unsafe { unmap(got, bytes) };
         return Err(Error::from_raw_os_error(libc::EEXIST));
     }
     Ok(got)
 }
 
-/// Maps the first `bytes` bytes of a file in the place of what is there.
+/// Maps the first `bytes` bytes of a file over an existing mapping.
 ///
 /// # Safety
 ///
-/// What is there is the caller's, and nobody uses it.
+/// The existing mapping must be the caller's, and no code may use it.
 pub unsafe fn map_over(fd: BorrowedFd<'_>, at: usize, bytes: usize) -> Result<()> {
     map_with(fd.as_raw_fd(), Some(at), bytes, libc::MAP_FIXED).map(|_| ())
 }
@@ -96,7 +98,7 @@ pub unsafe fn map_over(fd: BorrowedFd<'_>, at: usize, bytes: usize) -> Result<()
 fn map_with(fd: RawFd, at: Option<usize>, bytes: usize, flags: i32) -> Result<NonNull<u8>> {
     let hint = at.unwrap_or(0) as *mut libc::c_void;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: what is replaced, if anything, is the caller's of `map_over`.
+    // SAFETY: only `map_over` replaces a mapping, which its caller allows.
     let got = unsafe { libc::mmap(hint, bytes, protection, libc::MAP_SHARED | flags, fd, 0) };
     if got == libc::MAP_FAILED {
         return Err(Error::last_os_error());
@@ -104,13 +106,13 @@ fn map_with(fd: RawFd, at: Option<usize>, bytes: usize, flags: i32) -> Result<No
     Ok(NonNull::new(got.cast()).expect("mmap does not return null"))
 }
 
-/// From here on this process can only read the range.
+/// Makes the range read-only for this process.
 ///
 /// # Safety
 ///
 /// The range is mapped, and no code of this process relies on writing there.
 pub unsafe fn protect(at: usize, bytes: usize) -> Result<()> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees that no code writes to the range.
     check(unsafe { libc::mprotect(at as *mut libc::c_void, bytes, libc::PROT_READ) })
 }
 
@@ -118,35 +120,35 @@ pub unsafe fn protect(at: usize, bytes: usize) -> Result<()> {
 ///
 /// # Safety
 ///
-/// Nobody uses the memory afterwards.
+/// No code may use the memory afterwards.
 pub unsafe fn unmap(at: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees that the range is not used any more.
     unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
 }
 
-/// Advice about a mapping of which nothing depends but time and memory.
+/// Gives advice about a mapping, which influences only time and memory.
 ///
 /// # Safety
 ///
 /// The range is mapped, and `advice` does not change what is in it.
 pub unsafe fn advise(at: usize, bytes: usize, advice: libc::c_int) -> Result<()> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees that the advice does not change the content.
     check(unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) })
 }
 
-/// Gives the pages of a shared mapping back: they read as zeroes afterwards.
-/// False if the system refuses.
+/// Returns the pages of a shared mapping to the kernel: they read as zeroes
+/// afterwards. Returns false if the system refuses.
 ///
 /// # Safety
 ///
-/// The range is mapped and nobody relies on its content.
+/// The range must be mapped, and no code may rely on its content.
 pub unsafe fn discard(at: usize, bytes: usize) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees that the content is not needed.
     unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) == 0 }
 }
 
-/// A file with these can neither be cut off under a reader nor be changed in
-/// this.
+/// The seals: the file can neither be truncated under a reader nor grow, and its
+/// seals cannot change.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 const FLAGS: libc::c_uint = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
 
@@ -178,15 +180,15 @@ mod tests {
         let file = memory_file(BYTES).unwrap();
         let fd = file.as_raw_fd();
         for bytes in [0, BYTES / 2, BYTES + 4096] {
-            // SAFETY: plain calls on a descriptor that we own.
+            // SAFETY: plain calls on a descriptor that the test owns.
             refused(unsafe { libc::ftruncate(fd, bytes as libc::off_t) });
         }
-        // SAFETY: the same.
+        // SAFETY: as above.
         refused(unsafe { libc::fallocate(fd, 0, BYTES as libc::off_t, 4096) });
-        // SAFETY: the same.
+        // SAFETY: as above.
         refused(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_WRITE) });
         assert_eq!(file_bytes(file.as_fd()).unwrap(), BYTES as u64);
-        // SAFETY: the same.
+        // SAFETY: as above.
         let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
         assert_eq!(seals & SEALS, SEALS);
     }
@@ -195,7 +197,7 @@ mod tests {
     fn a_flag_that_the_kernel_does_not_know_is_left_out() {
         let unknown = 1 << 25;
         let file = sealed_file(BYTES, &[FLAGS | unknown, FLAGS]).unwrap();
-        // SAFETY: a plain call on a descriptor that we own.
+        // SAFETY: a plain call on a descriptor that the test owns.
         assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) } & SEALS, SEALS);
         let error = sealed_file(BYTES, &[FLAGS | unknown]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));

@@ -1,4 +1,4 @@
-//! Descriptors that go through a unix socket.
+//! Passes descriptors through a unix socket.
 
 use super::check;
 use std::io::{Error, ErrorKind, Result};
@@ -8,19 +8,19 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
 /// Sends at least one byte of `bytes`, with `fds` (at most [`FDS_MAX`]) on the
-/// first; how many went.
+/// first byte; returns how many bytes went.
 pub fn send_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[RawFd]) -> Result<usize> {
     assert!(fds.len() <= FDS_MAX, "{} descriptors in one message", fds.len());
     let mut room = [0_u64; ROOM_WORDS];
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: zeroes are a valid header of nothing.
+    // SAFETY: zeroes are a valid, empty header.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
     if !fds.is_empty() {
         let fds_bytes = size_of_val(fds) as libc::c_uint;
         message.msg_control = room.as_mut_ptr().cast();
-        // SAFETY: arithmetic alone.
+        // SAFETY: the call is only arithmetic.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(fds_bytes) } as usize;
         // SAFETY: the room is aligned and as long as `FDS_MAX` descriptors need.
         unsafe {
@@ -42,8 +42,8 @@ pub fn send_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[RawFd]) -> Result<u
     }
 }
 
-/// Receives up to `bytes.len()` bytes and whatever descriptors came with them,
-/// which close on exec; how many bytes came, 0 at the end.
+/// Receives up to `bytes.len()` bytes and all descriptors that came with them,
+/// which close on exec; returns how many bytes came, 0 at the end.
 pub fn receive_fds(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -51,7 +51,7 @@ pub fn receive_fds(
 ) -> Result<usize> {
     let mut room = [0_u64; ROOM_WORDS];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: zeroes are a valid header of nothing.
+    // SAFETY: zeroes are a valid, empty header.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
@@ -67,8 +67,8 @@ pub fn receive_fds(
             Err(_) => return Err(Error::last_os_error()),
         }
     };
-    // SAFETY: the kernel wrote whole headers into the room, and each
-    // descriptor in them is fresh and ours.
+    // SAFETY: the kernel wrote whole headers into the room, and each descriptor in
+    // them is new and owned by nothing else.
     unsafe {
         let mut head = libc::CMSG_FIRSTHDR(&message);
         while !head.is_null() {
@@ -85,14 +85,14 @@ pub fn receive_fds(
     Ok(got)
 }
 
-/// Connects to an abstract name without waiting: `WouldBlock` if so many have called
-/// there that there is no room. The stream's own calls wait.
+/// Connects to an abstract name without waiting: `WouldBlock` if the queue of the
+/// listener is full. The stream's own calls wait.
 pub fn connect(name: &SocketAddr) -> Result<UnixStream> {
     let name = name.as_abstract_name().ok_or(ErrorKind::InvalidInput)?;
-    // SAFETY: zeroes are a valid address of no name.
+    // SAFETY: zeroes are a valid address without a name.
     let mut address: libc::sockaddr_un = unsafe { zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // After a zero, which says that it is abstract.
+    // The name follows a zero byte, which marks it as abstract.
     let room = address.sun_path.get_mut(1..=name.len()).ok_or(ErrorKind::InvalidInput)?;
     room.iter_mut().zip(name).for_each(|(to, byte)| *to = byte.cast_signed());
     let bytes = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
@@ -100,34 +100,34 @@ pub fn connect(name: &SocketAddr) -> Result<UnixStream> {
     // SAFETY: a plain call.
     let fd = unsafe { libc::socket(libc::AF_UNIX, flags, 0) };
     check(fd)?;
-    // SAFETY: fresh, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let stream = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
     let at = (&raw const address).cast();
-    // SAFETY: a local that is at least so long.
+    // SAFETY: the address is a local that has at least `bytes` bytes.
     check(unsafe { libc::connect(fd, at, bytes as libc::socklen_t) })?;
     stream.set_nonblocking(false)?;
     Ok(stream)
 }
 
-/// Whose process opened the other end.
+/// The user of the process that opened the other end.
 pub fn peer_user(socket: BorrowedFd<'_>) -> Result<u32> {
     // SAFETY: zeroes are valid credentials.
     let mut user: libc::ucred = unsafe { zeroed() };
     let mut bytes = size_of::<libc::ucred>() as libc::socklen_t;
     let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
     let at = (&raw mut user).cast();
-    // SAFETY: a local of that length is filled in.
+    // SAFETY: the kernel fills in a local of that length.
     check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut bytes) })?;
     Ok(user.uid)
 }
 
-/// Who runs this process.
+/// The user of this process.
 pub fn own_user() -> u32 {
     // SAFETY: a plain call.
     unsafe { libc::geteuid() }
 }
 
-/// The kernel takes no more with one message.
+/// The kernel accepts at most this many descriptors with one message.
 pub const FDS_MAX: usize = 253;
 /// Room for the descriptors and their header.
 const ROOM_WORDS: usize = FDS_MAX / 2 + 8;

@@ -8,7 +8,7 @@ fn flight(agent: Agent) -> Flight {
     Flight { op, rest: Rest::Nothing, table: None }
 }
 
-/// A device that compares and swaps, and a rival that is quicker once.
+/// A device with compare-and-swap, and a rival that changes the word first once.
 #[test]
 fn what_the_device_has_not_goes_by_its_compare_and_swap() {
     let mut flight = flight(Agent::Device);

@@ -1,6 +1,6 @@
-//! A network of threads between ranks of one process: operations take effect
-//! and end later, in any order, on threads of its own, and now and then there
-//! is no room.
+//! A network of threads between ranks of one process: operations take effect and end
+//! later, in any order, on threads of the network, and now and then there is no
+//! room.
 //!
 //! ```text
 //!  post ─► refused? ─► under way ─ due: carried out, rings ─► due: ended
@@ -19,12 +19,12 @@ use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Direct;
 
-/// What the network is like. Rates are per mille.
+/// The faults and sizes of the network. Rates are per mille.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     /// Ranks of each node.
     pub(super) per_node: u32,
-    /// The longest way, in microseconds.
+    /// The longest delay, in microseconds.
     pub(super) micros_max: u64,
     /// Operations that find no room.
     pub(super) refuse: u64,
@@ -46,7 +46,7 @@ struct State {
     under_way: Vec<Travel>,
     ranks: Vec<Option<Runtime>>,
     dead: Vec<Rank>,
-    /// Operations on these do not end for now.
+    /// Ranks on which operations do not end for now.
     held: Vec<Rank>,
     has_ended: bool,
     refused: u64,
@@ -60,14 +60,14 @@ struct Travel {
     result: Option<Result<u64, AddrError>>,
 }
 
-/// A rank's way into the network.
+/// The carrier of one rank.
 struct Link {
     net: Arc<Net>,
     rank: Rank,
     direct: Direct,
 }
 
-/// Its threads; they end when this is dropped, and all operations before.
+/// The threads of the network; they end when this is dropped, after all operations.
 pub(super) struct Running {
     net: Arc<Net>,
     threads: Vec<JoinHandle<()>>,
@@ -97,25 +97,25 @@ impl Net {
         (net.clone(), Running { net, threads })
     }
 
-    /// From here on `rt` reaches the other nodes by this network.
+    /// Makes `rt` use this network to the other nodes.
     pub(super) fn join(self: &Arc<Self>, rt: &Runtime) {
         self.lock().ranks[rt.rank().0 as usize] = Some(rt.clone());
         let link = Link { net: self.clone(), rank: rt.rank(), direct: rt.direct.clone() };
         rt.am().carry_by(Arc::new(link));
     }
 
-    /// The rank is about to end.
+    /// Forgets a rank that is about to end.
     pub(super) fn leave(&self, rt: &Runtime) {
         let left = self.lock().ranks[rt.rank().0 as usize].take();
         drop(left);
     }
 
-    /// The rank is gone for the others, who are not told.
+    /// Makes the rank dead for the network; other ranks get no notice.
     pub(super) fn kill(&self, rank: Rank) {
         self.lock().dead.push(rank);
     }
 
-    /// No operation on `ranks` ends for now, and those on all others do.
+    /// Holds the ends of operations on `ranks`; operations on other ranks end.
     pub(super) fn hold(&self, ranks: &[Rank]) {
         self.lock().held = ranks.to_vec();
         self.changed.notify_all();
@@ -129,7 +129,7 @@ impl Net {
         self.lock().refused
     }
 
-    /// What a thread does; false at the end.
+    /// A step of a thread of the network; false at the end.
     fn step(&self) -> bool {
         let mut state = self.lock();
         let now = Instant::now();
@@ -183,7 +183,7 @@ impl Net {
 }
 
 impl State {
-    /// Whose death an operation between the two ends with.
+    /// The dead rank that ends an operation between the two, if there is one.
     fn lost(&self, from: Rank, to: Rank) -> Option<Rank> {
         self.dead.iter().copied().find(|rank| [from, to].contains(rank))
     }
@@ -242,7 +242,7 @@ impl Carrier for Link {
         unreachable!("{chunk:?}")
     }
 
-    // All have lanes for each other from the start.
+    // All ranks have lanes for each other from the start.
 
     fn show(&self, region: &Region) -> Result<(), RegisterError> {
         unreachable!("{region:?}")

@@ -1,10 +1,11 @@
-//! Random programs of one rank beside one that writes to the array itself, on
-//! one thread: what happens while bytes travel, happens inside of the travel.
+//! Random programs of one rank beside another rank that writes to the array itself,
+//! all on one thread: what happens during a transfer is called from inside the
+//! transfer.
 //!
-//! Stripes of the array take turns in being this rank's and the other's, so
-//! that pages have two writers. Of its own elements the rank must see what it
-//! wrote last, and the other, after a release; of the other's, none that is
-//! older than what was there when it acquired.
+//! Stripes of the array belong in turns to this rank and to the other, so pages
+//! have two writers. For its own elements, this rank must see its last write, and
+//! after a release the other rank must see it, too. For the other rank's elements,
+//! it must see no value that is older than its last acquire.
 
 use super::*;
 use std::cell::{Cell, RefCell};
@@ -13,29 +14,31 @@ use tsumugi_core::sim::{Seeds, check};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 
-/// The array, and what is known of it.
+/// The array, and a model of its expected content.
 struct World<'c> {
     cache: &'c Cache,
     draw: RefCell<Seeded>,
     now: Cell<u64>,
-    /// Of the other's elements how often each was written, of the rank's what.
+    /// The array: for the other rank's elements how often each was written, for
+    /// this rank's the value.
     array: RefCell<Vec<u64>>,
-    /// Writes of the other, with when.
+    /// The writes of the other rank, each with its time.
     written: RefCell<Vec<(usize, u64)>>,
-    /// What the rank wrote last.
+    /// The last value that this rank has written to each element.
     own: RefCell<HashMap<usize, u64>>,
     acquired: Cell<u64>,
     lent: RefCell<Vec<Lent>>,
-    /// Something may happen while bytes travel.
+    /// Whether other actions may happen during a transfer.
     may_meddle: Cell<bool>,
 }
 
 struct Lent {
     lease: Lease,
     start: NonNull<u64>,
-    /// Since when the other's writes to each element must be seen.
+    /// The times since when the other rank's writes to each element must be
+    /// visible.
     since: Vec<u64>,
-    /// What was lent, of one that only reads.
+    /// The values that were lent, for a lease that only reads.
     shown: Vec<u64>,
 }
 
@@ -49,7 +52,7 @@ impl World<'_> {
         self.now.get()
     }
 
-    /// Some elements at one of the places where blocks or pages meet.
+    /// A range of elements at one of the places where blocks or pages meet.
     fn range(&self) -> Range<usize> {
         let block = self.cache.block_len;
         let start = block * (1 + self.below(BLOCKS - 1)) - 20 + self.below(40);
@@ -111,8 +114,8 @@ impl World<'_> {
         self.lent.borrow_mut().push(Lent { shown, ..lent });
     }
 
-    /// Since when the other's writes to an element must be seen: where it is
-    /// lent, since that was so.
+    /// The time since when the other rank's writes to an element must be visible;
+    /// for an element that is lent, the time when that lease began.
     fn since(&self, index: usize) -> u64 {
         let lent = self.lent.borrow();
         let here = lent.iter().filter(|lent| lent.lease.range.contains(&index));
@@ -120,7 +123,7 @@ impl World<'_> {
         shown.min().unwrap_or(u64::MAX).min(self.acquired.get())
     }
 
-    /// How often the other had written to an element by then.
+    /// How often the other rank had written to an element by the time `by`.
     fn writes(&self, index: usize, by: u64) -> u64 {
         let written = self.written.borrow();
         written.iter().filter(|(at, when)| *at == index && *when <= by).count() as u64
@@ -136,7 +139,7 @@ impl World<'_> {
         if lent.lease.writes {
             for (at, index) in range.enumerate() {
                 let value = self.tick();
-                // SAFETY: lent to be written.
+                // SAFETY: the element is lent for writing.
                 unsafe { lent.start.add(at).write(value) };
                 self.own.borrow_mut().insert(index, value);
             }
@@ -159,7 +162,7 @@ impl World<'_> {
         self.acquired.set(self.tick());
     }
 
-    /// What was checked in before is in the array then.
+    /// After a release, all elements that were checked in before are in the array.
     fn release(&self) {
         let is_lent = |index: &usize| {
             let lent = self.lent.borrow();
@@ -180,7 +183,7 @@ impl World<'_> {
         }
     }
 
-    /// What others do while bytes travel.
+    /// Actions that happen during a transfer.
     fn meddle(&self) {
         if self.may_meddle.replace(false) {
             match self.below(6) {
@@ -201,7 +204,7 @@ impl Travel for World<'_> {
             return Err(crate::AddrError::PeerLost { rank: crate::Rank(1) }.into());
         }
         let array = self.array.borrow()[range].to_vec();
-        // SAFETY: there is room for them, which nobody else uses.
+        // SAFETY: there is room for the elements, and no other code uses it.
         unsafe { to.cast().copy_from(NonNull::from(&array[..]).cast::<u64>(), array.len()) };
         self.meddle();
         Ok(())
@@ -213,7 +216,8 @@ impl Travel for World<'_> {
             let lent = self.lent.borrow();
             let is_lent = |lent: &Lent| lent.lease.writes && lent.lease.range.contains(&index);
             assert!(!lent.iter().any(is_lent), "element {index} is written back half-way");
-            // SAFETY: the copies of these elements, which nobody writes to.
+            // SAFETY: these are the copies of the elements, and no code writes to
+            // them.
             self.array.borrow_mut()[index] = unsafe { from.cast::<u64>().add(at).read() };
         }
         self.meddle();
@@ -224,7 +228,7 @@ impl Travel for World<'_> {
 impl Lent {
     fn content(&self) -> Vec<u64> {
         let len = self.lease.range.len();
-        // SAFETY: they are lent.
+        // SAFETY: the elements are lent.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }.to_vec()
     }
 }
@@ -262,8 +266,9 @@ fn copies_are_as_new_as_the_program_has_said() {
     check(Seeds::new(SEEDS), run);
 }
 
-/// A range of which some was here already cannot be fetched, and an `acquire` comes
-/// in between: what was here is out of date, though nobody takes it back.
+/// A range is fetched of which a part is cached already; the fetch fails, and an
+/// `acquire` happens during it. Then the cached part is out of date, though no
+/// lease of it ends.
 #[test]
 fn what_a_failed_fetch_kept_is_forgotten() {
     run(0xc_0cee_0f10_002a);
@@ -297,5 +302,5 @@ const MUTANTS: [&str; 10] = [
 const SEEDS: u64 = 1_000;
 const STEPS: usize = 150;
 const BLOCKS: usize = 5;
-/// Elements that have one writer: a page has two.
+/// The number of consecutive elements with one writer; a page has two writers.
 const STRIPE: usize = 3;

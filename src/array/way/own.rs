@@ -1,4 +1,4 @@
-//! Bringing pages to a rank, by whichever directory the array has.
+//! Moving pages to a rank, with any kind of directory.
 
 use super::{NAP, Patience, Way};
 use crate::array::ArrayError;
@@ -10,7 +10,7 @@ use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_gas::page::{Act, PageId, Relocation, Retired, Sweep};
 
 impl Way {
-    /// Brings pages here; how many have moved.
+    /// Brings pages to this rank. Returns how many have moved.
     pub(in crate::array) fn own(
         &self,
         pages: impl IntoIterator<Item = PageId>,
@@ -45,7 +45,7 @@ impl Way {
         result
     }
 
-    /// Brings a page to a rank; whether it was elsewhere.
+    /// Brings a page to a rank. Returns whether it was elsewhere.
     pub(in crate::array) fn relocate(&self, page: PageId, to: Rank) -> Result<bool, ArrayError> {
         let size = self.runtime.size();
         if to.0 >= size {
@@ -60,7 +60,8 @@ impl Way {
         Ok(moved)
     }
 
-    /// Brings a page there; the frame that it has left, if it was elsewhere.
+    /// Brings a page to a rank. Returns the frame that it has left, if it was
+    /// elsewhere.
     fn bring(&self, page: PageId, to: Rank) -> Result<Option<Retired>, ArrayError> {
         let mut tries = 0;
         loop {
@@ -81,7 +82,8 @@ impl Way {
             if !is_full {
                 return Ok(own.retired());
             }
-            // Others free what has left, when nobody reads it any more.
+            // Other movers free frames that pages have left, when no rank reads
+            // them any more.
             if tries == FULL_TRIES {
                 return Err(ArrayError::Full { room: self.book.shape().frames });
             }
@@ -90,7 +92,7 @@ impl Way {
         }
     }
 
-    /// Frees frames that pages have left before this was called.
+    /// Frees the `retired` frames, after a grace period over all ranks.
     fn free(&self, retired: &mut Vec<Retired>) -> Result<(), AddrError> {
         if retired.is_empty() {
             return Ok(());
@@ -109,7 +111,7 @@ impl Way {
         for Retired { owner, frame } in retired.drain(..) {
             let (bits, bit) = self.book.bit(owner, frame);
             match self.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
-                // Its frames went with it.
+                // The frames of a dead rank are gone with it.
                 Ok(_) | Err(AddrError::PeerLost { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -117,17 +119,18 @@ impl Way {
         Ok(())
     }
 
-    /// All bytes of a page, into a frame.
+    /// Copies all bytes of a page into a frame.
     fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
         let (from, to) = (self.words.real(from), self.words.real(to));
         let bytes = self.book.shape().page_bytes;
-        // Pairs with the acquire fence of a hit that reads the frame for what it
-        // had: by any byte of this copy it sees that the header was marked.
+        // Release: pairs with the acquire fence of a hit that reads the frame for
+        // its former page. A reader that sees any byte of this copy also sees that
+        // the header was marked.
         fence(Ordering::Release);
         if let Some(to) = self.runtime.bytes_at_hand(to, bytes) {
-            // SAFETY: as many bytes were resolved, and stay mapped; the frame
-            // was taken for this page, and who still looks at it for what it
-            // had is told by the header that it was in vain.
+            // SAFETY: `bytes` bytes were resolved, and stay mapped. The frame was
+            // allocated for this page, and a reader that still reads it for its
+            // former page discards the bytes, because of the header.
             return unsafe { self.runtime.load(from, to.as_ptr(), bytes as usize) };
         }
         let mut part = vec![0u8; PART.min(bytes as usize)];
@@ -142,9 +145,9 @@ impl Way {
     }
 }
 
-/// Pages that are swept for at once.
+/// The number of pages for one grace period.
 const SWEPT: usize = 64;
-/// Bytes that go through memory of this rank's at a time, to another.
+/// The bytes that go through this rank's memory at a time, between two other ranks.
 const PART: usize = 1 << 16;
-/// How often a rank without room looks again.
+/// How often a rank without a free frame tries again.
 const FULL_TRIES: u32 = 1000;

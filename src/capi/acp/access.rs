@@ -1,9 +1,10 @@
-//! Global memory access: copies and atomics, and their handles.
+//! Global memory access: copies and atomic operations, and their handles.
 //!
-//! A handle is the number of a call: what was called before it has a lower one.
-//! Only copies that have to leave the node are under way when the call returns.
-//! ACP has no answer for one that fails, and few programs look for
-//! `ACP_HANDLE_NULL`: why it failed is also said on standard error.
+//! A handle is the number of a call: an earlier call has a lower number. Only
+//! copies that have to leave the node may still be in progress when the call
+//! returns. ACP has no way to report a copy that fails later, and few programs
+//! check for `ACP_HANDLE_NULL`, so the reason of a failure is also printed on
+//! standard error.
 
 use super::acp_ga_t;
 use super::job::{Life, Reason, with};
@@ -14,20 +15,20 @@ use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::sync::{Mutex, MutexGuard};
 
-/// A copy or an atomic that was begun; 0 is none.
+/// The handle of a copy or an atomic operation that was begun; 0 is no handle.
 pub type acp_handle_t = i64;
 
-/// None.
+/// No handle.
 pub const ACP_HANDLE_NULL: acp_handle_t = 0;
-/// All that were begun so far.
+/// All operations that were begun so far.
 pub const ACP_HANDLE_ALL: acp_handle_t = -1;
-/// The one begun just before, if it was between the same two ranks; otherwise
-/// all.
+/// As an order: the operation that was begun just before, if it was between the
+/// same two ranks; otherwise all operations so far.
 pub const ACP_HANDLE_CONT: acp_handle_t = -2;
 
-/// Copies `size` bytes from `src` to `dst`, memory of any two ranks, when
-/// `order` and all before it are complete. `ACP_HANDLE_NULL` if it cannot be, and
-/// a line on standard error that says why.
+/// Copies `size` bytes from `src` to `dst`, each in memory of any rank, when
+/// `order` and all operations before it are complete. On failure it returns
+/// `ACP_HANDLE_NULL` and prints the reason on standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_copy(
     dst: acp_ga_t,
@@ -40,8 +41,8 @@ pub extern "C" fn acp_copy(
     })
 }
 
-/// Stores `newval` in the 4 bytes at `src` if `oldval` is there; what was there
-/// goes to `dst`, memory of the caller's.
+/// Stores `newval` in the 4 bytes at `src` if they hold `oldval`. The old value
+/// goes to `dst`, memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_cas4(
     dst: acp_ga_t,
@@ -53,7 +54,7 @@ pub extern "C" fn acp_cas4(
     atomic4(dst, Change::compare_swap(GlobalAddr::from_bits(src), oldval, newval), order)
 }
 
-/// The same on 8 bytes.
+/// Does the same as `acp_cas4` on 8 bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_cas8(
     dst: acp_ga_t,
@@ -65,8 +66,8 @@ pub extern "C" fn acp_cas8(
     atomic8(dst, Change::compare_swap(GlobalAddr::from_bits(src), oldval, newval), order)
 }
 
-/// Stores `value` in the 4 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Stores `value` in the 4 bytes at `src`. The old value goes to `dst`, memory of
+/// the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap4(
     dst: acp_ga_t,
@@ -77,8 +78,8 @@ pub extern "C" fn acp_swap4(
     atomic4(dst, Change::atomic(Kind::Swap, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Stores `value` in the 8 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Stores `value` in the 8 bytes at `src`. The old value goes to `dst`, memory of
+/// the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap8(
     dst: acp_ga_t,
@@ -89,8 +90,8 @@ pub extern "C" fn acp_swap8(
     atomic8(dst, Change::atomic(Kind::Swap, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Adds `value` to the 4 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Adds `value` to the 4 bytes at `src`. The old value goes to `dst`, memory of the
+/// calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_add4(
     dst: acp_ga_t,
@@ -101,8 +102,8 @@ pub extern "C" fn acp_add4(
     atomic4(dst, Change::atomic(Kind::FetchAdd, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Adds `value` to the 8 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Adds `value` to the 8 bytes at `src`. The old value goes to `dst`, memory of the
+/// calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_add8(
     dst: acp_ga_t,
@@ -113,8 +114,8 @@ pub extern "C" fn acp_add8(
     atomic8(dst, Change::atomic(Kind::FetchAdd, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Flips the bits of `value` in the 4 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Flips the bits of `value` in the 4 bytes at `src`. The old value goes to `dst`,
+/// memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_xor4(
     dst: acp_ga_t,
@@ -125,8 +126,8 @@ pub extern "C" fn acp_xor4(
     atomic4(dst, Change::atomic(Kind::FetchXor, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Flips the bits of `value` in the 8 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Flips the bits of `value` in the 8 bytes at `src`. The old value goes to `dst`,
+/// memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_xor8(
     dst: acp_ga_t,
@@ -137,8 +138,8 @@ pub extern "C" fn acp_xor8(
     atomic8(dst, Change::atomic(Kind::FetchXor, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Sets the bits of `value` in the 4 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Sets the bits of `value` in the 4 bytes at `src`. The old value goes to `dst`,
+/// memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_or4(
     dst: acp_ga_t,
@@ -149,8 +150,8 @@ pub extern "C" fn acp_or4(
     atomic4(dst, Change::atomic(Kind::FetchOr, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Sets the bits of `value` in the 8 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Sets the bits of `value` in the 8 bytes at `src`. The old value goes to `dst`,
+/// memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_or8(
     dst: acp_ga_t,
@@ -161,8 +162,8 @@ pub extern "C" fn acp_or8(
     atomic8(dst, Change::atomic(Kind::FetchOr, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Keeps the bits of `value` in the 4 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Keeps only the bits of `value` in the 4 bytes at `src`. The old value goes to
+/// `dst`, memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_and4(
     dst: acp_ga_t,
@@ -173,8 +174,8 @@ pub extern "C" fn acp_and4(
     atomic4(dst, Change::atomic(Kind::FetchAnd, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Keeps the bits of `value` in the 8 bytes at `src`; what was there goes to
-/// `dst`, memory of the caller's.
+/// Keeps only the bits of `value` in the 8 bytes at `src`. The old value goes to
+/// `dst`, memory of the calling rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_and8(
     dst: acp_ga_t,
@@ -185,8 +186,8 @@ pub extern "C" fn acp_and8(
     atomic8(dst, Change::atomic(Kind::FetchAnd, GlobalAddr::from_bits(src), value), order)
 }
 
-/// Waits until a copy or atomic and all before it are complete; with
-/// `ACP_HANDLE_ALL` all that were begun.
+/// Waits until an operation and all operations before it are complete; with
+/// `ACP_HANDLE_ALL`, all operations that were begun.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_complete(handle: acp_handle_t) {
     with((), |life| {
@@ -195,13 +196,13 @@ pub extern "C" fn acp_complete(handle: acp_handle_t) {
     });
 }
 
-/// 1 if one of these is not complete yet, otherwise 0.
+/// Returns 1 if the operation or one before it is not complete yet, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
     with(0, |life| Ok(c_int::from(life.handles.is_open(life, handle))))
 }
 
-/// What was begun.
+/// The operations of a rank that were begun.
 #[derive(Default)]
 pub(super) struct Handles {
     table: Mutex<Table>,
@@ -210,7 +211,7 @@ pub(super) struct Handles {
 #[derive(Default)]
 struct Table {
     last: acp_handle_t,
-    /// Those that may not be complete.
+    /// The operations that may not be complete, in the order of their handles.
     open: VecDeque<(acp_handle_t, Operation)>,
 }
 
@@ -226,7 +227,7 @@ impl Handles {
         let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
         let before = table.newest(order);
         if bytes == 0 {
-            // Nothing but its order.
+            // A copy of no bytes only takes a place in the order.
         } else if before.is_none() && life.global.is_by_caller(dst, src) {
             let (dst, src) = (GlobalPtr::<u8>::new(dst), GlobalPtr::new(src));
             life.global.copy(dst, src, bytes as usize).map_err(|error| reason(life, error))?;
@@ -246,7 +247,7 @@ impl Handles {
         Ok(table.last)
     }
 
-    /// An atomic, whose old value `keep` stores.
+    /// Carries out an atomic operation; `keep` stores the old value.
     fn atomic(
         &self,
         life: &Life,
@@ -262,7 +263,7 @@ impl Handles {
         Ok(table.last)
     }
 
-    /// Waits for these.
+    /// Waits for the operation `handle` and all operations before it.
     pub(super) fn complete(&self, life: &Life, handle: acp_handle_t) {
         let mut table = self.lock();
         let count = table.open.iter().filter(|(open, _)| is_in(*open, handle)).count();
@@ -281,14 +282,14 @@ impl Handles {
 }
 
 impl Table {
-    /// The last of these that may not be complete.
+    /// The newest operation, up to `handle`, that may not be complete.
     fn newest(&self, handle: acp_handle_t) -> Option<&Operation> {
         let newest = self.open.iter().rev().find(|(open, _)| is_in(*open, handle));
         newest.map(|(_, operation)| operation)
     }
 
-    /// Gives the places of those back that have ended, and waits for as many
-    /// as there are more than `most`.
+    /// Removes completed operations from the front of the list; if more than `most`
+    /// stay, waits for the oldest of them.
     fn reap(&mut self, life: &Life, most: usize) {
         while self.open.front().is_some_and(|(_, operation)| operation.has_ended())
             || self.open.len() > most
@@ -297,7 +298,7 @@ impl Table {
         }
     }
 
-    /// Waits for the first ones.
+    /// Waits for the `count` oldest operations.
     fn finish(&mut self, life: &Life, count: usize) {
         for (_, operation) in self.open.drain(..count) {
             if let Err(error) = operation.wait() {
@@ -309,9 +310,9 @@ impl Table {
     }
 }
 
-/// Whether a handle is the other, or was before it.
+/// Whether `open` is the operation `handle` or was begun before it.
 const fn is_in(open: acp_handle_t, handle: acp_handle_t) -> bool {
-    // As unsigned numbers: ALL and CONT are higher than all handles.
+    // Compared as unsigned numbers: ALL and CONT are higher than all handles.
     open as u64 <= handle as u64
 }
 
@@ -331,12 +332,13 @@ fn atomic8(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
     })
 }
 
-/// Says on standard error why a call failed.
+/// Prints on standard error why a call failed.
 fn told<T>(life: &Life, result: Result<T, Reason>) -> Result<T, Reason> {
     result.inspect_err(|reason| tell(life, reason))
 }
 
-/// Says it, as long as few have failed: a loop may fail a million times.
+/// Prints the reason, up to a maximum number of failures: a loop may fail a million
+/// times.
 #[cold]
 fn tell(life: &Life, reason: &Reason) {
     // Relaxed: a count.
@@ -345,12 +347,12 @@ fn tell(life: &Life, reason: &Reason) {
     });
     let Ok(count) = count else { return };
     let more = if count + 1 == TOLD_MAX { "; what fails from here on is not told" } else { "" };
-    // One write, as ranks share it.
+    // One write, because all ranks share standard error.
     let line = format!("acp: rank {}: {}{more}\n", life.number(), reason.0);
     eprint!("{line}");
 }
 
-/// What an access's failure means to a program of ACP's.
+/// The reason of a failed access, in words for a program that uses ACP.
 #[cold]
 fn reason(life: &Life, error: AccessError) -> Reason {
     let AccessError::OutOfRange { addr, .. } = error else { return error.into() };
@@ -364,8 +366,8 @@ fn reason(life: &Life, error: AccessError) -> Reason {
     }
 }
 
-/// Copies that may be under way.
+/// The maximum number of copies in progress.
 const OPEN_MAX: usize = 64;
-/// Failures of a process that were told, and how many are.
+/// How many failures this process has printed, and the maximum.
 static TOLD: AtomicU32 = AtomicU32::new(0);
 const TOLD_MAX: u32 = 16;

@@ -1,6 +1,6 @@
-//! Channels: messages from one rank to one other, in order. Each is a tag of
-//! the job's messages; the n-th channel that a pair of ranks makes is the same
-//! at both.
+//! Channels: messages from one rank to one other rank, in order. Each channel is a
+//! tag of the job's messages; the n-th channel that a pair of ranks makes is the
+//! same channel at both.
 
 use super::job::{Life, current, note, with};
 use crate::comm::{Keep, Owned, Receiving, Sending};
@@ -19,16 +19,17 @@ pub struct chitem {
     is_sender: bool,
 }
 
-/// A send, a receive or a free that was begun.
+/// A send, a receive or a free that was begun on a channel.
 pub struct chreqitem {
     under: Under,
-    // After what uses its communicator.
+    // Declared last: the operation in `under` uses the communicator of the life.
     _life: Arc<Life>,
 }
 
-/// An end of a channel; NULL is none.
+/// An end of a channel; NULL is no channel.
 pub type acp_ch_t = *mut chitem;
-/// What was begun on a channel, until it is waited for; NULL is none.
+/// A request, that is, an operation that was begun on a channel; it lives until it
+/// is waited for. NULL is no request.
 pub type acp_request_t = *mut chreqitem;
 
 enum Under {
@@ -37,13 +38,14 @@ enum Under {
     Done,
 }
 
-/// Bytes that the program keeps until it has waited.
+/// A buffer of the program, which stays valid until the program has waited.
 struct Bytes(*mut u8, usize);
 
-// SAFETY: the program's, which leaves them alone until it has waited.
+// SAFETY: the program owns the bytes and leaves them alone until it has waited, so
+// any thread may use them.
 unsafe impl Send for Bytes {}
 
-// SAFETY: the same; they stay where they are.
+// SAFETY: as for `Send`; and the bytes stay where they are.
 unsafe impl Keep for Bytes {
     fn keep(self) -> Option<Box<dyn Any + Send>> {
         None
@@ -60,8 +62,8 @@ impl Owned for Bytes {
     }
 }
 
-/// This rank's end of a channel from `sender` to `receiver`, or NULL. It waits
-/// for nobody.
+/// Makes this rank's end of a channel from `sender` to `receiver`, or returns NULL.
+/// It does not wait for the other rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_ch(sender: c_int, receiver: c_int) -> acp_ch_t {
     let Some(life) = current() else { return note(null_mut(), "this process is no rank") };
@@ -78,7 +80,7 @@ pub extern "C" fn acp_create_ch(sender: c_int, receiver: c_int) -> acp_ch_t {
     })
 }
 
-/// Ends a channel, on which nothing is under way. 0, or -1.
+/// Ends a channel on which no operation is in progress. Returns 0, or -1 on failure.
 ///
 /// # Safety
 ///
@@ -93,7 +95,7 @@ pub unsafe extern "C" fn acp_free_ch(ch: acp_ch_t) -> c_int {
     0
 }
 
-/// The same, to be waited for.
+/// Ends a channel as `acp_free_ch` does, with a request to be waited for.
 ///
 /// # Safety
 ///
@@ -108,12 +110,13 @@ pub unsafe extern "C" fn acp_nbfree_ch(ch: acp_ch_t) -> acp_request_t {
     request(ch.life, Under::Done)
 }
 
-/// Begins to send the `size` bytes at `buf`, which must not change before it was
-/// waited for.
+/// Begins to send the `size` bytes at `buf`. They must not change until the request
+/// has been waited for.
 ///
 /// # Safety
 ///
-/// `ch` is NULL or an end of a channel; `buf` is readable until then.
+/// `ch` is NULL or an end of a channel; `buf` is readable until the request has
+/// been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_nbsend_ch(
     ch: acp_ch_t,
@@ -124,7 +127,7 @@ pub unsafe extern "C" fn acp_nbsend_ch(
     let Some(ch) = (unsafe { ch.as_ref() }).filter(|ch| ch.is_sender) else {
         return note(null_mut(), NO_CHANNEL);
     };
-    // SAFETY: the request keeps the life, and so the communicator.
+    // SAFETY: the request keeps the life, and so the communicator, alive.
     let comm = unsafe { lasting(&ch.life) };
     match comm.isend(ch.peer, ch.tag, Bytes(buf.cast(), size)) {
         Ok(sending) => request(ch.life.clone(), Under::Sends(sending)),
@@ -132,13 +135,13 @@ pub unsafe extern "C" fn acp_nbsend_ch(
     }
 }
 
-/// Begins to receive a message into the `size` bytes at `buf`; what has no room
-/// there is lost.
+/// Begins to receive a message into the `size` bytes at `buf`. The bytes of the
+/// message for which there is no room are lost.
 ///
 /// # Safety
 ///
-/// `ch` is NULL or an end of a channel; `buf` is writable, and nobody else
-/// uses it, until it was waited for.
+/// `ch` is NULL or an end of a channel; until the request has been waited for,
+/// `buf` is writable and no other code uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_nbrecv_ch(
     ch: acp_ch_t,
@@ -149,7 +152,7 @@ pub unsafe extern "C" fn acp_nbrecv_ch(
     let Some(ch) = (unsafe { ch.as_ref() }).filter(|ch| !ch.is_sender) else {
         return note(null_mut(), NO_CHANNEL);
     };
-    // SAFETY: the request keeps the life, and so the communicator.
+    // SAFETY: the request keeps the life, and so the communicator, alive.
     let comm = unsafe { lasting(&ch.life) };
     match comm.irecv(ch.peer, ch.tag, Bytes(buf.cast(), size)) {
         Ok(receiving) => request(ch.life.clone(), Under::Receives(receiving, size)),
@@ -157,12 +160,12 @@ pub unsafe extern "C" fn acp_nbrecv_ch(
     }
 }
 
-/// Waits for what was begun; of a receive, how many bytes are in the buffer.
-/// Otherwise 0, or `(size_t)-1`. The request is over.
+/// Waits for a request and frees it. Returns the number of bytes in the buffer for
+/// a receive, 0 for other requests, or `(size_t)-1` on failure.
 ///
 /// # Safety
 ///
-/// `request` is NULL or a request that was not waited for.
+/// `request` is NULL or a request that has not been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_wait_ch(request: acp_request_t) -> usize {
     if request.is_null() {
@@ -184,13 +187,13 @@ pub unsafe extern "C" fn acp_wait_ch(request: acp_request_t) -> usize {
     }
 }
 
-/// Waits for `count` requests; what `acp_wait_ch` answers for each goes to
-/// `sizes`, unless that is NULL. 0, or -1 if one failed.
+/// Waits for `count` requests. Writes the result of `acp_wait_ch` for each to
+/// `sizes`, unless `sizes` is NULL. Returns 0, or -1 if a request failed.
 ///
 /// # Safety
 ///
-/// There are `count` requests, as for `acp_wait_ch`, and room for as many
-/// sizes.
+/// `request` is valid for a read of `count` requests, each as for `acp_wait_ch`;
+/// `sizes` is NULL or valid for a write of `count` sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_waitall_ch(
     request: *mut acp_request_t,
@@ -216,11 +219,12 @@ fn request(life: Arc<Life>, under: Under) -> acp_request_t {
     Box::into_raw(Box::new(chreqitem { under, _life: life }))
 }
 
-/// The communicator of all channels, for as long as its life is kept.
+/// The communicator of all channels, with a lifetime that the compiler does not
+/// check.
 ///
 /// # Safety
 ///
-/// Whoever uses it keeps the life.
+/// The caller keeps `life` as long as it uses the communicator.
 unsafe fn lasting(life: &Arc<Life>) -> &'static Comm {
     // SAFETY: the caller's.
     unsafe { transmute::<&Comm, &'static Comm>(&life.comms[CHANNELS]) }

@@ -11,8 +11,9 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_deque_t {
-    /// Its header: the address of its ring of bytes, where in the ring they begin,
-    /// their number, and how many there is room for. `ACP_GA_NULL` is none.
+    /// The address of the header, which holds the address of the ring of bytes, the
+    /// place in the ring where the bytes begin, their number, and the number of
+    /// bytes for which there is room. `ACP_GA_NULL` is no deque.
     pub ga: acp_ga_t,
 }
 
@@ -20,9 +21,9 @@ pub struct acp_deque_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_deque_it_t {
-    /// Of which.
+    /// The deque.
     pub deque: acp_deque_t,
-    /// Which byte.
+    /// The index of the byte.
     pub index: c_int,
 }
 
@@ -60,7 +61,7 @@ pub extern "C" fn acp_assign_range_deque(
     });
 }
 
-/// Where a byte is, or `ACP_GA_NULL` if there is none.
+/// The global address of the byte at `index`, or `ACP_GA_NULL` if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_at_deque(deque: acp_deque_t, index: c_int) -> acp_ga_t {
     with(NULL, |life| {
@@ -69,31 +70,31 @@ pub extern "C" fn acp_at_deque(deque: acp_deque_t, index: c_int) -> acp_ga_t {
     })
 }
 
-/// The first byte.
+/// The iterator of the first byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_deque(deque: acp_deque_t) -> acp_deque_it_t {
     acp_deque_it_t { deque, index: 0 }
 }
 
-/// How many bytes there is room for.
+/// The number of bytes for which there is room.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_capacity_deque(deque: acp_deque_t) -> usize {
     with(0, |life| Ok(deque.of().capacity(&life.pool)? as usize))
 }
 
-/// Takes all bytes out.
+/// Removes all bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_deque(deque: acp_deque_t) {
     with((), |life| Ok(deque.of().clear(&life.pool)?));
 }
 
-/// Makes an empty one with room for `size` bytes, on `rank`; its address is
-/// `ACP_GA_NULL` if that could not be.
+/// Makes an empty deque with room for `size` bytes, on `rank`. On failure the
+/// address of the deque is `ACP_GA_NULL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_deque(size: usize, rank: c_int) -> acp_deque_t {
     with(acp_deque_t { ga: NULL }, |life| {
         let made = Deque::create(&life.pool, 0, life.rank_of(rank)?)?;
-        // ACP has room for whole words here, and for what is asked elsewhere.
+        // ACP rounds the capacity up to whole words here, and only here.
         let room = size.checked_next_multiple_of(8).unwrap_or(size);
         made.reserve(&life.pool, room as u64).inspect_err(|_| {
             let _ = made.destroy(&life.pool);
@@ -102,26 +103,27 @@ pub extern "C" fn acp_create_deque(size: usize, rank: c_int) -> acp_deque_t {
     })
 }
 
-/// Gives its memory back. Nobody uses it any more.
+/// Frees the memory of the deque. No rank may use it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_destroy_deque(deque: acp_deque_t) {
     with((), |life| Ok(deque.of().destroy(&life.pool)?));
 }
 
-/// 1 if it has no bytes, otherwise 0.
+/// Returns 1 if the deque has no bytes, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_deque(deque: acp_deque_t) -> c_int {
     with(1, |life| Ok(c_int::from(deque.of().is_empty(&life.pool)?)))
 }
 
-/// Behind the last byte.
+/// The iterator behind the last byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_deque(deque: acp_deque_t) -> acp_deque_it_t {
     let index = with(0, |life| Ok(deque.of().size(&life.pool)?));
     acp_deque_it_t { deque, index: index as c_int }
 }
 
-/// Takes `size` bytes out; what followed them.
+/// Removes `size` bytes at `it`. Returns the iterator of the byte that followed
+/// them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_erase_deque(it: acp_deque_it_t, size: usize) -> acp_deque_it_t {
     with(it, |life| {
@@ -130,7 +132,8 @@ pub extern "C" fn acp_erase_deque(it: acp_deque_it_t, size: usize) -> acp_deque_
     })
 }
 
-/// Takes the bytes from `start` up to `end` out; what followed them.
+/// Removes the bytes from `start` up to `end`. Returns the iterator of the byte
+/// that followed them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_erase_range_deque(
     start: acp_deque_it_t,
@@ -139,7 +142,8 @@ pub extern "C" fn acp_erase_range_deque(
     acp_erase_deque(start, end.at().saturating_sub(start.at()) as usize)
 }
 
-/// Puts the `size` bytes at `ga` in before `it`; the first of them.
+/// Inserts the `size` bytes at `ga` before `it`. Returns the iterator of the first
+/// of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_deque(
     it: acp_deque_it_t,
@@ -152,8 +156,8 @@ pub extern "C" fn acp_insert_deque(
     })
 }
 
-/// Puts copies of the bytes from `start` up to `end` in before `it`; the first
-/// of them.
+/// Inserts copies of the bytes from `start` up to `end` before `it`. Returns the
+/// iterator of the first of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_range_deque(
     it: acp_deque_it_t,
@@ -168,19 +172,19 @@ pub extern "C" fn acp_insert_range_deque(
     })
 }
 
-/// Takes the last `size` bytes out.
+/// Removes the last `size` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_pop_back_deque(deque: acp_deque_t, size: usize) {
     with((), |life| Ok(deque.of().pop_back(&life.pool, size as u64)?));
 }
 
-/// Takes the first `size` bytes out.
+/// Removes the first `size` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_pop_front_deque(deque: acp_deque_t, size: usize) {
     with((), |life| Ok(deque.of().pop_front(&life.pool, size as u64)?));
 }
 
-/// Puts the `size` bytes at `ga` in behind the last.
+/// Appends the `size` bytes at `ga`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_push_back_deque(deque: acp_deque_t, ga: acp_ga_t, size: usize) {
     with((), |life| {
@@ -189,25 +193,26 @@ pub extern "C" fn acp_push_back_deque(deque: acp_deque_t, ga: acp_ga_t, size: us
     });
 }
 
-/// Puts the `size` bytes at `ga` in before the first.
+/// Inserts the `size` bytes at `ga` before the first byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_push_front_deque(deque: acp_deque_t, ga: acp_ga_t, size: usize) {
     with((), |life| Ok(deque.of().push_front(&life.pool, data(ga, size))?));
 }
 
-/// Makes room for `size` bytes in all.
+/// Makes room for `size` bytes in total.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_reserve_deque(deque: acp_deque_t, size: usize) {
     with((), |life| Ok(deque.of().reserve(&life.pool, size as u64)?));
 }
 
-/// How many bytes it has.
+/// The number of bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_deque(deque: acp_deque_t) -> usize {
     with(0, |life| Ok(deque.of().size(&life.pool)? as usize))
 }
 
-/// The two change places. Neither has more room than it needs after that.
+/// Exchanges the contents of the two deques. Afterwards neither has more room than
+/// it needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_deque(deque1: acp_deque_t, deque2: acp_deque_t) {
     with((), |life| {
@@ -217,14 +222,14 @@ pub extern "C" fn acp_swap_deque(deque1: acp_deque_t, deque2: acp_deque_t) {
     });
 }
 
-/// `n` bytes on, or back.
+/// The iterator `n` bytes further, or back if `n` is negative.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_advance_deque_it(it: acp_deque_it_t, n: c_int) -> acp_deque_it_t {
     acp_deque_it_t { index: it.index.saturating_add(n), ..it }
 }
 
-/// Where the `size` bytes from `it` on are, as far as there are any: in one
-/// piece, or in two.
+/// The addresses of the `size` bytes from `it` on, as far as the deque has them:
+/// one piece or two.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_dereference_deque_it(it: acp_deque_it_t, size: usize) -> acp_pair_t {
     with(acp_pair_t { first: acp_element_t::NONE, second: acp_element_t::NONE }, |life| {
@@ -233,7 +238,7 @@ pub extern "C" fn acp_dereference_deque_it(it: acp_deque_it_t, size: usize) -> a
     })
 }
 
-/// Bytes from `first` to `last`.
+/// The number of bytes from `first` to `last`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_distance_deque_it(first: acp_deque_it_t, last: acp_deque_it_t) -> c_int {
     last.index.saturating_sub(first.index)

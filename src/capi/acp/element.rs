@@ -1,4 +1,4 @@
-//! Bytes in global memory, as the data library names them.
+//! Ranges of global memory, as the data library names them.
 
 use super::acp_ga_t;
 use super::job::{Life, Reason};
@@ -7,17 +7,17 @@ use crate::global::GlobalAddr;
 use crate::global::container::{Data, Element};
 use std::ffi::c_int;
 
-/// Bytes in global memory.
+/// A range of bytes in global memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_element_t {
-    /// Where they begin.
+    /// The address of the first byte.
     pub ga: acp_ga_t,
-    /// How many they are.
+    /// The number of bytes.
     pub size: usize,
 }
 
-/// Two of them: a key and a value, or two pieces of a deque.
+/// Two ranges: a key and a value, or two pieces of a deque.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_pair_t {
@@ -31,7 +31,7 @@ impl acp_element_t {
     /// No bytes.
     pub(super) const NONE: Self = Self { ga: 0, size: 0 };
 
-    /// As what goes into a container.
+    /// The range as data to be put into a container.
     pub(super) fn data(self) -> Data<'static> {
         if self.size == 0 { Data::Here(&[]) } else { data(self.ga, self.size) }
     }
@@ -43,11 +43,11 @@ impl From<Element> for acp_element_t {
     }
 }
 
-/// The ranks of a list of numbers.
+/// The ranks for a list of ACP's rank numbers.
 ///
 /// # Safety
 ///
-/// There are so many.
+/// `numbers` is valid for a read of `count` numbers.
 pub(super) unsafe fn ranks(
     life: &Life,
     count: c_int,
@@ -58,7 +58,7 @@ pub(super) unsafe fn ranks(
     (0..usize::try_from(count)?).map(|at| life.rank_of(number(at))).collect()
 }
 
-/// So many bytes of global memory.
+/// The `size` bytes of global memory at `ga`, as data for a container.
 pub(super) fn data(ga: acp_ga_t, size: usize) -> Data<'static> {
     Data::There(Element { addr: GlobalAddr::from_bits(ga), bytes: size as u64 })
 }

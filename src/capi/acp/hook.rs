@@ -1,6 +1,6 @@
-//! ACP's malloc hook: a library that is loaded before the program's own
-//! (`include/acp_malloc.c`) takes what the program allocates from the heap of
-//! its rank. Here it is looked for and told where that is.
+//! ACP's malloc hook. A preloaded library (`include/acp_malloc.c`) takes the
+//! program's own allocations from the heap of the rank. This module looks for that
+//! library and passes it the address of the heap.
 
 use super::job::{Life, with};
 use crate::global::GlobalAddr;
@@ -9,8 +9,8 @@ use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
 
-/// Which blocks are taken: those that are less than `low`, at least that, and
-/// at least `high` bytes.
+/// Which blocks the hook takes: `small` stands for blocks of less than `low` bytes,
+/// `large` for blocks from `low` bytes on, `huge` for blocks from `high` bytes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hook {
     pub(super) small: bool,
@@ -20,7 +20,7 @@ pub(super) struct Hook {
     pub(super) high: u64,
 }
 
-/// As in `include/acp_malloc.c`.
+/// The same struct as in `include/acp_malloc.c`.
 #[repr(C)]
 struct Terms {
     small: c_int,
@@ -41,7 +41,8 @@ impl Default for Hook {
 }
 
 impl Hook {
-    /// Tells the library, if there is one, what it may take from now on.
+    /// Passes the heap and the options to the library, if it is loaded; from now on
+    /// it may take blocks from the heap.
     pub(super) fn begin(self, life: &Life) {
         let Self { small, large, huge, low, high } = self;
         let (base, bytes) = life.pool.own().memory();
@@ -60,12 +61,12 @@ impl Hook {
             take,
             give,
         };
-        // SAFETY: it has this name in that library alone, with this type.
+        // SAFETY: only that library has a symbol of this name, with this type.
         let begin: extern "C" fn(*const Terms) = unsafe { transmute(begin) };
         begin(&raw const terms);
     }
 
-    /// The heap goes.
+    /// Ends the use of the heap, before the heap is freed.
     pub(super) fn end() {
         if let Some(end) = look_up(c"tsumugi_acp_malloc_end") {
             // SAFETY: as in `begin`.
@@ -76,12 +77,12 @@ impl Hook {
 }
 
 fn look_up(name: &std::ffi::CStr) -> Option<*mut c_void> {
-    // SAFETY: a string; any object that is loaded may have it.
+    // SAFETY: the name is a C string; any loaded object may have the symbol.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }
 
-/// Memory of this rank's heap, or NULL.
+/// Allocates from this rank's heap; NULL on failure.
 extern "C" fn take(bytes: usize) -> *mut c_void {
     with(null_mut(), |life| {
         let addr = life.pool.allocate(life.runtime.rank(), bytes as u64)?;
@@ -89,7 +90,7 @@ extern "C" fn take(bytes: usize) -> *mut c_void {
     })
 }
 
-/// Gives it back.
+/// Frees memory that `take` allocated.
 extern "C" fn give(at: *mut c_void) {
     with((), |life| {
         let (base, _) = life.pool.own().memory();

@@ -15,17 +15,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use tsumugi_ult::sync::Latch;
 
-/// Prepares this process as a rank of its job; returns when all ranks have come
-/// so far. Arguments that begin with `--acp-` are taken out of `argv`:
-/// `--acp-size-smem N` (bytes of starter memory, 10,240 by default),
-/// `--acp-size-smem-dl N` (bytes of each rank's heap for `acp_malloc`, 64 MiB at
-/// least), `--acp-malloc-hook-small`, `-large`, `-huge`, `-low` and `-high N`
-/// (`include/acp_malloc.c` says what they do); all others of ACP's are accepted
-/// and change nothing. 0, or -1.
+/// Prepares this process as a rank of its job; returns when all ranks have called
+/// it. Arguments that begin with `--acp-` are removed from `argv`: `--acp-size-smem
+/// N` (bytes of starter memory, 10,240 by default), `--acp-size-smem-dl N` (bytes
+/// of each rank's heap for `acp_malloc`, at least 64 MiB),
+/// `--acp-malloc-hook-small`, `-large`, `-huge`, `-low` and `-high N`
+/// (`include/acp_malloc.c` describes them). All other options of ACP are accepted
+/// and have no effect. Returns 0, or -1 on failure.
 ///
 /// # Safety
 ///
-/// `argc` and `argv` are main's, or NULL.
+/// `argc` and `argv` are those of main, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     // SAFETY: the caller's.
@@ -44,9 +44,10 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
     }
 }
 
-/// Ends what `acp_init` began; returns when all ranks have come so far. What was
-/// not freed is; registered memory is the program's own again, and all other
-/// threads of the process stand still meanwhile. 0, or -1.
+/// Ends the rank that `acp_init` began; returns when all ranks have called it.
+/// Memory that was not freed is freed. Registered memory becomes the program's
+/// private memory again; all other threads of the process are stopped while that
+/// happens. Returns 0, or -1 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_finalize() -> c_int {
     let Some(ended) = job().take() else { return note(-1, NOT_A_RANK) };
@@ -54,10 +55,11 @@ pub extern "C" fn acp_finalize() -> c_int {
     let life = life_slot().write().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(life) = life {
         life.handles.complete(&life, super::ACP_HANDLE_ALL);
-        // A rank that is lost is told of below.
+        // The loss of a rank is reported by the join below.
         let _ = life.runtime.barrier();
     }
-    // SAFETY: nobody reaches it any more, and its threads leave it alone.
+    // SAFETY: after the barrier no rank reaches the memory any more, and this
+    // rank's own threads do not use it.
     if let Err(error) = unsafe { super::memory::end_mirror() } {
         return note(-1, error);
     }
@@ -70,9 +72,9 @@ pub extern "C" fn acp_finalize() -> c_int {
     }
 }
 
-/// Begins anew with `rank` as this process's number: memory, channels and
-/// handles are gone, starter memory is zero. All ranks call it, each with
-/// another number. 0, or -1.
+/// Begins anew with `rank` as this process's number: memory, channels and handles
+/// are gone, starter memory is zero. All ranks must call it, each with a different
+/// number. Returns 0, or -1 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_reset(rank: c_int) -> c_int {
     let reset = with(-1, |life| {
@@ -92,12 +94,12 @@ pub extern "C" fn acp_reset(rank: c_int) -> c_int {
     reset
 }
 
-/// Says `str` and the reason of the last call that failed, and aborts the
+/// Prints `str` and the reason of the last call that failed, and aborts the
 /// process; the job ends.
 ///
 /// # Safety
 ///
-/// NULL or a C string.
+/// `str` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_abort(str: *const c_char) {
     let said = match str.is_null() {
@@ -106,20 +108,20 @@ pub unsafe extern "C" fn acp_abort(str: *const c_char) {
         false => unsafe { CStr::from_ptr(str) },
     };
     let reason = LAST.with_borrow(|last| last.to_string_lossy().into_owned());
-    // One write, so that it does not mix with what other ranks print.
+    // One write, so that the line does not mix with the output of other ranks.
     let line = format!("acp: rank {}: {} {reason}\n", acp_rank(), said.to_string_lossy());
     eprint!("{line}");
     std::process::abort();
 }
 
-/// Not of ACP's interface, though programs of ACP's call it: ends the process
-/// with a code that says that it failed; the job ends.
+/// Ends the process with an exit code that reports a failure; the job ends. It is
+/// not a part of ACP's interface, but programs written for ACP call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn iacp_abort_cl() {
     std::process::exit(-1);
 }
 
-/// Waits until all ranks have called it. 0, or -1.
+/// Waits until all ranks have called it. Returns 0, or -1 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_sync() -> c_int {
     with(-1, |life| {
@@ -128,48 +130,50 @@ pub extern "C" fn acp_sync() -> c_int {
     })
 }
 
-/// This process's rank, or -1.
+/// The rank of this process, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_rank() -> c_int {
     with(-1, |life| Ok(life.rank as c_int))
 }
 
-/// How many ranks there are, or -1.
+/// The number of ranks, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_procs() -> c_int {
     with(-1, |life| Ok(life.runtime.size() as c_int))
 }
 
-/// Not ACP's: why the last call of this thread that failed did so. Good until
-/// the next one that fails.
+/// Why the last call of this thread that failed did so. The string is valid until
+/// the next call of this thread that fails. It is not a part of ACP's interface.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_acp_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// What there is between `acp_init` and `acp_reset`, or the end.
+/// The state of a rank between `acp_init` and `acp_reset` or `acp_finalize`.
 pub(super) struct Life {
     pub(super) runtime: Runtime,
     pub(super) global: Global,
     pub(super) pool: Pool,
-    /// For channels, and for ends of segmented buffers that look for each
-    /// other.
+    /// The communicator of channels, and the one by which the ends of segmented
+    /// buffers connect.
     pub(super) comms: [Comm; 2],
     pub(super) starter: GlobalBlock<u64>,
     pub(super) starters: Bases,
     pub(super) handles: Handles,
     pub(super) regions: Mutex<Regions>,
-    /// Channels made so far of each pair, and segmented buffers.
+    /// How many channels, and how many segmented buffers, each pair of ranks has
+    /// made so far.
     pub(super) made: [Mutex<HashMap<(u32, u32), u32>>; 2],
-    /// Where the next workspace begins, and its parts' length.
+    /// The rank number where the next workspace begins, and the number of bytes
+    /// that each rank has of a workspace.
     pub(super) workspaces: Mutex<(u64, u64)>,
     options: Options,
     rank: u32,
-    /// Of each number the rank that has it, if they were renumbered.
+    /// The rank for each of ACP's numbers, if `acp_reset` has renumbered the ranks.
     numbered: Option<Box<[u32]>>,
 }
 
-/// Why a call failed.
+/// The reason of a failed call.
 pub(super) struct Reason(pub(super) String);
 
 impl<E: Display> From<E> for Reason {
@@ -178,7 +182,8 @@ impl<E: Display> From<E> for Reason {
     }
 }
 
-/// Calls, if this is a rank; otherwise, and if it fails, answers `failed`.
+/// Runs `call` if this process is a rank. Returns `failed` if it is none, or if
+/// `call` fails.
 pub(super) fn with<T>(failed: T, call: impl FnOnce(&Life) -> Result<T, Reason>) -> T {
     let life = life_slot().read().unwrap_or_else(PoisonError::into_inner).clone();
     match life {
@@ -187,12 +192,12 @@ pub(super) fn with<T>(failed: T, call: impl FnOnce(&Life) -> Result<T, Reason>) 
     }
 }
 
-/// The same for what is kept until it is freed.
+/// The present life, for an object that keeps it until the object is freed.
 pub(super) fn current() -> Option<Arc<Life>> {
     life_slot().read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// From here on the program's own malloc may take from the heap.
+/// Lets the malloc hook take blocks from the heap from now on.
 fn begin_hook() {
     with((), |life| {
         life.options.hook.begin(life);
@@ -200,7 +205,7 @@ fn begin_hook() {
     });
 }
 
-/// Remembers why a call failed.
+/// Stores the reason of a failed call, and returns `failed`.
 pub(super) fn note<T>(failed: T, reason: impl Display) -> T {
     let reason = CString::new(reason.to_string()).unwrap_or_default();
     LAST.with_borrow_mut(|last| *last = reason);
@@ -208,9 +213,9 @@ pub(super) fn note<T>(failed: T, reason: impl Display) -> T {
 }
 
 impl Life {
-    /// Collective.
+    /// Begins a life. Collective.
     fn begin(runtime: &Runtime, options: Options, rank: u32) -> Result<Arc<Self>, Error> {
-        // All names of the one colour that there is in ACP are the program's.
+        // ACP has one colour, and all names of that colour belong to the program.
         let global = runtime.global_of(1 + u32::from(OWN_COLOR))?;
         let own = global.in_color(OWN_COLOR);
         let starter = own.expose::<u64>(options.starter_bytes.div_ceil(8))?;
@@ -239,7 +244,7 @@ impl Life {
         }))
     }
 
-    /// The rank that has this number.
+    /// The rank that has this number of ACP's.
     pub(super) fn rank_of(&self, number: c_int) -> Result<Rank, Reason> {
         let number = u32::try_from(number).ok().filter(|number| *number < self.runtime.size());
         let number = number.ok_or("there is no such rank")?;
@@ -251,7 +256,8 @@ impl Life {
         self.rank
     }
 
-    /// Whose starter memory an address is of, if it is.
+    /// The number of the rank that has `addr` in its starter memory; `None` if no
+    /// rank has it there.
     pub(super) fn starter_of(&self, addr: GlobalAddr) -> Option<u32> {
         let split = self.global.split();
         let rank = split.rank(addr).filter(|rank| rank.0 < self.runtime.size())?;
@@ -259,7 +265,7 @@ impl Life {
         split.distance(first, addr).map(|_| self.number_of(rank))
     }
 
-    /// The number that a rank has.
+    /// ACP's number of a rank.
     pub(super) fn number_of(&self, rank: Rank) -> u32 {
         match &self.numbered {
             None => rank.0,
@@ -270,8 +276,8 @@ impl Life {
         }
     }
 
-    /// A number for what is made between two ranks: the same at both, if they
-    /// make the same in the same order.
+    /// A number for an object that two ranks make together. Both ranks get the same
+    /// number if they make the same objects in the same order.
     pub(super) fn make(&self, what: usize, pair: (Rank, Rank)) -> u32 {
         let mut made = self.made[what].lock().unwrap_or_else(PoisonError::into_inner);
         let count = made.entry((pair.0.0, pair.1.0)).or_insert(0);
@@ -280,7 +286,7 @@ impl Life {
     }
 }
 
-/// A rank that runs in the background.
+/// A rank that runs on threads in the background.
 struct Started {
     end: Arc<Latch>,
     caller: Caller,
@@ -295,29 +301,29 @@ struct Options {
 }
 
 impl Options {
-    /// Takes ACP's options out of main's arguments.
+    /// Removes ACP's options from main's arguments.
     ///
     /// # Safety
     ///
-    /// As of `acp_init`.
+    /// As for `acp_init`.
     unsafe fn take(argc: *mut c_int, argv: *mut *mut *mut c_char) -> Self {
         let hook = Hook::default();
         let mut options = Self { starter_bytes: STARTER_BYTES, heap_bytes: HEAP_BYTES, hook };
         if argc.is_null() || argv.is_null() {
             return options;
         }
-        // SAFETY: the caller's: as many strings as it says, and NULL.
+        // SAFETY: the caller's: `argv` has `argc` strings and then NULL.
         let (count, list) = unsafe { (*argc as usize, *argv) };
         let (mut from, mut to) = (0, 0);
         while from < count {
-            // SAFETY: below the count.
+            // SAFETY: `from` is below the count.
             let (at, text) = unsafe {
                 let at = *list.add(from);
                 (at, CStr::from_ptr(at).to_string_lossy())
             };
             from += 1;
             let Some(name) = text.strip_prefix("--acp-") else {
-                // SAFETY: at or below `from`.
+                // SAFETY: `to` is below `from`, which is at most the count.
                 unsafe { *list.add(to) = at };
                 to += 1;
                 continue;
@@ -325,7 +331,7 @@ impl Options {
             let (name, value) = match name.split_once('=') {
                 Some((name, value)) => (name, value.to_owned()),
                 None if from < count => {
-                    // SAFETY: below the count.
+                    // SAFETY: `from` is below the count.
                     let value = unsafe { CStr::from_ptr(*list.add(from)) };
                     from += 1;
                     (name, value.to_string_lossy().into_owned())
@@ -343,7 +349,7 @@ impl Options {
                 _ => {}
             }
         }
-        // SAFETY: the caller's; there was room for it.
+        // SAFETY: the caller's; `to` is below the count, so there is room for NULL.
         unsafe {
             *argc = to as c_int;
             if to < count {
@@ -381,7 +387,7 @@ fn start(options: Options) -> Result<Started, String> {
     Ok(Started { end, caller, thread })
 }
 
-/// Of each number the rank that asks for it.
+/// The rank for each number, from the number that each rank has requested.
 fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
     let mut ranks = vec![None; wanted.len()];
     for (rank, number) in wanted.iter().enumerate() {
@@ -401,10 +407,10 @@ fn life_slot() -> &'static RwLock<Option<Arc<Life>>> {
     &LIFE
 }
 
-/// Where a rank's word begins that has not one.
+/// No global address.
 pub(super) const NULL: u64 = GlobalAddr::NULL.to_bits();
 
-// ACP's functions have no handle of their job.
+// Statics, because ACP's functions have no handle of their job.
 static JOB: Mutex<Option<Started>> = Mutex::new(None);
 static LIFE: RwLock<Option<Arc<Life>>> = RwLock::new(None);
 thread_local! {
@@ -412,7 +418,7 @@ thread_local! {
 }
 
 const NOT_A_RANK: &str = "this process is no rank: acp_init comes first";
-/// Of the starter memory and the heap.
+/// The colour of the starter memory and the heap.
 const OWN_COLOR: u8 = 1;
 const STARTER_BYTES: usize = 10_240;
 const HEAP_BYTES: u64 = 64 << 20;

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_list_t {
-    /// Its header; `ACP_GA_NULL` is none.
+    /// The address of the header; `ACP_GA_NULL` is no list.
     pub ga: acp_ga_t,
 }
 
@@ -19,13 +19,13 @@ pub struct acp_list_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_list_it_t {
-    /// Of which.
+    /// The list.
     pub list: acp_list_t,
-    /// Which; `ACP_GA_NULL` after a failure.
+    /// The address of the element; `ACP_GA_NULL` after a failure.
     pub elem: acp_ga_t,
 }
 
-/// Which of two elements comes first: a number below, of or above 0.
+/// Compares two elements: returns a number below, equal to or above 0.
 pub type acp_list_comp_t =
     Option<extern "C" fn(elem1: acp_element_t, elem2: acp_element_t) -> c_int>;
 
@@ -68,20 +68,20 @@ pub extern "C" fn acp_assign_range_list(
     });
 }
 
-/// The first element, or the end.
+/// The iterator of the first element, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_list(list: acp_list_t) -> acp_list_it_t {
     with(list.at(NULL), |life| Ok(list.it(list.of().begin(&life.pool)?)))
 }
 
-/// Takes all elements out.
+/// Removes all elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_list(list: acp_list_t) {
     with((), |life| Ok(list.of().clear(&life.pool)?));
 }
 
-/// Makes an empty list, whose header is on `rank`; its address is
-/// `ACP_GA_NULL` if that could not be.
+/// Makes an empty list with its header on `rank`. On failure the address of the
+/// list is `ACP_GA_NULL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_list(rank: c_int) -> acp_list_t {
     with(acp_list_t { ga: NULL }, |life| {
@@ -90,31 +90,32 @@ pub extern "C" fn acp_create_list(rank: c_int) -> acp_list_t {
     })
 }
 
-/// Gives all of its memory back. Nobody uses it any more.
+/// Frees all memory of the list. No rank may use it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_destroy_list(list: acp_list_t) {
     with((), |life| Ok(list.of().destroy(&life.pool)?));
 }
 
-/// 1 if it has no elements, otherwise 0.
+/// Returns 1 if the list has no elements, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_list(list: acp_list_t) -> c_int {
     with(1, |life| Ok(c_int::from(list.of().is_empty(&life.pool)?)))
 }
 
-/// Behind the last element.
+/// The iterator behind the last element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_list(list: acp_list_t) -> acp_list_it_t {
     with(list.at(NULL), |life| Ok(list.it(list.of().end(&life.pool))))
 }
 
-/// Takes an element out; what followed it.
+/// Removes an element. Returns the iterator of the element that followed it.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_erase_list(it: acp_list_it_t) -> acp_list_it_t {
     with(it.list.at(NULL), |life| Ok(it.list.it(it.list.of().erase(&life.pool, it.cursor())?)))
 }
 
-/// Takes the elements from `start` up to `end` out; what followed them.
+/// Removes the elements from `start` up to `end`. Returns the iterator of the
+/// element that followed them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_erase_range_list(start: acp_list_it_t, end: acp_list_it_t) -> acp_list_it_t {
     with(start.list.at(NULL), |life| {
@@ -123,7 +124,8 @@ pub extern "C" fn acp_erase_range_list(start: acp_list_it_t, end: acp_list_it_t)
     })
 }
 
-/// Puts a copy of `elem` in before `it`, in `rank`'s memory; its iterator.
+/// Inserts a copy of `elem` before `it`, in memory of `rank`. Returns the iterator
+/// of the copy.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_list(
     it: acp_list_it_t,
@@ -136,8 +138,8 @@ pub extern "C" fn acp_insert_list(
     })
 }
 
-/// Puts copies of the elements from `start` up to `end` in before `it`; the
-/// first of them.
+/// Inserts copies of the elements from `start` up to `end` before `it`. Returns the
+/// iterator of the first of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_range_list(
     it: acp_list_it_t,
@@ -150,8 +152,9 @@ pub extern "C" fn acp_insert_range_list(
     })
 }
 
-/// Takes over all elements of `list2`; if both are in the order of `comp`, it is,
-/// too. `comp` answers a number below, of or above 0, and uses neither list.
+/// Moves all elements of `list2` into `list1`; if both lists are sorted by `comp`,
+/// so is the result. `comp` returns a number below, equal to or above 0, and must
+/// use neither list.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_list(list1: acp_list_t, list2: acp_list_t, comp: acp_list_comp_t) {
     with((), |life| {
@@ -160,19 +163,19 @@ pub extern "C" fn acp_merge_list(list1: acp_list_t, list2: acp_list_t, comp: acp
     });
 }
 
-/// Takes the last element out, if there is one.
+/// Removes the last element, if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_pop_back_list(list: acp_list_t) {
     with((), |life| Ok(list.of().pop_back(&life.pool)?));
 }
 
-/// Takes the first element out, if there is one.
+/// Removes the first element, if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_pop_front_list(list: acp_list_t) {
     with((), |life| Ok(list.of().pop_front(&life.pool)?));
 }
 
-/// Puts a copy of `elem` in behind the last, in `rank`'s memory.
+/// Appends a copy of `elem`, in memory of `rank`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_push_back_list(list: acp_list_t, elem: acp_element_t, rank: c_int) {
     with((), |life| {
@@ -181,7 +184,7 @@ pub extern "C" fn acp_push_back_list(list: acp_list_t, elem: acp_element_t, rank
     });
 }
 
-/// Puts a copy of `elem` in before the first, in `rank`'s memory.
+/// Inserts a copy of `elem` before the first element, in memory of `rank`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_push_front_list(list: acp_list_t, elem: acp_element_t, rank: c_int) {
     with((), |life| {
@@ -190,7 +193,7 @@ pub extern "C" fn acp_push_front_list(list: acp_list_t, elem: acp_element_t, ran
     });
 }
 
-/// Takes out all elements that are the bytes of `elem`.
+/// Removes all elements that are equal to `elem`, byte by byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_remove_list(list: acp_list_t, elem: acp_element_t) {
     with((), |life| {
@@ -199,19 +202,19 @@ pub extern "C" fn acp_remove_list(list: acp_list_t, elem: acp_element_t) {
     });
 }
 
-/// Turns the order round.
+/// Reverses the order of the elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_reverse_list(list: acp_list_t) {
     with((), |life| Ok(list.of().reverse(&life.pool)?));
 }
 
-/// How many elements it has.
+/// The number of elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_list(list: acp_list_t) -> usize {
     with(0, |life| Ok(list.of().size(&life.pool)? as usize))
 }
 
-/// Puts the elements in the order of `comp`; those that are equal keep theirs.
+/// Sorts the elements by `comp`. The sort is stable.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_sort_list(list: acp_list_t, comp: acp_list_comp_t) {
     with((), |life| {
@@ -242,13 +245,13 @@ pub extern "C" fn acp_splice_range_list(
     });
 }
 
-/// The two change places.
+/// Exchanges the contents of the two lists.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_list(list1: acp_list_t, list2: acp_list_t) {
     with((), |life| Ok(list1.of().swap(&life.pool, list2.of())?));
 }
 
-/// Takes out all elements that are the bytes of the one before.
+/// Removes each element that is equal, byte by byte, to the element before it.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_unique_list(list: acp_list_t) {
     with((), |life| {
@@ -257,7 +260,8 @@ pub extern "C" fn acp_unique_list(list: acp_list_t) {
     });
 }
 
-/// `n` elements on, or back; the end is not passed.
+/// The iterator `n` elements further, or back if `n` is negative; it does not pass
+/// the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_advance_list_it(it: acp_list_it_t, n: c_int) -> acp_list_it_t {
     with(it.list.at(NULL), |life| {
@@ -265,19 +269,20 @@ pub extern "C" fn acp_advance_list_it(it: acp_list_it_t, n: c_int) -> acp_list_i
     })
 }
 
-/// The element before.
+/// The iterator of the element before.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_decrement_list_it(it: acp_list_it_t) -> acp_list_it_t {
     with(it.list.at(NULL), |life| Ok(it.list.it(it.list.of().before(&life.pool, it.cursor())?)))
 }
 
-/// The bytes of an element; none at the end.
+/// The bytes of an element; no bytes at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_dereference_list_it(it: acp_list_it_t) -> acp_element_t {
     with(acp_element_t::NONE, |life| Ok(it.list.of().element(&life.pool, it.cursor())?.into()))
 }
 
-/// Steps from `first` to `last`, or -1 if that never comes.
+/// The number of steps from `first` to `last`, or -1 if no number of steps leads
+/// there.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_distance_list_it(first: acp_list_it_t, last: acp_list_it_t) -> c_int {
     with(-1, |life| {
@@ -286,7 +291,7 @@ pub extern "C" fn acp_distance_list_it(first: acp_list_it_t, last: acp_list_it_t
     })
 }
 
-/// The element behind.
+/// The iterator of the next element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_increment_list_it(it: acp_list_it_t) -> acp_list_it_t {
     with(it.list.at(NULL), |life| Ok(it.list.it(it.list.of().next(&life.pool, it.cursor())?)))

@@ -10,11 +10,12 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_map_t {
-    /// Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
+    /// The address of the directory, which has a word for each of the ranks;
+    /// `ACP_GA_NULL` is no map.
     pub ga: acp_ga_t,
-    /// How many ranks have slots.
+    /// The number of ranks that have slots.
     pub num_ranks: u64,
-    /// How many slots each of them has.
+    /// The number of slots of each of these ranks.
     pub num_slots: u64,
 }
 
@@ -22,23 +23,23 @@ pub struct acp_map_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_map_it_t {
-    /// Of which.
+    /// The map.
     pub map: acp_map_t,
-    /// On which of its ranks.
+    /// Which of the ranks of the directory has the element, from 0.
     pub rank: c_int,
-    /// In which slot.
+    /// The slot on that rank.
     pub slot: c_int,
-    /// Which; `ACP_GA_NULL` at the end.
+    /// The address of the element; `ACP_GA_NULL` at the end.
     pub elem: acp_ga_t,
 }
 
-/// An element, and whether it was put in.
+/// An element, and whether an insertion has added it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_map_ib_t {
-    /// Which.
+    /// The element.
     pub it: acp_map_it_t,
-    /// 1 if it was.
+    /// 1 if the insertion has added the element.
     pub success: c_int,
 }
 
@@ -71,45 +72,45 @@ pub extern "C" fn acp_assign_local_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(Keyed::assign(map1.of(), &life.pool, map2.of(), Reach::Local)?));
 }
 
-/// The first of the elements that lie on this rank, or the end.
+/// The iterator of the first of the elements on this rank, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_local_map(map: acp_map_t) -> acp_map_it_t {
     with(map.end(), |life| Ok(map.it(map.of().local_range(&life.pool)?.0)))
 }
 
-/// Takes all elements that lie on this rank out.
+/// Removes all elements that lie on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_local_map(map: acp_map_t) {
     with((), |life| Ok(map.of().clear(&life.pool, Reach::Local)?));
 }
 
-/// 1 if there are no elements that lie on this rank, otherwise 0.
+/// Returns 1 if no elements of the map lie on this rank, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_local_map(map: acp_map_t) -> c_int {
     with(1, |life| Ok(c_int::from(map.of().is_empty(&life.pool, Reach::Local)?)))
 }
 
-/// Behind the last of the elements that lie on this rank.
+/// The iterator behind the last of the elements on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_local_map(map: acp_map_t) -> acp_map_it_t {
     with(map.end(), |life| Ok(map.it(map.of().local_range(&life.pool)?.1)))
 }
 
-/// Copies of the elements of `map2` that lie on this rank come into `map1`, where
-/// its keys are not.
+/// Inserts copies of those elements of `map2` on this rank into `map1` that have
+/// keys which `map1` does not have.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_local_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(Keyed::merge(map1.of(), &life.pool, map2.of(), Reach::Local)?));
 }
 
-/// The elements of `map2` that lie on this rank come into `map1`, and `map2` has
-/// none of them any more.
+/// Moves the elements of `map2` that lie on this rank into `map1`; afterwards
+/// `map2` has none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_move_local_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(Keyed::take_all(map1.of(), &life.pool, map2.of(), Reach::Local)?));
 }
 
-/// How many elements that lie on this rank there are.
+/// The number of elements that lie on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_local_map(map: acp_map_t) -> usize {
     with(0, |life| Ok(map.of().size(&life.pool, Reach::Local)? as usize))
@@ -121,56 +122,55 @@ pub extern "C" fn acp_assign_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(Keyed::assign(map1.of(), &life.pool, map2.of(), Reach::All)?));
 }
 
-/// The first of the elements, or the end.
+/// The iterator of the first element, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_map(map: acp_map_t) -> acp_map_it_t {
     with(map.end(), |life| Ok(map.it(map.of().begin(&life.pool, Reach::All)?)))
 }
 
-/// Takes all elements out.
+/// Removes all elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_map(map: acp_map_t) {
     with((), |life| Ok(map.of().clear(&life.pool, Reach::All)?));
 }
 
-/// 1 if there are no elements, otherwise 0.
+/// Returns 1 if the map has no elements, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_map(map: acp_map_t) -> c_int {
     with(1, |life| Ok(c_int::from(map.of().is_empty(&life.pool, Reach::All)?)))
 }
 
-/// Behind the last of the elements.
+/// The iterator behind the last element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_map(map: acp_map_t) -> acp_map_it_t {
     map.end()
 }
 
-/// Copies of the elements of `map2` come into `map1`, where
-/// its keys are not.
+/// Inserts copies of those elements of `map2` into `map1` that have keys which
+/// `map1` does not have.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(Keyed::merge(map1.of(), &life.pool, map2.of(), Reach::All)?));
 }
 
-/// The elements of `map2` come into `map1`, and `map2` has
-/// none of them any more.
+/// Moves the elements of `map2` into `map1`; afterwards `map2` has none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_move_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(Keyed::take_all(map1.of(), &life.pool, map2.of(), Reach::All)?));
 }
 
-/// How many elements there are.
+/// The number of elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_map(map: acp_map_t) -> usize {
     with(0, |life| Ok(map.of().size(&life.pool, Reach::All)? as usize))
 }
 
-/// Makes an empty one with `num_slots` slots on each of `num_ranks` ranks, its
-/// header on `rank`; its address is `ACP_GA_NULL` if that could not be.
+/// Makes an empty map with `num_slots` slots on each of `num_ranks` ranks, and its
+/// header on `rank`. On failure the address of the map is `ACP_GA_NULL`.
 ///
 /// # Safety
 ///
-/// There are `num_ranks` ranks at `ranks`.
+/// `ranks` is valid for a read of `num_ranks` numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_create_map(
     num_ranks: c_int,
@@ -188,20 +188,20 @@ pub unsafe extern "C" fn acp_create_map(
     })
 }
 
-/// Gives all of its memory back. Nobody uses it any more.
+/// Frees all memory of the map. No rank may use it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_destroy_map(map: acp_map_t) {
     with((), |life| Ok(map.of().destroy(&life.pool)?));
 }
 
-/// The element of a key, or the end.
+/// The iterator of the element with this key, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_find_map(map: acp_map_t, key: acp_element_t) -> acp_map_it_t {
     with(map.end(), |life| Ok(map.it(map.of().find(&life.pool, key.data())?)))
 }
 
-/// Puts a key in with its value. 1 if it was not there, otherwise 0, and the
-/// value that is there stays.
+/// Inserts a key with its value. Returns 1 if the key was not there before,
+/// otherwise 0, and the old value stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_map(map: acp_map_t, pair: acp_pair_t) -> c_int {
     with(0, |life| {
@@ -210,8 +210,8 @@ pub extern "C" fn acp_insert_map(map: acp_map_t, pair: acp_pair_t) -> c_int {
     })
 }
 
-/// Copies the value of the first to the second, as far as that has room. How
-/// many bytes were copied; 0 if the key is not there.
+/// Copies the value of the key `pair.first` to the memory `pair.second`, as far as
+/// there is room. Returns the number of bytes copied; 0 if the key is not there.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_retrieve_map(map: acp_map_t, pair: acp_pair_t) -> usize {
     with(0, |life| {
@@ -222,7 +222,7 @@ pub extern "C" fn acp_retrieve_map(map: acp_map_t, pair: acp_pair_t) -> usize {
     })
 }
 
-/// Takes a key out, if it is there.
+/// Removes a key, if it is there.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_remove_map(map: acp_map_t, key: acp_element_t) {
     with((), |life| {
@@ -231,13 +231,13 @@ pub extern "C" fn acp_remove_map(map: acp_map_t, key: acp_element_t) {
     });
 }
 
-/// The two change places.
+/// Exchanges the contents of the two maps.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_map(map1: acp_map_t, map2: acp_map_t) {
     with((), |life| Ok(map1.of().swap(&life.pool, *map2.of())?));
 }
 
-/// The key and the value of an element; none at the end.
+/// The key and the value of an element; no bytes at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_dereference_map_it(it: acp_map_it_t) -> acp_pair_t {
     with(acp_pair_t { first: acp_element_t::NONE, second: acp_element_t::NONE }, |life| {
@@ -247,7 +247,7 @@ pub extern "C" fn acp_dereference_map_it(it: acp_map_it_t) -> acp_pair_t {
     })
 }
 
-/// The element behind.
+/// The iterator of the next element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_increment_map_it(it: acp_map_it_t) -> acp_map_it_t {
     with(it.map.end(), |life| {

@@ -1,4 +1,4 @@
-//! Global memory management: registration, and questions to an address.
+//! Global memory management: registration, and queries about an address.
 
 use super::job::{Life, NULL, Reason, with};
 use super::mirror::Mirror;
@@ -9,18 +9,19 @@ use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A byte of any rank's memory; 0 is none. Bytes of one region follow each
-/// other as numbers do.
+/// The global address of a byte of any rank's memory; 0 is no address. The bytes of
+/// one region have consecutive addresses.
 pub type acp_ga_t = u64;
-/// A region that this rank has registered; 0 is none.
+/// The key of a region that this rank has registered; 0 is no key.
 pub type acp_atkey_t = u64;
 
 /// No region.
 pub const ACP_ATKEY_NULL: acp_atkey_t = 0;
-/// No byte.
+/// No address.
 pub const ACP_GA_NULL: acp_ga_t = 0;
 
-/// The first byte of `rank`'s starter memory, or `ACP_GA_NULL`.
+/// The global address of the first byte of `rank`'s starter memory, or
+/// `ACP_GA_NULL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
     with(ACP_GA_NULL, |life| {
@@ -30,11 +31,10 @@ pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
     })
 }
 
-/// Lets all ranks reach the `size` bytes at `addr`, wherever in this process
-/// they lie. Their pages are shared memory from then on; while they become so,
-/// all other threads of the process stand still, for which they get a real-time
-/// signal. A rank has room for 255 registrations at a time. `ACP_ATKEY_NULL` if
-/// it cannot be.
+/// Makes the `size` bytes at `addr`, which may lie anywhere in this process,
+/// reachable for all ranks. Their pages become shared memory; while that happens,
+/// all other threads of the process are stopped, by a real-time signal. A rank can
+/// have 255 registrations at a time. Returns `ACP_ATKEY_NULL` on failure.
 ///
 /// # Safety
 ///
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn acp_register_memory(
     })
 }
 
-/// Ends a registration, and waits until no rank reaches the memory by it any
-/// more. 0, or -1.
+/// Ends a registration, and waits until no rank reaches the memory by it any more.
+/// Returns 0, or -1 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
     with(-1, |life| {
@@ -80,31 +80,31 @@ pub extern "C" fn acp_query_ga(atkey: acp_atkey_t, addr: *mut c_void) -> acp_ga_
     })
 }
 
-/// Where a byte of this rank's memory is in this process, or NULL.
+/// The local address of a byte of this rank's memory, or NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
     with(null_mut(), |life| life.address(GlobalAddr::from_bits(ga)).map(|addr| addr as *mut c_void))
 }
 
-/// The rank whose memory it is, or -1.
+/// The rank that owns the memory at `ga`, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
     with(-1, |life| Ok(life.number_of(life.place(ga)?.rank) as c_int))
 }
 
-/// The colour of an address, which is 0, or -1.
+/// The colour of an address, which is always 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
     with(-1, |life| life.place(ga).map(|_| 0))
 }
 
-/// How many colours there are, which is 1, or -1.
+/// The number of colours, which is always 1, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_colors() -> c_int {
     with(-1, |_| Ok(1))
 }
 
-/// What this rank has registered.
+/// The regions that this rank has registered, by their keys.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
     of: HashMap<acp_atkey_t, Region>,
@@ -118,11 +118,11 @@ struct Region {
 }
 
 impl Life {
-    /// Registers memory of the program's, and answers its key.
+    /// Registers memory of the program, and returns its key.
     ///
     /// # Safety
     ///
-    /// As of `acp_register_memory`.
+    /// As for `acp_register_memory`.
     pub(super) unsafe fn register(&self, addr: usize, bytes: usize) -> Result<acp_atkey_t, Reason> {
         let own = NonNull::new(addr as *mut u8).ok_or("no memory is at NULL")?;
         let base = if self.runtime.exposed().contains(own) {
@@ -131,15 +131,16 @@ impl Life {
             // SAFETY: the caller's.
             unsafe { mirrored(&self.runtime, own, bytes)? }
         };
-        // SAFETY: exposed memory: the pool's or the starter's, which are plain
-        // bytes, or a window of the mirror's, which is never given back.
+        // SAFETY: `base` is exposed memory: it belongs to the pool or to the
+        // starter memory, which are plain bytes, or it is a window of the mirror,
+        // which is never given back.
         let registration = unsafe { self.global.register_at(base, bytes)? };
         let key = registration.first().addr().to_bits();
         self.regions().of.insert(key, Region { addr, bytes, registration });
         Ok(key)
     }
 
-    /// Where a byte of this rank's memory is in this process.
+    /// The local address of a byte of this rank's memory.
     pub(super) fn address(&self, addr: GlobalAddr) -> Result<usize, Reason> {
         let place = self.place(addr.to_bits())?;
         if place.rank != self.runtime.rank() {
@@ -153,7 +154,8 @@ impl Life {
         Ok(start + place.offset as usize)
     }
 
-    /// The memory of a region of this rank's.
+    /// The local address and the size of the region of this rank that begins at
+    /// `first`.
     fn start_of(&self, first: u64) -> Option<(usize, u64)> {
         if let Some(region) = self.regions().of.get(&first) {
             return Some((region.addr, region.bytes as u64));
@@ -176,11 +178,11 @@ impl Life {
     }
 }
 
-/// Where memory of the program's is exposed.
+/// The address in exposed memory at which memory of the program can be reached.
 ///
 /// # Safety
 ///
-/// As of `acp_register_memory`.
+/// As for `acp_register_memory`.
 pub(in crate::capi) unsafe fn mirrored(
     runtime: &Runtime,
     at: NonNull<u8>,
@@ -191,16 +193,16 @@ pub(in crate::capi) unsafe fn mirrored(
     unsafe { mirror.get_or_insert_default().reach(runtime, at.as_ptr() as usize, bytes) }
 }
 
-/// Ends what was mirrored, before the exposed memory goes.
+/// Makes mirrored pages private again, before the exposed memory is unmapped.
 ///
 /// # Safety
 ///
-/// No other rank writes to registered memory meanwhile.
+/// No other rank writes to registered memory during the call.
 pub(in crate::capi) unsafe fn end_mirror() -> Result<(), &'static str> {
     let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
     // SAFETY: the caller's.
     mirror.map_or(Ok(()), |mut mirror| unsafe { mirror.end() })
 }
 
-// Of the process, whose memory it is.
+// One per process, because it describes the memory of the process.
 static MIRROR: Mutex<Option<Mirror>> = Mutex::new(None);

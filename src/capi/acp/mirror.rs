@@ -1,5 +1,5 @@
-//! Memory of the program's where other ranks can reach it: its pages become
-//! pages of the rank's exposed memory.
+//! Makes the program's own memory reachable for other ranks: its pages become pages
+//! of the rank's exposed memory.
 //!
 //! ```text
 //!  program   ..│ page │ page │ page │..      heap, data, a stack
@@ -7,22 +7,23 @@
 //!  exposed   ..│ hole │ page │ page │..  a window, as far from its start
 //! ```
 //!
-//! A page that holds something to be registered is copied to its place in a
-//! window of the exposed memory, and that place is mapped over the page: from
-//! then on both addresses lead to the same bytes, and so do all peers. The
-//! program's addresses stay as they are. Windows are as wide as the exposed
-//! memory can spare, and take memory where pages come; neighbours in a window
-//! stay neighbours, so that any part of it can be registered as one. Windows may
-//! overlap, but a page is in one of them.
+//! A page that holds bytes to be registered is copied to its place in a window of
+//! the exposed memory, and that place is mapped over the page. From then on both
+//! addresses lead to the same bytes, for this process and for all peers. The
+//! program's addresses stay as they are. Windows are as wide as the exposed memory
+//! allows, and use memory only where pages were copied. Pages that are neighbours
+//! in the program are neighbours in the window, so any range within a window can be
+//! registered as one region. Windows may overlap, but a page is in at most one of
+//! them.
 //!
-//! A page stays what it has become, until the program unmaps it or the job
-//! ends, when it becomes the program's own again: which pages are, the system's
-//! list of mappings says. A child that the program forks shares them.
+//! A page stays shared until the program unmaps it, or until the job ends and the
+//! page becomes private memory again. The kernel's list of mappings shows which
+//! pages are shared. A child process that the program forks shares them.
 //!
-//! While a page changes, nobody may write to it: what else lies on it is
-//! anybody's. So all other threads stand still meanwhile ([`Still`]), and the
-//! calling thread's stack is safe, since nothing is written between the copy and
-//! the change.
+//! While a page is exchanged, no thread may write to it; apart from the registered
+//! bytes, it may hold data of any thread. So all other threads are stopped
+//! meanwhile ([`Still`]). The calling thread's own stack is safe, because that
+//! thread writes nothing between the copy and the exchange.
 
 use super::still::Still;
 use crate::Runtime;
@@ -36,28 +37,32 @@ pub(super) struct Mirror {
     windows: Vec<Window>,
 }
 
-/// Addresses of the program's, and where they are exposed.
+/// A range of the program's addresses, and the address at which it is exposed.
 #[derive(Debug)]
 struct Window {
     addrs: Range<usize>,
     base: NonNull<u8>,
 }
 
-/// What is mapped where: addresses, and the file and the place in it that they
-/// lead to.
+/// The mappings of the process: address range, file, and offset in the file.
 struct Mappings(Vec<(Range<usize>, String, usize)>);
 
-// SAFETY: memory of the process; who may use it where is the program's
-// business.
+// SAFETY: it holds addresses of the process's memory, which are the same on all
+// threads; which threads may use the memory is the program's responsibility.
 unsafe impl Send for Mirror {}
 
 impl Mirror {
-    /// Where the `bytes` bytes at `addr` are exposed. An error says why they
-    /// are not.
+    /// Returns the address at which the `bytes` bytes at `addr` are exposed; shares
+    /// their pages first where necessary.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the pages cannot be shared.
     ///
     /// # Safety
     ///
-    /// The memory is the program's, readable and writable.
+    /// The memory belongs to the program and is readable and writable.
+    /// The memory belongs to the program, and is readable and writable.
     pub(super) unsafe fn reach(
         &mut self,
         runtime: &Runtime,
@@ -75,16 +80,17 @@ impl Mirror {
         let is_out = |page: &usize| !window.holds(&mappings, window.addrs.start + page * PAGE);
         let (mut page, last) = (offset / PAGE, (end - window.addrs.start).div_ceil(PAGE));
         if !(page..last).any(|page| is_out(&page)) {
-            // SAFETY: inside the window's block.
+            // SAFETY: the address is inside the window's block.
             return Ok(unsafe { window.base.add(offset) });
         }
-        // SAFETY: whoever has the mirror is alone; what follows allocates
-        // nothing.
+        // SAFETY: the process has one mirror, so `&mut self` excludes a second
+        // `Still`; until `_still` is dropped, this function allocates nothing.
         let _still = unsafe { Still::begin()? };
         while let Some(first) = (page..last).find(is_out) {
             let count = (first..last).take_while(is_out).count();
-            // SAFETY: the caller's; the window's pages are ours, and of no use
-            // to anybody where the program's are others.
+            // SAFETY: the caller's; the pages of the window belong to the mirror,
+            // and no code uses them as long as the program's own pages lie
+            // elsewhere.
             let is_in = unsafe {
                 let own = window.base.add(first * PAGE);
                 exchange(window.addrs.start + first * PAGE, own, count * PAGE, 0)
@@ -94,36 +100,38 @@ impl Mirror {
             }
             page = first + count;
         }
-        // SAFETY: inside the window's block.
+        // SAFETY: the address is inside the window's block.
         Ok(unsafe { window.base.add(offset) })
     }
 
-    /// Makes all pages the program's own again, as they are now: the exposed
-    /// memory goes.
+    /// Makes all pages private memory of the program again, with their present
+    /// contents, because the exposed memory is about to be unmapped.
     ///
     /// # Safety
     ///
-    /// No other rank writes to them meanwhile.
+    /// No other rank writes to the pages during the call.
     pub(super) unsafe fn end(&mut self) -> Result<(), &'static str> {
         let mappings = Mappings::read().ok_or(NO_LIST)?;
-        // What was in them is kept: nothing is given back while threads stand
-        // still.
+        // The windows are kept until the end of the function: nothing may be freed
+        // while the threads are stopped.
         let windows = std::mem::take(&mut self.windows);
         if windows.is_empty() {
             return Ok(());
         }
-        // SAFETY: whoever has the mirror is alone; what follows allocates
-        // nothing, and what it has goes after it.
+        // SAFETY: the process has one mirror, so `&mut self` excludes a second
+        // `Still`; until `_still` is dropped, this function allocates nothing, and
+        // `windows` and `mappings` are freed after it.
         let _still = unsafe { Still::begin()? };
         for window in &windows {
             let addrs = &window.addrs;
             let is_in = |at: &usize| window.holds(&mappings, *at);
-            // Only what is mapped as one leads to the window.
+            // Only one mapping at a time can lead to one place of the window.
             for (mapped, ..) in mappings.0.iter().filter(|(mapped, ..)| overlap(mapped, addrs)) {
                 let at = mapped.start.max(addrs.start);
                 let pages = (at..mapped.end.min(addrs.end)).step_by(PAGE);
                 let bytes = pages.take_while(is_in).count() * PAGE;
-                // SAFETY: the caller's; the pages are replaced by their copies.
+                // SAFETY: the caller's; the pages are replaced by copies of
+                // themselves.
                 if bytes > 0 && !unsafe { take_back(at, bytes) } {
                     return Err("the system gave no memory");
                 }
@@ -132,7 +140,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// The window that a range can be in: that which holds pages of it, or any.
+    /// The window for a range: the window that holds pages of it already, else any
+    /// window that contains it.
     fn holder(
         &self,
         mappings: &Mappings,
@@ -150,7 +159,7 @@ impl Mirror {
         }
     }
 
-    /// A window round a range, as wide as it may be.
+    /// Opens a window around a range, as wide as the exposed memory allows.
     fn open(&mut self, runtime: &Runtime, range: Range<usize>) -> Option<usize> {
         let mut margin = MARGIN;
         loop {
@@ -170,7 +179,7 @@ impl Mirror {
 }
 
 impl Window {
-    /// Whether a page of the program's is one of its own.
+    /// Whether a page of the program is already a page of this window.
     fn holds(&self, mappings: &Mappings, page: usize) -> bool {
         let own = || self.base.as_ptr() as usize + (page - self.addrs.start);
         self.addrs.contains(&page) && mappings.are_same(page, own())
@@ -207,18 +216,20 @@ fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Copies pages to `own` and maps the copies over them: `old` bytes of them are
-/// not at `own` any more. Whether it could.
+/// Copies `bytes` bytes of pages to `own` and moves the mapping of the copies over
+/// the pages. The mapping of `old` bytes is removed at `own`; with 0 it stays there
+/// too. Returns whether that succeeded.
 ///
 /// # Safety
 ///
-/// As of [`Mirror::reach`]; the pages at `own` are of a shared mapping.
+/// As for [`Mirror::reach`]; with `old` 0, the pages at `own` are of a shared
+/// mapping.
 #[cfg(target_arch = "x86_64")]
 unsafe fn exchange(page: usize, own: NonNull<u8>, bytes: usize, old: usize) -> bool {
     let result: isize;
-    // SAFETY: a copy between pages, and a system call that replaces the first
-    // by another view of the second. Nothing is written in between, so the
-    // first may be of the stack that this runs on.
+    // SAFETY: a copy between pages, and a system call that replaces the first pages
+    // by a second mapping of the copies. Nothing is written between the two, so the
+    // pages may hold the stack on which this function runs.
     unsafe {
         std::arch::asm!(
             "rep movsb",
@@ -246,12 +257,13 @@ unsafe fn exchange(page: usize, own: NonNull<u8>, bytes: usize, old: usize) -> b
     result == page as isize
 }
 
-/// The same where the stack that this runs on must not be in the pages.
+/// The same operation for other architectures, where the pages must not hold the
+/// stack on which this function runs.
 ///
 /// # Safety
 ///
-/// As of [`Mirror::reach`], and that; the pages at `own` are of a shared
-/// mapping.
+/// As for [`Mirror::reach`]; with `old` 0, the pages at `own` are of a shared
+/// mapping; the stack of the caller is not in the pages.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn exchange(page: usize, own: NonNull<u8>, bytes: usize, old: usize) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -264,15 +276,17 @@ unsafe fn exchange(page: usize, own: NonNull<u8>, bytes: usize, old: usize) -> b
     got == at
 }
 
-/// Gives pages memory of the process's own. Whether it could.
+/// Replaces pages by private memory of the process with the same contents. Returns
+/// whether that succeeded.
 ///
 /// # Safety
 ///
-/// As of [`Mirror::end`].
+/// As for [`Mirror::end`].
 unsafe fn take_back(page: usize, bytes: usize) -> bool {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
     let flags = flags | libc::MAP_ANONYMOUS;
-    // SAFETY: fresh memory, which then goes to the pages' place.
+    // SAFETY: the memory is fresh, and its mapping then moves to the place of the
+    // pages.
     unsafe {
         let fresh = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
         match NonNull::new(fresh.cast::<u8>()) {
@@ -283,8 +297,9 @@ unsafe fn take_back(page: usize, bytes: usize) -> bool {
 }
 
 const NO_LIST: &str = "the system does not say what is mapped";
-/// What is mapped at a time; the kernel's pages are as large or larger, and
-/// then it refuses.
+/// The unit of mapping. The kernel's pages are of this size or larger; if they are
+/// larger, the kernel refuses the mapping.
 const PAGE: usize = 4096;
-/// What a window has before and behind what it was opened for, if it can.
+/// Bytes of a window before and behind the range for which it is opened, if there
+/// is room.
 const MARGIN: usize = 1 << 30;

@@ -1,27 +1,27 @@
-//! ACP's names and meaning: `include/acp.h`, for programs that were written for
-//! the Advanced Communication Primitives.
+//! The interface of the Advanced Communication Primitives (ACP), for programs that
+//! were written for them: `include/acp.h`.
 //!
 //! ```text
 //!  main thread     acp_init ──────── calls ──────── acp_finalize
 //!                     │                                 │
-//!  a rank's threads   └─► tsumugi::run, whose main ─────┘ sleeps meanwhile
+//!  a rank's threads   └─► tsumugi::run: its main ───────┘ sleeps meanwhile
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | `job` | init, finalize, reset, abort, sync, rank, procs |
-//! | `mirror` | memory of the program's, where other ranks can reach it |
-//! | `still` | a moment in which no other thread runs, for that |
-//! | `memory` | starter memory, registration, questions to an address |
+//! | `mirror` | makes the program's own memory reachable for other ranks |
+//! | `still` | stops all other threads for a moment, as `mirror` needs |
+//! | `memory` | starter memory, registration, queries about an address |
 //! | `access` | copies and atomics with handles |
 //! | `channel`, `segment`, `workspace` | the communication library |
 //! | `heap`, `vector` ... `map` | the data library |
-//! | `hook` | the program's own malloc, from the rank's heap |
+//! | `hook` | takes the program's own allocations from the rank's heap |
 //!
-//! What differs: any thread may call (but for what all ranks call together);
-//! atomics, and copies between ranks of a node, are over when the call returns;
-//! handles are numbers that go up; containers have locks that their callers
-//! sleep for. A call that fails answers what ACP says, and
+//! Differences from ACP: any thread may call (except for collective calls); atomic
+//! operations, and copies between ranks of a node, are complete when the call
+//! returns; handles are increasing numbers; containers have locks for which their
+//! callers sleep. A call that fails returns the value that ACP documents, and
 //! `tsumugi_acp_error` has the reason.
 
 mod access;

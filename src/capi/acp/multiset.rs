@@ -10,11 +10,12 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_multiset_t {
-    /// Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
+    /// The address of the directory, which has a word for each of the ranks;
+    /// `ACP_GA_NULL` is no multiset.
     pub ga: acp_ga_t,
-    /// How many ranks have slots.
+    /// The number of ranks that have slots.
     pub num_ranks: u64,
-    /// How many slots each of them has.
+    /// The number of slots of each of these ranks.
     pub num_slots: u64,
 }
 
@@ -22,13 +23,13 @@ pub struct acp_multiset_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_multiset_it_t {
-    /// Of which.
+    /// The multiset.
     pub set: acp_multiset_t,
-    /// On which of its ranks.
+    /// Which of the ranks of the directory has the element, from 0.
     pub rank: c_int,
-    /// In which slot.
+    /// The slot on that rank.
     pub slot: c_int,
-    /// Which; `ACP_GA_NULL` at the end.
+    /// The address of the element; `ACP_GA_NULL` at the end.
     pub elem: acp_ga_t,
 }
 
@@ -66,39 +67,39 @@ pub extern "C" fn acp_assign_local_multiset(set1: acp_multiset_t, set2: acp_mult
     with((), |life| Ok(Keyed::assign(set1.of(), &life.pool, set2.of(), Reach::Local)?));
 }
 
-/// The first of the elements that lie on this rank, or the end.
+/// The iterator of the first of the elements on this rank, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_local_multiset(set: acp_multiset_t) -> acp_multiset_it_t {
     with(set.end(), |life| Ok(set.it(set.of().local_range(&life.pool)?.0)))
 }
 
-/// 1 if there are no elements that lie on this rank, otherwise 0.
+/// Returns 1 if no elements of the multiset lie on this rank, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_local_multiset(set: acp_multiset_t) -> c_int {
     with(1, |life| Ok(c_int::from(set.of().is_empty(&life.pool, Reach::Local)?)))
 }
 
-/// Behind the last of the elements that lie on this rank.
+/// The iterator behind the last of the elements on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_local_multiset(set: acp_multiset_t) -> acp_multiset_it_t {
     with(set.end(), |life| Ok(set.it(set.of().local_range(&life.pool)?.1)))
 }
 
-/// Copies of the elements of `set2` that lie on this rank come into `set1`, as often as they
-/// are there.
+/// Inserts copies of the elements of `set2` that lie on this rank into `set1`, each
+/// as many times as `set2` has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_local_multiset(set1: acp_multiset_t, set2: acp_multiset_t) {
     with((), |life| Ok(Keyed::merge(set1.of(), &life.pool, set2.of(), Reach::Local)?));
 }
 
-/// The elements of `set2` that lie on this rank come into `set1`, and `set2` has
-/// none of them any more.
+/// Moves the elements of `set2` that lie on this rank into `set1`; afterwards
+/// `set2` has none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_move_local_multiset(set1: acp_multiset_t, set2: acp_multiset_t) {
     with((), |life| Ok(Keyed::take_all(set1.of(), &life.pool, set2.of(), Reach::Local)?));
 }
 
-/// How many elements that lie on this rank there are, a key once.
+/// The number of different keys that lie on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_local_multiset(set: acp_multiset_t) -> usize {
     with(0, |life| Ok(set.of().size(&life.pool, Reach::Local)? as usize))
@@ -110,56 +111,55 @@ pub extern "C" fn acp_assign_multiset(set1: acp_multiset_t, set2: acp_multiset_t
     with((), |life| Ok(Keyed::assign(set1.of(), &life.pool, set2.of(), Reach::All)?));
 }
 
-/// The first of the elements, or the end.
+/// The iterator of the first element, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_multiset(set: acp_multiset_t) -> acp_multiset_it_t {
     with(set.end(), |life| Ok(set.it(set.of().begin(&life.pool, Reach::All)?)))
 }
 
-/// Takes all elements out.
+/// Removes all elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_multiset(set: acp_multiset_t) {
     with((), |life| Ok(set.of().clear(&life.pool, Reach::All)?));
 }
 
-/// 1 if there are no elements, otherwise 0.
+/// Returns 1 if the multiset has no elements, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_multiset(set: acp_multiset_t) -> c_int {
     with(1, |life| Ok(c_int::from(set.of().is_empty(&life.pool, Reach::All)?)))
 }
 
-/// Behind the last of the elements.
+/// The iterator behind the last element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_multiset(set: acp_multiset_t) -> acp_multiset_it_t {
     set.end()
 }
 
-/// Copies of the elements of `set2` come into `set1`, as often as they
-/// are there.
+/// Inserts copies of the elements of `set2` into `set1`, each as many times as
+/// `set2` has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_multiset(set1: acp_multiset_t, set2: acp_multiset_t) {
     with((), |life| Ok(Keyed::merge(set1.of(), &life.pool, set2.of(), Reach::All)?));
 }
 
-/// The elements of `set2` come into `set1`, and `set2` has
-/// none of them any more.
+/// Moves the elements of `set2` into `set1`; afterwards `set2` has none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_move_multiset(set1: acp_multiset_t, set2: acp_multiset_t) {
     with((), |life| Ok(Keyed::take_all(set1.of(), &life.pool, set2.of(), Reach::All)?));
 }
 
-/// How many elements there are, a key once.
+/// The number of different keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_multiset(set: acp_multiset_t) -> usize {
     with(0, |life| Ok(set.of().size(&life.pool, Reach::All)? as usize))
 }
 
-/// Makes an empty one with `num_slots` slots on each of `num_ranks` ranks, its
-/// header on `rank`; its address is `ACP_GA_NULL` if that could not be.
+/// Makes an empty multiset with `num_slots` slots on each of `num_ranks` ranks, and
+/// its header on `rank`. On failure the address of the multiset is `ACP_GA_NULL`.
 ///
 /// # Safety
 ///
-/// There are `num_ranks` ranks at `ranks`.
+/// `ranks` is valid for a read of `num_ranks` numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_create_multiset(
     num_ranks: c_int,
@@ -177,19 +177,19 @@ pub unsafe extern "C" fn acp_create_multiset(
     })
 }
 
-/// Gives all of its memory back. Nobody uses it any more.
+/// Frees all memory of the multiset. No rank may use it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_destroy_multiset(set: acp_multiset_t) {
     with((), |life| Ok(set.of().destroy(&life.pool)?));
 }
 
-/// The element of a key, or the end.
+/// The iterator of the element with this key, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_find_multiset(set: acp_multiset_t, key: acp_element_t) -> acp_multiset_it_t {
     with(set.end(), |life| Ok(set.it(set.of().find(&life.pool, key.data())?)))
 }
 
-/// Puts a key in one time more. 1, or 0 if that could not be.
+/// Inserts a key one time more. Returns 1, or 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_multiset(set: acp_multiset_t, key: acp_element_t) -> c_int {
     with(0, |life| {
@@ -198,7 +198,7 @@ pub extern "C" fn acp_insert_multiset(set: acp_multiset_t, key: acp_element_t) -
     })
 }
 
-/// Takes a key out as often as it is there.
+/// Removes all copies of a key.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_remove_all_multiset(set: acp_multiset_t, key: acp_element_t) {
     with((), |life| {
@@ -207,13 +207,13 @@ pub extern "C" fn acp_remove_all_multiset(set: acp_multiset_t, key: acp_element_
     });
 }
 
-/// How many times a key is there.
+/// The number of copies of a key.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_retrieve_multiset(set: acp_multiset_t, key: acp_element_t) -> u64 {
     with(0, |life| Ok(set.of().times(&life.pool, key.data())?))
 }
 
-/// Takes a key out one time, if it is there.
+/// Removes one copy of a key, if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_remove_multiset(set: acp_multiset_t, key: acp_element_t) {
     with((), |life| {
@@ -222,19 +222,19 @@ pub extern "C" fn acp_remove_multiset(set: acp_multiset_t, key: acp_element_t) {
     });
 }
 
-/// The two change places.
+/// Exchanges the contents of the two multisets.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_multiset(set1: acp_multiset_t, set2: acp_multiset_t) {
     with((), |life| Ok(set1.of().swap(&life.pool, *set2.of())?));
 }
 
-/// The key of an element; none at the end.
+/// The key of an element; no bytes at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_dereference_multiset_it(it: acp_multiset_it_t) -> acp_element_t {
     with(acp_element_t::NONE, |life| Ok(it.set.of().key(&life.pool, it.entry())?.into()))
 }
 
-/// The element behind.
+/// The iterator of the next element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_increment_multiset_it(it: acp_multiset_it_t) -> acp_multiset_it_t {
     with(it.set.end(), |life| {

@@ -19,7 +19,7 @@ pub struct segbufitem {
     is_source: bool,
 }
 
-/// An end of a segmented buffer; NULL is none.
+/// An end of a segmented buffer; NULL is no end.
 pub type acp_segbuf_t = *mut segbufitem;
 
 enum End {
@@ -29,12 +29,12 @@ enum End {
     Closed,
 }
 
-/// The end that sends to `dst_rank` the `segnum` segments of `segsize` bytes at
-/// `buf`, or NULL.
+/// Makes the end that sends the `segnum` segments of `segsize` bytes at `buf` to
+/// `dst_rank`; returns NULL on failure.
 ///
 /// # Safety
 ///
-/// As of `acp_register_memory`, until it is freed.
+/// As for `acp_register_memory`, until the end is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_create_src_segbuf(
     dst_rank: c_int,
@@ -46,11 +46,11 @@ pub unsafe extern "C" fn acp_create_src_segbuf(
     unsafe { create(dst_rank, buf, (segsize, segnum), true) }
 }
 
-/// The end that receives from `dst_rank`, which is the source's rank.
+/// Makes the end that receives from `dst_rank`, which is the rank of the source.
 ///
 /// # Safety
 ///
-/// As of `acp_register_memory`, until it is freed.
+/// As for `acp_register_memory`, until the end is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_create_dst_segbuf(
     dst_rank: c_int,
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn acp_create_dst_segbuf(
     unsafe { create(dst_rank, buf, (segsize, segnum), false) }
 }
 
-/// Connects with the other end; waits for it. 0, or 1.
+/// Connects with the other end, and waits for it. Returns 0, or 1 on failure.
 ///
 /// # Safety
 ///
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn acp_connect_segbuf(segbuf: acp_segbuf_t) -> c_int {
     connected.map_or(1, |()| 0)
 }
 
-/// 0 if it is connected, otherwise 1.
+/// Returns 0 if the end is connected, otherwise 1.
 ///
 /// # Safety
 ///
@@ -87,7 +87,8 @@ pub unsafe extern "C" fn acp_isconnected_segbuf(segbuf: acp_segbuf_t) -> c_int {
     no(is_connected)
 }
 
-/// At the sink: the first segment may be written over. 0, or 1.
+/// At the sink: gives the first segment back, so that the source may overwrite it.
+/// Returns 0, or 1 on failure.
 ///
 /// # Safety
 ///
@@ -104,7 +105,8 @@ pub unsafe extern "C" fn acp_ready_segbuf(segbuf: acp_segbuf_t) -> c_int {
     no(taken)
 }
 
-/// At the source: sends the next segment. 0, or 1 if there is no room for it.
+/// At the source: sends the next segment. Returns 0, or 1 if there is no room for
+/// it.
 ///
 /// # Safety
 ///
@@ -121,7 +123,7 @@ pub unsafe extern "C" fn acp_ack_segbuf(segbuf: acp_segbuf_t) -> c_int {
     no(sent)
 }
 
-/// 0 if there is a segment that the source may write and send, otherwise 1.
+/// Returns 0 if there is a segment that the source may write and send, otherwise 1.
 ///
 /// # Safety
 ///
@@ -131,7 +133,7 @@ pub unsafe extern "C" fn acp_isready_segbuf(segbuf: acp_segbuf_t) -> c_int {
     // SAFETY: the caller's.
     let is_ready = unsafe {
         with(segbuf, |this| match &mut *this.end() {
-            // What was sent from there must be away.
+            // The earlier contents of the segment must have been sent.
             End::Source(source) => {
                 Ok(source.has_room()? && source.tail() - source.sent() < this.shape.1)
             }
@@ -142,7 +144,7 @@ pub unsafe extern "C" fn acp_isready_segbuf(segbuf: acp_segbuf_t) -> c_int {
     no(is_ready)
 }
 
-/// 0 if there is a segment that the sink may read, otherwise 1.
+/// Returns 0 if there is a segment that the sink may read, otherwise 1.
 ///
 /// # Safety
 ///
@@ -160,7 +162,7 @@ pub unsafe extern "C" fn acp_isacked_segbuf(segbuf: acp_segbuf_t) -> c_int {
     no(is_acked)
 }
 
-/// Segments that the sink has given back, or -1.
+/// The number of segments that the sink has given back, or -1.
 ///
 /// # Safety
 ///
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn acp_query_segbuf_head(segbuf: acp_segbuf_t) -> i64 {
     head.map_or(-1, |count| count as i64)
 }
 
-/// Segments that the source has sent, or -1.
+/// The number of segments that the source has sent, or -1.
 ///
 /// # Safety
 ///
@@ -196,8 +198,8 @@ pub unsafe extern "C" fn acp_query_segbuf_tail(segbuf: acp_segbuf_t) -> i64 {
     tail.map_or(-1, |count| count as i64)
 }
 
-/// At the source: segments whose bytes are at the sink, so that they may be
-/// written anew. Or -1.
+/// At the source: the number of segments that have arrived in the sink's memory, so
+/// that the source may write to these segments again. Returns -1 on failure.
 ///
 /// # Safety
 ///
@@ -214,7 +216,8 @@ pub unsafe extern "C" fn acp_query_segbuf_sent(segbuf: acp_segbuf_t) -> i64 {
     sent.map_or(-1, |count| count as i64)
 }
 
-/// Ends the connection, when the other end does; waits for it. 0, or 1.
+/// Ends the connection, and waits until the other end does so too. Returns 0, or 1
+/// on failure.
 ///
 /// # Safety
 ///
@@ -232,11 +235,11 @@ pub unsafe extern "C" fn acp_disconnect_segbuf(segbuf: acp_segbuf_t) -> c_int {
     closed.map_or(1, |()| 0)
 }
 
-/// Frees an end that is not connected. 0, or 1.
+/// Frees an end that is not connected. Returns 0, or 1 on failure.
 ///
 /// # Safety
 ///
-/// `segbuf` is NULL or an end, which is over.
+/// `segbuf` is NULL or an end; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_free_segbuf(segbuf: acp_segbuf_t) -> c_int {
     // SAFETY: the caller's.
@@ -249,9 +252,11 @@ pub unsafe extern "C" fn acp_free_segbuf(segbuf: acp_segbuf_t) -> c_int {
     0
 }
 
+/// Makes an end.
+///
 /// # Safety
 ///
-/// As of `acp_register_memory`.
+/// As for `acp_register_memory`.
 unsafe fn create(
     peer: c_int,
     buf: *mut c_void,
@@ -267,7 +272,7 @@ unsafe fn create(
         // SAFETY: the caller's.
         let key = unsafe { life.register(buf as usize, bytes * count)? };
         let pair = if is_source { (own, peer) } else { (peer, own) };
-        // Both directions of a pair have tags of their own.
+        // The two directions of a pair have different tags.
         let tag = life.make(SEGMENTS, pair) * 2 + u32::from(pair.0 < pair.1);
         let (end, shape) = (Mutex::new(End::New), (bytes as u64, count as u64));
         Ok(segbufitem { end, life: life.clone(), peer, tag, key, shape, is_source })
@@ -299,7 +304,7 @@ impl segbufitem {
     }
 }
 
-/// Calls with an end; remembers what goes wrong.
+/// Runs `call` with an end, and stores the reason of a failure.
 ///
 /// # Safety
 ///
@@ -318,7 +323,7 @@ unsafe fn with<T>(
     }
 }
 
-/// ACP's yes is 0.
+/// ACP returns 0 for yes.
 fn no(answer: Option<bool>) -> c_int {
     if answer == Some(true) { 0 } else { 1 }
 }

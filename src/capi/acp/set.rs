@@ -10,11 +10,12 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_set_t {
-    /// Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
+    /// The address of the directory, which has a word for each of the ranks;
+    /// `ACP_GA_NULL` is no set.
     pub ga: acp_ga_t,
-    /// How many ranks have slots.
+    /// The number of ranks that have slots.
     pub num_ranks: u64,
-    /// How many slots each of them has.
+    /// The number of slots of each of these ranks.
     pub num_slots: u64,
 }
 
@@ -22,13 +23,13 @@ pub struct acp_set_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_set_it_t {
-    /// Of which.
+    /// The set.
     pub set: acp_set_t,
-    /// On which of its ranks.
+    /// Which of the ranks of the directory has the element, from 0.
     pub rank: c_int,
-    /// In which slot.
+    /// The slot on that rank.
     pub slot: c_int,
-    /// Which; `ACP_GA_NULL` at the end.
+    /// The address of the element; `ACP_GA_NULL` at the end.
     pub elem: acp_ga_t,
 }
 
@@ -61,39 +62,39 @@ pub extern "C" fn acp_assign_local_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(Keyed::assign(set1.of(), &life.pool, set2.of(), Reach::Local)?));
 }
 
-/// The first of the elements that lie on this rank, or the end.
+/// The iterator of the first of the elements on this rank, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_local_set(set: acp_set_t) -> acp_set_it_t {
     with(set.end(), |life| Ok(set.it(set.of().local_range(&life.pool)?.0)))
 }
 
-/// 1 if there are no elements that lie on this rank, otherwise 0.
+/// Returns 1 if no elements of the set lie on this rank, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_local_set(set: acp_set_t) -> c_int {
     with(1, |life| Ok(c_int::from(set.of().is_empty(&life.pool, Reach::Local)?)))
 }
 
-/// Behind the last of the elements that lie on this rank.
+/// The iterator behind the last of the elements on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_local_set(set: acp_set_t) -> acp_set_it_t {
     with(set.end(), |life| Ok(set.it(set.of().local_range(&life.pool)?.1)))
 }
 
-/// Copies of the elements of `set2` that lie on this rank come into `set1`, where
-/// its keys are not.
+/// Inserts copies of those elements of `set2` on this rank into `set1` that have
+/// keys which `set1` does not have.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_local_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(Keyed::merge(set1.of(), &life.pool, set2.of(), Reach::Local)?));
 }
 
-/// The elements of `set2` that lie on this rank come into `set1`, and `set2` has
-/// none of them any more.
+/// Moves the elements of `set2` that lie on this rank into `set1`; afterwards
+/// `set2` has none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_move_local_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(Keyed::take_all(set1.of(), &life.pool, set2.of(), Reach::Local)?));
 }
 
-/// How many elements that lie on this rank there are.
+/// The number of elements that lie on this rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_local_set(set: acp_set_t) -> usize {
     with(0, |life| Ok(set.of().size(&life.pool, Reach::Local)? as usize))
@@ -105,56 +106,55 @@ pub extern "C" fn acp_assign_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(Keyed::assign(set1.of(), &life.pool, set2.of(), Reach::All)?));
 }
 
-/// The first of the elements, or the end.
+/// The iterator of the first element, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_set(set: acp_set_t) -> acp_set_it_t {
     with(set.end(), |life| Ok(set.it(set.of().begin(&life.pool, Reach::All)?)))
 }
 
-/// Takes all elements out.
+/// Removes all elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_set(set: acp_set_t) {
     with((), |life| Ok(set.of().clear(&life.pool, Reach::All)?));
 }
 
-/// 1 if there are no elements, otherwise 0.
+/// Returns 1 if the set has no elements, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_set(set: acp_set_t) -> c_int {
     with(1, |life| Ok(c_int::from(set.of().is_empty(&life.pool, Reach::All)?)))
 }
 
-/// Behind the last of the elements.
+/// The iterator behind the last element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_set(set: acp_set_t) -> acp_set_it_t {
     set.end()
 }
 
-/// Copies of the elements of `set2` come into `set1`, where
-/// its keys are not.
+/// Inserts copies of those elements of `set2` into `set1` that have keys which
+/// `set1` does not have.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(Keyed::merge(set1.of(), &life.pool, set2.of(), Reach::All)?));
 }
 
-/// The elements of `set2` come into `set1`, and `set2` has
-/// none of them any more.
+/// Moves the elements of `set2` into `set1`; afterwards `set2` has none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_move_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(Keyed::take_all(set1.of(), &life.pool, set2.of(), Reach::All)?));
 }
 
-/// How many elements there are.
+/// The number of elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_set(set: acp_set_t) -> usize {
     with(0, |life| Ok(set.of().size(&life.pool, Reach::All)? as usize))
 }
 
-/// Makes an empty one with `num_slots` slots on each of `num_ranks` ranks, its
-/// header on `rank`; its address is `ACP_GA_NULL` if that could not be.
+/// Makes an empty set with `num_slots` slots on each of `num_ranks` ranks, and its
+/// header on `rank`. On failure the address of the set is `ACP_GA_NULL`.
 ///
 /// # Safety
 ///
-/// There are `num_ranks` ranks at `ranks`.
+/// `ranks` is valid for a read of `num_ranks` numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_create_set(
     num_ranks: c_int,
@@ -172,25 +172,25 @@ pub unsafe extern "C" fn acp_create_set(
     })
 }
 
-/// Gives all of its memory back. Nobody uses it any more.
+/// Frees all memory of the set. No rank may use it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_destroy_set(set: acp_set_t) {
     with((), |life| Ok(set.of().destroy(&life.pool)?));
 }
 
-/// The element of a key, or the end.
+/// The iterator of the element with this key, or the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_find_set(set: acp_set_t, key: acp_element_t) -> acp_set_it_t {
     with(set.end(), |life| Ok(set.it(set.of().find(&life.pool, key.data())?)))
 }
 
-/// Puts a key in. 1 if it was not there, otherwise 0.
+/// Inserts a key. Returns 1 if the key was not there before, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_set(set: acp_set_t, key: acp_element_t) -> c_int {
     with(0, |life| Ok(c_int::from(set.of().insert(&life.pool, key.data())?)))
 }
 
-/// Takes a key out, if it is there.
+/// Removes a key, if it is there.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_remove_set(set: acp_set_t, key: acp_element_t) {
     with((), |life| {
@@ -199,19 +199,19 @@ pub extern "C" fn acp_remove_set(set: acp_set_t, key: acp_element_t) {
     });
 }
 
-/// The two change places.
+/// Exchanges the contents of the two sets.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_set(set1: acp_set_t, set2: acp_set_t) {
     with((), |life| Ok(set1.of().swap(&life.pool, *set2.of())?));
 }
 
-/// The key of an element; none at the end.
+/// The key of an element; no bytes at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_dereference_set_it(it: acp_set_it_t) -> acp_element_t {
     with(acp_element_t::NONE, |life| Ok(it.set.of().key(&life.pool, it.entry())?.into()))
 }
 
-/// The element behind.
+/// The iterator of the next element.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_increment_set_it(it: acp_set_it_t) -> acp_set_it_t {
     with(it.set.end(), |life| {

@@ -1,18 +1,18 @@
-//! A moment in which no other thread of the process runs.
+//! Stops all other threads of the process for a moment.
 //!
 //! ```text
 //!  the caller      signal to each ───► all are in ──── changes pages ──── go on
 //!  other threads        └─► handler: "I am in", sleeps ─────────────────► returns
 //! ```
 //!
-//! What lies on a page beside a program's own data is anybody's: the
-//! allocator's lists, other threads' blocks, their stacks. A page can only
-//! become another one while nobody writes to it, and the only thread that the
-//! caller can speak for is its own.
+//! A page that holds data of the program also holds data of any thread: the
+//! allocator's lists, blocks of other threads, their stacks. A page can only be
+//! exchanged while no thread writes to it, and the caller controls only its own
+//! thread.
 //!
-//! The signal is the highest real-time signal that the program does not use.
-//! As with a profiler's, a thread that sleeps in the kernel meanwhile may see
-//! `EINTR` where `SA_RESTART` does not cover it.
+//! The signal is the highest real-time signal that the program does not use. As
+//! with a profiler's signal, a thread that sleeps in the kernel meanwhile may see
+//! `EINTR` where `SA_RESTART` does not apply.
 
 use std::ffi::{CStr, c_int};
 use std::mem::{offset_of, zeroed};
@@ -21,28 +21,33 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// While it lives, the other threads of the process stand still. Nothing may
-/// be asked of them meanwhile, so neither of a lock nor of the allocator.
+/// While this value lives, the other threads of the process are stopped. The caller
+/// must not wait for any of them meanwhile, so it must not take a lock or use the
+/// allocator.
 #[derive(Debug)]
 pub(super) struct Still(());
 
 impl Still {
-    /// Stops all other threads. An error says why they go on. Blocks until
-    /// they have come to their next return from the kernel.
+    /// Stops all other threads. Blocks until each of them has entered the signal
+    /// handler, at its next return from the kernel.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the threads could not be stopped; then they go on.
     ///
     /// # Safety
     ///
-    /// One at a time; until it is dropped, the caller takes no lock and
-    /// allocates nothing.
+    /// At most one `Still` at a time; until it is dropped, the caller takes no lock
+    /// and allocates nothing.
     pub(super) unsafe fn begin() -> Result<Self, &'static str> {
         let signal = (*SIGNAL.get_or_init(install)).ok_or("all real-time signals are in use")?;
         let limit = Instant::now() + WITHIN;
-        // Release: pairs with the Acquire in `on_signal`, as the next one.
+        // Release: pairs with the Acquire in `on_signal`, as does the next one.
         COUNT.store(0, Ordering::Release);
-        // Odd from now on.
+        // The number is odd from now on.
         let round = ROUND.fetch_add(1, Ordering::Release) + 1;
-        // What follows allocates nothing: a thread may stand still while it
-        // has the allocator.
+        // The code from here on allocates nothing: a thread may be stopped while it
+        // holds the allocator's lock.
         let still = Self(());
         let mut asked = Threads { round, signal, list: [0; THREADS_MAX], count: 0 };
         while !Threads::all(|thread| asked.ask(thread))? {
@@ -57,14 +62,15 @@ impl Still {
 
 impl Drop for Still {
     fn drop(&mut self) {
-        // Release: pairs with nothing; who slept returns by the kernel.
+        // Release: pairs with the Acquire in `stand` where that loads the word;
+        // elsewhere a stopped thread returns through the kernel.
         ROUND.fetch_add(1, Ordering::Release);
-        // SAFETY: a word that is there for good.
+        // SAFETY: the word is static.
         unsafe { libc::syscall(libc::SYS_futex, ROUND.as_ptr(), WAKE, c_int::MAX) };
     }
 }
 
-/// Threads that have been sent the signal.
+/// The threads that have been sent the signal.
 struct Threads {
     round: u32,
     signal: c_int,
@@ -73,13 +79,13 @@ struct Threads {
 }
 
 impl Threads {
-    /// Whether a thread stands still; it is asked to, once.
+    /// Whether a thread is stopped; sends it the signal once.
     fn ask(&mut self, thread: c_int) -> Result<bool, &'static str> {
         let wanted = word_of(self.round, thread);
-        // Acquire: pairs with the store in `stand`; what the thread has written
-        // is there.
+        // Acquire: pairs with the store in `stand`, so that the caller sees all
+        // that the thread has written.
         let is_in = |slot: &AtomicU64| slot.load(Ordering::Acquire) == wanted;
-        // Relaxed: a thread that is not found is looked for again.
+        // Relaxed: a thread that is not found now is looked up again.
         let count = COUNT.load(Ordering::Relaxed).min(THREADS_MAX);
         if STILL[..count].iter().any(is_in) {
             return Ok(true);
@@ -87,17 +93,18 @@ impl Threads {
         if !self.list[..self.count].contains(&thread) {
             *self.list.get_mut(self.count).ok_or("there are more than 1,024 threads")? = thread;
             self.count += 1;
-            // One that has just ended is not listed again.
-            // SAFETY: plain calls.
+            // A thread that has just ended is not listed again.
+            // SAFETY: system calls that touch no memory.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, self.signal) };
         }
         Ok(false)
     }
 
-    /// Whether `is` says so of each other thread of the process.
+    /// Whether `is` returns true for each other thread of the process.
     fn all(mut is: impl FnMut(c_int) -> Result<bool, &'static str>) -> Result<bool, &'static str> {
         const LIST: &CStr = c"/proc/self/task";
-        // SAFETY: plain calls; the list is closed before this returns.
+        // SAFETY: plain calls; the descriptor is closed before this function
+        // returns.
         let (own, list) = unsafe {
             let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
             (libc::syscall(libc::SYS_gettid) as c_int, libc::open(LIST.as_ptr(), flags))
@@ -107,7 +114,7 @@ impl Threads {
         }
         let mut place = Entries([0; 4096]);
         let all = loop {
-            // SAFETY: the kernel writes as many bytes as there are at most.
+            // SAFETY: the kernel writes at most as many bytes as the buffer has.
             let got = unsafe {
                 libc::syscall(libc::SYS_getdents64, list, place.0.as_mut_ptr(), place.0.len())
             };
@@ -120,19 +127,19 @@ impl Threads {
                 Err(_) => break Err("the system does not say which threads there are"),
             }
         };
-        // SAFETY: opened above.
+        // SAFETY: the descriptor was opened above.
         unsafe { libc::close(list) };
         all
     }
 }
 
-/// What the kernel lists of a folder.
+/// A buffer for the directory entries that the kernel returns.
 #[repr(align(8))]
 struct Entries([u8; 4096]);
 
 impl Entries {
-    /// Whether `is` says so of each number in the first `bytes`. All are
-    /// asked.
+    /// Whether `is` returns true for each number in the first `bytes` bytes. `is`
+    /// is called for all of them.
     fn all(
         &self,
         bytes: usize,
@@ -144,7 +151,7 @@ impl Entries {
             let name = offset_of!(libc::dirent64, d_name) + at;
             let digits = self.0[name..].iter().take_while(|byte| byte.is_ascii_digit());
             let number = digits.fold(0, |number, digit| number * 10 + c_int::from(digit - b'0'));
-            // "." and ".." are no numbers.
+            // "." and ".." are not numbers.
             all &= number == 0 || is(number)?;
             at += usize::from(u16::from_ne_bytes([self.0[length], self.0[length + 1]]));
         }
@@ -152,18 +159,18 @@ impl Entries {
     }
 }
 
-/// Routes the signal to the handler, for good: one may still be on its way to a
-/// thread that does not take it now.
+/// Installs the handler, for good: a signal may still be on its way to a thread
+/// that blocks it now.
 fn install() -> Option<c_int> {
     let is_free = |signal: &c_int| {
-        // SAFETY: only asked; zeroes are a valid sigaction.
+        // SAFETY: the call only queries; all zeroes are a valid sigaction.
         unsafe {
             let mut now: libc::sigaction = zeroed();
             libc::sigaction(*signal, null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_DFL
         }
     };
     let signal = (libc::SIGRTMIN()..=libc::SIGRTMAX()).rev().find(is_free)?;
-    // SAFETY: the handler makes calls that a handler may.
+    // SAFETY: the handler makes only calls that are allowed in a signal handler.
     unsafe {
         let mut action: libc::sigaction = zeroed();
         action.sa_sigaction = on_signal as *const () as usize;
@@ -174,14 +181,14 @@ fn install() -> Option<c_int> {
 }
 
 extern "C" fn on_signal(_signal: c_int) {
-    // Acquire: pairs with `begin`.
+    // Acquire: pairs with the Release in `begin`.
     let round = ROUND.load(Ordering::Acquire);
     if round.is_multiple_of(2) {
         return;
     }
-    // Relaxed: it only counts.
+    // Relaxed: the counter only assigns slots.
     let Some(slot) = STILL.get(COUNT.fetch_add(1, Ordering::Relaxed)) else { return };
-    // SAFETY: errno is put back.
+    // SAFETY: errno is restored.
     unsafe {
         let errno = *libc::__errno_location();
         let thread = libc::syscall(libc::SYS_gettid) as c_int;
@@ -190,17 +197,17 @@ extern "C" fn on_signal(_signal: c_int) {
     }
 }
 
-/// Says that the thread stands still, and sleeps until the round is over. From
-/// the one to the other nothing is written: the stack may be on a page that
-/// changes.
+/// Publishes that the thread is stopped, and sleeps until the round is over.
+/// Nothing is written from the first to the last, because the stack may be on a
+/// page that is exchanged.
 ///
 /// # Safety
 ///
-/// In the handler.
+/// Called in the signal handler.
 #[cfg(target_arch = "x86_64")]
 unsafe fn stand(slot: &AtomicU64, word: u64, round: u32) {
-    // SAFETY: a store to a word (Release, as all are here: pairs with `ask`),
-    // and system calls that write nothing.
+    // SAFETY: a store to a word (a Release, as every store is on this architecture:
+    // pairs with `ask`), and system calls that write nothing.
     unsafe {
         std::arch::asm!(
             "mov qword ptr [{slot}], {word}",
@@ -228,25 +235,27 @@ unsafe fn stand(slot: &AtomicU64, word: u64, round: u32) {
     }
 }
 
-/// The same where no thread's stack is on a page that changes.
+/// The same function for other architectures, where no thread's stack may be on a
+/// page that is exchanged.
 ///
 /// # Safety
 ///
-/// In the handler.
+/// Called in the signal handler.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn stand(slot: &AtomicU64, word: u64, round: u32) {
-    // Release: pairs with `ask`.
+    // Release: pairs with the Acquire in `ask`.
     slot.store(word, Ordering::Release);
     // Acquire: pairs with the Release in `drop`.
     while ROUND.load(Ordering::Acquire) == round {
-        // SAFETY: a word that is there for good.
+        // SAFETY: the word is static.
         unsafe {
             libc::syscall(libc::SYS_futex, ROUND.as_ptr(), WAIT, round, null::<libc::timespec>())
         };
     }
 }
 
-/// What a thread says that stands still.
+/// The word by which a stopped thread reports itself: the round and the thread's
+/// number.
 fn word_of(round: u32, thread: c_int) -> u64 {
     u64::from(round) << 32 | thread as u64
 }
@@ -254,13 +263,13 @@ fn word_of(round: u32, thread: c_int) -> u64 {
 const WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
 const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 const THREADS_MAX: usize = 1024;
-/// A thread that blocks the signal is not waited for longer.
+/// How long to wait for a thread, which may block the signal.
 const WITHIN: Duration = Duration::from_secs(10);
 
-// Of the process, as signals are.
+// Static, because signal handlers belong to the process.
 static SIGNAL: OnceLock<Option<c_int>> = OnceLock::new();
-/// Odd while threads are to stand still.
+/// Odd while threads must stay stopped.
 static ROUND: AtomicU32 = AtomicU32::new(0);
-/// Those that do, each with the round.
+/// The stopped threads, each with its round.
 static STILL: [AtomicU64; THREADS_MAX] = [const { AtomicU64::new(0) }; THREADS_MAX];
 static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -11,8 +11,9 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_vector_t {
-    /// Its header: the address of its bytes, their number, and how many there is room
-    /// for. `ACP_GA_NULL` is none.
+    /// The address of the header, which holds the address of the bytes, their
+    /// number, and the number of bytes for which there is room. `ACP_GA_NULL` is no
+    /// vector.
     pub ga: acp_ga_t,
 }
 
@@ -20,9 +21,9 @@ pub struct acp_vector_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_vector_it_t {
-    /// Of which.
+    /// The vector.
     pub vector: acp_vector_t,
-    /// Which byte.
+    /// The index of the byte.
     pub index: c_int,
 }
 
@@ -60,7 +61,7 @@ pub extern "C" fn acp_assign_range_vector(
     });
 }
 
-/// Where a byte is, or `ACP_GA_NULL` if there is none.
+/// The global address of the byte at `index`, or `ACP_GA_NULL` if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_at_vector(vector: acp_vector_t, index: c_int) -> acp_ga_t {
     with(NULL, |life| {
@@ -69,26 +70,26 @@ pub extern "C" fn acp_at_vector(vector: acp_vector_t, index: c_int) -> acp_ga_t 
     })
 }
 
-/// The first byte.
+/// The iterator of the first byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_begin_vector(vector: acp_vector_t) -> acp_vector_it_t {
     acp_vector_it_t { vector, index: 0 }
 }
 
-/// How many bytes there is room for.
+/// The number of bytes for which there is room.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_capacity_vector(vector: acp_vector_t) -> usize {
     with(0, |life| Ok(vector.of().capacity(&life.pool)? as usize))
 }
 
-/// Takes all bytes out.
+/// Removes all bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_clear_vector(vector: acp_vector_t) {
     with((), |life| Ok(vector.of().clear(&life.pool)?));
 }
 
-/// Makes one of `size` bytes, on `rank`; its address is `ACP_GA_NULL` if that
-/// could not be.
+/// Makes a vector of `size` bytes, on `rank`. On failure the address of the vector
+/// is `ACP_GA_NULL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_vector(size: usize, rank: c_int) -> acp_vector_t {
     with(acp_vector_t { ga: NULL }, |life| {
@@ -97,26 +98,27 @@ pub extern "C" fn acp_create_vector(size: usize, rank: c_int) -> acp_vector_t {
     })
 }
 
-/// Gives its memory back. Nobody uses it any more.
+/// Frees the memory of the vector. No rank may use it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_destroy_vector(vector: acp_vector_t) {
     with((), |life| Ok(vector.of().destroy(&life.pool)?));
 }
 
-/// 1 if it has no bytes, otherwise 0.
+/// Returns 1 if the vector has no bytes, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_empty_vector(vector: acp_vector_t) -> c_int {
     with(1, |life| Ok(c_int::from(vector.of().is_empty(&life.pool)?)))
 }
 
-/// Behind the last byte.
+/// The iterator behind the last byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_end_vector(vector: acp_vector_t) -> acp_vector_it_t {
     let index = with(0, |life| Ok(vector.of().size(&life.pool)?));
     acp_vector_it_t { vector, index: index as c_int }
 }
 
-/// Takes `size` bytes out; what followed them.
+/// Removes `size` bytes at `it`. Returns the iterator of the byte that followed
+/// them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_erase_vector(it: acp_vector_it_t, size: usize) -> acp_vector_it_t {
     with(it, |life| {
@@ -125,7 +127,8 @@ pub extern "C" fn acp_erase_vector(it: acp_vector_it_t, size: usize) -> acp_vect
     })
 }
 
-/// Takes the bytes from `start` up to `end` out; what followed them.
+/// Removes the bytes from `start` up to `end`. Returns the iterator of the byte
+/// that followed them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_erase_range_vector(
     start: acp_vector_it_t,
@@ -134,7 +137,8 @@ pub extern "C" fn acp_erase_range_vector(
     acp_erase_vector(start, end.at().saturating_sub(start.at()) as usize)
 }
 
-/// Puts the `size` bytes at `ga` in before `it`; the first of them.
+/// Inserts the `size` bytes at `ga` before `it`. Returns the iterator of the first
+/// of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_vector(
     it: acp_vector_it_t,
@@ -147,8 +151,8 @@ pub extern "C" fn acp_insert_vector(
     })
 }
 
-/// Puts copies of the bytes from `start` up to `end` in before `it`; the first
-/// of them.
+/// Inserts copies of the bytes from `start` up to `end` before `it`. Returns the
+/// iterator of the first of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_insert_range_vector(
     it: acp_vector_it_t,
@@ -163,13 +167,13 @@ pub extern "C" fn acp_insert_range_vector(
     })
 }
 
-/// Takes the last `size` bytes out.
+/// Removes the last `size` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_pop_back_vector(vector: acp_vector_t, size: usize) {
     with((), |life| Ok(vector.of().pop_back(&life.pool, size as u64)?));
 }
 
-/// Puts the `size` bytes at `ga` in behind the last.
+/// Appends the `size` bytes at `ga`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_push_back_vector(vector: acp_vector_t, ga: acp_ga_t, size: usize) {
     with((), |life| {
@@ -178,37 +182,37 @@ pub extern "C" fn acp_push_back_vector(vector: acp_vector_t, ga: acp_ga_t, size:
     });
 }
 
-/// Makes room for `size` bytes in all.
+/// Makes room for `size` bytes in total.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_reserve_vector(vector: acp_vector_t, size: usize) {
     with((), |life| Ok(vector.of().reserve(&life.pool, size as u64)?));
 }
 
-/// How many bytes it has.
+/// The number of bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_size_vector(vector: acp_vector_t) -> usize {
     with(0, |life| Ok(vector.of().size(&life.pool)? as usize))
 }
 
-/// The two change places.
+/// Exchanges the contents of the two vectors.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_vector(vector1: acp_vector_t, vector2: acp_vector_t) {
     with((), |life| Ok(vector1.of().swap(&life.pool, *vector2.of())?));
 }
 
-/// `n` bytes on, or back.
+/// The iterator `n` bytes further, or back if `n` is negative.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_advance_vector_it(it: acp_vector_it_t, n: c_int) -> acp_vector_it_t {
     acp_vector_it_t { index: it.index.saturating_add(n), ..it }
 }
 
-/// Where the byte is, or `ACP_GA_NULL` if there is none.
+/// The global address of the byte, or `ACP_GA_NULL` if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_dereference_vector_it(it: acp_vector_it_t) -> acp_ga_t {
     acp_at_vector(it.vector, it.index)
 }
 
-/// Bytes from `first` to `last`.
+/// The number of bytes from `first` to `last`.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_distance_vector_it(first: acp_vector_it_t, last: acp_vector_it_t) -> c_int {
     last.index.saturating_sub(first.index)

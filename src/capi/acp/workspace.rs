@@ -11,17 +11,18 @@ use std::sync::PoisonError;
 #[derive(Debug)]
 pub struct acp_wsditem(Workspace);
 
-/// A workspace; `ACP_WSD_NULL` is none.
+/// A workspace; `ACP_WSD_NULL` is no workspace.
 pub type acp_wsd_t = *mut acp_wsditem;
 
 /// Makes a workspace of `size` bytes, zero at first, on the ranks that
-/// `acp_setparams_ws` says. All ranks call it. Or `ACP_WSD_NULL`.
+/// `acp_setparams_ws` has set. All ranks must call it. Returns `ACP_WSD_NULL` on
+/// failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_ws(size: usize) -> acp_wsd_t {
     with(NONE, |life| {
         let (first, part) = *life.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let ranks = u64::from(life.runtime.size());
-        // Places are numbers of ranks, which may have been changed.
+        // Places are ACP's rank numbers, which `acp_reset` may have changed.
         let first_rank = life.rank_of((first % ranks) as c_int)?;
         let made = life.global.workspace(size as u64, Rank(first_rank.0), part)?;
         let next = first + (size as u64).div_ceil(part);
@@ -30,9 +31,9 @@ pub extern "C" fn acp_create_ws(size: usize) -> acp_wsd_t {
     })
 }
 
-/// Where the next workspace begins, and how many bytes of it each rank has; the
-/// same on all ranks. By default 0 and 1 MiB. Each workspace begins behind the
-/// one before. 0, or 1.
+/// Sets the rank where the next workspace begins, and how many bytes of it each
+/// rank has; must be the same on all ranks. By default 0 and 1 MiB. Each workspace
+/// begins behind the one made before it. Returns 0, or 1 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_setparams_ws(proc_start: usize, size_default: usize) -> c_int {
     with(1, |life| {
@@ -46,7 +47,7 @@ pub extern "C" fn acp_setparams_ws(proc_start: usize, size_default: usize) -> c_
     })
 }
 
-/// Ends a workspace, which nobody uses any more. All ranks call it.
+/// Ends a workspace. No rank may use it any more. All ranks must call it.
 ///
 /// # Safety
 ///
@@ -60,7 +61,8 @@ pub unsafe extern "C" fn acp_destroy_ws(WSD: acp_wsd_t) {
     }
 }
 
-/// Copies `size` bytes of a workspace, from `offset` on, to `ga`. 0, or 1.
+/// Copies `size` bytes of a workspace, from `offset` on, to `ga`. Returns 0, or 1
+/// on failure.
 ///
 /// # Safety
 ///
@@ -82,7 +84,8 @@ pub unsafe extern "C" fn acp_read_ws(
     read.map_or_else(|error| note(1, error), |()| 0)
 }
 
-/// Copies `size` bytes from `ga` to a workspace, from `offset` on. 0, or 1.
+/// Copies `size` bytes from `ga` to a workspace, from `offset` on. Returns 0, or 1
+/// on failure.
 ///
 /// # Safety
 ///

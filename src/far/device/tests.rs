@@ -1,4 +1,5 @@
-//! How a device is named, and what is said where there is none.
+//! Tests of the names of devices, of the error without one, and of what a device
+//! carries out.
 
 use super::*;
 use tsumugi_core::mem::{LocalAddr, RemoteAddr, Width};
@@ -21,8 +22,8 @@ fn a_device_that_is_not_here_is_named() {
     assert_eq!(text.matches("libibverbs").count(), 1, "{text}");
 }
 
-/// Over a stream, whose provider has atomics for words: they are not what puts
-/// and gets of as many bytes go by.
+/// On a stream provider, which has atomics for words but does not use them for puts
+/// and gets of as many bytes.
 #[test]
 fn bytes_that_are_one_word_go_by_nothing_that_tears() {
     let stream = Moves { memory: true, rings: false, copies_words: false, words: 1 | 4 | 8 };

@@ -1,4 +1,4 @@
-//! Errands and their answers, as they cross the network.
+//! The format of errands and their answers on the network.
 //!
 //! ```text
 //!  request: 1 | kind 1 | width 1 | notify 1 | id 4 | key 4 | 0 4 | offset 8 |
@@ -6,12 +6,13 @@
 //!  answer:  2 | what 1 | 0 2 | id 4 | value 8 | bytes of a get ...
 //! ```
 //!
-//! A put may have an operation on a word of the same rank along, which is carried
-//! out when the bytes are there: `notify` is 2, and before the bytes stands its
-//! request. The answer is of both, its value the second's.
+//! A put may carry a second operation, on a word of the same rank, which is carried
+//! out after the bytes have landed. Then `notify` is 2, and the request of the
+//! second stands before the bytes. The answer is for both; its value is that of the
+//! second.
 //!
-//! Numbers are little-endian. Whatever bytes come are parsed: lengths, kinds and
-//! widths are checked here, addresses by whoever carries an errand out.
+//! Numbers are little-endian. The parser takes any bytes: it checks lengths, kinds
+//! and widths, and the thread that carries an errand out checks addresses.
 
 use super::super::parcel::PACKET_BYTES;
 use crate::{AddrError, Rank};
@@ -20,32 +21,32 @@ use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{LocalAddr, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// What waits to be sent back.
+/// An answer that is to be sent back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub to: Rank,
     pub id: u32,
     pub result: Result<u64, AddrError>,
-    /// Looks at it before it goes: nobody waits for it.
+    /// Looks at this answer before it goes, because no thread waits for it.
     pub patience: u8,
-    /// The bytes that go with it, read when it is sent.
+    /// The bytes that go with the answer; they are read when it is sent.
     pub bytes: Option<(RemoteAddr, u64)>,
 }
 
-/// What another rank asks for.
+/// A request of another rank.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::far) enum Asked<'b> {
     /// An operation on a word.
     Word(Op),
-    /// These bytes are to be there.
+    /// Puts these bytes; true: and notifies.
     Put(RemoteAddr, &'b [u8], bool),
-    /// These bytes are to be there, and then that happens.
+    /// Puts these bytes and then carries out the operation on a word.
     Joined(RemoteAddr, &'b [u8], Op),
-    /// So many bytes from there: whether they may be had.
+    /// Gets this many bytes: checks only whether the rank may read them.
     Get(RemoteAddr, u64),
 }
 
-/// Where one is written before it goes.
+/// A buffer in which a parcel is built.
 pub(super) type Parcel = [u8; REQUEST_BYTES + PIECE_BYTES];
 
 impl Answer {
@@ -53,8 +54,8 @@ impl Answer {
         let (mut result, mut count) = (self.result, 0);
         if let (Ok(_), Some((from, bytes))) = (result, self.bytes) {
             let to = parcel[ANSWER_BYTES..].as_mut_ptr();
-            // SAFETY: the parcel has room for a piece, and no piece is longer:
-            // it was checked when it was asked for.
+            // SAFETY: the parcel has room for a piece, and `bytes` is no more: that
+            // was checked when the request was parsed.
             result = unsafe { load_bytes(memory, from, to, bytes as usize) }.map(|()| 0);
             count = if result.is_ok() { bytes as usize } else { 0 };
         }
@@ -95,9 +96,9 @@ pub(super) fn request<'p>(
             count = operand as usize;
             let from = local_piece(op, moved, operand, memory)?;
             assert!(along == 0 || count <= JOINED_BYTES as usize && operand == op.bytes());
-            // SAFETY: resolved for as many bytes, which belong to the
-            // operation; the parcel has room for a piece, or for fewer bytes and
-            // what goes along.
+            // SAFETY: `from` is resolved for `count` bytes, which belong to the
+            // operation; the parcel has room for a piece, or for fewer bytes and a
+            // second request.
             unsafe {
                 let to = parcel[REQUEST_BYTES + along..].as_mut_ptr();
                 std::ptr::copy_nonoverlapping(from.as_ptr(), to, count);
@@ -142,7 +143,7 @@ fn local_piece(
     memory.local(LocalAddr { offset: offset.wrapping_add(moved), key }, bytes)
 }
 
-/// The bytes of a piece have come.
+/// Stores the bytes of a piece of a get, which have come.
 pub(super) fn take_piece(
     op: &Op,
     moved: u64,
@@ -199,7 +200,7 @@ pub(super) fn parse_request(bytes: &[u8], own: Rank) -> Option<(Asked<'_>, u32)>
     Some((Asked::Word(if notify { op.notifying() } else { op }), half(4)))
 }
 
-/// A put, and what is to happen behind it.
+/// Parses a put with a second operation.
 fn parse_joined(
     kind: Kind,
     width: u8,
@@ -230,9 +231,9 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
     })
 }
 
-/// What `notify` is for a put with an operation along.
+/// The value of `notify` for a put with a second operation.
 const JOINED: u8 = 2;
-/// Longest put that something goes along with.
+/// The longest put that can carry a second operation.
 pub(crate) const JOINED_BYTES: u64 = (PIECE_BYTES - REQUEST_BYTES) as u64;
 pub(super) const REQUEST: u8 = 1;
 pub(super) const ANSWER: u8 = 2;
@@ -251,5 +252,5 @@ const KINDS: [Kind; 10] = [
     Kind::FetchXor,
 ];
 const WIDTHS: [Width; 4] = [Width::W1, Width::W2, Width::W4, Width::W8];
-/// Of a put or get, in one parcel.
+/// Bytes of a put or get in one parcel.
 pub(super) const PIECE_BYTES: usize = PACKET_BYTES - 1 - REQUEST_BYTES;

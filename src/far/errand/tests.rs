@@ -7,7 +7,7 @@ use tsumugi_core::tag::Tag;
 const ASKS: Rank = Rank(0);
 const SERVES: Rank = Rank(1);
 
-/// One rank's registered memory.
+/// The registered memory of one rank.
 struct Memory {
     rank: Rank,
     table: RegionTable<4>,
@@ -60,7 +60,7 @@ fn ended(errands: &mut Errands) -> Vec<Completion> {
     completions[..count].to_vec()
 }
 
-/// What one sends, as far as there is room.
+/// The parcels that errands send, as far as there is room.
 fn sent(errands: &mut Errands, room: usize) -> Vec<Vec<u8>> {
     let mut parcels = Vec::new();
     errands.send(
@@ -193,12 +193,12 @@ fn hostile_bytes_do_nothing() {
                 assert!(op.remote.rank == SERVES && op.width().is_some());
                 Ok(0)
             }
-            // What is asked for is looked at by whoever serves.
+            // The thread that serves a request checks its address.
             Asked::Put(addr, ..) | Asked::Joined(addr, ..) | Asked::Get(addr, _) => {
                 Err(AddrError::StaleKey { addr })
             }
         });
-        // Nobody but the one that was asked can answer.
+        // An answer counts only if it comes from the target.
         if from != SERVES {
             let mut answer = [ANSWER; ANSWER_BYTES];
             answer[4..8].copy_from_slice(&id(0, 1).to_le_bytes());
@@ -295,8 +295,8 @@ fn moves_in_pieces(long: usize) {
     assert!((1..long).all(|at| own[at - 1] == (at * 7) as u8));
 }
 
-/// A put and the word behind it are one parcel, and one answer; whoever is told
-/// of it has not to wait until that has gone.
+/// A put and the word behind it are one parcel with one answer, and the thread that
+/// is notified goes first: the answer waits.
 #[test]
 fn a_put_and_what_is_behind_it_are_one() {
     let here = Memory::new(ASKS);
@@ -343,7 +343,7 @@ fn a_put_and_what_is_behind_it_are_one() {
     }
 }
 
-/// Those that are told of something are busy, and more comes all the time.
+/// Notified threads are busy, and parcels come all the time.
 #[test]
 fn a_patient_answer_goes_in_the_end() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
@@ -367,9 +367,8 @@ fn a_patient_answer_goes_in_the_end() {
     assert_eq!((gone, tries), (1, u32::from(PUT_OFF_MAX) + 1));
 }
 
-/// There is room for one parcel at a time, and somebody asks for more than that
-/// lets through: what this rank asks for, and answers that were put off, go all
-/// the same.
+/// There is room for one parcel at a time, and a rank sends more requests than fit
+/// through: own requests, and answers that were put off, go all the same.
 #[test]
 fn who_asks_for_much_keeps_nobody_from_anything() {
     const FLOODS: Rank = Rank(2);
@@ -382,7 +381,7 @@ fn who_asks_for_much_keeps_nobody_from_anything() {
         for request in sent(&mut floods, usize::MAX) {
             assert!(serves.handle(FLOODS, &request, &nothing(), |_| Ok(0)));
         }
-        // One that tells somebody, and one of its own, now and then.
+        // Now and then a request that notifies, and a request of its own.
         if round % 10 == 0 {
             assert!(asks.begin(&add(round, 1).notifying(), || None));
             let request = sent(&mut asks, 1).remove(0);

@@ -1,4 +1,4 @@
-//! Which windows are shown, which make room, and which stay.
+//! Tests which windows are registered, which make room, and which stay.
 
 use super::*;
 
@@ -11,7 +11,8 @@ fn key(area: Area) -> RegionKey {
     RegionKey::new(area.start / STRIDE, 1)
 }
 
-/// Takes a window, and gives it back at once; what was hidden for it.
+/// Takes a window, and gives it back at once; returns the windows that were hidden
+/// for it.
 fn touch(known: &mut Known, area: Area) -> Vec<RegionKey> {
     let mut hidden = Vec::new();
     if known.find(area).is_none() {
@@ -44,7 +45,7 @@ fn many_short_ones_are_bounded_by_their_number() {
         assert_eq!(touch(&mut known, short(index)), []);
     }
     assert_eq!(touch(&mut known, short(1000)), [key(short(0))]);
-    // A full one takes the place of one, though there are bytes for more.
+    // A full window takes the place of a short one, though there are bytes for more.
     assert_eq!(touch(&mut known, full(1001)), [key(short(1))]);
     assert_eq!(known.windows.len(), WINDOWS_MAX);
 }

@@ -1,4 +1,4 @@
-//! Nodes that are paused, cut off and late, and when they give each other up.
+//! Nodes that are stopped, cut off and late, and when they give each other up.
 
 use super::*;
 use std::cmp::Reverse;
@@ -8,36 +8,37 @@ use tsumugi_core::backend::Draw;
 use tsumugi_core::sim::check;
 
 const LIMIT: u32 = 5000;
-/// In which the simulated threads come by.
+/// The period at which the simulated threads run.
 const TICK: u32 = 10;
 
-/// What goes from one node to another.
+/// A packet from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Packet {
     Beat,
     Told,
 }
 
-/// From the first to the second nothing gets through in that time: it waits,
-/// and comes when the sender's TCP sends again.
+/// Holds all packets from one node to another during some time: they wait, and
+/// arrive when the sender's TCP sends again.
 struct Cut {
     from: u32,
     to: u32,
     when: Range<u32>,
-    /// When the first packet that waits comes.
+    /// When the first packet that waits arrives.
     due: Option<u32>,
 }
 
 struct Node {
     silence: Silence,
-    /// Off its processor meanwhile.
+    /// The time in which the node is stopped.
     paused: Range<u32>,
-    /// Who was declared lost, and when.
+    /// For each node, when it was declared lost, if it was.
     lost: Vec<Option<u32>>,
     ended: Option<u32>,
 }
 
-/// Due when, a number that tells two apart, to, from, what.
+/// The time of arrival, a number for the order, the target, the source, and the
+/// packet.
 type Travel = (u32, u64, u32, u32, Packet);
 
 /// A job of some nodes in a network.
@@ -69,20 +70,20 @@ impl World {
         let (now, timeout) = (self.now, self.draw.between(200, 215) as u32);
         for cut in self.cuts.iter_mut().filter(|cut| (cut.from, cut.to) == (from, to)) {
             if cut.when.contains(&now) {
-                // Sent again after a pause, and then after twice that.
+                // TCP sends again after a pause, and then after twice that.
                 let mut again = (1..).map(|times: u32| now + timeout * ((1 << times) - 1));
                 let mut first =
                     || again.find(|at| *at >= cut.when.end).expect("there is always one");
                 cut.due = cut.due.or_else(|| Some(first()));
             }
-            // In order.
+            // Packets arrive in order.
             due = due.max(cut.due.unwrap_or(0));
         }
         self.sent += 1;
         self.wire.push(Reverse((due, self.sent, to, from, packet)));
     }
 
-    /// Takes what has arrived.
+    /// Takes the packets that have arrived.
     fn receive(&mut self, own: u32) {
         let mut later = Vec::new();
         while let Some(Reverse(next)) = self.wire.pop() {
@@ -118,7 +119,7 @@ impl World {
             let now = self.now;
             for own in 0..count {
                 let node = &self.nodes[own as usize];
-                // On a crowded machine it does not come by each time.
+                // On a crowded machine the thread does not run each time.
                 if node.paused.contains(&now) || node.ended.is_some() || self.draw.chance(300) {
                     continue;
                 }
@@ -158,14 +159,14 @@ impl World {
         self.cuts.push(Cut { from, to, when, due: None });
     }
 
-    /// Cut both ways.
+    /// Cuts the path in both directions.
     fn part(&mut self, a: u32, b: u32, when: Range<u32>) {
         self.cut(a, b, when.clone());
         self.cut(b, a, when);
     }
 }
 
-/// When all have started.
+/// The time at which all nodes have started.
 const BEGUN: u32 = 12_000;
 
 fn short_pauses(seed: u64) {
@@ -217,7 +218,7 @@ fn a_long_cut(seed: u64) {
     assert!(world.has_lost(low, high) && world.has_lost(high, low));
     let third = 3 - low - high;
     assert!(!world.has_lost(third, low) && !world.has_lost(third, high));
-    // It was told last at most a minute and a half before.
+    // The last notice to it is at most a minute and a half old.
     world.run(BEGUN + long + 100_000);
     assert_eq!(world.ended(), [high]);
 }
@@ -227,7 +228,7 @@ fn of_two_that_a_cut_has_parted_one_ends() {
     check(0..200, a_long_cut);
 }
 
-/// One dies when it has just begun, while others may not have started yet.
+/// A node dies just after its start, while others may not have started yet.
 fn an_early_death(seed: u64) {
     let mut world = World::new(seed, 3);
     let (who, late) = (world.draw.below(3) as u32, world.draw.below(2) as u32);
@@ -304,7 +305,7 @@ fn who_comes_late_itself_gives_the_others_as_much_time() {
     };
     let rule = Rule::new(Duration::from_millis(LIMIT.into()));
     assert_eq!(go(0, rule.start - 1000), [0; 0]);
-    // It stood still for ten times the limit.
+    // The node was stopped for ten times the limit.
     assert_eq!(go(rule.start + 10 * LIMIT, rule.start + 10 * LIMIT + 800), [0; 0]);
     assert_eq!(go(rule.start + 10 * LIMIT + 800, rule.start + 11 * LIMIT), [1]);
 }

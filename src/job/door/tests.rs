@@ -7,7 +7,7 @@ use tsumugi_core::boot::Bootstrap;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Four ranks on two nodes that have met by a server.
+/// Makes the doors of four ranks on two nodes that have met through a server.
 fn doors() -> (Server, Vec<Arc<Door>>) {
     let secret = Secret::new("a word that these tests share").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,7 +36,7 @@ fn card(rank: u32) -> Card {
     Card { head, host: format!("host {}", rank / 2), network: vec![rank as u8; 9] }
 }
 
-/// Looks until it is there, as a rail does.
+/// Polls until the card has come, as a rail does.
 fn find(door: &Arc<Door>, rank: u32) -> Result<Vec<u8>, BootError> {
     let (mut bytes, begun) = ([0; CARD_BYTES_MAX], Instant::now());
     loop {
@@ -65,7 +65,7 @@ fn a_card_is_asked_for_once_and_when_it_is_wanted() {
     assert_eq!((doors[0].fetched(), doors[1].fetched()), (1, 0));
     assert_eq!(doors[0].host_of(1), Some("host 1".into()));
     assert!(doors[0].desk().cards.is_empty(), "its rail has it now");
-    // Another rail of the same rank.
+    // A request by another rail of the same rank.
     assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
     leave(&doors);
     let closed = doors[0].look(Rank(2), &mut [0; CARD_BYTES_MAX]);
@@ -79,8 +79,8 @@ fn cards_come_to_a_rank_that_waits_for_the_others() {
         for door in &doors[..3] {
             scope.spawn(|| door.meet().unwrap());
         }
-        // They are at the barrier, or about to be; the last comes only when
-        // each has had an answer.
+        // The ranks are at the barrier, or about to be; the last rank comes only
+        // when each of them has had an answer.
         for door in &doors[..3] {
             assert_eq!(find(door, 3), Ok(vec![3; 9]));
             assert_eq!(find(door, 0), Ok(vec![0; 9]));
@@ -112,7 +112,7 @@ fn a_server_that_is_gone_is_said_and_not_waited_for() {
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
     assert_eq!(doors[0].why(Rank(2)), Some(BootError::Disconnected));
     assert_eq!(doors[0].why(Rank(3)), None);
-    // Whoever looks never waits for that.
+    // `look` never waits for that.
     let begun = Instant::now();
     assert_eq!(doors[1].look(Rank(2), &mut [0; CARD_BYTES_MAX]), Ok(None));
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());

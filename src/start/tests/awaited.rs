@@ -1,4 +1,5 @@
-//! Operations on a rank that is lost while the launcher is to say who has died.
+//! Operations on a lost rank while the launcher's report of the first death is
+//! awaited.
 
 use super::run_each;
 use crate::{AddrError, Rank};
@@ -8,8 +9,8 @@ use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
-/// One thread polls for all ranks: if it waited for the launcher's word, the ULT that
-/// stands for the launcher could not say it.
+/// One thread polls for all ranks: if it waited for the launcher's report, the ULT
+/// that stands for the launcher could not make that report.
 #[test]
 fn whoever_polls_does_not_wait_for_the_launcher() {
     let stage = Arc::new(AtomicU32::new(0));
@@ -22,9 +23,9 @@ fn whoever_polls_does_not_wait_for_the_launcher() {
             culprit.expect_within(Duration::from_secs(60));
             node.far().expect("of several nodes").give_up(Rank(1));
             let (lost, sound) = (words.at(Rank(1), 0), words.at(Rank(2), 0));
-            // What had begun before would end at once.
+            // A get that had begun before would end at once.
             rt.get(sound)?;
-            // By the device, by an errand, by the device.
+            // Carried out by the device, by an errand, and by the device.
             let fails = [
                 rt.spawn(move |rt| rt.get(lost).map(drop)),
                 rt.spawn(move |rt| rt.fetch_add(lost, 1).map(drop)),
@@ -33,7 +34,7 @@ fn whoever_polls_does_not_wait_for_the_launcher() {
             for _ in 0..20 {
                 rt.fetch_add(sound, 1)?;
             }
-            // Its death was what ended the other one, say.
+            // The report: rank 2 died first, and rank 1 ended because of that.
             assert!(culprit.is_awaited() && culprit.tell(Rank(2)));
             for ended in fails {
                 let who = AddrError::PeerLost { rank: Rank(2) };

@@ -1,4 +1,4 @@
-//! What a ULT had begun whose scheduler has ended, on another node.
+//! Operations on another node that a ULT has begun before its scheduler ended.
 
 use super::{run, run_as};
 use crate::ending::cut_off;
@@ -7,7 +7,7 @@ use crate::{Config, Rank};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
-/// And its operation keeps no tag.
+/// The operation that was cut off keeps no tag either.
 #[test]
 fn one_that_is_cut_off_looking_lets_others_look() {
     let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
@@ -17,7 +17,7 @@ fn one_that_is_cut_off_looking_lets_others_look() {
         if rt.rank() == Rank(0) {
             let far = weather.nodes[0].far().expect("of two nodes");
             let (theirs, word) = (rt.clone(), words.at(Rank(1), 0));
-            // The other rank is polled by the worker that is here.
+            // The worker of this test polls for the other rank, too.
             cut_off(move || {
                 let _ = theirs.fetch_add(word, 1);
             });
@@ -53,5 +53,5 @@ fn an_operation_of_one_that_was_cut_off_keeps_no_place() {
     });
 }
 
-/// Longer than anything takes over a sound network.
+/// More polls than any operation takes over a network without faults.
 const POLLS: u32 = 3_000;

@@ -1,4 +1,5 @@
-//! A rank that another has given up and that lives: nothing of it is let in.
+//! A rank that another rank has given up although it is alive: its packets are
+//! refused.
 
 use super::{ROUNDS, run_each};
 use crate::{AddrError, Rank};
@@ -7,7 +8,7 @@ use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
-/// Where there are packets alone: each of them goes by the fence of the link.
+/// With packets only: each of them passes the fence of the link.
 #[test]
 fn nothing_of_a_rank_that_was_given_up_is_let_in() {
     let (stage, handled) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(0)));
@@ -38,7 +39,7 @@ fn nothing_of_a_rank_that_was_given_up_is_let_in() {
             return Ok(());
         }
         until(1);
-        // It knows nothing of that.
+        // This rank has no notice of that.
         let put = rt.spawn(move |rt| rt.put(word, 7));
         let add = rt.spawn(move |rt| rt.fetch_add(sum, 7).map(drop));
         let call = rt.spawn(|rt| rt.call(Rank(0), 5, &[1]).map(drop));
@@ -54,5 +55,5 @@ fn nothing_of_a_rank_that_was_given_up_is_let_in() {
     });
 }
 
-/// Longer than any packet is held up.
+/// More polls than any packet is delayed.
 const POLLS: u32 = 3_000;

@@ -1,7 +1,7 @@
-//! What is given back waits for what was put, and takes nothing along that is
-//! others'. A network of other nodes may change the places of a put and of what
-//! gives its lock back (hazard M8): here the puts are those of such a network, and
-//! land when the test says so.
+//! Giving a lock back waits for the puts under it, and changes nothing of other
+//! holders. A network between nodes may reorder a put and the operation that gives
+//! the lock back (hazard M8): here the puts are on such a network, and land when the
+//! test completes them.
 
 use super::*;
 use crate::window::{Design, Inner, Want, Window, WindowError};
@@ -23,7 +23,7 @@ impl Puts {
     }
 }
 
-/// Rank 0 of two, whose window's puts are far.
+/// Runs `main` as rank 0 of two, with a window that treats its puts as far.
 fn far(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
     let ended = Config::default().run_ranks(2, |rt| {
         let mut window = rt.window_by::<u64>(design, 1)?;
@@ -70,7 +70,7 @@ fn released_late(window: &Window<u64>, want: Want, failed: Option<AddrError>) {
     }
     window.inner.puts.landed(TARGET, failed.map_or(Ok(()), Err));
     assert_eq!(holder.join().unwrap(), failed.map_or(Ok(()), Err), "{want:?}");
-    // Others may have it, whatever became of the put.
+    // Other ranks can take the lock, whatever the result of the put.
     window.hold(Want::Exclusive(TARGET)).unwrap().release().unwrap();
 }
 
@@ -90,10 +90,11 @@ fn what_is_held_of_all_is_given_back_when_one_cannot_be_had() {
     });
 }
 
-/// Who has to wait does so in a node, of which there are some: all come back.
+/// A caller that must wait does so in a queue node, of which there are a limited
+/// number: all nodes come back.
 #[test]
 fn a_node_comes_back_with_what_was_waited_for() {
-    // More than a rank has nodes, by each want.
+    // More rounds than a rank has nodes, by each want.
     const ROUNDS: usize = 3 * 300;
     far(Design::Each, |window| {
         for round in 0..ROUNDS {

@@ -1,8 +1,8 @@
 //! A runner for tests that start processes and so need their own `main`.
 //!
-//! The cases run one after the other, since they share two cores and look at
-//! the same process table. Output and arguments are as of the usual runner,
-//! as far as tools look at them.
+//! The cases run one after the other, because they share two cores and look at the
+//! same process table. Output and arguments are those of the usual runner, as far as
+//! tools look at them.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// A test and its name.
 pub type Case = (&'static str, fn());
 
-/// Names functions after themselves.
+/// Makes a list of cases from functions, with the functions' names.
 #[macro_export]
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
@@ -20,7 +20,7 @@ macro_rules! cases {
     };
 }
 
-/// Runs the cases whose names contain one of the words, all if there is none.
+/// Runs the cases with one of the words in their names, or all if there is no word.
 pub fn run(cases: &[Case], args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--list") {
         cases.iter().for_each(|(name, _)| println!("{name}: test"));
@@ -33,8 +33,8 @@ pub fn run(cases: &[Case], args: &[String]) -> ExitCode {
     let mut failed = Vec::new();
     for (name, case) in &chosen {
         let start = Instant::now();
-        // As libtest's threads: `ci/limit.sh` reads it of one that hangs. Where
-        // there is no such file, it has no name.
+        // As libtest names its threads: `ci/limit.sh` reads the name of a case that
+        // hangs. Without this file, the thread has no name.
         let _ = fs::write("/proc/thread-self/comm", name);
         let passed = catch_unwind(case).is_ok();
         let verdict = if passed { "ok" } else { "FAILED" };

@@ -1,7 +1,7 @@
 //! Hostile bytes: the files of a stored corpus, and seeded changes of them.
 //!
-//! What parses bytes from elsewhere is given both. A file whose name contains
-//! `good` is to be understood, every other one refused.
+//! A parser of bytes from another process must be given both. It must accept a file
+//! with `good` in its name, and refuse every other file.
 
 use crate::Seeded;
 use std::fs;
@@ -13,11 +13,11 @@ use std::path::Path;
 pub struct Corpus(Vec<(String, Vec<u8>)>);
 
 impl Corpus {
-    /// Those of `tests/corpus/<name>` in the crate whose folder `krate` is.
+    /// Opens `tests/corpus/<name>` in the folder `krate` of a crate.
     ///
     /// # Panics
     ///
-    /// If they cannot be read, or are fewer than `least`.
+    /// If the files cannot be read, or are fewer than `least`.
     pub fn open(krate: &str, name: &str, least: usize) -> Self {
         let folder = Path::new(krate).join("tests/corpus").join(name);
         let mut files: Vec<_> = fs::read_dir(&folder)
@@ -38,12 +38,12 @@ impl Corpus {
         }
     }
 
-    /// Gives so many changes of the files to `parse`, the same every time.
-    /// Returns the sum of what it answered.
+    /// Gives so many changes of the files to `parse`, the same in every run. Returns
+    /// the sum of the results of `parse`.
     ///
     /// # Panics
     ///
-    /// If `parse` does; it is said at which bytes.
+    /// If `parse` panics; the message has the bytes.
     pub fn change(&self, rounds: u32, parse: impl Fn(&[u8]) -> usize) -> usize {
         let mut seeded = Seeded(0x75);
         let mut sum = 0;
@@ -62,7 +62,8 @@ impl Corpus {
     }
 }
 
-/// The packets in a file of them: each after its length in two bytes.
+/// The number of packets in a file of them: each packet follows its length in two
+/// bytes.
 pub fn packets(bytes: &[u8]) -> usize {
     let (mut rest, mut count) = (bytes, 0);
     while let Some((len, more)) = rest.split_first_chunk() {

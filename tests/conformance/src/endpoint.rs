@@ -1,4 +1,4 @@
-//! What every [`Domain`] and its [`Endpoint`]s promise.
+//! The suite of [`Domain`] and its [`Endpoint`]s.
 
 use crate::Seeded;
 use std::cell::Cell;
@@ -9,26 +9,26 @@ use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RemoteAddr, 
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
-/// A job of a few ranks, one of which (rank 0) posts.
+/// A job of a few ranks; rank 0 posts.
 pub trait Fixture {
-    /// What is tested.
+    /// The type under test.
     type Domain: Domain;
 
-    /// How often the longest promise is looked at. Fewer for a fixture that
-    /// runs once for each of many seeds.
+    /// The rounds of the longest promise. Fewer for a fixture that runs once for each
+    /// of many seeds.
     const ROUNDS: usize = 50;
 
     /// A job of `ranks` ranks.
     fn new(ranks: u32) -> Self;
 
-    /// The device as rank 0 has opened it.
+    /// The device that rank 0 has opened.
     fn domain(&self) -> &Self::Domain;
 
     /// Registers `bytes` zero bytes of `rank`'s memory, 64-byte aligned, which
     /// live as long as the fixture.
     fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region;
 
-    /// A tag that is not in use, different each time.
+    /// A tag that is not in use, a new one each time.
     fn tag(&self) -> Tag;
 }
 
@@ -51,8 +51,8 @@ macro_rules! endpoint {
 
 const PEER: Rank = Rank(1);
 
-/// For what is to come: so many polls, however long they take, and so long,
-/// however many there are.
+/// A limit for waits: at least so many polls, however long they take, and at least so
+/// long, however many polls that are.
 struct Patience {
     start: Instant,
     polls: Cell<usize>,
@@ -76,7 +76,7 @@ fn at(region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: PEER, key: region.key, offset }
 }
 
-/// Posts everything, polling when the queue is full; returns all completions.
+/// Posts all operations, polling when the queue is full; returns all completions.
 fn run(endpoint: &mut impl Endpoint, mut ops: &[Op]) -> Vec<Completion> {
     let (mut done, mut buffer) = (Vec::new(), [Completion::EMPTY; 7]);
     let wanted = ops.len();
@@ -96,7 +96,7 @@ fn run(endpoint: &mut impl Endpoint, mut ops: &[Op]) -> Vec<Completion> {
     done
 }
 
-/// Each tag comes back once, with its own result, in whatever order.
+/// Each tag comes back once, with its own result, in any order.
 pub fn every_post_completes_once<F: Fixture>() {
     let fixture = F::new(2);
     let region = fixture.register(PEER, 8 * 64, Access::ReadWrite);
@@ -125,7 +125,8 @@ pub fn every_post_completes_once<F: Fixture>() {
     }
 }
 
-/// More posts than the queue holds: some are left to the caller, none is lost.
+/// If a caller posts more than the queue holds, some posts are left to the caller,
+/// and none is lost.
 pub fn a_full_queue_takes_fewer<F: Fixture>() {
     let fixture = F::new(2);
     let region = fixture.register(PEER, 64, Access::ReadWrite);
@@ -141,7 +142,8 @@ pub fn a_full_queue_takes_fewer<F: Fixture>() {
     assert!(drawn.iter().copied().eq(0..ops.len() as u64), "each add drew another number");
 }
 
-/// A refused operation completes with its error; its neighbours are served.
+/// A refused operation completes with its error; the operations beside it are carried
+/// out.
 pub fn errors_are_completions<F: Fixture>() {
     let fixture = F::new(2);
     let region = fixture.register(PEER, 64, Access::ReadWrite);
@@ -162,14 +164,14 @@ pub fn errors_are_completions<F: Fixture>() {
     assert_eq!(result(&ops[2]), Err(AddrError::NoSuchRank { rank: Rank(9), size: 2 }));
 }
 
-/// Put and get between registered buffers.
+/// Put and get copy the given bytes between registered buffers, and no others.
 pub fn transfers_arrive<F: Fixture>() {
     let fixture = F::new(2);
     let peer = fixture.register(PEER, 8192, Access::ReadWrite);
     let own = fixture.register(Rank(0), 8192, Access::Local);
     let mut endpoint = fixture.domain().endpoint();
     for (round, bytes) in [0u64, 1, 63, 64, 1000, 4096].into_iter().enumerate() {
-        // SAFETY: the fixture's memory, with nothing in flight.
+        // SAFETY: the memory belongs to the fixture, and nothing is in flight.
         unsafe {
             own.base.write_bytes(round as u8 + 1, 4096);
             own.base.add(4096).write_bytes(0, 4096);
@@ -186,7 +188,7 @@ pub fn transfers_arrive<F: Fixture>() {
     }
 }
 
-/// What the device says of itself is so.
+/// The device keeps the capabilities that it reports.
 pub fn capabilities_are_kept<F: Fixture>() {
     let fixture = F::new(3);
     let domain = fixture.domain();

@@ -1,42 +1,44 @@
-//! What many did to one element, and whether one after the other could have
-//! done it.
+//! Histories: the accesses of many threads to one element, and the check whether a
+//! sequential order explains them.
 
-/// One access to one element, from the moment before it began to the one after
-/// it ended, as the observer counts moments.
+/// One access to one element. It has the moments before its begin and after its end,
+/// as the observer counts moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The moment before.
+    /// The moment before the begin.
     pub start: u64,
-    /// The one after; [`NEVER`] of one that failed and may have taken effect.
+    /// The moment after the end; [`NEVER`] for an access that failed and may have
+    /// taken effect.
     pub end: u64,
-    /// What it did.
+    /// The kind of access, with its value.
     pub what: What,
 }
 
 /// An access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Found that.
+    /// A read that found this value.
     Read(u64),
-    /// Each writes what nobody else writes.
+    /// A write of this value, which no other access writes.
     Write(u64),
-    /// Adds 1 to what it found.
+    /// An addition of 1 that found this value.
     Add(u64),
 }
 
-/// The end of what has none.
+/// The end of an access that has no end.
 pub const NEVER: u64 = u64::MAX;
 
-/// Checks a register that was `first` at first, whose writes are unique, after
-/// P. B. Gibbons and E. Korach: Testing shared memories, SIAM J. Comput. 26
-/// (1997). A value's *zone* lies between the first end and the last start of
-/// those that wrote or read it: forward if they do not all overlap, else
-/// backward. There is an order if no two forward zones overlap, no backward one
-/// lies within a forward one, and nobody reads what was not begun to be written.
+/// Checks the history of a register with the first value `first` and unique writes,
+/// after P. B. Gibbons and E. Korach: Testing shared memories, SIAM J. Comput. 26
+/// (1997). A value's *zone* lies between the first end and the last start of the
+/// accesses that wrote or read the value. The zone is forward if these accesses do
+/// not all overlap, else backward. There is a sequential order if no two forward
+/// zones overlap, no backward zone lies within a forward zone, and no read returns a
+/// value before its write has begun.
 ///
 /// # Errors
 ///
-/// Which accesses do not fit together.
+/// A text with accesses that do not fit together.
 pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
     let mut zones: Vec<(u64, Event, u64, u64)> = vec![];
     let origin = Event { start: 0, end: 0, what: What::Write(first) };
@@ -55,7 +57,7 @@ pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
         zone.2 = zone.2.min(read.end);
         zone.3 = zone.3.max(read.start);
     }
-    // Nobody saw what a failed write would have written.
+    // Drops the zones of failed writes with values that no access read.
     zones.retain(|zone| zone.2 != NEVER);
     for (index, one) in zones.iter().enumerate() {
         for other in &zones[index + 1..] {
@@ -75,12 +77,12 @@ pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a counter that was 0 at first: each addition found another number,
-/// and none a smaller one than an addition that had ended before.
+/// Checks the history of a counter that was 0 at first: each addition found another
+/// number, and none found a smaller number than an addition that had ended before.
 ///
 /// # Errors
 ///
-/// Which additions do not fit together.
+/// A text with additions that do not fit together.
 pub fn check_counter(events: &[Event]) -> Result<(), String> {
     let mut adds: Vec<_> = events
         .iter()

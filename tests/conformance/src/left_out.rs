@@ -1,14 +1,15 @@
-//! Tests that a machine cannot run: it says so, and which script has them.
+//! Tests that a machine cannot run: a line in the output, with the script that runs
+//! them.
 
 use std::io::Write;
 
-/// Says in one line, past the capture of test runners, that something was left out,
-/// why, and which script of `ci/` runs it.
+/// Writes one line, past the capture of test runners: what was left out, why, and
+/// which script of `ci/` runs it.
 ///
 /// # Panics
 ///
-/// If `CI` is `true`, unless the script is one of `TSUMUGI_STEPS`, which a run of CI
-/// has as steps of their own.
+/// If `CI` is `true`, unless the script is one of `TSUMUGI_STEPS`, the scripts that a
+/// run of CI has as steps of their own.
 pub fn left_out(what: &str, why: &str, script: &str) {
     let line = format!("left out: {what}: {why} ({script} runs it)\n");
     let _ = std::io::stderr().write_all(line.as_bytes());

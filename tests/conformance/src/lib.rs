@@ -1,7 +1,8 @@
-//! One generic suite per seam trait, which every implementation calls.
+//! Conformance suites: one generic suite per seam trait, which every implementation
+//! calls.
 //!
-//! A backend writes a fixture, names it to the macro of the seam, and gets
-//! one `#[test]` per promise:
+//! A backend writes a fixture, passes it to the macro of the seam, and gets one
+//! `#[test]` per promise:
 //!
 //! ```ignore
 //! tsumugi_conformance::load_store!(MyFixture);
@@ -9,7 +10,7 @@
 //! tsumugi_conformance::sleep!(MyFixture);
 //! ```
 //!
-//! A promise that a new backend needs is added here, so that all keep it.
+//! A promise that a new backend needs is added here, so that all backends keep it.
 
 pub mod cases;
 pub mod corpus;
@@ -24,12 +25,12 @@ pub mod sleep;
 
 pub use left_out::left_out;
 
-/// Numbers for tests, the same in every run: splitmix64.
+/// Pseudo-random numbers for tests, the same in every run: splitmix64.
 #[derive(Clone, Debug)]
 pub struct Seeded(pub u64);
 
 impl Seeded {
-    /// The next one.
+    /// The next number.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -39,7 +40,7 @@ impl Seeded {
         z ^ (z >> 31)
     }
 
-    /// One of `0 .. bound`.
+    /// A number of `0 .. bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

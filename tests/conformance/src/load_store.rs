@@ -1,4 +1,4 @@
-//! What every [`LoadStore`] promises.
+//! The suite of [`LoadStore`].
 
 use crate::Seeded;
 use std::sync::Barrier;
@@ -9,13 +9,13 @@ use tsumugi_core::op::{Kind, Op};
 
 /// A few ranks and their memory.
 pub trait Fixture: Sync {
-    /// What is tested.
+    /// The type under test.
     type Memory: LoadStore;
 
     /// A job of `ranks` ranks.
     fn new(ranks: u32) -> Self;
 
-    /// The job as `rank` sees it.
+    /// The job from the side of `rank`.
     fn memory(&self, rank: Rank) -> &Self::Memory;
 
     /// Registers `bytes` zero bytes of `rank`'s memory, 64-byte aligned, which
@@ -25,13 +25,13 @@ pub trait Fixture: Sync {
     /// Ends a registration.
     fn unregister(&self, rank: Rank, key: RegionKey) -> bool;
 
-    /// Makes `rank` dead, as far as the others can see.
+    /// Makes `rank` dead, as far as the other ranks can see.
     fn kill(&self, rank: Rank);
 
-    /// Lets a waiter of `rank` wait for the word at `offset` of `region`.
+    /// Makes a waiter of `rank` wait for the word at `offset` of `region`.
     fn expect_notice(&self, rank: Rank, region: &Region, offset: u64);
 
-    /// Whether such a waiter has been told since to look again.
+    /// Whether such a waiter has been notified since.
     fn has_notice(&self, rank: Rank) -> bool;
 }
 
@@ -66,7 +66,7 @@ fn here(region: &Region, offset: u64) -> LocalAddr {
     LocalAddr { key: region.key, offset }
 }
 
-/// 1, 2, 4 and 8 bytes are stored and loaded, and only those.
+/// Stores and loads of 1, 2, 4 and 8 bytes touch these bytes and no others.
 pub fn words_of_every_width<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
@@ -82,7 +82,7 @@ pub fn words_of_every_width<F: Fixture>() {
     }
 }
 
-/// Every atomic, 4 and 8 bytes, against arithmetic.
+/// Every atomic, on 4 and 8 bytes, agrees with arithmetic and returns the old value.
 pub fn atomics_answer_the_old_value<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
@@ -113,7 +113,7 @@ pub fn atomics_answer_the_old_value<F: Fixture>() {
     assert_eq!(execute(memory, &Op::get_word(addr, Width::W8)), Ok(7));
 }
 
-/// Put and get of lengths around every power of two, off any alignment.
+/// Put and get work for lengths around every power of two, at any alignment.
 pub fn transfers_of_every_length<F: Fixture>() {
     let fixture = F::new(2);
     let bytes = 1 << 17;
@@ -122,7 +122,7 @@ pub fn transfers_of_every_length<F: Fixture>() {
     let target = fixture.register(OWN, bytes, Access::Local);
     let mut seeded = Seeded(2);
     for index in 0..bytes {
-        // SAFETY: inside the fixture's region, which nobody else touches now.
+        // SAFETY: inside the fixture's region, which no other code touches now.
         unsafe { source.base.add(index as usize).write(seeded.next() as u8) };
     }
     let mut lengths: Vec<u64> =
@@ -132,8 +132,8 @@ pub fn transfers_of_every_length<F: Fixture>() {
         let [from, to, back] = [0; 3].map(|_| seeded.below(bytes - length + 1));
         execute(memory, &Op::put(here(&source, from), at(PEER, &peer, to), length)).unwrap();
         execute(memory, &Op::get(at(PEER, &peer, to), here(&target, back), length)).unwrap();
-        // SAFETY: both ranges are inside their regions, and the operations are
-        // over.
+        // SAFETY: both ranges are inside their regions, and the operations have
+        // ended.
         let [sent, got] = unsafe {
             [(&source, from), (&target, back)].map(|(region, offset)| {
                 std::slice::from_raw_parts(
@@ -157,7 +157,8 @@ pub fn zero_length_is_nothing<F: Fixture>() {
     assert!(execute(memory, &Op::put(here(&own, 0), at(PEER, &peer, 65), 0)).is_err());
 }
 
-/// One byte too far, at either end, and offsets that would wrap.
+/// A range that is one byte too far at either end is refused, and so are offsets that
+/// would wrap.
 pub fn a_range_outside_is_refused<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, peer) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
@@ -173,7 +174,7 @@ pub fn a_range_outside_is_refused<F: Fixture>() {
     assert!(matches!(local, Err(AddrError::OutOfRange { bytes: 8, region_bytes: 64, .. })));
 }
 
-/// A key ends with its region, also when the slot has a new tenant.
+/// A key ends with its region, also when the slot has a new region.
 pub fn a_stale_key_is_refused<F: Fixture>() {
     let fixture = F::new(2);
     let memory = fixture.memory(OWN);
@@ -193,7 +194,7 @@ pub fn a_stale_key_is_refused<F: Fixture>() {
     }
 }
 
-/// A rank that the job does not have.
+/// A rank that the job does not have is refused.
 pub fn a_wrong_rank_is_refused<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
@@ -203,7 +204,7 @@ pub fn a_wrong_rank_is_refused<F: Fixture>() {
     }
 }
 
-/// Words are naturally aligned.
+/// Words must be naturally aligned.
 pub fn an_unaligned_word_is_refused<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
@@ -216,7 +217,7 @@ pub fn an_unaligned_word_is_refused<F: Fixture>() {
     assert_eq!(refused, Err(AddrError::Unaligned { addr, align: 4 }));
 }
 
-/// Get works, everything that writes does not.
+/// In a read-only region a get works, and every operation that writes fails.
 pub fn read_only_is_read_only<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::Read));
@@ -231,7 +232,7 @@ pub fn read_only_is_read_only<F: Fixture>() {
     }
 }
 
-/// A region registered as a buffer of its owner is no business of peers.
+/// Peers cannot access a region that is registered as a buffer of its owner.
 pub fn local_memory_is_private<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::Local));
@@ -241,7 +242,8 @@ pub fn local_memory_is_private<F: Fixture>() {
     assert_eq!(execute(memory, &Op::put_word(addr, Width::W8, 1)), stale);
 }
 
-/// Operations to a dead rank say so; to the living they go on.
+/// Operations to a dead rank fail with its name; operations to living ranks still
+/// work.
 pub fn a_dead_rank_is_named<F: Fixture>() {
     let fixture = F::new(3);
     let memory = fixture.memory(OWN);
@@ -253,12 +255,12 @@ pub fn a_dead_rank_is_named<F: Fixture>() {
     assert_eq!(execute(memory, &Op::get_word(at(Rank(2), &living, 0), Width::W8)), Ok(0));
 }
 
-/// An error means that nothing happened.
+/// A refused operation changes nothing.
 pub fn refused_operations_change_nothing<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, peer) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
     let own = fixture.register(OWN, 64, Access::Local);
-    // SAFETY: inside the fixture's region, which nobody else touches.
+    // SAFETY: inside the fixture's region, which no other code touches.
     unsafe { own.base.write_bytes(0xff, 64) };
     assert!(execute(memory, &Op::put(here(&own, 0), at(PEER, &peer, 8), 64)).is_err());
     assert!(execute(memory, &Op::put(here(&own, 8), at(PEER, &peer, 0), 64)).is_err());
@@ -269,7 +271,7 @@ pub fn refused_operations_change_nothing<F: Fixture>() {
     }
 }
 
-/// Threads of all ranks add to one word.
+/// Threads of all ranks add to one word, and no update is lost.
 pub fn updates_are_not_lost<F: Fixture>() {
     let fixture = F::new(3);
     let region = fixture.register(PEER, 64, Access::ReadWrite);
@@ -301,7 +303,8 @@ pub fn updates_are_not_lost<F: Fixture>() {
     assert_eq!(execute(memory, &Op::get_word(at(PEER, &region, 8), Width::W4)), Ok(total));
 }
 
-/// A blocking put is over when it returns: who sees a later flag sees it.
+/// A blocking put has ended when it returns: a rank that sees a later flag sees the
+/// put.
 pub fn a_put_is_seen_after_its_flag<F: Fixture>() {
     let fixture = F::new(3);
     let region = fixture.register(PEER, 4096, Access::ReadWrite);
@@ -314,7 +317,7 @@ pub fn a_put_is_seen_after_its_flag<F: Fixture>() {
             let memory = fixture.memory(OWN);
             start.wait();
             for round in 1..=rounds {
-                // SAFETY: this thread alone uses the source.
+                // SAFETY: only this thread uses the source.
                 unsafe { source.base.write_bytes(round as u8, 1024) };
                 execute(memory, &Op::put(here(&source, 0), at(PEER, &region, 0), 1024)).unwrap();
                 execute(memory, &Op::put_word(flag, Width::W8, round)).unwrap();
@@ -331,7 +334,7 @@ pub fn a_put_is_seen_after_its_flag<F: Fixture>() {
                     thread::yield_now();
                 }
                 execute(memory, &Op::get(at(PEER, &region, 0), here(&sink, 0), 1024)).unwrap();
-                // SAFETY: this thread alone uses the sink.
+                // SAFETY: only this thread uses the sink.
                 let got = unsafe { std::slice::from_raw_parts(sink.base.as_ptr(), 1024) };
                 assert!(got.iter().all(|&byte| byte == round as u8), "round {round}");
                 execute(memory, &Op::put_word(back, Width::W8, round)).unwrap();
@@ -340,7 +343,7 @@ pub fn a_put_is_seen_after_its_flag<F: Fixture>() {
     });
 }
 
-/// A notifying operation tells the word's owner, when somebody waits there.
+/// A notifying operation notifies the word's owner, if a thread waits there.
 pub fn a_waiter_is_told<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));

@@ -1,9 +1,10 @@
-//! A device whose completions come twice, late and in any order, behind a
-//! table of completions: what an engine makes of it, and all that a user sees.
+//! A device that delivers completions twice, late and in any order, behind a table of
+//! completions: an engine sees such a device, and a user only what the table lets
+//! through.
 //!
-//! The suite demands that an operation completes once. An endpoint that a
-//! fault wraps, or the simulator's, does not; the table drops what comes a
-//! second time, by the generation of its tag.
+//! The suite requires that an operation completes once. An endpoint in a fault
+//! wrapper does not keep that, nor does the simulator's endpoint. The table drops a
+//! second completion by the generation of its tag.
 
 use std::ptr::NonNull;
 use tsumugi_core::backend::{Capabilities, Completion, Domain, Endpoint};
@@ -12,7 +13,7 @@ use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RegisterError};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 
-/// A device, its operations in flight, and what makes it move.
+/// A device, its table of operations in flight, and the function that makes it move.
 #[allow(missing_debug_implementations)]
 pub struct Once<D> {
     domain: D,
@@ -20,18 +21,19 @@ pub struct Once<D> {
     pump: Box<dyn Fn() + Sync>,
 }
 
-/// A queue of it.
+/// A queue of the device.
 #[allow(missing_debug_implementations)]
 pub struct OnceEndpoint<'d, E> {
     inner: E,
     operations: Completions<'d>,
-    /// Each owns, as its buffer, the tag that the caller gave.
+    /// The tickets of operations in flight. The buffer that each owns is the caller's
+    /// tag.
     tickets: Vec<Ticket<'d, Tag>>,
     pump: &'d (dyn Fn() + Sync),
 }
 
 impl<D: Domain> Once<D> {
-    /// `domain`, for which `pump` is called before each poll: simulated time
+    /// Wraps `domain`. `pump` is called before each poll, because simulated time
     /// stands still otherwise.
     pub fn new(domain: D, pump: impl Fn() + Sync + 'static) -> Self {
         Self { domain, table: Box::default(), pump: Box::new(pump) }
@@ -64,7 +66,7 @@ impl<D: Domain> Domain for Once<D> {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `register`.
         unsafe { self.domain.register(base, bytes, access) }
     }
 
@@ -87,7 +89,7 @@ impl<E: Endpoint> Endpoint for OnceEndpoint<'_, E> {
         for (taken, op) in ops.iter().enumerate() {
             let Ok(ticket) = self.operations.try_begin(0, op.tag) else { return taken };
             if self.inner.post(&[op.tagged(ticket.tag())]) == 0 {
-                // SAFETY: the endpoint has not taken it.
+                // SAFETY: the endpoint has not taken the operation.
                 unsafe { ticket.retract() };
                 return taken;
             }

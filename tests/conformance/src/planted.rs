@@ -1,13 +1,15 @@
-//! Defects that a sanitizer must report: one built without it, or muted, proves
-//! nothing by its silence. Each crate plants its own in the tests of its library
-//! ([`planted!`](crate::planted!)), so that its own code is what is built for the
-//! sanitizer. A test starts its binary anew as a child that has the defect.
+//! Planted defects that a sanitizer must report. A program that is built without the
+//! sanitizer, or a muted one, reports nothing, and its silence proves nothing. Each
+//! crate plants defects in the tests of its library ([`planted!`](crate::planted!)),
+//! so that the crate's own code is built for the sanitizer. A test starts its binary
+//! again, as a child that has the defect.
 
 use std::process::Command;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
-/// One test that the address sanitizer reports an overflow, and one that the thread
-/// sanitizer reports a race; each is ignored in a build for the other.
+/// One test that the address sanitizer reports an overflow, and one test that the
+/// thread sanitizer reports a race; each is ignored in a build for the other
+/// sanitizer.
 #[macro_export]
 macro_rules! planted {
     (overflow: $overflow:expr, race: $race:expr $(,)?) => {
@@ -27,7 +29,8 @@ macro_rules! planted {
     };
 }
 
-/// `defect` is reported, with these words. `name` is the test's, behind its crate's.
+/// Asserts that `defect` is reported with these words. `name` is the test's, with its
+/// crate's name in front.
 pub fn reported(name: &str, words: &str, defect: impl FnOnce()) {
     let (_, name) = name.split_once("::").expect("a path in a crate");
     if let Some((said, ended_well)) = again(name, defect) {
@@ -36,8 +39,9 @@ pub fn reported(name: &str, words: &str, defect: impl FnOnce()) {
     }
 }
 
-/// Runs test `name` again as a child that does it; what the child said, and whether
-/// it ended well. In the child: nothing.
+/// Runs test `name` again in a child process, which runs `defect`. Returns the
+/// child's standard error, and whether the child succeeded. In the child: returns
+/// `None`.
 pub fn again(name: &str, defect: impl FnOnce()) -> Option<(String, bool)> {
     if std::env::var_os("TSUMUGI_CHILD").is_some() {
         defect();
@@ -51,8 +55,8 @@ pub fn again(name: &str, defect: impl FnOnce()) -> Option<(String, bool)> {
     Some((String::from_utf8_lossy(&output.stderr).into_owned(), output.status.success()))
 }
 
-/// Has two threads do it, with nothing that orders the one before the other: neither
-/// has ended when the other is started.
+/// Runs `access` on two threads, without an order between the two: neither has ended
+/// when the other is started.
 pub fn on_two_threads(access: impl Fn(u64) + Sync) {
     let begun = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -73,11 +77,11 @@ pub fn on_two_threads(access: impl Fn(u64) + Sync) {
 #[derive(Debug, Default)]
 pub struct Racy(std::cell::UnsafeCell<u64>);
 
-// SAFETY: none: this is the defect.
+// SAFETY: none, because this is the defect.
 unsafe impl Sync for Racy {}
 
 impl Racy {
-    /// Where they are.
+    /// The address of the bytes.
     pub fn get(&self) -> *mut u64 {
         self.0.get()
     }

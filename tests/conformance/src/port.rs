@@ -1,22 +1,23 @@
-//! A port for a test's own processes.
+//! A TCP port for a test's own processes.
 
 use std::io;
 use std::mem::forget;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// An address of this machine at which a process that this one starts can listen:
-/// the system gives its port to nobody who asks for any, as long as this process is
-/// there. It is the port of a connection; a socket that takes addresses which are
-/// in use (`SO_REUSEADDR`, as std's listeners) may listen there all the same.
+/// An address of this machine at which a process that this one starts can listen. As
+/// long as this process lives, the system does not give the port to a socket that
+/// asks for any free port. It is the port of a connection. A socket that accepts
+/// addresses in use (`SO_REUSEADDR`, as std's listeners) can listen there all the
+/// same.
 ///
 /// # Errors
 ///
-/// The system's.
+/// The system's error, if it refuses the listener or the connection.
 pub fn reserved() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let ends = (TcpStream::connect(address)?, listener.accept()?);
-    // Both ends are closed with this process.
+    // The system closes both ends when this process ends.
     forget(ends);
     Ok(address)
 }
@@ -36,10 +37,10 @@ mod tests {
             let _caller = TcpStream::connect(port).unwrap();
             listener.accept().unwrap();
             drop(listener);
-            // Another one may, after the first.
+            // A second listener can bind after the first.
             TcpListener::bind(everywhere).unwrap();
         }
-        // A connection out of any port does not take one of them.
+        // A connection from any free port does not take one of the reserved ports.
         let target = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = target.local_addr().unwrap();
         for _ in 0..200 {

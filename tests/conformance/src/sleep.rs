@@ -1,5 +1,4 @@
-//! What every [`Wait`] and [`WaitFor`] promises to
-//! whoever sleeps through it.
+//! The suite of [`Wait`] and [`WaitFor`]: their promises to a caller that sleeps.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -8,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_core::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
 
-/// Threads of some kind that sleep through `W`.
+/// A kind of thread that sleeps through `W`.
 pub trait Fixture {
-    /// What is tested.
+    /// The type under test.
     type Wait: WaitFor + 'static;
 
-    /// Runs `body` on such a thread, to its end.
+    /// Runs `body` on a thread of this kind, to its end.
     fn run(body: impl FnOnce(&Self::Wait) + Send + 'static);
 }
 
@@ -39,7 +38,7 @@ macro_rules! sleep {
 const REASON: Reason = Reason::new("conformance");
 const ROUNDS: u64 = 200;
 
-/// Where a waker is published, and what happened before it was used.
+/// An event: the place of the published waker, and a count of wakes.
 #[derive(Default)]
 struct Event {
     published: Mutex<Option<Waker>>,
@@ -52,12 +51,12 @@ impl Event {
         assert!(before.is_none(), "published twice");
     }
 
-    /// Takes back what was published; whether it was still there.
+    /// Takes back what was published; returns whether it was still there.
     fn withdraw(&self) -> bool {
         self.published.lock().unwrap().take().is_some()
     }
 
-    /// Waits for a waker, and uses it.
+    /// Waits for a waker, counts, and uses the waker.
     fn happen(&self) {
         loop {
             let waker = self.published.lock().unwrap().take();
@@ -71,8 +70,9 @@ impl Event {
 }
 
 fn sleep(wait: &impl Wait, commit: &mut dyn FnMut(Waker) -> bool) {
-    // SAFETY: a commit of the suite drops its waker, uses it or publishes it, as
-    // it answers, and blocks on a lock that nobody sleeps with.
+    // SAFETY: a commit of the suite drops its waker, uses it or publishes it, in
+    // agreement with its result. It blocks only on a lock under which no thread
+    // sleeps.
     unsafe { wait.sleep(REASON, commit) }
 }
 
@@ -82,11 +82,11 @@ fn sleep_for(
     commit: &mut dyn FnMut(Waker) -> bool,
     withdraw: &mut dyn FnMut() -> bool,
 ) -> Result<(), Interrupted> {
-    // SAFETY: as for `sleep`; what is withdrawn is dropped.
+    // SAFETY: as for `sleep`; `withdraw` drops the waker that it takes back.
     unsafe { wait.sleep_for(REASON, limit, commit, withdraw) }
 }
 
-/// A commit that answers false is no sleep, and runs once.
+/// After a commit that returns false there is no sleep, and the commit runs once.
 pub fn a_refused_sleep_is_none<F: Fixture>() {
     F::run(|wait| {
         let mut commits = 0;
@@ -129,7 +129,8 @@ pub fn a_wake_in_the_commit_is_kept<F: Fixture>() {
     });
 }
 
-/// A wake of any thread ends the sleep, and what came before it is seen.
+/// A wake by any thread ends the sleep, and the sleeper sees what came before the
+/// wake.
 pub fn a_wake_ends_the_sleep<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
@@ -165,7 +166,7 @@ pub fn a_limit_ends_the_sleep<F: Fixture>() {
         );
         assert_eq!((slept, withdrawn), (Err(Interrupted::TimedOut), 1));
         assert!(start.elapsed() >= limit, "{:?} is too short", start.elapsed());
-        // One that has passed already.
+        // A limit that has passed already.
         let slept = sleep_for(wait, Duration::ZERO, &mut |_| true, &mut || true);
         assert_eq!(slept, Err(Interrupted::TimedOut));
     });
@@ -191,7 +192,7 @@ pub fn an_event_comes_before_the_limit<F: Fixture>() {
     });
 }
 
-/// If the event has the waker when the limit passes, its wake is waited for.
+/// If the event has the waker when the limit passes, the call waits for the wake.
 pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
@@ -220,7 +221,7 @@ pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
     });
 }
 
-/// Exactly one of the two counts, whichever it is.
+/// Exactly one of the wake and the limit ends each sleep.
 pub fn wakes_and_limits_race<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
@@ -258,7 +259,7 @@ pub fn wakes_and_limits_race<F: Fixture>() {
     });
 }
 
-/// One that has something to give up, and goes on, gives nothing up.
+/// A call with something to give up does not give it up if the caller runs on.
 pub fn who_goes_on_has_not_left<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
@@ -271,13 +272,13 @@ pub fn who_goes_on_has_not_left<F: Fixture>() {
         };
         let limit = Duration::from_secs(3600);
         for round in 1..=ROUNDS / 2 {
-            // SAFETY: as for `sleep`; leaving counts.
+            // SAFETY: as for `sleep`; `leave` only counts.
             unsafe { wait.yield_or_leave(leave) };
-            // SAFETY: the same.
+            // SAFETY: as above.
             unsafe { wait.sleep_or_leave(REASON, commit, leave) };
             assert_eq!(event.happened.load(Ordering::Relaxed), 2 * round - 1);
             let withdraw: &mut dyn FnMut() -> bool = &mut || panic!("the event came first");
-            // SAFETY: the same.
+            // SAFETY: as above.
             let slept = unsafe { wait.sleep_for_or_leave(REASON, limit, commit, withdraw, leave) };
             assert_eq!((slept, event.happened.load(Ordering::Relaxed)), (Ok(()), 2 * round));
         }

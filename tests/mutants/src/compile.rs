@@ -51,7 +51,7 @@ const TESTED_BY: &[(&str, &[&str])] = &[
 /// Not run: they build other programs, look at sources, or check models (which
 /// is what `--loom` is for).
 const LEFT_OUT: &[&str] =
-    &["compile_fail", "readme", "layers", "no_alloc", "loom", "shuttle", "asan", "verbs"];
+    &["compile_fail", "readme", "docs", "layers", "no_alloc", "loom", "shuttle", "asan", "verbs"];
 
 /// The builds for these files.
 pub fn builds(files: &[String], loom: bool) -> Vec<Build> {

@@ -1,14 +1,14 @@
-//! What the owner does in fewer steps where nobody steals.
+//! The owner's calls in fewer steps, for a deque without thieves.
 
 use super::Deque;
 use super::buffer::Buffer;
 use tsumugi_core::sync::Ordering;
 
-// Relaxed, all of it: there is no other thread.
+// All orderings here are Relaxed, because no other thread uses the deque.
 impl<T> Deque<T> {
-    /// Adds an item and takes the oldest, which another was before, if `wants`
-    /// it. `None`: nothing has changed. In a long queue `soon` is told which one
-    /// will be taken a few calls later.
+    /// Adds an item and takes the oldest of those that were there before, if `wants`
+    /// returns true for it. `None`: nothing has changed. In a long queue `soon` gets
+    /// the item that will be taken a few calls later.
     ///
     /// # Safety
     ///
@@ -32,7 +32,7 @@ impl<T> Deque<T> {
         if !wants(oldest) {
             return None;
         }
-        // Where the deque is full, in the place that was just read.
+        // If the deque is full, this is the slot that was just read.
         buffer.slot(bottom).store(item, Ordering::Relaxed);
         self.owner.bottom.store(bottom + 1, Ordering::Relaxed);
         self.thieves.top.store(top + 1, Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl<T> Deque<T> {
         Some(oldest)
     }
 
-    /// Takes the youngest item, if `wants` it.
+    /// Takes the youngest item, if `wants` returns true for it.
     ///
     /// # Safety
     ///
@@ -50,12 +50,13 @@ impl<T> Deque<T> {
     #[inline(always)]
     pub unsafe fn pop_alone_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
         debug_assert!(!self.owner.shared, "a thief may take it");
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the owner.
         let (bottom, item) = unsafe { self.youngest_if(wants) }?;
         self.owner.bottom.store(bottom, Ordering::Relaxed);
         Some(item)
     }
 }
 
-/// How many calls later: a line from the second cache takes that long.
+/// How many calls ahead `soon` looks: a line from the second-level cache takes that
+/// long.
 const AHEAD: i64 = 3;

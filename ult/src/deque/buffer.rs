@@ -1,13 +1,13 @@
-//! Where the items of a deque lie: a header and as many slots as there are, in
-//! one piece, so that the owner reads one pointer on its way to an item.
+//! The memory of a deque's items: a header and the slots behind it in one allocation,
+//! so that the owner reads one pointer on its way to an item.
 
 use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::ptr;
 use tsumugi_core::sync::AtomicPtr;
 
-/// Slots round and round. A copy of this is a pointer to the same ones; whoever
-/// has one sees to it that they are there.
+/// A ring of slots. A copy is a pointer to the same slots; its holder must make sure
+/// that they are still allocated.
 pub(super) struct Buffer<T>(*mut Header<T>);
 
 #[repr(C)]
@@ -46,53 +46,53 @@ impl<T> Buffer<T> {
         Self(header)
     }
 
-    /// Bytes of one with so many slots.
+    /// The size in bytes of a buffer with so many slots.
     pub(super) const fn bytes(slots: usize) -> usize {
         size_of::<Header<T>>() + slots * size_of::<AtomicPtr<T>>()
     }
 
-    /// As a word that others may load.
+    /// The buffer as a word that other threads may load.
     pub(super) fn into_raw(self) -> *mut Header<T> {
         self.0
     }
 
-    /// What a word stands for.
+    /// The buffer that a word stands for.
     ///
     /// # Safety
     ///
-    /// It is of `into_raw`, and the slots are there as long as the answer is
-    /// used.
+    /// The word comes from `into_raw`, and the slots are allocated as long as the
+    /// result is used.
     #[inline(always)]
     pub(super) unsafe fn from_raw(raw: *mut Header<T>) -> Self {
         Self(raw)
     }
 
-    /// The slots less one: how many items fit beside one more.
+    /// The number of slots less one: the greatest distance of two items.
     #[inline(always)]
     pub(super) fn mask(self) -> i64 {
-        // SAFETY: as for `from_raw`.
+        // SAFETY: by the contract of `from_raw`, the header is allocated.
         unsafe { (*self.0).mask }
     }
 
-    /// The slot of the item that is so manieth.
+    /// The slot of the item at place `at`.
     #[inline(always)]
     pub(super) fn slot<'a>(self, at: i64) -> &'a AtomicPtr<T> {
-        // SAFETY: as for `from_raw`. The mask is the number of slots less one,
-        // and that is a power of two.
+        // SAFETY: by the contract of `from_raw`, the slots are allocated. The mask is
+        // the number of slots less one, and that number is a power of two.
         unsafe {
             let first = (&raw const (*self.0).slots).cast::<AtomicPtr<T>>();
             &*first.add((at & self.mask()) as usize)
         }
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     ///
     /// # Safety
     ///
-    /// Nobody uses a copy from here on.
+    /// No thread uses a copy from here on.
     pub(super) unsafe fn free(self) {
         let slots = self.mask() as usize + 1;
-        // SAFETY: the caller's; made by `new` with this layout.
+        // SAFETY: no copy is used any more; `new` made the buffer with this layout.
         unsafe {
             let first = (&raw mut (*self.0).slots).cast::<AtomicPtr<T>>();
             ptr::slice_from_raw_parts_mut(first, slots).drop_in_place();

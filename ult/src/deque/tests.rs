@@ -21,7 +21,7 @@ fn steal(deque: &Deque<u8>) -> Vec<usize> {
 #[test]
 fn the_owner_takes_the_youngest_a_thief_the_oldest() {
     let deque = Deque::<u8>::new(2, true, Fences::of_system());
-    // SAFETY: one thread.
+    // SAFETY: only this thread uses the deque.
     unsafe {
         for n in 1..=100 {
             deque.push(item(n));
@@ -49,7 +49,7 @@ fn the_owner_takes_the_youngest_a_thief_the_oldest() {
 #[test]
 fn without_thieves_an_item_goes_round() {
     let deque = Deque::<u8>::new(4, false, Fences::of_system());
-    // SAFETY: one thread.
+    // SAFETY: only this thread uses the deque.
     unsafe {
         assert_eq!(deque.rotate(item(1), |_| true, |_| ()), None, "nothing was there");
         for n in 1..=4 {
@@ -76,7 +76,7 @@ fn without_thieves_an_item_goes_round() {
 #[test]
 fn slots_are_used_again_without_growth() {
     let deque = Deque::<u8>::new(4, true, Fences::of_system());
-    // SAFETY: one thread.
+    // SAFETY: only this thread uses the deque.
     unsafe {
         for n in 1..=1000 {
             deque.push(item(n));
@@ -111,7 +111,7 @@ fn every_item_once(fences: Fences) {
         });
         let mut sum = 0;
         for n in 1..=ITEMS {
-            // SAFETY: this thread alone is the owner.
+            // SAFETY: only this thread is the owner.
             unsafe {
                 deque.push(item(n));
                 if n % 3 == 0 {

@@ -1,11 +1,11 @@
-//! The end of a deque where the oldest lie: one at a time moves it, a thief or
-//! the owner in a thief's place.
+//! The end of a deque where the oldest items lie. One thread at a time moves it: a
+//! thief, or the owner in a thief's place.
 
 use super::buffer::Buffer;
 use super::{Deque, Steal};
 use tsumugi_core::sync::{AtomicBool, Ordering, mutant};
 
-/// The right to move `top`.
+/// The right to move `top`, until it is dropped.
 struct Turn<'a>(&'a AtomicBool);
 
 impl<T> Deque<T> {
@@ -21,7 +21,7 @@ impl<T> Deque<T> {
             return None;
         }
         let _turn = if self.owner.shared { Some(self.take_turn()?) } else { None };
-        // While it is our turn, nobody else moves `top`.
+        // While this thread has the turn, no other thread moves `top`.
         let top = self.thieves.top.load(Ordering::Relaxed);
         if top >= bottom {
             return None;
@@ -36,7 +36,7 @@ impl<T> Deque<T> {
         Some(item)
     }
 
-    /// Takes the oldest of several: as many as a thief would. The youngest
+    /// Takes the oldest of several items, as many as a thief would. The youngest item
     /// stays.
     ///
     /// # Safety
@@ -44,7 +44,7 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     pub unsafe fn take_part(&self, mut each: impl FnMut(*mut T)) {
         let Some(_turn) = self.take_turn() else { return };
-        // While it is our turn, nobody else moves `top`.
+        // While this thread has the turn, no other thread moves `top`.
         let top = self.thieves.top.load(Ordering::Relaxed);
         let there = self.owner.bottom.load(Ordering::Relaxed) - top;
         if there < 2 {
@@ -60,9 +60,10 @@ impl<T> Deque<T> {
         self.thieves.freed.store(end, Ordering::Relaxed);
     }
 
-    /// Takes the oldest item, and of a long queue gives `keep` the next ones,
-    /// oldest first: an eighth of what is there. If there is one item only,
-    /// `wants` is asked about it, while others may take it. Any thread.
+    /// Takes the oldest item, and of a long queue gives the next ones to `keep`,
+    /// oldest first: together an eighth of the queue. If there is only one item,
+    /// takes it only if `wants` returns true for it; other threads may take it
+    /// meanwhile. Any thread.
     pub fn steal(
         &self,
         wants: impl FnOnce(*mut T) -> bool,
@@ -78,8 +79,8 @@ impl<T> Deque<T> {
         if there <= 0 {
             return Steal::Empty;
         }
-        // Acquire: pairs with the Release in `grow`.
-        // SAFETY: retired buffers are kept until the deque is dropped.
+        // Acquire: pairs with the Release in `make_room`. SAFETY: retired buffers are
+        // kept until the deque is dropped.
         let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
         // Acquire: pairs with the Release in `push`.
         if there == 1 && !wants(buffer.slot(top).load(Ordering::Acquire)) {
@@ -91,20 +92,21 @@ impl<T> Deque<T> {
             // Pairs with the light half in `pop`.
             self.owner.fences.heavy();
         }
-        // Acquire: pairs with the Release of whichever call moved it.
+        // Acquire: pairs with the Release of the call that moved `bottom`.
         let bottom = self.owner.bottom.load(Ordering::Acquire);
         let mut end = claimed;
         if bottom < claimed && !mutant("deque_claim_kept") {
-            // The owner came as far as `bottom`, and takes what is there or
-            // sees the claim and leaves it. What lies below is ours.
+            // The owner has come down as far as `bottom`. It takes the items from
+            // there on, or sees the claim and leaves them. The items below are this
+            // thief's.
             end = bottom.max(top);
             self.thieves.top.store(end, Ordering::Relaxed);
         }
         if end == top {
             return Steal::Lost;
         }
-        // Acquire: as above, should it have grown.
-        // SAFETY: as above.
+        // Acquire: as above, because the deque may have grown since. SAFETY: as
+        // above.
         let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
         if mutant("deque_freed_early") {
             self.thieves.freed.store(end, Ordering::Release);
@@ -113,7 +115,7 @@ impl<T> Deque<T> {
         for at in top + 1..end {
             keep(buffer.slot(at).load(Ordering::Relaxed));
         }
-        // Release: the slots were read; pairs with the Acquire in `make_room`.
+        // Release: the slots have been read; pairs with the Acquire in `make_room`.
         self.thieves.freed.store(end, Ordering::Release);
         Steal::Taken(first)
     }
@@ -121,7 +123,7 @@ impl<T> Deque<T> {
     #[inline]
     fn take_turn(&self) -> Option<Turn<'_>> {
         let busy = &self.thieves.busy;
-        // Acquire: pairs with the Release of the one before.
+        // Acquire: pairs with the Release of the thread that had the turn before.
         busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
         Some(Turn(busy))
     }
@@ -129,18 +131,19 @@ impl<T> Deque<T> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next one.
+        // Release: pairs with the Acquire of the thread that takes the next turn.
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// How many of `there` a thief takes.
+/// How many of `there` items a thief takes.
 fn part_of(there: i64) -> i64 {
     (there / PART).clamp(1, BATCH)
 }
 
-/// A thief takes one item of so many. In a tree of ULTs each is as large as all
-/// that are younger, so one is enough; of many equal ones it takes a good part.
+/// A thief takes one of so many items. In a tree of ULTs an item is as large as all
+/// younger ones together, so one is enough; of many equal items a thief takes a good
+/// part.
 const PART: i64 = 8;
-/// Items that one thief takes at most: the owner may wait for none of them.
+/// The most items that one thief takes, because the owner may need one of them.
 const BATCH: i64 = 32;

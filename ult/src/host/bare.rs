@@ -1,5 +1,5 @@
-//! No system: the embedding program says what time it is, and rests when there
-//! is nothing to run.
+//! No system: the embedding program gives the time, and rests when there is nothing
+//! to run.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -13,20 +13,21 @@ use core::time::Duration;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering};
 use tsumugi_core::time::{self, Clock};
 
-/// What a scheduler without std asks of the program around it.
+/// The services that a scheduler without std needs from the program around it.
 ///
-/// Its calls come from the worker, between ULTs, or from whoever unparks.
+/// The worker calls them between ULTs; a thread or a handler that unparks a ULT calls
+/// [`wake`](Self::wake).
 pub trait Host: Clock {
-    /// There is nothing to run: rests until [`wake`](Self::wake), or for
-    /// `limit`, until a ULT's sleep ends. May return at any time before.
+    /// Rests because there is nothing to run: until [`wake`](Self::wake), or for
+    /// `limit`, after which a ULT's sleep ends. May return at any time before.
     fn idle(&self, limit: Option<Duration>);
 
-    /// Somebody who is no ULT has made one ready: `idle` must return.
+    /// Makes `idle` return, because a caller that is no ULT has made a ULT ready.
     fn wake(&self) {}
 }
 
-/// Says who the host of all schedulers is: before the first one runs. Without
-/// one time stands still, and an idle worker spins. Keeps two words for good.
+/// Sets the host of all schedulers, before the first one runs. Without a host, time
+/// stands still and an idle worker spins. Two words are never freed.
 pub fn set_host(host: &'static dyn Host) {
     let host = Box::into_raw(Box::new(host));
     // Release: pairs with `host`.
@@ -34,7 +35,7 @@ pub fn set_host(host: &'static dyn Host) {
 }
 
 fn host() -> Option<&'static dyn Host> {
-    // Acquire: pairs with `set_host`. SAFETY: never freed.
+    // Acquire: pairs with `set_host`. SAFETY: the host's box is never freed.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }.copied()
 }
 
@@ -61,17 +62,18 @@ impl Instant {
     }
 }
 
-/// What a panic would leave: it does not return here.
+/// What a panic would leave: here no panic comes back.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// Runs `f` to its end: a panic is the program's own handler's, and final, even
-/// where that unwinds.
+/// Runs `f` to its end. A panic goes to the program's own handler and is final, even
+/// where the panic unwinds.
 #[inline(always)]
 pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     struct Final;
     impl Drop for Final {
         fn drop(&mut self) {
-            // A panic in a destructor that runs because of one ends it all.
+            // A second panic, in a destructor that runs because of the first, ends
+            // the program.
             panic!("without std nobody catches a panic");
         }
     }
@@ -81,12 +83,13 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     Ok(value)
 }
 
-/// The end of the scheduler came first: that alone leaves a payload here.
+/// Panics: only the end of a scheduler leaves a payload here, for ULTs that had not
+/// ended.
 pub(crate) fn resume(_: Payload) -> ! {
     panic!("a ULT did not end before its scheduler did")
 }
 
-/// There are no threads but the one that calls.
+/// There are no threads but the calling one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoThreads;
 
@@ -100,7 +103,7 @@ impl core::error::Error for NoThreads {}
 
 pub(crate) use NoThreads as ThreadError;
 
-/// A thread that there is not.
+/// The handle of a thread, of which there is none.
 pub(crate) struct JoinHandle<T>(Infallible, PhantomData<T>);
 
 impl<T> JoinHandle<T> {
@@ -121,7 +124,7 @@ pub(crate) const fn cores() -> usize {
 }
 
 pub(crate) fn wait(word: *const AtomicU32, expected: u32, limit: Option<Duration>) {
-    // SAFETY: a worker's word stays as long as the worker.
+    // SAFETY: a worker's word stays allocated as long as the worker.
     if unsafe { &*word }.load(Ordering::SeqCst) == expected {
         match host() {
             Some(host) => host.idle(limit),
@@ -136,12 +139,12 @@ pub(crate) fn wake(_: *const AtomicU32, _: u32) {
     }
 }
 
-/// A panic does not come back to who could ask.
+/// False: after a panic no code runs here that could ask.
 pub(crate) const fn panicking() -> bool {
     false
 }
 
-/// There is no errno.
+/// Runs `f`; there is no errno to keep.
 pub(crate) fn keep_errno(f: impl FnOnce()) {
     f();
 }
@@ -162,7 +165,7 @@ pub(crate) unsafe fn unmap(_: NonNull<u8>, _: usize) {}
 
 pub(crate) unsafe fn hand_back(_: NonNull<u8>, _: usize) {}
 
-/// There is nobody to ask for that: stacks have canaries.
+/// False: without a system there are no guard pages, and stacks have canaries.
 pub(crate) unsafe fn guard(_: *mut u8) -> bool {
     false
 }
@@ -171,7 +174,7 @@ pub(crate) fn membarrier(_: i32) -> bool {
     false
 }
 
-/// Whoever has something to say panics next.
+/// Writes nothing: the caller of `say` panics next, with its own message.
 pub(crate) fn say(_: &[u8]) {}
 
 pub(crate) fn abort() -> ! {

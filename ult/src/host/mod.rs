@@ -1,6 +1,6 @@
-//! What ULTs need of the system that they run on.
+//! The system that ULTs run on: its services, in two implementations.
 //!
-//! | feature | file | who it is |
+//! | feature | file | the host |
 //! |---|---|---|
 //! | `std`, the default | `os` | Linux and the standard library |
 //! | without it | `bare` | the embedding program: [`Host`](crate::Host) |

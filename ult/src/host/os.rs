@@ -1,4 +1,4 @@
-//! Linux, and the standard library.
+//! The host with std: Linux, and the standard library.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -14,7 +14,7 @@ pub(crate) use std::process::abort;
 pub(crate) use std::thread::JoinHandle;
 pub(crate) use std::time::Instant;
 
-/// What a panic leaves.
+/// The payload that a panic leaves.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
 /// Runs `f` to its end or to its panic.
@@ -44,31 +44,32 @@ pub(crate) fn wait(word: *const AtomicU32, expected: u32, limit: Option<Duration
         tv_nsec: limit.subsec_nanos() as _,
     });
     let limit = limit.as_ref().map_or(core::ptr::null(), |limit| limit as *const _);
-    // SAFETY: the limit outlives the call; a word that is not there is an
-    // error, and any error an early return, which the caller expects.
+    // SAFETY: the limit outlives the call. An invalid word is an error of the call,
+    // and any error is an early return, which the caller expects.
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, expected, limit) };
 }
 
 /// Wakes up to `count` threads that sleep on `word`, which may be gone.
 pub(crate) fn wake(word: *const AtomicU32, count: u32) {
     let count = count.min(i32::MAX as u32);
-    // SAFETY: a wake reads nothing; a word that is gone wakes nobody.
+    // SAFETY: a wake uses only the word's address; if the word is gone, no thread is
+    // woken.
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, count) };
 }
 
-/// Whether this thread panics.
+/// Whether this thread is panicking.
 pub(crate) fn panicking() -> bool {
     std::thread::panicking()
 }
 
-/// Runs `f`, which may ask the system for something, in a signal handler.
+/// Runs `f`, which may make system calls, in a signal handler, and restores errno.
 pub(crate) fn keep_errno(f: impl FnOnce()) {
-    // SAFETY: the calling thread's own.
+    // SAFETY: the address of the calling thread's own errno.
     let place = unsafe { libc::__errno_location() };
-    // SAFETY: the same.
+    // SAFETY: as above.
     let before = unsafe { *place };
     f();
-    // SAFETY: the same.
+    // SAFETY: as above.
     unsafe { *place = before };
 }
 
@@ -78,20 +79,21 @@ pub(crate) fn yield_thread() {
 }
 
 pub(crate) fn page_bytes() -> usize {
-    // SAFETY: no arguments to get wrong.
+    // SAFETY: the call takes a number and touches no memory of ours.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// Keeps a range of whole pages from forked children; the system's error number.
-/// A system that does not know of that, or a sandbox that refuses it, changes
-/// nothing for who forks nowhere or on an OS stack: it is told once, and goes on.
+/// Keeps a range of whole pages from forked children; returns the system's error
+/// number on failure. If a system does not have this call, or a sandbox refuses it,
+/// programs that do not fork, or fork only on an OS stack, lose nothing. In that case
+/// one line goes to standard error, once, and this returns `Ok`.
 ///
 /// # Safety
 ///
-/// The range is the caller's own.
+/// The range belongs to the caller.
 pub(crate) unsafe fn keep_from_children(base: NonNull<u8>, bytes: usize) -> Result<(), i32> {
     static TOLD: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the caller's; the content does not change.
+    // SAFETY: the range belongs to the caller; its content does not change.
     match unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTFORK) } {
         0 => Ok(()),
         _ => match errno() {
@@ -111,11 +113,12 @@ pub(crate) unsafe fn keep_from_children(base: NonNull<u8>, bytes: usize) -> Resu
     }
 }
 
-/// Reserves memory that is touched on use; the system's error number.
+/// Reserves memory that the system provides when it is touched; returns the system's
+/// error number on failure.
 pub(crate) fn map(bytes: usize) -> Result<NonNull<u8>, i32> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a fresh mapping at an address of the system's choice.
+    // SAFETY: a new mapping at an address that the system chooses overlaps no other.
     let base = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, flags, -1, 0) };
     if base == libc::MAP_FAILED {
         return Err(errno());
@@ -123,48 +126,48 @@ pub(crate) fn map(bytes: usize) -> Result<NonNull<u8>, i32> {
     Ok(NonNull::new(base.cast()).expect("mmap never answers null"))
 }
 
-/// Gives back what `map` gave.
+/// Unmaps a range that `map` returned.
 ///
 /// # Safety
 ///
-/// It is all of that, and nobody uses it.
+/// It is the whole range, and no code uses it.
 pub(crate) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that no code uses the range.
     unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
 }
 
-/// Makes a range what it was before `keep_from_children` and `guard`.
+/// Undoes `keep_from_children` and `guard` for a range.
 ///
 /// # Safety
 ///
-/// The range is the caller's own.
+/// The range belongs to the caller.
 pub(crate) unsafe fn hand_back(base: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the range belongs to the caller.
     unsafe {
         libc::mprotect(base.as_ptr().cast(), bytes, libc::PROT_READ | libc::PROT_WRITE);
         libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DOFORK);
     }
 }
 
-/// Takes all access from a page. False: the system does not.
+/// Takes all access from a page. False: the system refused.
 ///
 /// # Safety
 ///
-/// The page is the caller's own, and nobody uses it.
+/// The page belongs to the caller, and no code uses it.
 pub(crate) unsafe fn guard(page: *mut u8) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the page belongs to the caller, and no code uses it.
     unsafe { libc::mprotect(page.cast(), page_bytes(), libc::PROT_NONE) == 0 }
 }
 
-/// Asks for a barrier on all processors; whether there is such a thing.
+/// Makes the system run a barrier on all processors; false if it has no such call.
 pub(crate) fn membarrier(command: i32) -> bool {
-    // SAFETY: takes numbers, changes no memory.
+    // SAFETY: the call takes numbers and changes no memory.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Writes to standard error: no allocation, no lock.
+/// Writes to standard error, without allocation and without a lock.
 pub(crate) fn say(bytes: &[u8]) {
-    // SAFETY: the bytes are there.
+    // SAFETY: the slice's bytes are readable.
     unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
 }
 

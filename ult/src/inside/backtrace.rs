@@ -1,8 +1,8 @@
 //! The backtrace of a ULT that does not run.
 //!
-//! The unwinder begins where it is called, so it is called from a function
-//! that says, in its unwind tables, that it was called from where the ULT
-//! left off:
+//! An unwinder begins at the function that calls it. So it is called from a function
+//! that claims, in its unwind tables, that its caller is the place where the ULT left
+//! off:
 //!
 //! ```text
 //!   this stack:   capture ◄── walk_from ╌╌╌╌╌╌╌╌╌╮ "my caller"
@@ -10,12 +10,12 @@
 //!                 ▲ the words of its switch
 //! ```
 //!
-//! Elsewhere, and under the address sanitizer, the switch is another one, whose
-//! words are its own affair.
+//! On other processors and systems, and under the address sanitizer, the switch is
+//! another one, and the layout of its words is not known.
 
 use crate::task::{State, Task};
 
-/// Whether there are backtraces on this machine.
+/// Whether backtraces are possible on this machine.
 pub(super) const POSSIBLE: bool =
     cfg!(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))));
 
@@ -24,14 +24,14 @@ pub(super) fn is_still(state: State) -> bool {
     matches!(state, State::Sleeping | State::Ready)
 }
 
-/// The backtrace of a ULT that is still, a line each.
+/// The backtrace of a ULT that is still, one frame per line.
 ///
 /// # Safety
 ///
-/// It is, and nobody resumes it meanwhile.
+/// The ULT is still, and no worker resumes it meanwhile.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 pub(super) unsafe fn of(task: &Task) -> Option<String> {
-    // SAFETY: nobody resumes it, so its stack is still.
+    // SAFETY: no worker resumes the ULT, so its stack does not change.
     unsafe { task.head() }?;
     let saved = task.saved().words();
     let mut text: Option<std::backtrace::Backtrace> = None;
@@ -40,7 +40,7 @@ pub(super) unsafe fn of(task: &Task) -> Option<String> {
     Some(trim(&text?.to_string()))
 }
 
-/// There are none here.
+/// No backtrace: the switch of this machine gives none.
 ///
 /// # Safety
 ///
@@ -56,19 +56,19 @@ pub(super) unsafe fn of(_task: &Task) -> Option<String> {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 extern "C" fn capture(text: *mut core::ffi::c_void) {
-    // SAFETY: `of` lends us its variable.
+    // SAFETY: `text` points to a variable of `of`, which waits for this call.
     unsafe {
         *text.cast::<Option<std::backtrace::Backtrace>>() =
             Some(std::backtrace::Backtrace::force_capture());
     }
 }
 
-/// Drops the frames above the ULT's own: those of `capture` and `walk_from`.
+/// Drops the frames above the ULT's own, which belong to `capture` and `walk_from`.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 fn trim(text: &str) -> String {
     let mut lines = text.lines().skip_while(|line| !line.contains(WALK)).peekable();
     lines.next();
-    // Where a frame's own line is followed by its place in the source.
+    // A frame's line may be followed by a line with its place in the source.
     while lines.peek().is_some_and(|line| line.trim_start().starts_with("at ")) {
         lines.next();
     }
@@ -77,7 +77,7 @@ fn trim(text: &str) -> String {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 unsafe extern "C" {
-    /// Calls `f(data)` as if from where `saved` left off.
+    /// Calls `f(data)` as if from the place where `saved` left off.
     #[link_name = "tsumugi_ult_walk_from"]
     fn walk_from(
         saved: usize,
@@ -86,8 +86,8 @@ unsafe extern "C" {
     );
 }
 
-// `saved` points to the three words that a suspension pushes: rip, rbx, rbp.
-// rbx keeps it over the call, for the unwind tables.
+// `saved` points to the three words that a suspension pushes: rip, rbx, rbp. rbx
+// keeps that address during the call, because the unwind tables use it.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 core::arch::global_asm!(
     ".balign 16",

@@ -1,14 +1,14 @@
 //! Looking inside a running scheduler.
 //!
-//! | what | how |
+//! | information | call |
 //! |---|---|
 //! | all ULTs: state, what they wait for, since when | [`Spawner::dump`] |
-//! | the same with backtraces of those that sleep | [`Spawner::inspect`] |
+//! | the same, with a backtrace of each sleeping ULT | [`Spawner::inspect`] |
 //! | all of it as text, with the counters | [`Spawner::report`], [`Spawner::report_on`] a signal |
 //! | a ULT that does not let go of its worker | [`Spawner::watch`] |
-//! | what ran when, for Perfetto | [`Spawner::trace`] |
+//! | the runs of all ULTs over time, for Perfetto | [`Spawner::trace`] |
 //!
-//! Nothing of this runs, and nothing is written down, until it is asked for.
+//! Nothing of this runs, and nothing is recorded, until the program requests it.
 
 mod standstill;
 mod notes;
@@ -28,17 +28,17 @@ use core::time::Duration;
 use tsumugi_core::stats::Counts;
 
 impl Spawner {
-    /// What each worker has done so far, see [`counts`](Self::counts).
+    /// The counters of each worker, see [`counts`](Self::counts).
     pub fn counts_by_worker(&self) -> Vec<Counts> {
         self.shared.counts().collect()
     }
 
-    /// Shows every ULT that is alive, those that sleep with a backtrace. For
-    /// that all workers stand still for a moment; if one does not come within
-    /// `patience`, because its ULT computes, no backtraces are shown. Whether
-    /// they were. x86-64 only; elsewhere there are none.
+    /// Shows every living ULT, each sleeping one with a backtrace. For the backtraces
+    /// all workers stand still for a moment; if a worker does not stand within
+    /// `patience`, because its ULT computes, there are no backtraces. Returns whether
+    /// there were. Backtraces are for x86-64 only.
     ///
-    /// The workers stand while `show` runs: it must not wait for a ULT.
+    /// The workers stand still while `show` runs, so `show` must not wait for a ULT.
     pub fn inspect(
         &self,
         patience: Duration,
@@ -49,14 +49,14 @@ impl Spawner {
         self.shared.slab.each(|task| {
             let Some(info) = self.info(task, visit.as_ref()) else { return };
             let is_still = standstill.is_some() && backtrace::is_still(info.state);
-            // SAFETY: nobody resumes it, because all workers stand.
+            // SAFETY: all workers stand still, so none resumes the ULT.
             let backtrace = if is_still { unsafe { backtrace::of(task) } } else { None };
             show(info, backtrace);
         });
         standstill.is_some()
     }
 
-    /// Counters and ULTs as text, with backtraces where that is possible.
+    /// The counters and ULTs as text, with backtraces where they are possible.
     pub fn report(&self, patience: Duration) -> String {
         // Writing to a string does not fail.
         let mut text = String::new();
@@ -90,7 +90,8 @@ impl Spawner {
     }
 
     fn id_of(&self, slot: Slot) -> (UltId, Option<String>) {
-        // SAFETY: descriptors stay as long as the scheduler that we count.
+        // SAFETY: descriptors stay as long as the scheduler, of which this holds a
+        // count.
         let task = unsafe { slot.as_ref() };
         (UltId::of(slot), self.shared.slab.name(task))
     }

@@ -1,4 +1,4 @@
-//! Reading what workers write down, see `sched::record`.
+//! Reading what workers record of their ULTs, see `sched::record`.
 
 use crate::sched::record::{Event, Events, Kind, Notes, WORDS, Wanted};
 use crate::task::Task;
@@ -7,16 +7,18 @@ use tsumugi_core::sync::{AtomicU64, Ordering, fence};
 use tsumugi_core::time::Instant;
 
 impl Wanted {
-    /// That ULTs which run are named; beside [`TRACE`](Self::TRACE).
+    /// The flag that requests the name of each running ULT; beside
+    /// [`TRACE`](Self::TRACE).
     pub(super) const WATCH: u32 = 1;
 
-    /// Asks for something; false if it was asked for already.
+    /// Sets a flag; false if it was set already.
     pub(super) fn set(&self, flag: u32) -> bool {
-        // AcqRel: the rings are set up before, and torn down after.
+        // AcqRel: the rings are set up before the flag is set, and read after it is
+        // cleared.
         self.0.fetch_or(flag, Ordering::AcqRel) & flag == 0
     }
 
-    /// Asks for it no more.
+    /// Clears a flag.
     pub(super) fn clear(&self, flag: u32) {
         // AcqRel: as in `set`.
         self.0.fetch_and(!flag, Ordering::AcqRel);
@@ -24,28 +26,30 @@ impl Wanted {
 }
 
 impl Notes {
-    /// The beat, and the ULT that runs.
+    /// The beat, which counts the changes of the running ULT, and the running ULT.
     pub(super) fn running(&self) -> (u64, *mut Task) {
         // Acquire: pairs with `set_running`.
         let task = self.running.load(Ordering::Acquire);
         (self.beat.load(Ordering::Relaxed), task)
     }
 
-    /// Gives the worker a ring. The one before is kept by whoever made it.
+    /// Gives the worker a ring. The previous ring stays allocated by the code that
+    /// made it.
     pub(super) fn set_events(&self, events: *const Events) {
-        // Release: the ring is for the worker.
+        // Release: the worker must see the ring's content.
         self.events.store(events.cast_mut(), Ordering::Release);
     }
 }
 
 impl Events {
-    /// A ring of `count`, at least one.
+    /// A ring of `count` events, at least one.
     pub(super) fn new(count: usize) -> Self {
         let slots = (0..count.max(1)).map(|_| core::array::from_fn(|_| AtomicU64::new(0)));
         Self { head: AtomicU64::new(0), slots: slots.collect() }
     }
 
-    /// What is there, the oldest first, and how many came before.
+    /// The events in the ring, the oldest first, and how many older ones were
+    /// overwritten.
     pub(super) fn read(&self) -> (Vec<Event>, u64) {
         let count = self.slots.len() as u64;
         // Acquire: pairs with `push`.
@@ -61,7 +65,8 @@ impl Events {
             at: Instant::from_ns(words[0]),
             slot: (words[1] >> 32) as u32,
             generation: words[1] as u32,
-            // SAFETY: not overwritten meanwhile, so the two are of one `str`.
+            // SAFETY: the entry was not overwritten meanwhile, so the two words are
+            // of one `str`.
             what: unsafe { text(words[2] as usize, (words[3] >> 8) as usize) },
             kind: KINDS[(words[3] & 0xff) as usize],
         });
@@ -69,12 +74,14 @@ impl Events {
     }
 }
 
+/// The text that an event's two words stand for.
+///
 /// # Safety
 ///
-/// The two are of a `&'static str`.
+/// Address and length are those of one `&'static str`.
 unsafe fn text(start: usize, bytes: usize) -> &'static str {
     let start = ptr::with_exposed_provenance(start);
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that the two are of one `&'static str`.
     unsafe { core::str::from_utf8_unchecked(core::slice::from_raw_parts(start, bytes)) }
 }
 
@@ -109,7 +116,8 @@ mod tests {
         assert_eq!((read[2].slot, read[2].generation, read[2].what), (2, 2, "mutex"));
         assert_eq!(read[0].kind, Kind::Sleep);
         (3..9).for_each(|n| events.push(event(n)));
-        // One may be written at any moment, so one less than fits is sure.
+        // One entry may be written at any moment, so the ring's length less one is
+        // certain.
         let (read, lost) = events.read();
         assert_eq!((read.len(), lost), (3, 6));
         assert!(read.iter().map(|event| event.slot).eq(6..9));

@@ -1,8 +1,8 @@
-//! A report when a signal comes.
+//! Writing a report when the process gets a signal.
 //!
-//! The handler only adds to an eventfd; a thread that waits there makes the
-//! report. The descriptor is never closed, because a handler on another thread
-//! may be about to use it.
+//! The handler only adds to an eventfd; a thread that waits on the eventfd makes the
+//! report. The descriptor is never closed, because a handler on another thread may be
+//! about to use it.
 
 use crate::sched::Spawner;
 use alloc::sync::Arc;
@@ -23,14 +23,14 @@ pub struct ReportOn {
 
 struct Before(libc::sigaction);
 
-/// The descriptor for the handler, plus one. A signal is a process's, so one
-/// report of a process.
+/// The descriptor for the handler, plus one. A signal belongs to the process, so
+/// there is one report on a signal per process.
 static EVENT: AtomicU32 = AtomicU32::new(0);
 
 impl Spawner {
-    /// Gives `show` a [`report`](Self::report) whenever the process gets
-    /// `signal` (`SIGUSR2`, say), on an OS thread of its own. One at a time in
-    /// a process.
+    /// Gives `show` a [`report`](Self::report) whenever the process gets `signal`
+    /// (`SIGUSR2`, for example), on an OS thread of its own. There is one at a time
+    /// in a process.
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -43,18 +43,19 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// `AlreadyExists`, if there is one; or the system's.
+    /// `AlreadyExists`, if there is one already; or the system's error, if it refuses
+    /// a descriptor, the handler or a thread.
     pub fn report_on(
         &self,
         signal: i32,
         mut show: impl FnMut(String) + Send + 'static,
     ) -> io::Result<ReportOn> {
-        // SAFETY: no memory of ours.
+        // SAFETY: the call touches no memory of ours.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
         check(event.min(0))?;
         let word = event as u32 + 1;
         if EVENT.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // SAFETY: ours, and nobody knows of it.
+            // SAFETY: we made the descriptor, and no other code has it.
             unsafe { libc::close(event) };
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -70,7 +71,7 @@ impl Spawner {
         let spawner = self.clone();
         let thread = std::thread::Builder::new().name("ult-report".into()).spawn(move || {
             while wait(event) {
-                // Acquire: pairs with the end.
+                // Acquire: pairs with the Release in `drop`.
                 if stop.load(Ordering::Acquire) {
                     return;
                 }
@@ -84,10 +85,10 @@ impl Spawner {
 
 impl Drop for ReportOn {
     fn drop(&mut self) {
-        // SAFETY: what was there before.
+        // SAFETY: this puts the previous action back.
         unsafe { libc::sigaction(self.signal, &self.before.0, core::ptr::null_mut()) };
         EVENT.store(0, Ordering::Release);
-        // Release: pairs with the thread's look.
+        // Release: pairs with the thread's Acquire load.
         self.stop.store(true, Ordering::Release);
         add(self.event);
         if let Some(thread) = self.thread.take() {
@@ -98,7 +99,8 @@ impl Drop for ReportOn {
 }
 
 fn install(signal: i32) -> io::Result<Before> {
-    // SAFETY: plain structures; the handler makes one call that a handler may.
+    // SAFETY: plain structures; the handler makes one call, and that is
+    // async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         let mut before: libc::sigaction = core::mem::zeroed();
@@ -113,7 +115,7 @@ extern "C" fn on_signal(_signal: i32) {
     // Acquire: pairs with `report_on`.
     let word = EVENT.load(Ordering::Acquire);
     if word != 0 {
-        // SAFETY: errno is put back.
+        // SAFETY: errno belongs to this thread, and is put back.
         unsafe {
             let errno = *libc::__errno_location();
             add(word as i32 - 1);
@@ -124,16 +126,16 @@ extern "C" fn on_signal(_signal: i32) {
 
 fn add(event: i32) {
     let one = 1u64;
-    // SAFETY: eight bytes that are there. It fails only when there is a signal
-    // for every number, and then the thread knows.
+    // SAFETY: `one` has eight bytes. The write fails only when the counter is full,
+    // and then the thread is about to wake in any case.
     unsafe { libc::write(event, (&raw const one).cast(), 8) };
 }
 
-/// Waits until something was added.
+/// Waits until the handler, or the end, has added to the eventfd; false on an error.
 fn wait(event: i32) -> bool {
     let mut count = 0u64;
     loop {
-        // SAFETY: eight bytes that are there.
+        // SAFETY: `count` has eight bytes.
         if unsafe { libc::read(event, (&raw mut count).cast(), 8) } == 8 {
             return true;
         }

@@ -1,4 +1,4 @@
-//! What ran when, as a picture.
+//! A trace of all runs, as a picture.
 //!
 //! ```text
 //!   worker 0  ▐█ULT 3█▌ ▐███ULT 7███▌        a bar for each run
@@ -6,8 +6,8 @@
 //!   worker 1       ╰────►▐█ULT 5█▌           to the run that it leads to
 //! ```
 //!
-//! A ULT that another thread started or woke has no arrow: it is pointed out
-//! where a worker took it.
+//! A ULT that another thread started or woke has no arrow. A mark shows where a
+//! worker took the ULT.
 //!
 //! The file is Chrome's trace event format, which Perfetto opens.
 
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use tsumugi_core::time::Instant;
 
-/// Workers write down what happens to their ULTs as long as this lives.
+/// Makes workers record events of their ULTs until it is dropped.
 pub struct Recording {
     spawner: Spawner,
     ring: usize,
@@ -26,7 +26,7 @@ pub struct Recording {
     ended: bool,
 }
 
-/// What happened.
+/// The recorded events.
 pub struct Trace {
     workers: Vec<Vec<Event>>,
     names: HashMap<(u32, u32), String>,
@@ -36,12 +36,11 @@ pub struct Trace {
 }
 
 impl Spawner {
-    /// Records what happens on each worker: ULTs started, run, put to sleep
-    /// and woken there, and those that other threads started or woke, when a
-    /// worker takes them. Names of ULTs that end meanwhile are kept, as many as
-    /// events. Of each worker the last `events` are kept, 32 bytes
-    /// each, and their memory until the scheduler ends. `None`: somebody
-    /// records already.
+    /// Records the events of each worker: ULTs that it started, ran, put to sleep and
+    /// woke, and ULTs that other threads started or woke, when a worker takes them.
+    /// Names of ULTs that end meanwhile are kept, as many as events. Of each worker
+    /// the last `events` events are kept, 32 bytes each; their memory stays until the
+    /// scheduler ends. Returns `None` if a recording is already on.
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
@@ -56,7 +55,8 @@ impl Spawner {
     /// ```
     pub fn trace(&self, events: usize) -> Option<Recording> {
         let shared = &self.shared;
-        // Made first: a worker finds a ring whenever it is asked to write.
+        // The rings are made first, so that a worker finds one whenever it is to
+        // record.
         let rings: Box<[Events]> = shared.seats.iter().map(|_| Events::new(events)).collect();
         shared.rings.with(|all| {
             if shared.wanted.has(Wanted::TRACE) {
@@ -79,7 +79,7 @@ impl Spawner {
 }
 
 impl Recording {
-    /// Ends the recording and takes what was written down.
+    /// Ends the recording and returns its events.
     pub fn stop(mut self) -> Trace {
         let (start, end) = (self.start, self.spawner.now());
         self.end();
@@ -93,7 +93,7 @@ impl Recording {
                 names.insert((ult.id.slot, ult.id.generation), name);
             }
         });
-        // Last: who ends meanwhile is among them.
+        // Last, so that ULTs that end meanwhile are included.
         names.extend(shared.slab.take_names(self.ring).map(|(id, name)| (id, name.into())));
         Trace {
             workers: read.into_iter().map(|(events, _)| events).collect(),
@@ -106,7 +106,8 @@ impl Recording {
 }
 
 impl Recording {
-    /// Once: the next recording may have begun.
+    /// Only the first call clears the flag, because the next recording may have
+    /// begun.
     fn end(&mut self) {
         if !core::mem::replace(&mut self.ended, true) {
             self.spawner.shared.wanted.clear(Wanted::TRACE);
@@ -122,17 +123,17 @@ impl Drop for Recording {
 }
 
 impl Trace {
-    /// How many events there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.workers.iter().map(Vec::len).sum()
     }
 
-    /// Whether nothing happened.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many older events did not fit.
+    /// How many older events did not fit into the rings.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -141,7 +142,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The errors of `out`.
     pub fn write_chrome(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         for worker in 0..self.workers.len() {
@@ -160,7 +161,7 @@ impl Trace {
             .collect();
         // Stable: events of one worker keep their order.
         all.sort_by_key(|(_, event)| event.at);
-        // What ran before the first event ran since the start, as far as we know.
+        // A run without a recorded begin counts from the start of the recording.
         let mut runs: Vec<Option<(Instant, &Event)>> = vec![None; self.workers.len()];
         let mut arrows = HashMap::new();
         for (number, (worker, event)) in all.into_iter().enumerate() {
@@ -172,7 +173,8 @@ impl Trace {
                     self.point(out, worker, event, kind)?;
                     self.arrow(out, worker, event, "s", number)?;
                 }
-                // Who sent it is no worker, unless one has said so.
+                // The sender is no worker, unless a worker recorded the spawn or the
+                // wake.
                 Kind::Come if arrows.contains_key(&key) => {}
                 Kind::Come => {
                     arrows.insert(key, None);
@@ -207,7 +209,7 @@ impl Trace {
         writeln!(out, "\n]}}")
     }
 
-    /// A run, and why it ended.
+    /// Writes a run, and why it ended.
     fn bar(
         &self,
         out: &mut dyn Write,
@@ -273,7 +275,7 @@ fn micros(at: Instant) -> f64 {
     at.as_ns() as f64 / 1e3
 }
 
-/// Text as JSON has it.
+/// Text as a JSON string.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {

@@ -1,4 +1,4 @@
-//! Naming the ULT that does not let go of its worker.
+//! A watchdog that names a ULT which does not let go of its worker.
 
 use crate::sched::record::Wanted;
 use crate::sched::{Spawner, UltId};
@@ -9,20 +9,20 @@ use core::time::Duration;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
-/// A ULT that has run for too long without letting others run.
+/// A ULT that has run for too long without letting other ULTs run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Where it runs.
+    /// The worker that it runs on.
     pub worker: usize,
-    /// Its number.
+    /// The ULT's number.
     pub id: UltId,
-    /// Its name, if it has one.
+    /// The ULT's name, if it has one.
     pub name: Option<String>,
-    /// For how long, at least.
+    /// How long it has run, at least.
     pub running: Duration,
 }
 
-/// Watches until it is dropped.
+/// The watchdog; it watches until it is dropped.
 #[derive(Debug)]
 pub struct Watchdog {
     spawner: Spawner,
@@ -31,10 +31,10 @@ pub struct Watchdog {
 }
 
 impl Spawner {
-    /// Reports every ULT that runs for `limit` or longer without yielding,
-    /// sleeping or ending: once for each time that it does. On an OS thread of
-    /// its own, which looks four times within `limit`. A ULT that runs
-    /// already is watched from its next turn.
+    /// Reports every ULT that runs for `limit` or longer without yielding, sleeping
+    /// or ending, once for each such run. An OS thread of the watchdog's own looks
+    /// four times within `limit`. A ULT that runs already is watched from its next
+    /// turn.
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -48,8 +48,8 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// The system's, if it gives no thread; or `AlreadyExists`, if there is a
-    /// watchdog.
+    /// The system's error, if it gives no thread; or `AlreadyExists`, if there is
+    /// already a watchdog.
     pub fn watch(
         &self,
         limit: Duration,
@@ -63,7 +63,7 @@ impl Spawner {
         let spawner = self.clone();
         let thread = std::thread::Builder::new().name("ult-watchdog".into()).spawn(move || {
             let mut seen = vec![Seen::default(); spawner.shared.seats.len()];
-            // Acquire: pairs with the end of the watchdog.
+            // Acquire: pairs with the Release in the watchdog's `drop`.
             while !stop.load(Ordering::Acquire) {
                 for (worker, seen) in seen.iter_mut().enumerate() {
                     spawner.look(worker, seen, limit).into_iter().for_each(&mut report);
@@ -88,7 +88,7 @@ impl Spawner {
     }
 }
 
-/// What was seen of one worker.
+/// The watchdog's last view of one worker.
 #[derive(Clone, Default)]
 struct Seen {
     beat: u64,
@@ -98,7 +98,7 @@ struct Seen {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // Release: pairs with the watchdog's look.
+        // Release: pairs with the watchdog's Acquire load.
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();

@@ -1,28 +1,30 @@
-//! Ending sleeps early: when a limit passes, and when somebody cancels.
+//! Ending sleeps early: when a time limit passes, and when a ULT is cancelled.
 //!
-//! A sleeper that may be interrupted leaves an [`Alarm`] on its stack: a timer
-//! in the scheduler's heap, and its [`Race`] in its task for whoever cancels.
-//! Both are reached under one lock only, and a sleeper takes its alarm back
-//! under that lock before it returns, so nobody ever interrupts a race that is
-//! gone.
+//! A sleeper that may be interrupted leaves an [`Alarm`] on its stack. The alarm
+//! puts a timer into the scheduler's heap, and stores the sleep's [`Race`] in the
+//! task, where a cancellation finds it. Both are accessed under one lock only. A
+//! sleeper takes its alarm back under that lock before the sleep returns, so no
+//! thread interrupts a race that is gone.
 //!
-//! # Who watches the clock
+//! # Which worker watches the clock
 //!
-//! A worker that runs ULTs looks at its fair turns, one that searches at each
-//! round. Of those that sleep one is the keeper: it sleeps until the earliest
-//! deadline, and the others until they are rung. There are no wake-ups in
-//! between. The keeper's word and the earliest deadline form the usual pair:
+//! A worker that runs ULTs looks at the clock at its fair turns, and a worker
+//! that searches looks at it in each round. One of the sleeping workers is the
+//! keeper: it sleeps until the earliest deadline, and the other ones sleep until
+//! their bells (doorbells) ring. There are no wake-ups in between. The keeper's
+//! word and the earliest deadline form a Dekker pattern:
 //!
 //! ```text
-//!   who goes to sleep               who arms the earliest timer
+//!   a worker that goes to sleep     a thread that arms the earliest timer
 //!   asleep := me, keeper := me      next := deadline
 //!   fence                           fence
 //!   limit from next                 ring the keeper; if there is none, and I
 //!                                   have other ULTs to run, ring any sleeper
 //! ```
 //!
-//! An armer that has nothing else to run becomes a searcher and then a sleeper
-//! itself, and a searcher that leaves for work sees to it that somebody keeps.
+//! A worker that arms a timer and has nothing else to run becomes a searcher, and
+//! then a sleeper, itself. A searcher that leaves with a ULT to run ensures that
+//! there is a keeper.
 
 use super::shared::Shared;
 use crate::futex::SystemFutex;
@@ -34,7 +36,7 @@ use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Interrupted, Race, Waker};
 
-/// What may interrupt one sleep of a ULT, on its stack.
+/// What may interrupt one sleep of a ULT. It lies on the ULT's stack.
 pub(crate) struct Alarm {
     timer: Timer,
     task: *const Task,
@@ -48,12 +50,12 @@ pub(super) struct Alarms {
     timers: Lock<Timers>,
     /// The earliest deadline; [`NEVER`] if there is none.
     next: AtomicU64,
-    /// The worker that sleeps until then, plus one; 0 for none.
+    /// The worker that sleeps until the earliest deadline, plus one; 0 for none.
     keeper: AtomicUsize,
 }
 
 impl Alarm {
-    /// An alarm for the sleep `race` of `task`, not armed.
+    /// Makes an alarm for the sleep `race` of `task`. It is not armed yet.
     pub(crate) fn new(
         race: &Race,
         task: &Task,
@@ -74,18 +76,19 @@ impl Alarms {
         }
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     #[inline]
     pub(super) fn next(&self) -> Option<Instant> {
         let next = self.next.load(Ordering::Relaxed);
         (next != NEVER).then_some(Instant::from_ns(next))
     }
 
-    /// Makes `worker` the keeper, if there is something to keep and no other.
-    /// Answers until when to sleep. After the worker's bell is prepared.
+    /// Makes `worker` the keeper, if there is a deadline and no other keeper.
+    /// Returns the time until which the worker is to sleep. The worker must have
+    /// prepared its bell before.
     pub(super) fn keep(&self, worker: usize) -> Option<Instant> {
         self.next()?;
-        // SeqCst: before the look at `next`, see the module.
+        // SeqCst: this write comes before the load of `next`, see the module.
         self.keeper
             .compare_exchange(0, worker + 1, Ordering::SeqCst, Ordering::Relaxed)
             .ok()
@@ -97,7 +100,7 @@ impl Alarms {
         next
     }
 
-    /// The keeper is awake.
+    /// Ends the keeper's role: it is awake.
     pub(super) fn unkeep(&self) {
         self.keeper.store(0, Ordering::SeqCst);
     }
@@ -108,21 +111,23 @@ impl Alarms {
 }
 
 impl Shared {
-    /// Arms an alarm; `busy` says whether this thread has other ULTs to run.
-    /// Before the sleep begins.
+    /// Arms an alarm. `busy` tells whether this thread has other ULTs to run. The
+    /// sleep has not begun yet.
     ///
     /// # Safety
     ///
-    /// The alarm, its race and its task stay until it is disarmed.
+    /// The alarm, its race and its task stay where they are until the alarm is
+    /// disarmed.
     pub(crate) unsafe fn arm(&self, alarm: *mut Alarm, busy: bool) {
         let earliest = self.alarms.timers.with(|timers| {
-            // SAFETY: the caller's; under the lock.
+            // SAFETY: by the caller's contract the alarm, its race and its task
+            // are there, and they are accessed under the lock.
             unsafe {
                 if (*alarm).cancellable {
                     let task = &*(*alarm).task;
                     task.set_sleeper((*alarm).race);
                     if task.is_cancelled() && !mutant("cancel_no_mark") {
-                        // Not asleep yet: there is no waker to use.
+                        // The ULT is not asleep yet: there is no waker to use.
                         let _ = (*(*alarm).race).interrupt(Interrupted::Cancelled);
                     }
                 }
@@ -139,20 +144,21 @@ impl Shared {
             }
         });
         if earliest {
-            // SeqCst: `next` is written before we look for a keeper.
+            // SeqCst: `next` is written before the load of the keeper.
             fence(Ordering::SeqCst);
             self.find_keeper(busy);
         }
     }
 
-    /// Takes an alarm back.
+    /// Disarms an alarm.
     ///
     /// # Safety
     ///
-    /// It was armed here.
+    /// The alarm was armed on this scheduler.
     pub(crate) unsafe fn disarm(&self, alarm: *mut Alarm) {
         self.alarms.timers.with(|timers| {
-            // SAFETY: the caller's; under the lock.
+            // SAFETY: by the contract of `arm` the alarm and its task are there
+            // until now; they are accessed under the lock.
             unsafe {
                 if (*alarm).cancellable {
                     (*(*alarm).task).set_sleeper(ptr::null());
@@ -166,7 +172,8 @@ impl Shared {
         });
     }
 
-    /// Interrupts the sleeps whose limit has passed; whether there were any.
+    /// Interrupts the sleeps with a limit that has passed. Returns whether there
+    /// were any.
     pub(crate) fn fire(&self, now: Instant) -> bool {
         let mut fired = false;
         while self.alarms.next().is_some_and(|next| next <= now) {
@@ -175,25 +182,28 @@ impl Shared {
                 let before = timers.count();
                 for waker in &mut wakers {
                     let Some(timer) = timers.expire(now) else { break };
-                    // SAFETY: an armed timer's race is there.
+                    // SAFETY: the race of an armed timer is there, because its sleep
+                    // has not returned: it disarms the timer first, under this lock.
                     *waker = unsafe { (*(*timer).race).interrupt(Interrupted::TimedOut) };
                 }
                 self.note_gone(before, timers);
                 timers.count() < before
             });
-            // Outside of the lock: wakes may ring. The last first: a worker
-            // runs the youngest of its deque first, so the earliest will be.
+            // The wakes are outside of the lock, because they may ring. The
+            // latest deadline is first: a worker runs the youngest ULT of its
+            // deque first, which then is the one with the earliest deadline.
             wakers.into_iter().rev().flatten().for_each(Waker::wake);
             fired |= any;
         }
         fired
     }
 
-    /// Asks a ULT to give up; interrupts its sleep if it may be.
+    /// Cancels a ULT: marks it, and interrupts its sleep if that may be interrupted.
     pub(crate) fn cancel(&self, task: &Task) {
         let waker = self.alarms.timers.with(|_| {
             task.set_cancelled();
-            // SAFETY: under the lock; a race that is set is there.
+            // SAFETY: under the lock. A race that is set is there, because its
+            // sleep unsets it under this lock before it returns.
             unsafe { task.sleeper().as_ref() }?.interrupt(Interrupted::Cancelled)
         });
         if let Some(waker) = waker {
@@ -201,8 +211,8 @@ impl Shared {
         }
     }
 
-    /// Sees to it that some worker knows of the earliest deadline, after a
-    /// change or before this one turns to a ULT.
+    /// Ensures that some worker knows the earliest deadline. Called after a
+    /// change of the deadline, or before this worker turns to a ULT.
     #[cold]
     pub(super) fn find_keeper(&self, busy: bool) {
         match self.alarms.keeper() {
@@ -216,7 +226,8 @@ impl Shared {
         }
     }
 
-    /// A searcher leaves for work: whoever sleeps on must know the time.
+    /// Called when a searcher leaves with a ULT to run. A worker that sleeps on
+    /// must know the earliest deadline.
     #[inline]
     pub(super) fn hand_clock_on(&self) {
         if self.alarms.next().is_some() && self.alarms.keeper().is_none() {
@@ -224,7 +235,7 @@ impl Shared {
         }
     }
 
-    /// How many ULTs sleep with a time limit.
+    /// Returns how many ULTs sleep with a time limit.
     pub(crate) fn timers(&self) -> usize {
         self.alarms.timers.with(|timers| timers.count())
     }
@@ -238,10 +249,13 @@ impl Shared {
 
     fn note_next(&self, timers: &Timers) {
         let next = timers.next().map_or(NEVER, Instant::as_ns);
-        // Relaxed: the fences in `arm` and `keep` order it.
+        // Relaxed: the fences in `arm` and `keep` order this store.
         self.alarms.next.store(next, Ordering::Relaxed);
     }
 }
 
 const NEVER: u64 = u64::MAX;
 const BATCH: usize = 16;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests;

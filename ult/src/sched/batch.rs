@@ -1,14 +1,16 @@
-//! ULTs that are woken together: queued as one chain, and told of once.
+//! ULTs that are woken together: they are queued as one chain, and one
+//! notification is sent for all of them.
 //!
 //! ```text
 //!   first ─► ... ─► last         linked through the ULTs, the latest first
 //! ```
 //!
-//! A worker queues them for itself; whoever is no worker pushes the whole chain
-//! to the outsiders' queue. Either rings for one worker that sleeps: a searcher
-//! that found something passes the search on, so as many come as there is work.
+//! A worker pushes the ULTs to its own queue. A thread that is no worker pushes
+//! the whole chain to the queue for ULTs from outside. Either rings for one
+//! worker that sleeps. A searcher that found a ULT wakes the next sleeper, so as
+//! many workers wake as there is work.
 //!
-//! Progress: as waking one, lock-free.
+//! Progress: lock-free, as a single wake.
 
 use super::current;
 use super::shared::Shared;
@@ -19,8 +21,8 @@ use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
 
-/// ULTs of one scheduler whose wakers are used up, and which sleep until they
-/// are sent.
+/// ULTs of one scheduler with wakers that are used up. They sleep until the batch
+/// is sent.
 #[must_use = "ULTs in a batch sleep until it is sent"]
 pub(crate) struct Batch {
     first: Option<Slot>,
@@ -32,8 +34,8 @@ impl Batch {
         Self { first: None, last: None }
     }
 
-    /// Wakes a ULT that may run on any worker when the batch is sent; whoever
-    /// else the waker is for, at once.
+    /// Adds the ULT that the waker is for, if it may run on any worker: it wakes
+    /// when the batch is sent. Wakes any other target of a waker at once.
     #[inline]
     pub(crate) fn wake(&mut self, waker: Waker) {
         let waker = match worker::sleeper_of(waker) {
@@ -42,7 +44,8 @@ impl Batch {
                 if unsafe { slot.as_ref() }.is_plain() {
                     return self.add(slot);
                 }
-                // SAFETY: it is the waker's that was taken apart.
+                // SAFETY: the waker that was taken apart was for this ULT, and it
+                // is used up by this call.
                 return unsafe { Shared::ready(slot) };
             }
             Err(waker) => waker,
@@ -57,26 +60,27 @@ impl Batch {
         if first.is_some_and(|first| first.home() != task.home()) {
             core::mem::replace(self, Self::new()).send();
         }
-        // Whoever has its waker has its link: it is in no queue.
+        // The ULT's link is free: it sleeps, so it is in no queue, and this batch
+        // has used up its waker.
         let next = self.first.map_or(ptr::null_mut(), NonNull::as_ptr);
         task.link().store(next, Ordering::Relaxed);
         self.first = Some(slot);
         self.last = self.last.or(Some(slot));
     }
 
-    /// Makes them ready. On any thread.
+    /// Makes the ULTs ready. On any thread.
     #[inline]
     pub(crate) fn send(self) {
         let (Some(first), Some(last)) = (self.first, self.last) else { return };
         if first == last {
-            // SAFETY: its waker is used up.
+            // SAFETY: the ULT's waker is used up.
             return unsafe { Shared::ready(first) };
         }
-        // SAFETY: asleep, they keep their scheduler's memory.
+        // SAFETY: the ULTs sleep, and a sleeping ULT keeps its scheduler's memory.
         let home = unsafe { &*first.as_ref().home().cast::<Shared>() };
         match current::worker() {
-            // SAFETY: the pointer is this thread's own worker; theirs are the
-            // used up wakers.
+            // SAFETY: the pointer is this thread's own worker; the ULTs' wakers
+            // are used up.
             Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
                 worker.as_ref().ready_all(first)
             },
@@ -87,19 +91,20 @@ impl Batch {
 }
 
 impl Shared {
-    /// Makes a chain of ULTs ready that slept, on a thread that is no worker of
-    /// ours.
+    /// Makes a chain of sleeping ULTs ready. The calling thread is no worker of
+    /// this scheduler.
     ///
     /// # Safety
     ///
-    /// The caller used up their wakers; all of them may run on any worker.
+    /// The caller used up the wakers of the ULTs; all of them may run on any worker.
     #[cold]
     unsafe fn ready_all_from_outside(&self, first: Slot, last: Slot) {
-        // A scheduler that ended has cut the ULTs off, and kept them.
+        // A scheduler that has ended has cut the ULTs off, and has kept them.
         let Some(_visit) = self.visit() else { return };
         let mut chain = Some(first);
         while let Some(slot) = chain {
-            // SAFETY: asleep, and nobody else's until they are pushed.
+            // SAFETY: the ULT sleeps, and its waker is used up, so no other
+            // thread accesses it until it is pushed.
             let task = unsafe { slot.as_ref() };
             task.set_runnable();
             chain = NonNull::new(task.link().load(Ordering::Relaxed));
@@ -107,7 +112,7 @@ impl Shared {
         if mutant("batch_told_early") {
             self.notify_sleepers();
         }
-        // SAFETY: they were asleep, and so in no queue.
+        // SAFETY: the ULTs slept, so they are in no queue.
         unsafe { self.inject.push_all(first.as_ptr(), last.as_ptr()) };
         if !mutant("batch_told_early") {
             self.notify_sleepers();

@@ -1,4 +1,4 @@
-//! What a scheduler is made of, and why it may not start.
+//! The configuration of a scheduler, and the reasons why a scheduler does not start.
 
 use crate::area::{StackArea, StackError};
 use crate::check::SuspensionCheck;
@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use tsumugi_core::wait::Bells;
 
-/// What a scheduler is made of.
+/// The configuration of a scheduler.
 #[derive(Debug)]
 pub struct Config {
     /// OS threads that run ULTs; 1 to [`Bells::WORKERS_MAX`].
@@ -18,66 +18,69 @@ pub struct Config {
     pub stack_bytes: usize,
     /// Usable bytes of main's stack: a multiple of the page.
     pub main_stack_bytes: usize,
-    /// Where all stacks lie. When it is full, new ULTs wait until one ends.
+    /// The memory in which all stacks lie. When it is full, new ULTs wait until
+    /// one ends.
     pub stacks: StackArea,
-    /// What an overflowed stack runs into.
+    /// What an overflowing stack runs into.
     pub guards: Guards,
-    /// What must be left of a joiner's stack for an unstarted child to run on
-    /// it: every ULT finds so much. `usize::MAX`: each runs on its own.
+    /// The bytes that must be left of a joiner's stack, so that an unstarted
+    /// child may run on it: every ULT has at least that many. `usize::MAX`: each
+    /// ULT runs on its own stack.
     pub inline_bytes: usize,
-    /// The workers' bells, if others than this process ring them.
+    /// The workers' bells (doorbells), if other processes ring them, too.
     pub bells: Option<&'static Bells>,
-    /// Who is polled while workers have nothing to run, and now and then.
+    /// What workers poll while they have nothing to run, and now and then.
     pub progress: Arc<dyn Progress>,
-    /// Rounds that an idle worker searches before it lets go of its core. 0
+    /// Rounds that an idle worker searches before it lets go of its core. Use 0
     /// where cores are shared.
     pub spin: u32,
-    /// What is done about a ULT that suspends where it must not.
+    /// What happens when a ULT suspends where it must not.
     pub suspension_check: SuspensionCheck,
 }
 
-/// Work that is done by polling: communication, mostly. Its calls run on a
-/// worker's own stack, where they must neither block nor panic: a panic there
-/// ends the process.
+/// Work that is done by polling, mostly communication. Workers call these
+/// functions on their own stacks, where they must neither block nor panic: a
+/// panic there ends the process.
 pub trait Progress: Send + Sync {
-    /// Does what can be done now; whether that was anything.
+    /// Does what can be done now. Returns whether that was anything.
     fn poll(&self) -> bool;
 
-    /// Whether a poll asks the system: an idle worker then does so again at
-    /// once, where it would rest for a moment.
+    /// Whether a poll makes a system call. If so, an idle worker polls again at
+    /// once, and does not pause between polls.
     fn is_long(&self) -> bool {
         false
     }
 
-    /// Whether a worker must stay awake for it: something is there to be
-    /// polled that nobody will ring a bell for.
+    /// Whether a worker must stay awake to poll: there is something to be polled
+    /// for which no bell will ring.
     fn has_work(&self) -> bool;
 
-    /// Worker `worker` begins, on its own thread.
+    /// Worker `worker` starts. Called on its own thread.
     fn on_start(&self, worker: usize) {
         let _ = worker;
     }
 
     /// Worker `worker` has nothing to run: from here on it polls all the time,
-    /// but while it sleeps.
+    /// except while it sleeps.
     fn on_idle(&self, worker: usize) {
         let _ = worker;
     }
 
-    /// Worker `worker` has found something to run, or stops.
+    /// Worker `worker` has found a ULT to run, or stops.
     fn on_busy(&self, worker: usize) {
         let _ = worker;
     }
 
-    /// Worker `worker` is about to sleep: ask for a bell. `has_work` is asked
-    /// once more after this.
+    /// Worker `worker` is about to sleep: the implementation must arrange that a
+    /// bell rings when there is something to poll. `has_work` is called once more
+    /// after this.
     fn on_sleep(&self, worker: usize) {
         let _ = worker;
     }
 
-    /// From here on some ULT sleeps with a time limit, or from here on none
-    /// does: as long as one does, the rank is not quiet. Called in order, under
-    /// a lock: store it and return.
+    /// Reports whether any ULT sleeps with a time limit. Called when that changes;
+    /// as long as a ULT does, the rank is not quiet. The calls come in order, under
+    /// a lock, so the implementation must only store the value and return.
     fn on_timers(&self, pending: bool) {
         let _ = pending;
     }
@@ -88,24 +91,24 @@ pub trait Progress: Send + Sync {
     }
 }
 
-/// Nothing to poll.
+/// A [`Progress`] with nothing to poll.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProgress;
 
 /// Why a scheduler did not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// Not a number of workers that can be.
+    /// The number of workers is not in the range that [`Config::workers`] allows.
     Workers(usize),
-    /// The stacks.
+    /// The stacks could not be prepared.
     Stacks(StackError),
-    /// The system gave no thread for this worker.
+    /// The operating system gave no thread for this worker.
     Thread(usize, ThreadError),
 }
 
 impl Config {
-    /// As many workers as there are cores to run on (without std, one), stacks
-    /// of 64 KiB, 8 MiB for main.
+    /// As many workers as there are cores for this process (one without std),
+    /// stacks of 64 KiB, and 8 MiB for main.
     pub fn new(stacks: StackArea) -> Self {
         Self {
             workers: host::cores(),

@@ -1,21 +1,22 @@
-//! Who runs on this OS thread: the one door to thread-local state.
+//! The worker and the ULT of this OS thread: the only module that accesses
+//! thread-local state.
 //!
-//! A ULT may go on on another OS thread after any call that suspends it. A
-//! compiler does not know that: within one function it may compute the address
-//! of a thread-local once and use it on both sides of a suspension, and then
-//! it is the wrong thread's. `#[inline(never)]` alone does not help, because
-//! LLVM finds out that the function reads no memory and uses its answer again;
-//! seen with rustc 1.95 at `-O`, never in debug builds. So [`worker`] asks the
-//! processor: an `asm!` block that no compiler may merge with another reads a
-//! word of the thread's own storage. Where that is not written down for the
-//! processor, it is kept out of line and holds an empty `asm!`, which may have
-//! read anything. Without std that word is the process's where there is no such
-//! storage.
+//! After any call that suspends it, a ULT may continue on another OS thread. The
+//! compiler does not know that: within one function it may compute the address of
+//! a thread-local once and use it on both sides of a suspension, and then the
+//! address is the other thread's. `#[inline(never)]` alone does not help, because
+//! LLVM finds out that the function reads no memory and uses its result again
+//! (seen with rustc 1.95 at `-O`, never in debug builds). So [`worker`] reads a
+//! word of the thread's own storage with an `asm!` block, which the compiler must
+//! not merge with another one. On processors for which there is no such block,
+//! [`worker`] is kept out of line and holds an empty `asm!`, which for the
+//! compiler may have read anything. Without std, and where there is no such
+//! storage, the word is one for the whole process.
 //!
 //! The rule for this crate: call [`worker`] again after each suspension, and
-//! never keep its answer across one. User code has the same hazard with its
-//! own `thread_local!`s: a reference into one must not live across a call that
-//! may suspend.
+//! never keep its result across one. User code has the same hazard with its own
+//! `thread_local!`s: a reference into one must not live across a call that may
+//! suspend.
 
 use super::worker::Worker;
 use crate::slab::Slot;
@@ -62,7 +63,7 @@ tsumugi_core::sync::model::thread_local! {
     static LOCAL: Local = Local::new();
 }
 
-/// The worker that this OS thread is, if it is one.
+/// Returns the worker that this OS thread is, if it is one.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri)))))]
 #[inline(never)]
 pub(crate) fn worker() -> Option<NonNull<Worker>> {
@@ -73,7 +74,7 @@ pub(crate) fn worker() -> Option<NonNull<Worker>> {
     NonNull::new(WORKER.load(Ordering::Relaxed))
 }
 
-/// Makes this OS thread `worker`, or none; answers what it was.
+/// Makes this OS thread `worker`, or none. Returns what it was before.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri)))))]
 #[inline(never)]
 pub(super) fn set_worker(worker: *const Worker) -> *const Worker {
@@ -84,7 +85,7 @@ pub(super) fn set_worker(worker: *const Worker) -> *const Worker {
     WORKER.swap(worker.cast_mut(), Ordering::Relaxed).cast_const()
 }
 
-// One word per thread that code anywhere can read in two instructions.
+// One word per thread, which code anywhere can read in two instructions.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri))))]
 core::arch::global_asm!(
     ".pushsection .tbss.tsumugi_ult_worker, \"awT\", @nobits",
@@ -98,7 +99,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// The worker that this OS thread is, if it is one.
+/// Returns the worker that this OS thread is, if it is one.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri))))]
 #[inline(always)]
 pub(crate) fn worker() -> Option<NonNull<Worker>> {
@@ -116,7 +117,7 @@ pub(crate) fn worker() -> Option<NonNull<Worker>> {
     NonNull::new(worker)
 }
 
-/// Makes this OS thread `worker`, or none; answers what it was.
+/// Makes this OS thread `worker`, or none. Returns what it was before.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri))))]
 #[inline(never)]
 pub(super) fn set_worker(new: *const Worker) -> *const Worker {
@@ -134,10 +135,10 @@ pub(super) fn set_worker(new: *const Worker) -> *const Worker {
     before
 }
 
-/// A number that no two have who call at the same time: a ULT's, a foreign
-/// task's, or an OS thread's.
+/// Returns a number that differs between any two callers at the same time: the
+/// number of a ULT, of a foreign task, or of an OS thread.
 pub(crate) fn caller() -> usize {
-    // SAFETY: this thread's worker, not kept.
+    // SAFETY: the pointer is this thread's own worker, and it is not kept.
     if let Some(slot) = worker().and_then(|worker| unsafe { worker.as_ref() }.current()) {
         return slot.addr().get();
     }
@@ -147,10 +148,11 @@ pub(crate) fn caller() -> usize {
     0
 }
 
-/// Calls `f` as a callback: something that runs for another, on a thread that
-/// others wait for. A call in it that would sleep panics; one that would let
-/// other ULTs run lets other OS threads run instead. The ULT on whose stack it
-/// may run is not the one that runs meanwhile: [`id`](super::id) is `None`.
+/// Calls `f` as a callback: code that runs on behalf of another thread or rank, on a
+/// thread that others wait for. A call in `f` that would sleep panics. A call
+/// that would let other ULTs run lets other OS threads run instead. `f` may run
+/// on the stack of a ULT, but it does not run as that ULT: [`id`](super::id) is
+/// `None` in it.
 pub fn callback<R>(f: impl FnOnce() -> R) -> R {
     let _inside = Inside::enter();
     f()
@@ -162,22 +164,24 @@ pub fn in_callback() -> bool {
     callbacks(0) > 0
 }
 
-/// Refuses to sleep inside a [`callback`], as any call does that would: for one
-/// that is about to lend what must not be given up by a panic, before it sleeps.
+/// Panics inside a [`callback`], as any call does that would sleep. For a caller
+/// that, before it sleeps, lends memory which a panic must not give up.
 ///
 /// # Panics
 ///
-/// Inside a callback, with `what` the caller would wait for.
+/// Inside a callback. The message has `what`, the thing that the caller would
+/// wait for.
 #[inline(always)]
 pub fn assert_may_block(what: &str) {
-    // SAFETY: this thread's worker, not kept. A ULT that runs is in no callback.
+    // SAFETY: the pointer is this thread's own worker, and it is not kept. A ULT
+    // that runs is in no callback.
     let runs = worker().is_some_and(|worker| unsafe { worker.as_ref() }.current().is_some());
     if !runs {
         assert_no_callback(what);
     }
 }
 
-/// The same, of a thread that runs no ULT.
+/// The same, for a thread that runs no ULT.
 #[cold]
 #[inline(never)]
 pub(crate) fn assert_no_callback(what: &str) {
@@ -187,17 +191,18 @@ pub(crate) fn assert_no_callback(what: &str) {
     );
 }
 
-/// This thread is in a callback, as long as it lives; on no other.
+/// Marks this thread, and no other one, as inside a callback, as long as the
+/// value lives.
 struct Inside {
-    /// The ULT on whose stack that runs: nothing of the thread's leaves it
-    /// meanwhile.
+    /// The ULT on the stack of which the callback runs. It does not leave this
+    /// thread meanwhile.
     on: Option<Slot>,
 }
 
 impl Inside {
     fn enter() -> Self {
         callbacks(1);
-        // SAFETY: this thread's worker, not kept.
+        // SAFETY: the pointer is this thread's own worker, and it is not kept.
         let on = worker().and_then(|worker| unsafe { worker.as_ref() }.take_current());
         Self { on }
     }
@@ -207,16 +212,17 @@ impl Drop for Inside {
     fn drop(&mut self) {
         if let Some(on) = self.on {
             let worker = worker().expect("a ULT runs on a worker");
-            // SAFETY: this thread's worker, which it was at first, too: no ULT
-            // leaves its thread while none runs on it.
+            // SAFETY: the pointer is this thread's own worker. It is the worker
+            // of `enter`, too: no ULT leaves its thread while the worker has no
+            // current ULT.
             unsafe { worker.as_ref() }.set_current(on);
         }
         callbacks(-1);
     }
 }
 
-/// How many callbacks this thread is in, once that has changed. Without std
-/// all threads count as one.
+/// Adds `change` to the number of callbacks that this thread is in, and returns
+/// the new number. Without std all threads count as one.
 #[inline(always)]
 fn callbacks(change: i32) -> u32 {
     barrier();
@@ -232,7 +238,8 @@ fn callbacks(change: i32) -> u32 {
 
 #[inline(always)]
 fn barrier() {
-    // SAFETY: no instructions; it claims to read and write any memory.
+    // SAFETY: the block has no instructions; for the compiler it may read and
+    // write any memory.
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
 }
 

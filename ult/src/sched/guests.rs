@@ -1,21 +1,21 @@
-//! Scopes that others than a scheduler's own ULTs have on it. It does not end
-//! under them.
+//! Guests: scopes on a scheduler with an owner that is none of the scheduler's
+//! own ULTs. The scheduler does not end before they do.
 //!
 //! What a ULT of a scope borrows, it may have lent on: to a thread, to a receive
-//! under way, to another scheduler's scope. So it is not enough that a ULT that
-//! is cut off never touches it again, and none of a scope is cut off while the
-//! one who waits for it lives on:
+//! that is posted, to another scheduler's scope. So it is not enough that a ULT
+//! that is cut off never accesses it again: a ULT of a scope must not be cut off
+//! while the owner of the scope, which waits for it, lives on.
 //!
 //! ```text
 //!   scope of a ULT of the scheduler     its owner is cut off with its members:
 //!                                       what they borrow is never given back
-//!   scope of anybody else, a guest      the end waits until it has ended
+//!   scope of another owner, a guest     the end waits until the scope has ended
 //!
 //!   end wanted ──► guests left? ──no──► stop: the workers end
 //!                     └yes: the last one to leave stops them
 //! ```
 //!
-//! A guest comes in until the scheduler stops, after that no more.
+//! Guests enter until the scheduler stops, and none enters after that.
 
 use super::current;
 use super::shared::Shared;
@@ -24,17 +24,17 @@ use core::ptr;
 use tsumugi_core::sync::{UnsafeCell, mutant};
 use tsumugi_core::wait::Waker;
 
-/// Those who have a scope on a scheduler and are none of its ULTs.
+/// The scopes on a scheduler with owners that are none of its ULTs.
 pub(crate) struct Guests(Lock<List>);
 
 struct List {
     first: *mut Guest,
     is_ending: bool,
-    /// One that waits until there are none.
+    /// The waker of a thread that waits until there is no guest.
     waiting: Option<Waker>,
 }
 
-/// One scope, on the stack of whoever waits for it.
+/// One scope, on the stack of the caller that waits for it.
 pub(crate) struct Guest(UnsafeCell<Entry>);
 
 struct Entry {
@@ -42,7 +42,8 @@ struct Entry {
     who: usize,
 }
 
-// SAFETY: entries are reached under the lock, and taken out before they go.
+// SAFETY: entries are accessed under the lock, and they are taken out before they
+// are dropped.
 unsafe impl Send for List {}
 
 impl Guests {
@@ -50,13 +51,14 @@ impl Guests {
         Self(Lock::new(List { first: ptr::null_mut(), is_ending: false, waiting: None }))
     }
 
-    /// Whether the calling thread is inside of a scope on this scheduler.
+    /// Whether the caller is inside of a scope on this scheduler.
     pub(super) fn has_caller(&self) -> bool {
         let who = current::caller();
         self.0.with(|list| {
             let mut at = list.first;
             while !at.is_null() {
-                // SAFETY: a guest stays until it is taken out; under the lock.
+                // SAFETY: a guest stays where it is until it is taken out, and
+                // this is under the lock.
                 let (next, one) = unsafe { (*at).0.with(|entry| ((*entry).next, (*entry).who)) };
                 if one == who {
                     return true;
@@ -67,7 +69,8 @@ impl Guests {
         })
     }
 
-    /// From here on the last guest stops the workers. Whether there is none.
+    /// Lets the last guest stop the workers from here on. Returns true if there
+    /// is no guest.
     fn end(&self) -> bool {
         self.0.with(|list| {
             list.is_ending = true;
@@ -75,7 +78,8 @@ impl Guests {
         })
     }
 
-    /// Leaves word for when there is no guest; false if there is none.
+    /// Leaves a waker that is called when there is no guest; false if there is
+    /// none now.
     pub(crate) fn wait(&self, waker: Waker) -> bool {
         self.0.with(|list| {
             let waits = !list.first.is_null() || mutant("guests_wait_for_nobody");
@@ -92,7 +96,7 @@ impl Guest {
         Self(UnsafeCell::new(Entry { next: ptr::null_mut(), who: 0 }))
     }
 
-    /// Keeps the scheduler from its end; false if that has come.
+    /// Keeps the scheduler from its end; false if the scheduler has ended.
     ///
     /// # Safety
     ///
@@ -103,7 +107,7 @@ impl Guest {
             if list.is_ending && list.first.is_null() && !mutant("guests_enter_late") {
                 return false;
             }
-            // SAFETY: nobody else knows it yet.
+            // SAFETY: the entry is in no list yet, so no other thread accesses it.
             self.0.with_mut(|entry| unsafe { *entry = Entry { next: list.first, who } });
             list.first = ptr::from_ref(self).cast_mut();
             true
@@ -114,18 +118,19 @@ impl Guest {
     ///
     /// # Safety
     ///
-    /// It has entered there.
+    /// The guest has entered on this scheduler.
     pub(crate) unsafe fn leave(&self, shared: &Shared) {
         let this = ptr::from_ref(self).cast_mut();
         let (stops, waiting) = shared.guests.0.with(|list| {
-            // SAFETY: entered, so ours; under the lock.
+            // SAFETY: the guest has entered, so it is in the list; under the lock.
             let next = self.0.with(|entry| unsafe { (*entry).next });
             if list.first == this || mutant("guests_leave_first") {
                 list.first = next;
             } else {
                 let mut at = list.first;
-                // SAFETY: guests stay until they are taken out, and one of those
-                // before us has us as its next.
+                // SAFETY: guests stay where they are until they are taken out.
+                // This guest is in the list and not the first, so one of the
+                // guests before has it as its next.
                 unsafe {
                     while (*at).0.with(|entry| (*entry).next) != this {
                         at = (*at).0.with(|entry| (*entry).next);
@@ -146,7 +151,7 @@ impl Guest {
 }
 
 impl Shared {
-    /// Ends the workers at their next turn, once no guest is left.
+    /// Ends the workers at their next turn, as soon as no guest is left.
     pub(crate) fn stop(&self) {
         if self.guests.end() {
             self.stop_workers();

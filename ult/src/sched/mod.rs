@@ -12,9 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing here is global: any number of schedulers live in one process, and
-//! each owns its workers, descriptors, stacks and queues. The exception is
-//! the handler that names a stack overflow, which is counted.
+//! Nothing here is global: any number of schedulers live in one process, and each
+//! owns its workers, descriptors, stacks and queues. The exception is the signal
+//! handler that reports a stack overflow; it is reference-counted.
 
 mod alarm;
 pub(crate) mod batch;
@@ -48,35 +48,37 @@ use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason, Waker};
 use worker::Worker;
 
-/// Workers and their ULTs.
+/// A scheduler: workers and their ULTs.
 ///
 /// # The end
 ///
-/// A scheduler ends when [`run`](Self::run)'s main has ended, or when it is
-/// dropped: its workers stop at their next turn. ULTs that have not ended by
-/// then are cut off: whoever joins them gets [`Cancelled`](crate::Cancelled).
-/// The closures of those that never ran are dropped. Those that had begun are
-/// abandoned where they stand: nothing on their stacks is dropped, and their
-/// stacks and descriptors stay for as long as the process does, because others
-/// may point into them: an end that cuts off ULTs keeps the addresses of the whole
-/// stack area, and the memory of those stacks. Join what must be finished.
+/// A scheduler ends when the main function of [`run`](Self::run) has ended, or
+/// when the scheduler is dropped: its workers stop at their next turn. ULTs that
+/// have not ended by then are cut off, and a caller that joins one gets
+/// [`Cancelled`](crate::Cancelled). The closures of ULTs that never ran are
+/// dropped. ULTs that had begun are abandoned where they are: nothing on their
+/// stacks is dropped, and their stacks and descriptors stay as long as the
+/// process does, because other threads may have pointers into them. So an end
+/// that cuts off ULTs keeps the addresses of the whole stack area, and the memory
+/// of those stacks. Join what must be finished.
 ///
-/// What a ULT was waiting for when it was cut off, it is not handed any more: a
-/// lock, a permit, a value of a channel, a notice goes to the next who waits,
-/// and so does one that it had been handed and not come to yet. What it holds
-/// stays held: a lock's guard on its stack is not dropped. A future of such a
-/// ULT keeps its place, too: nobody drops or polls it, and a lock, a permit or a
-/// value that it is handed is lost to those behind it. A ULT that may be cut off
-/// waits for such a thing by the call that blocks.
+/// A ULT that was cut off is not handed what it was waiting for: a lock, a permit, a
+/// value of a channel or a notice goes to the next waiter. So does one that the ULT
+/// had been handed and had not taken yet. What the ULT holds stays held: a lock's
+/// guard on its stack is not dropped. A future of such a ULT keeps its place in its
+/// queue, too, because it is neither dropped nor polled: a lock, a permit or a value
+/// that the future is handed is lost to the waiters behind it. So a ULT that may be
+/// cut off must wait for such a thing by the call that blocks.
 ///
 /// A [`Spawner::scope`] of a thread, or of another scheduler's ULT, is not cut
-/// off: the end waits until it has ended, and meanwhile ULTs go on as before. A
-/// scope of one of its own ULTs is cut off with that ULT, whose frames, and what
-/// they lent, stay.
+/// off: the end waits until the scope has ended, and meanwhile ULTs continue to
+/// run. A scope of one of the scheduler's own ULTs is cut off with that ULT; the
+/// ULT's frames, and what they lent, stay.
 ///
-/// A scheduler cannot end on a ULT or a worker of its own, nor inside of a
-/// [`Spawner::scope`] on it: dropped there it panics, which is an abort while
-/// that ULT or thread unwinds, and never ends.
+/// A scheduler cannot end on one of its own ULTs or workers, nor inside of a
+/// [`Spawner::scope`] on it. If it is dropped there, the drop panics, and the
+/// scheduler never ends. If that ULT or thread already unwinds, the panic is an
+/// abort.
 pub struct Scheduler {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -85,7 +87,7 @@ pub struct Scheduler {
     _handler: crate::overflow::Handler,
 }
 
-/// Reaches a scheduler from any thread; outlives it without harm.
+/// A handle that reaches a scheduler from any thread. It may outlive the scheduler.
 #[derive(Clone)]
 pub struct Spawner {
     pub(crate) shared: Arc<Shared>,
@@ -94,36 +96,39 @@ pub struct Spawner {
 /// One ULT, as [`Spawner::dump`] shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UltInfo {
-    /// Its number: unique among those alive.
+    /// The ULT's number: unique among the ULTs that are alive.
     pub id: UltId,
-    /// Its name, if it has one.
+    /// The ULT's name, if it has one.
     pub name: Option<String>,
-    /// Where it stands.
+    /// The state of the ULT.
     pub state: State,
-    /// What a sleeping one waits for.
+    /// What a sleeping ULT waits for.
     pub reason: Option<Reason>,
-    /// When it went to sleep, by the scheduler's own clock: up to a fair turn
-    /// (61 switches) too early.
+    /// When the ULT went to sleep, by the scheduler's own clock: up to a fair
+    /// turn (61 switches) too early.
     pub since: Option<Instant>,
 }
 
-/// A ULT's number: a slot, and how often it was used before.
+/// A ULT's number: a descriptor, and how often it was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UltId {
-    /// The descriptor's number.
+    /// The number of the descriptor.
     pub slot: u32,
-    /// ULTs that had the descriptor before.
+    /// How many ULTs had the descriptor before.
     pub generation: u32,
 }
 
 impl Scheduler {
-    /// Prepares a scheduler. All its workers but one start now and find
-    /// nothing to do; the last is whoever calls [`run`](Self::run), or a
-    /// thread of its own after [`start`](Self::start).
+    /// Prepares a scheduler. All its workers except one start now and find
+    /// nothing to do. The last worker is the thread that calls
+    /// [`run`](Self::run), or a new thread that [`start`](Self::start) makes.
     ///
     /// # Errors
     ///
-    /// [`StartError`].
+    /// [`StartError::Workers`] if `config.workers` is not in 1 to
+    /// [`Bells::WORKERS_MAX`]; [`StartError::Stacks`] if the stacks cannot be
+    /// prepared; [`StartError::Thread`] if the operating system gives no thread
+    /// for a worker.
     pub fn new(config: Config) -> Result<Self, StartError> {
         if !(1..=Bells::WORKERS_MAX).contains(&config.workers) {
             return Err(StartError::Workers(config.workers));
@@ -154,22 +159,23 @@ impl Scheduler {
         Ok(this)
     }
 
-    /// Runs `main` as the first ULT, with the calling thread as a worker, and
-    /// returns what it returns; then the scheduler ends. A panic of main goes
-    /// on in the caller, after the end.
+    /// Runs `main` as the first ULT, with the calling thread as a worker. Then
+    /// the scheduler ends, and `run` returns what `main` returned. A panic of
+    /// `main` continues in the caller, after the end.
     ///
     /// # Panics
     ///
-    /// After [`start`](Self::start): there is no worker left to be.
+    /// After [`start`](Self::start): all workers run already, and there is none
+    /// left that the calling thread could be.
     pub fn run<T: Send, F: FnOnce() -> T + Send>(mut self, main: F) -> T {
         assert!(!self.is_started(), "the scheduler runs already: spawn and join instead");
         let shared = &*self.shared;
         let slot = shared.slab.take_shared(shared.home());
-        // SAFETY: the slot is free.
+        // SAFETY: the slot was just taken from the slab, so no other thread uses it.
         let task = unsafe { slot.as_ref() };
         let joiner = Joiner::new();
-        // SAFETY: `F` and `T` live until the ULT has ended, because so long we
-        // do not return; the joiner too; `shared` is alive when main ends.
+        // SAFETY: `F` and `T` live until the ULT has ended, because `run` does not
+        // return before; so does the joiner, and `shared` is alive when main ends.
         unsafe {
             task.fill(main);
             task.adorn(Some("main".into()), Traits::default());
@@ -179,26 +185,27 @@ impl Scheduler {
             shared.inject.push(slot.as_ptr());
         }
         Worker::new(self.shared.clone(), 0).run();
-        // SAFETY: the workers stop when the joiner was woken.
+        // SAFETY: the workers stop after the joiner was woken, so main has ended
+        // and has left its result.
         let outcome = unsafe { task.take_result::<T>() };
-        // SAFETY: main has ended, and we are its handle.
+        // SAFETY: main has ended, and this function has its only handle.
         unsafe { Shared::release(slot) };
         self.end();
         drop(self);
         outcome.unwrap_or_else(|panic| resume(panic))
     }
 
-    /// Starts the last worker as a thread of its own: everything runs in the
-    /// background until the scheduler is dropped.
+    /// Starts the last worker as a new thread: all ULTs run in the background
+    /// until the scheduler is dropped.
     ///
     /// # Errors
     ///
-    /// [`StartError::Thread`].
+    /// [`StartError::Thread`] if the operating system gives no thread.
     pub fn start(&mut self) -> Result<(), StartError> {
         if self.is_started() { Ok(()) } else { self.start_worker(0) }
     }
 
-    /// A handle for other threads.
+    /// Returns a handle for other threads.
     pub fn spawner(&self) -> Spawner {
         Spawner { shared: self.shared.clone() }
     }
@@ -221,7 +228,7 @@ impl Scheduler {
             return;
         }
         if let Some(worker) = current::worker() {
-            // SAFETY: this thread's worker.
+            // SAFETY: the pointer is this thread's own worker.
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
             assert!(!own, "a scheduler cannot end on a ULT of its own");
         }
@@ -229,10 +236,11 @@ impl Scheduler {
         assert!(!inside, "a scheduler cannot end inside of a scope on it, which it would wait for");
         self.shared.stop();
         for thread in self.threads.drain(..) {
-            // A worker aborts rather than panics.
+            // A join cannot fail: a worker aborts and does not panic.
             let _ = thread.join();
         }
-        // SAFETY: the workers are gone, and this is called once.
+        // SAFETY: the workers are gone, and this line runs once only, because
+        // `has_ended` is set before.
         unsafe { self.shared.close() };
     }
 }
@@ -244,8 +252,9 @@ impl Drop for Scheduler {
 }
 
 impl Spawner {
-    /// Shows every ULT that is alive. Others go on meanwhile, so each entry is
-    /// true by itself but not all of the same moment.
+    /// Calls `show` for every ULT that is alive. The ULTs continue to run
+    /// meanwhile, so each entry is true by itself, but the entries are not all of
+    /// the same moment.
     pub fn dump(&self, show: &mut dyn FnMut(UltInfo)) {
         let visit = self.shared.visit();
         self.shared
@@ -253,11 +262,12 @@ impl Spawner {
             .each(|task| self.info(task, visit.as_ref()).into_iter().for_each(&mut *show));
     }
 
-    /// One ULT. What it sleeps for is known to a visitor only: while somebody
-    /// visits, the stacks stay; afterwards they may be gone.
+    /// Returns the state of one ULT. What it sleeps for is returned to a visitor
+    /// only: during a visit the stacks stay, and after the end of the scheduler
+    /// they may be gone.
     pub(crate) fn info(&self, task: &Task, visit: Option<&Visit<'_>>) -> Option<UltInfo> {
         let look = || match visit {
-            // SAFETY: as said.
+            // SAFETY: a visit keeps the scheduler from releasing its stacks.
             Some(_) => unsafe { task.look() },
             None => Some((task.state()?, None)),
         };
@@ -266,7 +276,8 @@ impl Spawner {
             if self.shared.runs(task) {
                 state = State::Running;
             } else {
-                // It may have run when it was looked at, and sleep by now.
+                // The task may have run when it was looked at, and it may sleep
+                // by now.
                 (state, sleep) = look()?;
             }
         }
@@ -276,33 +287,34 @@ impl Spawner {
         Some(UltInfo { id, name, state, reason, since })
     }
 
-    /// What the workers have done so far. Of another thread's worker that is up
-    /// to a fair turn old.
+    /// Returns what the workers have counted so far. The counts of another
+    /// thread's worker are up to a fair turn old.
     pub fn counts(&self) -> Counts {
         self.shared.counts().sum()
     }
 
-    /// How many ULTs can have a stack at a time. More may be spawned: those
-    /// wait until one ends.
+    /// Returns how many ULTs can have a stack at a time. More ULTs may be
+    /// spawned: they wait until others end.
     pub fn stacks_max(&self) -> usize {
         self.shared.stacks.max()
     }
 
-    /// The scheduler's clock, that of [`UltInfo::since`].
+    /// Returns the time of the scheduler's clock, which is the clock of
+    /// [`UltInfo::since`].
     pub fn now(&self) -> Instant {
         self.shared.now()
     }
 
-    /// How many ULTs sleep with a time limit now.
+    /// Returns how many ULTs sleep with a time limit now.
     pub fn timers(&self) -> usize {
         self.shared.timers()
     }
 
-    /// Which of this scheduler's workers the calling thread is; `None` if it is
-    /// none. A ULT may be on another one after each call that suspends it.
+    /// Returns which of this scheduler's workers the calling thread is; `None` if it
+    /// is none. A ULT may be on another worker after each call that suspends it.
     #[inline]
     pub fn worker(&self) -> Option<usize> {
-        // SAFETY: this thread's worker, not kept.
+        // SAFETY: the pointer is this thread's own worker, and it is not kept.
         let worker = unsafe { current::worker()?.as_ref() };
         self.shared.has(worker).then(|| worker.index())
     }
@@ -313,24 +325,24 @@ impl Spawner {
     }
 }
 
-/// What this thread is called as the owner of a `Bias`; 0 if it can be none.
+/// Returns this thread's name as the owner of a `Bias`; 0 if it cannot be an owner.
 #[inline(always)]
 pub(crate) fn bias_name() -> usize {
-    // SAFETY: this thread's worker, not kept.
+    // SAFETY: the pointer is this thread's own worker, and it is not kept.
     current::worker().map_or(0, |worker| unsafe { worker.as_ref() }.name())
 }
 
-/// The calling ULT's number; `None` on a thread that is none.
+/// Returns the calling ULT's number; `None` on a thread that runs no ULT.
 pub fn id() -> Option<UltId> {
-    // SAFETY: this thread's worker.
+    // SAFETY: the pointer is this thread's own worker.
     let worker = unsafe { current::worker()?.as_ref() };
     worker.current().map(UltId::of)
 }
 
 impl UltId {
     pub(crate) fn of(slot: Slot) -> Self {
-        // SAFETY: descriptors stay as long as their scheduler, which the
-        // caller has.
+        // SAFETY: descriptors stay as long as their scheduler, to which the
+        // caller has a reference.
         let task = unsafe { slot.as_ref() };
         let generation = task.generation.load(tsumugi_core::sync::Ordering::Relaxed);
         Self { slot: task.slot(), generation }
@@ -358,7 +370,7 @@ impl fmt::Debug for Spawner {
     }
 }
 
-/// What main's end does.
+/// Called when main ends: stops the scheduler.
 unsafe fn stop(shared: *const ()) {
     // SAFETY: `run` holds the scheduler until it has seen the stop.
     unsafe { &*shared.cast::<Shared>() }.stop();

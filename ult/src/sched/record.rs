@@ -1,16 +1,17 @@
-//! What workers write down for whoever looks inside: nothing, until asked.
+//! The events that workers record for an observer (`inside`). Nothing is recorded
+//! until that is requested.
 //!
-//! Each worker has a ring of events that it alone writes, and says which ULT
-//! it runs. A reader takes what is there and drops what may have been
-//! overwritten meanwhile (`inside::notes`):
+//! Each worker has a ring of events that only this worker writes, and a word with
+//! the ULT that it runs. A reader copies the events, and drops those that may
+//! have been overwritten meanwhile (`inside::notes`):
 //!
 //! ```text
 //!   writer: head := h · fence · slot[h] := event · head := h + 1
 //!   reader: h := head · copy the slots · fence · keep those above head - len
 //! ```
 //!
-//! Off, it costs one predictable branch each time that a ULT runs, is started
-//! or is woken.
+//! When nothing is recorded, that costs one predictable branch each time that a
+//! ULT runs, is started or is woken.
 //!
 //! Progress: writing is wait-free.
 
@@ -20,12 +21,12 @@ use core::ptr;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use tsumugi_core::time::Instant;
 
-/// What is asked for, of all workers: to write down, or to run an urgent ULT.
+/// What all workers are requested to do: to record events, or to run an urgent ULT.
 pub(crate) struct Wanted(pub(crate) AtomicU32);
 
 /// One worker's notes.
 pub(crate) struct Notes {
-    /// Goes up whenever a ULT is run or left.
+    /// Goes up whenever a ULT is resumed or left.
     pub(crate) beat: AtomicU64,
     pub(crate) running: AtomicPtr<Task>,
     pub(crate) events: AtomicPtr<Events>,
@@ -47,48 +48,50 @@ pub(crate) enum Kind {
     End,
     Wake,
     Steal,
-    /// It came from another thread: what happened to it there, unless a worker
-    /// has written that down already.
+    /// The ULT came from another thread. `what` has what happened to it there,
+    /// unless a worker has recorded that already.
     Come,
 }
 
-/// What happened, to whom, and when.
+/// What happened, to which ULT, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) at: Instant,
     pub(crate) kind: Kind,
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    /// What a sleep is for, or why it came.
+    /// What a sleep is for, or why the ULT came.
     pub(crate) what: &'static str,
 }
 
 impl Wanted {
-    /// That events are written down.
+    /// Events are to be recorded.
     pub(crate) const TRACE: u32 = 2;
-    /// That an urgent ULT is run; said after it was queued.
+    /// An urgent ULT is to be run; set after it was queued.
     pub(crate) const URGENT: u32 = 4;
-    /// That suspensions are looked at, where the usual way does not; for good.
+    /// Suspensions are to be checked on the slow path, in builds that do not
+    /// check them on the fast path. Never cleared.
     pub(crate) const CHECK: u32 = 8;
 
     pub(crate) fn new(flags: u32) -> Self {
         Self(AtomicU32::new(flags))
     }
 
-    /// Whether anybody looks, or an urgent ULT waits. In the model nobody looks.
+    /// Whether events are recorded, or suspensions checked, or an urgent ULT
+    /// waits. In the model this is always false.
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
         cfg!(not(tsumugi_loom)) && self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Says that an urgent ULT was queued.
+    /// Announces that an urgent ULT was queued.
     pub(crate) fn ask_for_urgent(&self) {
         // Release: pairs with the Acquire in `hear_of_urgent`.
         self.0.fetch_or(Self::URGENT, Ordering::Release);
     }
 
-    /// Takes note of it: whoever does is to look at the queue then, and whatever
-    /// is queued after that look is said anew.
+    /// Clears the announcement. The worker that clears it must look at the queue
+    /// after that; a ULT that is queued after that look is announced again.
     pub(crate) fn hear_of_urgent(&self) {
         // Acquire: pairs with the Release in `ask_for_urgent`.
         self.0.fetch_and(!Self::URGENT, Ordering::Acquire);
@@ -109,18 +112,18 @@ impl Notes {
         }
     }
 
-    /// Says which ULT runs now; null for none.
+    /// Publishes which ULT runs now; null for none.
     pub(crate) fn set_running(&self, task: *mut Task) {
         self.beat.store(self.beat.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         // Release: a reader that sees the ULT sees its beat.
         self.running.store(task, Ordering::Release);
     }
 
-    /// Writes an event down. By the worker.
+    /// Records an event. Called by the worker that owns the notes.
     pub(crate) fn record(&self, event: Event) {
         // Acquire: pairs with `set_events`.
         let events = self.events.load(Ordering::Acquire);
-        // SAFETY: rings stay as long as the scheduler.
+        // SAFETY: a ring of events stays as long as its scheduler.
         if let Some(events) = unsafe { events.as_ref() } {
             events.push(event);
         }
@@ -130,7 +133,8 @@ impl Notes {
 impl Events {
     pub(crate) fn push(&self, event: Event) {
         let head = self.head.load(Ordering::Relaxed);
-        // Release: whoever reads what follows sees a head of at least this.
+        // Release: a reader that sees one of the stores below sees a head of at
+        // least this.
         fence(Ordering::Release);
         let what = event.what;
         let words = [
@@ -142,7 +146,7 @@ impl Events {
         for (slot, word) in self.slot(head).iter().zip(words) {
             slot.store(word, Ordering::Relaxed);
         }
-        // Release: the event is for the reader.
+        // Release: a reader that sees the new head sees the event.
         self.head.store(head + 1, Ordering::Release);
     }
 

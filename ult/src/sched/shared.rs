@@ -1,16 +1,17 @@
-//! What all workers of a scheduler share, and how others reach it.
+//! What all workers of a scheduler share, and how other threads access it.
 //!
-//! Threads that are no workers come and go through a gate, so that the end of
-//! the scheduler can wait for those inside and turn the later ones away:
+//! Threads that are no workers enter and leave through a gate, so that the end of
+//! the scheduler can wait for the threads inside and refuse later ones:
 //!
 //! ```text
 //!   gate: visitors · 4 + bits       OPEN ──close──► CLOSED ──sweep──► SWEPT
 //! ```
 //!
-//! The sweep finds what is left. Each live descriptor then holds a count of
-//! the `Arc` round [`Shared`], given up with the descriptor, so that join
-//! handles may outlive the scheduler. A ULT that was cut off in its sleep
-//! holds one that is never given up: others may point into its stack.
+//! The sweep finds the ULTs that are left. From then on each live descriptor
+//! holds a count of the `Arc` around [`Shared`], which is given up with the
+//! descriptor, so that join handles may outlive the scheduler. A ULT that was cut
+//! off while it slept holds one more count, which is never given up, because
+//! other threads may have pointers into its stack.
 
 use super::alarm::Alarms;
 use super::guests::Guests;
@@ -47,7 +48,7 @@ use tsumugi_core::wait::Bells;
 pub(crate) struct Shared {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) inject: CachePadded<Inject<Task>>,
-    /// Urgent ULTs, for whichever worker looks first.
+    /// Urgent ULTs, for the worker that looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
     pub(crate) idle: Idle,
     pub(crate) fences: Fences,
@@ -73,39 +74,41 @@ pub(crate) struct Shared {
 
 /// Workers with nothing to run.
 pub(crate) struct Idle {
-    /// Those that look for work, and so need not be woken. Read by who would
-    /// wake one.
+    /// How many workers look for work, and so need not be woken. Read by a thread
+    /// that would wake one.
     pub(crate) searching: CachePadded<AtomicUsize>,
-    /// Those that sleep or are about to. Read at every push, and written seldom.
+    /// How many workers sleep or are about to. Read at every push, and written
+    /// seldom.
     pub(crate) sleepers: CachePadded<AtomicUsize>,
 }
 
-/// One worker's share: its owner pushes, thieves take.
+/// The shared data of one worker: its owner pushes, thieves take.
 pub(crate) struct Seat {
     pub(super) place: CachePadded<Place>,
-    /// Where a spinning worker is handed a ULT that ran there last.
+    /// A slot through which a spinning worker is handed a ULT that ran there last.
     pub(crate) mail: Mail<Task>,
-    /// The oldest of `ready`, for whoever has nothing.
+    /// A slot with the oldest ULTs of `ready`, for a worker that has nothing.
     pub(crate) offer: Offer<Task>,
     /// New and woken ULTs, the youngest first.
     pub(crate) ready: Deque<Task>,
-    /// Those that let others run, and those from outside, the oldest first.
+    /// ULTs that yielded, and ULTs from outside, the oldest first.
     pub(crate) yielded: Deque<Task>,
-    /// ULTs that must run here, from other threads.
+    /// ULTs that must run on this worker, pushed by other threads.
     pub(crate) pinned: Inject<Task>,
     pub(crate) counters: Counters,
     pub(crate) notes: CachePadded<Notes>,
 }
 
-/// What its worker writes at every switch.
+/// What the worker writes at every switch.
 pub(super) struct Place {
-    /// Whose the park words are: of a scheduler of one worker, that worker's.
+    /// The bias of the park words, and this worker's turn. Only the bias of the
+    /// first seat is used: in a scheduler of one worker, that worker is its owner.
     pub(super) parks: Bias<Turn>,
-    /// The ULT that runs; null while the worker itself does.
+    /// The ULT that runs; null while the hub runs.
     pub(super) current: shown::AtomicPtr<Task>,
 }
 
-/// The bells, here or in memory that peers see.
+/// The bells (doorbells), in this process's memory or in memory that peers access.
 pub(crate) enum Tower {
     Own(Box<Bells>),
     Given(&'static Bells),
@@ -117,12 +120,14 @@ pub(crate) struct Hungry {
     queue: Lock<VecDeque<Slot>>,
 }
 
-/// A stay of a thread that is no worker.
+/// The stay of a thread that is no worker. The end of the scheduler waits for it.
 pub(crate) struct Visit<'a>(&'a AtomicUsize);
 
-// SAFETY: the pieces that are not are pointers to tasks, with rules of their own.
+// SAFETY: the fields that are not `Send` are pointers to tasks, which are
+// accessed by the tasks' own rules.
 unsafe impl Send for Shared {}
-// SAFETY: the same; owner-only calls of the seats are `unsafe fn`.
+// SAFETY: as for `Send`; the calls of a seat that only its owner may make are
+// `unsafe fn`.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -164,7 +169,7 @@ impl Shared {
         }
     }
 
-    /// Has suspensions looked at, before there are any.
+    /// Sets which check of suspensions is done. Called before there are any.
     pub(super) fn check_suspensions(&mut self, check: SuspensionCheck) {
         self.suspension_check = check;
         if cfg!(not(debug_assertions)) && check != SuspensionCheck::Off {
@@ -172,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// What tasks call home.
+    /// The address that tasks store as their home.
     pub(crate) fn home(&self) -> *const () {
         (self as *const Self).cast()
     }
@@ -181,20 +186,20 @@ impl Shared {
         Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
     }
 
-    /// A point of the system's clock on the scheduler's.
+    /// Converts a time of the system's clock to the scheduler's clock.
     pub(crate) fn at(&self, instant: host::Instant) -> Instant {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
-    /// Whose the park words are.
+    /// The bias of the park words.
     #[inline(always)]
     pub(super) fn parks(&self) -> &Bias<Turn> {
         &self.seats[0].place.parks
     }
 
-    /// What each worker has done so far.
+    /// Returns what each worker has counted so far.
     pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
-        // SAFETY: this thread's worker.
+        // SAFETY: the pointer is this thread's own worker.
         if let Some(worker) = current::worker().map(|worker| unsafe { worker.as_ref() })
             && self.has(worker)
         {
@@ -203,13 +208,13 @@ impl Shared {
         self.seats.iter().map(|seat| seat.counters.snapshot())
     }
 
-    /// Whether a worker has this ULT on it.
+    /// Whether this ULT runs on a worker.
     pub(super) fn runs(&self, task: &Task) -> bool {
         let current = |seat: &Seat| seat.place.current.load(Ordering::Relaxed);
         self.seats.iter().any(|seat| ptr::eq(current(seat), task))
     }
 
-    /// Whether any queue holds something, for a worker about to sleep.
+    /// Whether any queue has a ULT. Called by a worker that is about to sleep.
     pub(crate) fn has_ready(&self) -> bool {
         !self.inject.is_empty()
             || !self.urgent.is_empty()
@@ -218,14 +223,16 @@ impl Shared {
             })
     }
 
-    /// Whether there is something that comes before what is queued.
+    /// Whether an urgent ULT waits, or the slow path is to be taken for another
+    /// reason.
     #[inline(always)]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.any() || cfg!(tsumugi_loom) && self.wanted.has(Wanted::URGENT)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        // Acquire: pairs with `stop`: main's result is to be read.
+        // Acquire: pairs with `stop_workers`, because main's result is read after
+        // this.
         let order = if mutant("stop_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         self.stop.load(order)
     }
@@ -237,7 +244,7 @@ impl Shared {
         self.bells.ring_all(&SystemFutex);
     }
 
-    /// Lets a thread in that is no worker; `None` once the scheduler ended.
+    /// Lets a thread in that is no worker; `None` if the scheduler has ended.
     pub(crate) fn visit(&self) -> Option<Visit<'_>> {
         // Acquire: pairs with `close`.
         let gate = self.gate.fetch_add(VISITOR, Ordering::Acquire);
@@ -245,16 +252,16 @@ impl Shared {
         (gate & CLOSED == 0).then_some(visit)
     }
 
-    /// Gives a slot back whose handle and ULT are both done with it.
+    /// Gives back a slot that neither a handle nor a ULT uses any more.
     ///
     /// # Safety
     ///
-    /// Nobody uses the task any more; its result is gone.
+    /// No thread uses the task any more, and its result is gone.
     #[inline]
     pub(crate) unsafe fn release(slot: Slot) {
-        // SAFETY: not released yet, so alive.
+        // SAFETY: the descriptor is not released yet, so it is alive.
         let home = unsafe { slot.as_ref() }.home().cast::<Self>();
-        // SAFETY: a live descriptor keeps its home, see the module.
+        // SAFETY: a live descriptor keeps its home alive, see the module.
         let shared = unsafe { &*home };
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
@@ -276,22 +283,24 @@ impl Shared {
             // SAFETY: the caller's.
             return unsafe { shared.slab.put_shared(slot) };
         }
-        // Acquire: pairs with the end of the sweep.
+        // Acquire: pairs with the Release at the end of the sweep.
         while shared.gate.load(Ordering::Acquire) & SWEPT == 0 {
             os_yield();
         }
-        // SAFETY: the caller's; the sweep gave this descriptor a count.
+        // SAFETY: by the caller's contract the slot is given back once; the sweep
+        // gave this descriptor a count of the `Arc`.
         unsafe {
             shared.slab.put_shared(slot);
             Arc::decrement_strong_count(home);
         }
     }
 
-    /// Turns visitors away, waits for those inside, and cuts off what is left.
+    /// Refuses visitors, waits for the visitors inside, and cuts off the ULTs
+    /// that are left.
     ///
     /// # Safety
     ///
-    /// All workers have ended; `self` is in the `Arc` given; once.
+    /// All workers have ended; `self` is in the `Arc` given; this is called once.
     pub(crate) unsafe fn close(self: &Arc<Self>) {
         self.gate.fetch_or(CLOSED, Ordering::AcqRel);
         // Acquire: pairs with the Release of a visitor that leaves.
@@ -308,29 +317,31 @@ impl Shared {
             }
             if !matches!(state, State::Done | State::New) {
                 abandoned = true;
-                // Never given up: see the module.
+                // This count is never given up: see the module.
                 // SAFETY: as above.
                 unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
             }
         });
         if !abandoned {
-            // SAFETY: the workers are gone, and no ULT is half-way.
+            // SAFETY: the workers are gone, and no ULT has begun without ending.
             unsafe { self.stacks.release() };
         }
-        // All leave before any passes on: else to one another.
+        // All ULTs leave their queues before any passes on what it was handed.
+        // Otherwise one could pass it on to another that is cut off.
         let left: Vec<_> = unfinished
             .iter()
-            // SAFETY: no worker will run it; if it is on a stack, that stays.
+            // SAFETY: no worker will run the ULT; if it is on a stack, that stack
+            // stays.
             .filter_map(|slot| unsafe {
                 Some(Left::all(slot.as_ref().head()?.set_stake(ptr::null_mut())))
             })
             .flatten()
             .collect();
-        // Release: pairs with the Acquire in `release`.
+        // Release: pairs with the Acquire in `release_outside`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
         left.into_iter().for_each(Left::pass_on);
         for slot in unfinished {
-            // SAFETY: alive, and no worker will run it.
+            // SAFETY: the descriptor is alive, and no worker will run its ULT.
             let task = unsafe { slot.as_ref() };
             // SAFETY: as above.
             unsafe { task.cancel() };
@@ -339,7 +350,7 @@ impl Shared {
                 End::Joined(waker) => waker.wake(),
                 End::Detached => {
                     task.drop_result();
-                    // SAFETY: neither handle nor ULT is left.
+                    // SAFETY: neither a handle nor the ULT is left.
                     unsafe { Self::release(slot) };
                 }
             }
@@ -376,7 +387,8 @@ impl Hungry {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the one that waits longest, if `can` says that it can run now.
+    /// Takes the ULT that waits longest, if `can` returns true for it: it can run
+    /// now.
     pub(crate) fn pop(&self, can: impl FnOnce(Slot) -> bool) -> Option<Slot> {
         let slot = self.queue.with(|queue| {
             let first = *queue.front()?;
@@ -386,7 +398,7 @@ impl Hungry {
         Some(slot)
     }
 
-    /// What `can` says about the one that waits longest.
+    /// Whether `can` returns true for the ULT that waits longest.
     pub(crate) fn is_first(&self, can: impl FnOnce(Slot) -> bool) -> bool {
         self.queue.with(|queue| queue.front().is_some_and(|slot| can(*slot)))
     }
@@ -400,8 +412,8 @@ impl Hungry {
 impl Tower {
     #[cfg(not(tsumugi_loom))]
     pub(crate) fn own() -> Self {
-        // In place: they are 32 KiB, and a scheduler may be made on a ULT.
-        // SAFETY: all zeroes is nobody asleep.
+        // In place: the bells are 32 KiB, and a scheduler may be made on a ULT.
+        // SAFETY: a value of all zeroes is valid: no worker is asleep.
         Self::Own(unsafe { Box::<Bells>::new_zeroed().assume_init() })
     }
 
@@ -424,7 +436,8 @@ impl Deref for Tower {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `close`. The last touch.
+        // Release: pairs with the Acquire in `close`. The visitor accesses
+        // nothing after.
         self.0.fetch_sub(VISITOR, Ordering::Release);
     }
 }
@@ -432,5 +445,5 @@ impl Drop for Visit<'_> {
 const CLOSED: usize = 1;
 const SWEPT: usize = 2;
 const VISITOR: usize = 4;
-/// Room in a deque before it grows.
+/// Number of entries that a deque has before it grows.
 pub(crate) const SLOTS: usize = if cfg!(tsumugi_loom) { 2 } else { 256 };

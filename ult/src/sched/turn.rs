@@ -1,4 +1,5 @@
-//! What a worker counts at every switch, in one word that it alone writes.
+//! A worker's turn: what is left until its next fair turn, and what it counts at
+//! every switch. Both are in one word, which only this worker writes.
 //!
 //! ```text
 //!   63           23 22     16 15      9    8      7      0
@@ -7,15 +8,16 @@
 //!  └───────────────┴─────────┴─────────┴────────┴────────┘
 //! ```
 //!
-//! A ULT that passes its place on, see `worker::pass`, spends a part of what is
-//! left until the next fair turn, and is counted; one that parks or unparks goes
-//! into the park words' [`Bias`](crate::bias::Bias) and out again. All of that
-//! takes two stores here, and one for a yield: a processor has a place for so
-//! many at a time, and a switch is made of little else.
+//! A ULT that switches directly to the next one, see `worker::pass`, takes a part
+//! of what is left until the next fair turn, and is counted. A ULT that parks or
+//! unparks another enters the park words' [`Bias`](crate::bias::Bias) and leaves
+//! it. All of that takes two stores to this word, and one for a yield. That
+//! matters because a processor's store buffer has few entries, and a switch
+//! consists of little else than stores.
 //!
-//! The counts go to the worker's counters whenever the hub comes by, and those
-//! who look from elsewhere see them that late. It comes once a turn, so yields and
-//! parks are small numbers here; wakes come without switches too, and have room
+//! The hub adds the counts to the worker's counters whenever it runs, and other
+//! threads see them that late. The hub runs at least once a turn, so yields and
+//! parks are small numbers here. Wakes need no switch, so their field has room
 //! for hours of them.
 //!
 //! Progress: wait-free.
@@ -30,7 +32,8 @@ use tsumugi_core::sync::shown::AtomicU64;
 /// One worker's turn. Written by the worker.
 pub(crate) struct Turn {
     word: AtomicU64,
-    /// The part of the word that others go by: the model looks at no more.
+    /// The bit of the word that other threads read. In the model it is a word of
+    /// its own, so that the model explores no more than this.
     #[cfg(tsumugi_loom)]
     inside: AtomicBool,
 }
@@ -48,29 +51,30 @@ impl Turn {
         }
     }
 
-    /// As it stands. By the worker, which is outside.
+    /// Returns the word. Called by the worker, outside of the bias.
     #[inline(always)]
     pub(crate) fn get(&self) -> Spent {
         Spent(self.word.load(Ordering::Relaxed))
     }
 
-    /// As it stands from now on.
+    /// Stores `spent` as the word.
     #[inline(always)]
     pub(crate) fn set(&self, spent: Spent) {
         self.word.store(spent.0, Ordering::Relaxed);
     }
 
-    /// Goes inside, where it is not, and is as given meanwhile.
+    /// Enters the bias, in which the worker must not be. The word is `spent` with
+    /// the `inside` bit meanwhile.
     #[inline(always)]
     pub(crate) fn go_in_with(&self, spent: Spent) {
         debug_assert!(spent.0 & INSIDE == 0, "gone in twice");
-        // An addition takes an instruction less than an `or` to another place.
+        // An addition takes one instruction less than an `or` into another register.
         self.word.store(spent.0 + INSIDE, Ordering::Relaxed);
         #[cfg(tsumugi_loom)]
         self.inside.store(true, Ordering::Relaxed);
     }
 
-    /// Goes outside, and is as given from now on.
+    /// Leaves the bias, and stores `spent` as the word.
     #[inline(always)]
     pub(crate) fn leave_with(&self, spent: Spent) {
         // Release: pairs with the Acquire in `has_owner`.
@@ -79,12 +83,13 @@ impl Turn {
         self.inside.store(false, Ordering::Release);
     }
 
-    /// Has what was counted told to those who look. By the worker.
+    /// Adds what was counted to `counters`, where other threads see it. Called by
+    /// the worker.
     #[cold]
     #[inline(never)]
     pub(crate) fn tell(&self, counters: &Counters) {
         let spent = self.get();
-        // In the model, where it would only cost time, nothing is told.
+        // In the model, where it would only cost time, nothing is added.
         if cfg!(not(tsumugi_loom)) {
             counters.add(Counter::Yields, (spent.0 / YIELD) & COUNT);
             counters.add(Counter::Parks, (spent.0 / PARK) & COUNT);
@@ -116,56 +121,56 @@ impl Inside for Turn {
 }
 
 impl Spent {
-    /// Whether there is more left than this.
+    /// Whether more than `cost` is left.
     #[inline(always)]
     pub(crate) fn leaves(self, cost: u64) -> bool {
         self.0 & LEFT > cost
     }
 
-    /// Whether there is anything to tell.
+    /// Whether the word has counts that are not in the counters yet.
     #[inline(always)]
     pub(crate) fn has_counted(self) -> bool {
         self.0 >= YIELD
     }
 
-    /// After so much.
+    /// The word after `cost` was taken from the turn.
     #[inline(always)]
     pub(crate) fn less(self, cost: u64) -> Self {
         Self(self.0 - cost)
     }
 
-    /// After a yield.
+    /// The word after a yield.
     #[inline(always)]
     pub(crate) fn yielded(self) -> Self {
         Self(self.0 + (YIELD - SWITCH))
     }
 
-    /// After a park.
+    /// The word after a park.
     #[inline(always)]
     pub(crate) fn parked(self) -> Self {
         Self(self.0 + (PARK - SWITCH))
     }
 
-    /// After a wake.
+    /// The word after a wake.
     #[inline(always)]
     pub(crate) fn woke(self) -> Self {
         Self(self.0 + WAKE)
     }
 
-    /// At the beginning of the next turn.
+    /// The word at the beginning of the next turn.
     #[inline(always)]
     pub(crate) fn anew(self) -> Self {
         Self(self.0 & !LEFT | FAIR_TURN)
     }
 }
 
-/// What a switch takes of a turn.
+/// What a switch takes from a turn.
 pub(crate) const SWITCH: u64 = 4;
-/// What a ULT takes that runs in the place of its joiner.
+/// What a ULT that runs in the place of its joiner takes from a turn.
 pub(crate) const CALL: u64 = 1;
-/// Between two looks at everything that could starve: 61 switches, or four
-/// times as many ULTs that ran in the place of their joiners. In the model so few
-/// that each path comes to several.
+/// The length of a turn, that is the distance between two fair turns: 61
+/// switches, or four times as many ULTs that ran in the place of their joiners.
+/// In the model it is so short that each path has several fair turns.
 const FAIR_TURN: u64 = if cfg!(tsumugi_loom) { 3 * SWITCH } else { 61 * SWITCH };
 const LEFT: u64 = 0xff;
 const INSIDE: u64 = 1 << 8;

@@ -1,4 +1,4 @@
-//! Waking ULTs, and the workers that are to run them.
+//! Waking ULTs, and waking the workers that are to run them.
 
 use super::current;
 use super::shared::Shared;
@@ -13,30 +13,30 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The caller used up its waker.
+    /// The caller used up the ULT's waker.
     #[inline]
     pub(crate) unsafe fn ready(slot: Slot) {
         // SAFETY: a task that may be made ready is alive.
         let task = unsafe { slot.as_ref() };
-        // SAFETY: a ULT that is alive has not seen its scheduler's memory go.
+        // SAFETY: a ULT that is alive keeps its scheduler's memory.
         let home = unsafe { &*task.home().cast::<Self>() };
         match current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
                 worker.as_ref().ready(slot)
             },
-            // SAFETY: the caller's.
+            // SAFETY: by the caller's contract the waker is used up.
             _ => unsafe { home.ready_from_outside(slot) },
         }
     }
 
-    /// A ULT that left this thread's worker to park, whose name is given. False:
-    /// there was a token.
+    /// Parks a ULT that has left this thread's worker, the name of which is `me`.
+    /// False: there was a token, and the ULT goes on.
     #[inline(always)]
     pub(in crate::sched) fn begin_park(&self, task: &Task, me: usize) -> bool {
         let parks = self.parks();
-        // Where others are, the first one's place is not looked at: it writes
-        // there all the time.
+        // With several workers the first worker's seat is not read: that worker
+        // writes there all the time, and a load would take its cache line.
         if self.seats.len() > 1 || !parks.enter(me) {
             task.set_parked();
             return task.park.begin();
@@ -46,11 +46,11 @@ impl Shared {
         asleep
     }
 
-    /// Unparks a ULT, or whoever has its descriptor now. On any thread.
+    /// Unparks the ULT that has this descriptor now. On any thread.
     ///
     /// # Safety
     ///
-    /// It is a descriptor of this scheduler.
+    /// `slot` is a descriptor of this scheduler.
     #[inline(always)]
     pub(crate) unsafe fn unpark(&self, slot: Slot) {
         if let Some(worker) = current::worker() {
@@ -65,7 +65,7 @@ impl Shared {
         unsafe { self.unpark_shared(slot) }
     }
 
-    /// Unparks a ULT that others may unpark at the same time.
+    /// Unparks a ULT that other threads may unpark at the same time.
     #[inline(never)]
     unsafe fn unpark_shared(&self, slot: Slot) {
         // SAFETY: as in `unpark`.
@@ -77,7 +77,8 @@ impl Shared {
         }
         match (task.park.unpark(), worker) {
             (Found::Awake, _) => {}
-            // SAFETY: we ended its park, which is its waker.
+            // SAFETY: this call ended the park, which is the same as using up a
+            // waker.
             (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
             // SAFETY: the same.
             (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
@@ -85,8 +86,7 @@ impl Shared {
         }
     }
 
-    /// Makes a ULT ready, whatever thread this is and whatever it was at:
-    /// async-signal-safe.
+    /// Makes a ULT ready on any thread, at any point: async-signal-safe.
     ///
     /// # Safety
     ///
@@ -96,7 +96,8 @@ impl Shared {
         unsafe { (*slot.as_ref().home().cast::<Self>()).ready_from_outside(slot) };
     }
 
-    /// Makes a ULT ready that slept, on a thread that is no worker of ours.
+    /// Makes a ULT ready that slept. The calling thread is no worker of this
+    /// scheduler.
     ///
     /// # Safety
     ///
@@ -105,15 +106,16 @@ impl Shared {
         // SAFETY: the caller's.
         let task = unsafe { slot.as_ref() };
         let last = task.last();
-        // No visit: asleep, the ULT keeps its scheduler's memory even beyond
-        // its end, and once it is sent nothing of that is touched.
+        // No visit is needed: a sleeping ULT keeps its scheduler's memory even
+        // beyond the scheduler's end, and after the ULT is sent nothing of that
+        // memory is accessed.
         if self.seats[last].mail.try_send(slot.into()) {
             return;
         }
-        // A scheduler that ended has cut the ULT off, and kept it.
+        // A scheduler that has ended has cut the ULT off, and has kept it.
         let Some(_visit) = self.visit() else { return };
         task.set_runnable();
-        // SAFETY: it was asleep, and so in no queue.
+        // SAFETY: the ULT was asleep, and so in no queue.
         unsafe { self.inject(slot) };
     }
 
@@ -121,7 +123,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// It is in no queue, and may run.
+    /// The ULT is in no queue, and may run.
     pub(crate) unsafe fn inject(&self, slot: Slot) {
         // SAFETY: the caller's.
         unsafe {
@@ -162,14 +164,14 @@ impl Shared {
     pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
         // SAFETY: the caller's.
         unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
-        // SeqCst: between the push and the look at the sleeper; pairs with
-        // the fence before a worker's last look.
+        // SeqCst: between the push and the load of the sleeper's state; pairs
+        // with the fence before a worker's last look.
         fence(Ordering::SeqCst);
         self.bells.ring_one(worker, &SystemFutex);
     }
 
-    /// How many workers sleep. After a push by a worker, who then must see to
-    /// them.
+    /// Returns how many workers sleep. Called by a worker after a push; it must
+    /// wake one if there are any.
     #[inline(always)]
     pub(crate) fn sleepers(&self) -> usize {
         if !mutant("notify_no_light") {
@@ -179,13 +181,13 @@ impl Shared {
         self.idle.sleepers.load(Ordering::Relaxed)
     }
 
-    /// Wakes a worker if one sleeps and none is on its way. On any thread, after
-    /// a push.
+    /// Wakes a worker if one sleeps and none searches. Called after a push, on
+    /// any thread.
     #[cold]
     pub(crate) fn notify_sleepers(&self) {
         if !mutant("notify_no_fence") {
-            // SeqCst: between the push and the looks at the sleepers; pairs
-            // with the fence before a worker's last look.
+            // SeqCst: between the push and the loads below; pairs with the fence
+            // before a worker's last look.
             fence(Ordering::SeqCst);
         }
         if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
@@ -194,12 +196,15 @@ impl Shared {
     }
 }
 
-/// Wakes a ULT whose park within a limit was ended.
+/// Wakes a ULT that parked with a time limit. The caller has ended its park.
 #[cold]
 pub(in crate::sched) fn end_limited_park(task: &Task) {
-    // SAFETY: it is parked, so it is on a stack.
+    // SAFETY: the ULT is parked, so it is on a stack.
     let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
-    // SAFETY: we ended the park.
+    // SAFETY: the caller ended the park, so only this thread takes the waker.
     let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
     waker.expect("a parked ULT left a waker").wake();
 }
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests;

@@ -1,4 +1,5 @@
-//! One OS thread's part in running ULTs: the hub that they leave to.
+//! A worker: one OS thread that runs ULTs. The hub is its scheduler loop, on the
+//! worker's own stack, to which the ULTs switch when they leave.
 //!
 //! ```text
 //!        ┌──────────────────────── worker's own stack ───────────────────────┐
@@ -8,10 +9,10 @@
 //!        └───────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Where there are several workers a ULT never publishes itself: it asks its own
-//! to, which does so after the switch. So nobody can resume a ULT that is still
-//! running. Where there is one, nobody else resumes anybody, and a ULT goes
-//! straight to the next: see `pass`.
+//! With several workers a ULT never publishes itself. It requests that from its
+//! worker, which does it after the switch, so no other worker can resume a ULT
+//! that is still running. With one worker no other thread resumes ULTs, and a ULT
+//! switches directly to the next one: see `pass`.
 
 mod claim;
 mod note;
@@ -21,12 +22,14 @@ mod rules;
 mod search;
 mod steal;
 mod supply;
+mod yields;
 
 pub(crate) use claim::Claim;
 pub(crate) use pass::Way;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub(super) use supply::overflow_at;
 
+use self::yields::Yields;
 use super::current;
 use super::shared::{Seat, Shared};
 use super::turn::Turn;
@@ -47,62 +50,68 @@ use tsumugi_core::sync::{Ordering, UnsafeCell};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Waker;
 
-/// One worker, on its OS thread's stack.
+/// One worker. It lies on its OS thread's stack.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// The same, to be compared with what ULTs call home.
+    /// The address of `shared`, to be compared with the home that ULTs store.
     home: *const Shared,
-    /// Its own, in `shared`.
+    /// This worker's seat, in `shared`.
     seat: NonNull<Seat>,
     index: usize,
-    /// What it is called as the owner of a `Bias`; 0 if fences cost as much as
-    /// what they save.
+    /// The worker's name as the owner of a `Bias`; 0 if fences cost as much as
+    /// they save.
     name: usize,
-    /// Where the hub goes on when a ULT leaves.
+    /// Where the hub continues when a ULT leaves.
     link: Link,
-    /// The ULT to run next, before any queue; empty while a ULT runs, see
-    /// `search`.
+    /// The ULT to run next, before any queue; empty while a ULT runs, see `search`.
     next: Cell<*mut Task>,
+    /// Whether a ULT that is woken now becomes `next`: it joined the ULT that just
+    /// ended.
     handing_over: Cell<bool>,
     /// ULTs that stay on this worker, the oldest first.
     own: RefCell<VecDeque<Slot>>,
-    /// How many they are: asked for at every switch.
+    /// How many ULTs `own` has: read at every switch.
     own_count: Cell<usize>,
-    /// Reasons why the running ULT passes its place on to nobody: other workers,
-    /// ULTs that stay here, joiners below it on their stacks.
+    /// How many reasons there are against a direct switch of the running ULT to
+    /// another: other workers, ULTs that stay on this worker, joiners below it on
+    /// their stacks.
     ties: Cell<usize>,
     /// Whether this thread panicked when it was last given to a ULT.
     panics: Cell<bool>,
-    /// Whether the ULT to be resumed has had the thread all the time.
+    /// Whether the ULT to be resumed has had this OS thread since it left.
     comes_back: Cell<bool>,
-    /// Whether it is their turn, before those that let others run.
+    /// Whether the ULTs in `own` are the next to have a turn, before those that
+    /// yielded.
     own_turn: Cell<bool>,
     fair_turns: Cell<u32>,
-    /// When the oldest of the own queue had its turn.
+    /// When the oldest of the own deque had its turn.
     aged: Cell<Instant>,
-    /// The lone ULT that each queue of each other worker was seen to have.
+    /// For each queue of each other worker, the lone ULT that was last seen in it.
     lonely: Box<[[Cell<Seen>; 2]]>,
-    /// As of the last fair turn or sleep: reading the clock costs a switch.
+    /// The time of the last fair turn or sleep: reading the clock takes as long
+    /// as a switch.
     now: Cell<Instant>,
-    /// Rounds of the present search without a look at what others have.
+    /// Rounds of the present search in which no other worker's queue was read.
     looks: Cell<u32>,
-    /// Whose offer was taken last.
+    yields: Yields,
+    /// The worker with the offer that was taken last.
     asked: Cell<usize>,
     random: Cell<u64>,
     stacks: UnsafeCell<Cache<Stack>>,
     slots: UnsafeCell<Cache<Free>>,
 }
 
-/// Where a lone ULT was seen, and its stamp.
+/// The address of a lone ULT that was seen, and its stamp.
 type Seen = (usize, u32);
 
-/// What became of a ULT that asked for something.
+/// What became of a ULT that made a request.
 enum Served {
-    /// It has left.
+    /// The ULT has left.
     Gone,
-    /// It goes on.
+    /// The ULT goes on.
     Stays,
-    /// Its joiner waits, and it has left its own stack, with this.
+    /// The ULT ran in the place of its joiner, which sleeps now. The ULT has left
+    /// its own stack, with this request.
     Followed(Left),
 }
 
@@ -132,6 +141,7 @@ impl Worker {
             aged: Cell::new(now),
             now: Cell::new(now),
             looks: Cell::new(0),
+            yields: Yields::new(yields::LONG),
             asked: Cell::new(usize::from(index == 0)),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
             stacks: UnsafeCell::new(Cache::new()),
@@ -154,7 +164,7 @@ impl Worker {
         }
         current::set_worker(before);
         self.stacks.with_mut(|cache| {
-            // SAFETY: this thread's own; nothing below comes back here.
+            // SAFETY: the cache is this thread's own, and nothing below accesses it.
             self.shared.stacks.drain(unsafe { &mut *cache })
         });
         // SAFETY: as above.
@@ -176,7 +186,7 @@ impl Worker {
         self.index
     }
 
-    /// What it is called as the owner of a `Bias`.
+    /// The worker's name as the owner of a `Bias`.
     #[inline(always)]
     pub(crate) fn name(&self) -> usize {
         self.name
@@ -188,40 +198,42 @@ impl Worker {
         NonNull::new(self.seat().place.current.load(Ordering::Relaxed))
     }
 
-    /// Who runs from here on, on the stack that runs now.
+    /// Sets the ULT that runs from here on, on the stack that runs now.
     #[inline(always)]
     pub(crate) fn set_current(&self, slot: Slot) {
         self.seat().place.current.store(slot.as_ptr(), Ordering::Relaxed);
     }
 
-    /// On the stack that runs now no ULT runs from here on; which did.
+    /// Clears the current ULT: from here on no ULT runs on the present stack.
+    /// Returns the ULT that did.
     pub(super) fn take_current(&self) -> Option<Slot> {
         let before = self.current();
         self.seat().place.current.store(ptr::null_mut(), Ordering::Relaxed);
         before
     }
 
-    /// What is left of its turn, and was counted in it.
+    /// The worker's turn: what is left of it, and what was counted in it.
     #[inline(always)]
     fn turn(&self) -> &Turn {
         self.seat().place.parks.inside()
     }
 
-    /// Has what was counted told to those who look.
+    /// Adds what was counted to the counters that other threads read.
     pub(super) fn tell(&self) {
         self.turn().tell(&self.seat().counters);
     }
 
     #[inline(always)]
     fn seat(&self) -> &Seat {
-        // SAFETY: `shared` has it, and we have `shared`.
+        // SAFETY: `shared` has the seats, and this worker holds a count of `shared`.
         unsafe { self.seat.as_ref() }
     }
 
-    /// Runs one ULT until it leaves, or another that has its place by then.
+    /// Runs one ULT until it leaves, or until the ULT leaves that has its place
+    /// by then.
     #[inline]
     fn execute(&self, mut slot: Slot) {
-        // SAFETY: it came from a queue, so it is alive and ours.
+        // SAFETY: the ULT came from a queue, so it is alive and this worker's.
         let task = unsafe { slot.as_ref() };
         // SAFETY: as above.
         let Some(mut head) = (unsafe { self.stack_of(task) }) else { return self.starve(slot) };
@@ -231,11 +243,12 @@ impl Worker {
         assert!(!NEXT_CHECKED || self.next.get().is_null(), "a ULT is next that no thief sees");
         loop {
             self.set_current(slot);
-            // SAFETY: a task that we have is suspended or new.
+            // SAFETY: a task that this worker has is suspended or new.
             let mut left = unsafe { self.resume(slot, head) };
-            // The one that it passed its place on to, or the innermost of those
-            // that run in each other's.
-            // SAFETY: a worker that resumed somebody has somebody, on a stack.
+            // The ULT to which the resumed one has switched, or the innermost of
+            // the ULTs that run in the place of their joiners.
+            // SAFETY: a worker that has resumed a ULT has a current one, which is on
+            // a stack.
             (slot, head) = unsafe {
                 let slot = self.current().unwrap_unchecked();
                 (slot, (*slot.as_ptr()).head().unwrap_unchecked())
@@ -286,14 +299,14 @@ impl Worker {
         }
     }
 
-    /// Does what a ULT asked for.
+    /// Does what a ULT requested.
     ///
     /// # Safety
     ///
     /// The request is there as long as the ULT is suspended, which it is.
     #[inline(always)]
     unsafe fn serve(&self, slot: Slot, head: &Head, request: *mut Request) -> Served {
-        // SAFETY: it is suspended on this worker.
+        // SAFETY: the ULT is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the caller's.
         match unsafe { &*request } {
@@ -303,8 +316,8 @@ impl Worker {
                 // SAFETY: a waker that is used up makes the task ready, once,
                 // and the task is kept until then.
                 let waker = unsafe { Waker::new(slot.as_ptr().cast(), wake) };
-                // SAFETY: the closure is on the suspended ULT's stack. On
-                // true it may be gone: the task is not touched after.
+                // SAFETY: the closure is on the suspended ULT's stack. If it returns
+                // true, that ULT may be gone: the task is not accessed after.
                 if unsafe { (*commit)(waker) } {
                     return Served::Gone;
                 }
@@ -332,14 +345,15 @@ impl Worker {
         }
     }
 
-    /// Puts a ULT to sleep that parks. False: there was a token, it goes on.
+    /// Puts a ULT that parks to sleep. False: there was a token, and the ULT goes
+    /// on.
     #[inline(always)]
     fn park(&self, slot: Slot, head: &Head) -> bool {
-        // SAFETY: it is suspended on this worker.
+        // SAFETY: the ULT is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         self.count(Counter::Parks);
         self.note_sleep(task, head);
-        // On true it may be awake and gone.
+        // If this returns true, the ULT may be awake and gone already.
         let asleep = self.shared.begin_park(task, self.name);
         if !asleep {
             task.set_runnable();
@@ -349,7 +363,7 @@ impl Worker {
 
     #[inline(always)]
     fn put_to_sleep(&self, slot: Slot, head: &Head) {
-        // SAFETY: it is suspended on this worker.
+        // SAFETY: the ULT is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         self.note_sleep(task, head);
         task.set_sleeping();
@@ -366,18 +380,18 @@ impl Worker {
     #[inline(always)]
     fn note_since(&self, head: &Head) {
         let now = self.now.get().as_ns();
-        // It changes once a turn: a look is lighter than a store.
+        // The time changes once a turn: a load is cheaper than a store.
         if head.since.load(Ordering::Relaxed) != now {
             cold_path();
-            // Release: stays behind the state that says "runnable"; pairs with the
-            // fence in `look`.
+            // Release: this store stays behind the state "runnable"; pairs with
+            // the fence in `look`.
             head.since.store(now, Ordering::Release);
         }
     }
 
     #[inline]
     fn finish(&self, slot: Slot) {
-        // SAFETY: it ended on this worker.
+        // SAFETY: the ULT ended on this worker.
         let task = unsafe { slot.as_ref() };
         // SAFETY: as above.
         self.put_stack(unsafe { task.unbind() });
@@ -385,7 +399,7 @@ impl Worker {
             End::Alone => {}
             End::Detached => {
                 task.drop_result();
-                // SAFETY: neither handle nor ULT is left.
+                // SAFETY: neither a handle nor the ULT is left.
                 unsafe { self.release(slot) };
             }
             End::Joined(waker) => {
@@ -397,32 +411,34 @@ impl Worker {
     }
 }
 
-/// The ULT that a waker is for; the waker itself, if it is for anybody else.
+/// Returns the ULT that a waker is for; the waker itself, if it is for anything
+/// else.
 #[inline]
 pub(super) fn sleeper_of(waker: Waker) -> Result<Slot, Waker> {
     let (data, call) = waker.into_raw();
-    // Should there be two copies of `wake`, one of them is a stranger's, which
-    // works as well.
+    // The compiler may make two copies of `wake`. A waker with the other copy
+    // counts as one for something else, which works as well.
     if ptr::fn_addr_eq(call, wake as unsafe fn(*const ()))
         && let Some(slot) = NonNull::new(data.cast_mut().cast())
     {
         return Ok(slot);
     }
-    // SAFETY: what it was taken apart into.
+    // SAFETY: the two parts are those of the waker that was taken apart.
     Err(unsafe { Waker::new(data, call) })
 }
 
-/// The waker of a sleeping ULT.
-unsafe fn wake(task: *const ()) {
+/// The function of a sleeping ULT's waker.
+pub(super) unsafe fn wake(task: *const ()) {
     let slot = NonNull::new(task.cast_mut().cast()).expect("a waker has a task");
-    // SAFETY: the contract of `Waker`: once, while the task sleeps.
+    // SAFETY: by the contract of `Waker` this runs once, while the task sleeps.
     unsafe { Shared::ready(slot) }
 }
 
-/// Whether each resume checks that no ULT is ready where no thief sees it.
+/// Whether each resume checks that `next` is empty: a ULT there is invisible to
+/// thieves.
 const NEXT_CHECKED: bool = cfg!(any(debug_assertions, tsumugi_loom));
 
-/// A panic in a worker's own loop cannot be given to anybody.
+/// Aborts when a worker's own loop unwinds: no ULT could be given that panic.
 struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
@@ -431,3 +447,6 @@ impl Drop for AbortOnUnwind {
         host::abort();
     }
 }
+
+#[cfg(all(test, not(tsumugi_loom)))]
+pub(super) mod tests;

@@ -1,14 +1,14 @@
-//! Sizes of stacks.
+//! Size classes of stacks.
 
 use crate::area::STACK_BYTES_MIN;
 use crate::host::page_bytes;
 
-/// A size of stacks: how many times the ordinary one is doubled, or halved.
+/// A size class: how many times the ordinary size is doubled, or halved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Class(pub(super) u8);
 
 impl Class {
-    /// The smallest class that has `bytes`; `None`: there is none so large.
+    /// The smallest class with at least `bytes`; `None` if there is none so large.
     pub(crate) fn of(bytes: usize, ordinary_bytes: usize) -> Option<Self> {
         let halved = CLASSES - HALVINGS..CLASSES;
         halved
@@ -17,7 +17,7 @@ impl Class {
             .find(|class| class.bytes(ordinary_bytes).is_some_and(|has| has >= bytes))
     }
 
-    /// Its number; 0 for the ordinary one.
+    /// The number of the class; 0 for the ordinary size.
     #[inline]
     pub(crate) fn index(self) -> u8 {
         self.0
@@ -34,7 +34,7 @@ impl Class {
         self.0 == 0
     }
 
-    /// Its usable bytes, if such a stack can be.
+    /// The usable bytes of a stack of this class, if such a stack is possible.
     pub(super) fn bytes(self, ordinary_bytes: usize) -> Option<usize> {
         let class = usize::from(self.0);
         let bytes = if class < CLASSES - HALVINGS {
@@ -46,6 +46,6 @@ impl Class {
     }
 }
 
-/// Ordinary, doubled once to eleven times, halved four times to once.
+/// The ordinary size, doubled once to eleven times, halved four times to once.
 pub(super) const CLASSES: usize = 16;
 const HALVINGS: usize = 4;

@@ -1,4 +1,5 @@
-//! The top of a stack: its context, and what else belongs to it.
+//! The head at the top of a stack: its context, and other data that belong to the
+//! stack.
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use super::GUARDED;
@@ -13,18 +14,18 @@ use core::ptr;
 use tsumugi_core::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence};
 use tsumugi_core::wait::{Reason, Waker};
 
-/// Where the frame ends that this is inlined in: everything that is called from
-/// there lies below. Not the address of a local, which may be the frame's
-/// highest.
+/// The stack pointer of the function that this is inlined into: all calls from there
+/// use memory below it. The address of a local is not used, because it may be the
+/// highest of the frame.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     let at: usize;
-    // SAFETY: reads a register.
+    // SAFETY: the instruction reads a register.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags))
     };
-    // SAFETY: the same.
+    // SAFETY: as above.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!("mov {}, sp", out(reg) at, options(nomem, nostack, preserves_flags))
@@ -41,25 +42,26 @@ pub(crate) fn stack_pointer() -> usize {
     at
 }
 
-/// The top of a stack: what belongs to it, whoever runs on it.
+/// The top of a stack: the data that belong to the stack, whichever ULT runs on it.
 #[repr(C, align(16))]
 pub(crate) struct Head {
     pub(super) switch: Switch,
-    /// The lowest byte; a multiple of the page, so its low bits are flags.
+    /// The stack's lowest byte. It is a multiple of the page, so its low bits hold
+    /// flags.
     pub(super) floor: usize,
     /// When the sleeper on this stack went to sleep.
     pub(crate) since: AtomicU64,
-    /// What it waits for.
+    /// The reason of that sleep.
     pub(crate) reason: ReasonCells,
-    /// The waker of a park with a limit, while the park word says so.
+    /// The waker of a park with a limit, while the park word shows such a park.
     pub(crate) park_waker: UnsafeCell<Option<Waker>>,
-    /// Of the sleeper that may be handed something; null while there is none.
+    /// The stake of a sleeper that may be handed something; null while there is none.
     stake: UnsafeCell<*mut Stake>,
     pub(super) pages: u32,
     pub(super) class: Class,
 }
 
-/// A reason that others may read while it changes.
+/// A reason that other threads may read while it changes.
 #[derive(Default)]
 pub(crate) struct ReasonCells {
     pub(crate) what: AtomicPtr<u8>,
@@ -69,69 +71,73 @@ pub(crate) struct ReasonCells {
 }
 
 impl Head {
-    /// Goes on with the context, until somebody leaves who has its place. Where
-    /// one life ended, the next begins, with `life` as its argument.
+    /// Resumes the context, until a context leaves to the link. If the life on this
+    /// stack has ended, the next one begins, with `life` as its argument.
     ///
     /// # Safety
     ///
-    /// The caller has the ULT that is on the stack, and `saved` is that one's.
-    /// The link is for no other resume until it has left, and stays until it is
-    /// linked anew.
+    /// The caller has the ULT that is on the stack, and `saved` is that ULT's. The
+    /// link is used by no other resume until the context has left to it, and stays
+    /// until the context is linked anew.
     #[inline(always)]
     pub(crate) unsafe fn resume(&self, saved: &Saved, link: &Link, life: *const ()) -> Left {
-        // SAFETY: the caller's; each stack was given its context by `make`.
+        // SAFETY: by the caller's contract the context is suspended at `saved`;
+        // `make` gave each stack its context.
         unsafe { self.switch.resume(saved, link, life) }
     }
 
-    /// Where the context is of a stack that no ULT has, for the one that gets it.
+    /// Copies the place of the idle context into `saved`, for the ULT that gets the
+    /// stack.
     #[inline(always)]
     pub(crate) fn begin(&self, saved: &Saved) {
         saved.begin(&self.switch);
     }
 
-    /// The life on it is over, and the thread sanitizer forgets it.
+    /// Tells the thread sanitizer that the life on this stack is over.
     #[cfg(tsumugi_tsan)]
     pub(crate) fn end(&self) {
         self.switch.end();
     }
 
-    /// Has it leave for another one than the one who resumed it.
+    /// Sets another link, to which the context leaves in place of its resumer.
     ///
     /// # Safety
     ///
-    /// The caller has the ULT that is on it; the link stays until it is linked
-    /// anew.
+    /// The caller has the ULT on this stack; the link stays until the context is
+    /// linked anew.
     #[inline(always)]
     pub(crate) unsafe fn relink(&self, link: &Link) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller has the context, so it does not run.
         unsafe { self.switch.relink(link) };
     }
 
-    /// Leaves the worker; returns when it is resumed, perhaps by another one.
+    /// Leaves the worker; returns when this stack is resumed, perhaps by another
+    /// worker.
     ///
     /// # Safety
     ///
-    /// The caller runs on this stack, as the ULT whose `saved` is given.
+    /// The caller runs on this stack, as the ULT with this `saved`.
     #[inline(always)]
     pub(crate) unsafe fn suspend(&self, saved: &Saved, left: Left) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller runs on this stack.
         unsafe { self.switch.suspend(saved, left) };
     }
 
-    /// Leaves the worker to another ULT; returns when it is resumed, or, if it
-    /// is its own, at once. Both heads are asked for where the switch needs them.
+    /// Switches from one ULT to another; returns when the first is resumed, or at
+    /// once if both are the same. `both` returns the two heads, where the switch
+    /// needs them.
     ///
     /// # Safety
     ///
-    /// The caller runs on the first stack, as the ULT whose is `from`, and has the
-    /// ULT on the second, whose is `to`, and which has begun and has the same link.
+    /// The caller runs on the first stack, as the ULT with `from`. It has the ULT on
+    /// the second stack, with `to`; that ULT has begun and has the same link.
     #[inline(always)]
     pub(crate) unsafe fn pass<'a>(from: &Saved, to: &Saved, both: impl FnOnce() -> [&'a Self; 2]) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller runs on the first stack and has the ULT on the second.
         unsafe { Switch::pass(from, to, || both().map(|head| &head.switch)) };
     }
 
-    /// A head of a stack that nobody has been on.
+    /// The head of a new stack, on which no ULT has been.
     pub(super) fn new(switch: Switch, floor: usize, pages: u32, class: Class) -> Self {
         Self {
             switch,
@@ -145,23 +151,24 @@ impl Head {
         }
     }
 
-    /// Leaves a stake for who ends the scheduler, or null; answers what there
-    /// was.
+    /// Sets the stake, or null, for the end of the scheduler; returns the previous
+    /// one.
     ///
     /// # Safety
     ///
-    /// By the ULT on the stack, or when nobody ever runs on it again. A stake
-    /// stays until it is taken back.
+    /// Called by the ULT on the stack, or when no ULT ever runs on the stack again. A
+    /// stake stays valid until it is taken back.
     #[inline(always)]
     pub(crate) unsafe fn set_stake(&self, stake: *mut Stake) -> *mut Stake {
-        // SAFETY: the caller's: nobody else looks.
+        // SAFETY: by the caller's contract no other thread looks at the stake now.
         self.stake.with_mut(|place| unsafe { ptr::replace(place, stake) })
     }
 
-    /// Says what the sleep that follows is for. By the ULT on the stack.
+    /// Sets the reason of the sleep that follows. Called by the ULT on the stack.
     #[inline]
     pub(crate) fn set_reason(&self, reason: &Reason) {
-        // The stores stay behind the state that says "running".
+        // Release: the stores stay behind the state's change to "running"; pairs with
+        // the Acquire fence in `Task::look`.
         fence(Ordering::Release);
         self.reason.what.store(reason.what.as_ptr().cast_mut(), Ordering::Relaxed);
         self.reason.what_bytes.store(reason.what.len(), Ordering::Relaxed);
@@ -169,24 +176,25 @@ impl Head {
         self.reason.wanted.store(reason.wanted, Ordering::Relaxed);
     }
 
-    /// The usable bytes.
+    /// The stack's usable bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.pages as usize * page_bytes()
     }
 
-    /// How much of the stack is left below `at`.
+    /// How many bytes of the stack are left below `at`.
     #[inline]
     pub(crate) fn room_below(&self, at: usize) -> usize {
         at.saturating_sub(self.floor())
     }
 
-    /// Whether `at` is in the page whose touch is this stack's overflow.
+    /// Whether `at` is in this stack's guard page, so that an access there is an
+    /// overflow.
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn is_guard(&self, at: usize) -> bool {
         self.floor & GUARDED != 0 && (self.floor() - page_bytes()..self.floor()).contains(&at)
     }
 
-    /// Whether the canary below is alive, or there is none.
+    /// Whether the canary below is unchanged, or there is none.
     #[inline(always)]
     pub(crate) fn is_intact(&self) -> bool {
         !self.is_watched() || self.has_canary()
@@ -201,9 +209,8 @@ impl Head {
     #[inline]
     fn has_canary(&self) -> bool {
         let line = ptr::with_exposed_provenance::<u64>(self.floor() - CANARY_LINE);
-        // SAFETY: the line below a stack is of the area and is written only
-        // when the stack is carved, or by an overflow, which is what we are
-        // looking for.
+        // SAFETY: the line below a stack belongs to the area. It is written only when
+        // the stack is carved, or by an overflow, which this looks for.
         unsafe { line.read_volatile() == CANARY && line.add(7).read_volatile() == CANARY }
     }
 
@@ -211,7 +218,7 @@ impl Head {
         self.floor & !FLAGS
     }
 
-    /// The lowest byte, or that of the guard below.
+    /// The lowest byte of the stack, or of the guard page below.
     #[cfg(any(not(all(target_arch = "x86_64", target_os = "linux")), tsumugi_asan))]
     pub(super) fn limit(&self) -> usize {
         self.floor() - if self.floor & super::GUARDED != 0 { page_bytes() } else { 0 }

@@ -1,5 +1,5 @@
-//! All stacks of a scheduler: carved on first use and then pooled, each size
-//! by itself.
+//! The supply of a scheduler's stacks: each is carved on first use and then pooled,
+//! each size by itself.
 
 use super::class::CLASSES;
 use super::switch::{Life, Switch};
@@ -20,7 +20,7 @@ pub(crate) struct Stacks {
     stack_bytes: usize,
     guards: Guards,
     run: Life,
-    /// Where the next stack, or its guard, begins.
+    /// The place where the next stack, or its guard page, begins.
     next: AtomicUsize,
     carved: AtomicU32,
     guards_refused: AtomicBool,
@@ -53,12 +53,13 @@ impl Stacks {
             return Err(StackError::Small { bytes: area.bytes(), needed });
         }
         let start = area.base().as_ptr().expose_provenance();
-        // From here on no sum of sizes is more than the area.
+        // From here on no sum of sizes exceeds the area.
         let room = area.bytes() - page - main_stack_bytes;
         let max = match guards {
             Guards::None(_) | Guards::Canaries => room / stack_bytes,
             Guards::Groups(each) => {
-                // A group that is larger than the area is as good as the area.
+                // A group larger than the area has the same effect as one as large as
+                // the area.
                 let each = (each.max(1) as usize).min(room / stack_bytes + 1);
                 let group = each * stack_bytes + page;
                 let rest = (room % group).saturating_sub(page) / stack_bytes;
@@ -87,17 +88,18 @@ impl Stacks {
         Ok(this)
     }
 
-    /// How many of the ordinary size there can be, beside main's.
+    /// How many stacks of the ordinary size are possible, beside main's.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// The class for so many bytes.
+    /// The size class for so many bytes.
     pub(crate) fn class(&self, bytes: usize) -> Option<Class> {
         Class::of(bytes, self.stack_bytes)
     }
 
-    /// A stack from the cache, the depot, or a new one. `None`: all in use.
+    /// A stack from the cache, from the depot, or a new one. `None` if all are in
+    /// use.
     #[inline]
     pub(crate) fn take(&self, class: Class, cache: &mut Cache<Stack>) -> Option<Stack> {
         let depot = &self.depots[usize::from(class.0)];
@@ -105,17 +107,17 @@ impl Stacks {
         pooled.or_else(|| self.carve(class))
     }
 
-    /// Main's stack, once.
+    /// Main's stack, the first time.
     pub(crate) fn take_main(&self) -> Option<Stack> {
         self.main.take()
     }
 
     #[inline]
     pub(crate) fn put(&self, stack: Stack, cache: &mut Cache<Stack>) {
-        // SAFETY: the stack is ours.
+        // SAFETY: the caller gives up the stack, so it is ours.
         let head = unsafe { stack.0.as_ref() };
         if head.floor & MAIN != 0 {
-            // Main's is as good as any other, but is not needed again.
+            // Main's stack is as good as any other, but is not needed again.
         } else if head.class.is_ordinary() {
             cache.put(stack, &self.depots[0]);
         } else {
@@ -123,28 +125,29 @@ impl Stacks {
         }
     }
 
-    /// Takes a worker's cache back.
+    /// Moves a worker's cache to the depot.
     pub(crate) fn drain(&self, cache: &mut Cache<Stack>) {
         cache.drain(&self.depots[0]);
     }
 
-    /// Whether `take` would find one.
+    /// Whether `take` would find a stack.
     pub(crate) fn has_spare(&self, class: Class, cache: &Cache<Stack>) -> bool {
         class.is_ordinary() && !cache.is_empty()
             || !self.depots[usize::from(class.0)].is_empty()
             || self.place(class, self.next.load(Ordering::Relaxed), 0).is_some()
     }
 
-    /// Gives the area back to where it came from.
+    /// Gives the area back to its owner.
     ///
     /// # Safety
     ///
-    /// Nobody runs on a stack, or is suspended on one, or takes one again.
+    /// No ULT runs on a stack or is suspended on one, and no thread takes a stack
+    /// again.
     pub(crate) unsafe fn release(&self) {
         drop(self.area.with(Option::take));
     }
 
-    /// Floor and end of a stack that begins at `next`.
+    /// The floor and the end of a stack that begins at `next`.
     fn place(&self, class: Class, next: usize, guard_bytes: usize) -> Option<(usize, usize)> {
         let floor = next.checked_add(guard_bytes)?;
         let end = floor.checked_add(class.bytes(self.stack_bytes)?)?;
@@ -163,13 +166,14 @@ impl Stacks {
         let mut next = self.next.load(Ordering::Relaxed);
         let (floor, end) = loop {
             let place = self.place(class, next, guard_bytes)?;
-            // Relaxed: the word alone hands out each place once.
+            // Relaxed: the exchange of this word alone gives out each place once.
             match self.next.compare_exchange(next, place.1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => break place,
                 Err(changed) => next = changed,
             }
         };
-        // Relaxed: two that carve at once may agree on the guard, no more.
+        // Relaxed: two threads that carve at once may make the same choice of a
+        // guard, no more.
         self.carved.fetch_add(1, Ordering::Relaxed);
         let below = self.guard_or_canary(floor, wants_guard);
         Some(self.make(floor, end - floor, below, class))
@@ -181,7 +185,7 @@ impl Stacks {
         let head = floor + bytes - CANARY_LINE - HEAD_BYTES - colour;
         let main = bytes != self.stack_bytes && class.is_ordinary();
         let head = ptr::with_exposed_provenance_mut::<Head>(head);
-        // SAFETY: the place is the stack's own.
+        // SAFETY: the place lies in the stack, which is new.
         unsafe {
             let (floor, pages) =
                 (floor | below | if main { MAIN } else { 0 }, bytes / page_bytes());
@@ -191,7 +195,7 @@ impl Stacks {
         Stack(NonNull::new(head).expect("no stack ends at 0"))
     }
 
-    /// Sees to what is below `floor`; its flag.
+    /// Sets up the protection below `floor`; returns its flag.
     fn guard_or_canary(&self, floor: usize, wants_guard: bool) -> usize {
         if wants_guard && self.guard(floor) {
             return GUARDED;
@@ -200,19 +204,20 @@ impl Stacks {
             return 0;
         }
         let line = ptr::with_exposed_provenance_mut::<[u64; 8]>(floor - CANARY_LINE);
-        // SAFETY: the line below each stack is no stack's, see the drawing.
+        // SAFETY: the line below each stack belongs to no stack, see the drawing in
+        // `stack`.
         unsafe { line.write([CANARY; 8]) };
         WATCHED
     }
 
-    /// Takes all access from the page below `floor`. False: the process has
-    /// as many mappings as it may have; all further stacks have canaries.
+    /// Takes all access from the page below `floor`. False: the process has as many
+    /// mappings as it may have, and all further stacks have canaries.
     fn guard(&self, floor: usize) -> bool {
         if self.guards_refused.load(Ordering::Relaxed) {
             return false;
         }
         let page = ptr::with_exposed_provenance_mut(floor - page_bytes());
-        // SAFETY: the page is the area's and no stack's.
+        // SAFETY: the page belongs to the area and to no stack.
         let done = unsafe { host::guard(page) };
         if !done {
             self.guards_refused.store(true, Ordering::Relaxed);

@@ -1,14 +1,15 @@
-//! A stack's context: suspended, resumed, and left for another one.
+//! The context of a stack: suspended, resumed, and left for another context.
 //!
 //! ```text
 //!   hub ──resume(life)──► A ──pass(B)──► B ──suspend(left)──► hub
 //! ```
 //!
-//! Who passes on to another leaves it its own resumer: whoever leaves next for
-//! that one may be anybody. Where the processor is known, the switch is one of
-//! our own, so that this takes one switch and not two; elsewhere, and for the
-//! address sanitizer, which wants to hear of each, it is corosensei's. The thread
-//! sanitizer hears of ours, see `fiber`.
+//! A context that passes to another leaves its own resumer to the other. The context
+//! that leaves to that resumer may therefore be a different one from the context that
+//! was resumed. On x86-64 the switch is this crate's own, so that a pass takes one
+//! switch and not two. Elsewhere, and under the address sanitizer, which must be
+//! informed of each switch, the switch is corosensei's. The thread sanitizer is
+//! informed of this crate's switches, see `fiber`.
 
 #[cfg_attr(
     all(target_arch = "x86_64", target_os = "linux", not(tsumugi_asan)),
@@ -27,25 +28,25 @@ pub(crate) use context::{Link, Saved, Switch};
 
 use core::ptr;
 
-/// What a context that leaves says to whoever resumed it.
+/// The message of a context that leaves, for its resumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Left(*mut ());
 
-/// What a stack runs, again and again: one life at a time.
+/// The function that a stack runs again and again, one life at a time.
 pub(crate) type Life = unsafe fn(*const ());
 
 impl Left {
-    /// It lets others run.
+    /// The ULT yields.
     pub(crate) const YIELD: Self = Self(ptr::without_provenance_mut(2));
-    /// It sleeps until its park word says otherwise.
+    /// The ULT sleeps until its park word changes.
     pub(crate) const PARK: Self = Self(ptr::without_provenance_mut(1));
-    /// It sleeps, and has done all that belongs to it.
+    /// The ULT sleeps, and has done all that belongs to the sleep.
     pub(crate) const ASLEEP: Self = Self(ptr::without_provenance_mut(3));
-    /// Its life is over, the next can begin.
+    /// The life is over, and the next can begin.
     const ENDED: Self = Self(ptr::null_mut());
 
-    /// It asks for something; the request lies on its stack.
+    /// The ULT has a request, which lies on its stack.
     pub(crate) fn request<T>(request: *mut T) -> Self {
         Self(request.cast())
     }
@@ -70,7 +71,7 @@ impl Left {
         self == Self::ASLEEP
     }
 
-    /// The request, if it is one.
+    /// The request, if the message is one.
     pub(crate) fn into_request<T>(self) -> *mut T {
         self.0.cast()
     }

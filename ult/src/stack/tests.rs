@@ -4,7 +4,7 @@ use crate::pool::Cache;
 use core::ptr;
 
 const STACK: usize = 16384;
-// SAFETY: nobody runs on these stacks.
+// SAFETY: no ULT runs on these stacks.
 const UNGUARDED: Guards = Guards::None(unsafe { Unguarded::new() });
 
 fn stacks(stacks: usize, guards: Guards) -> Stacks {
@@ -13,7 +13,7 @@ fn stacks(stacks: usize, guards: Guards) -> Stacks {
 }
 
 fn head(stack: &Stack) -> &Head {
-    // SAFETY: the stack is the test's.
+    // SAFETY: the stack belongs to the test.
     unsafe { stack.0.as_ref() }
 }
 
@@ -78,7 +78,8 @@ fn a_canary_dies_of_an_overflow() {
     let stack = all(&stacks).remove(0);
     assert!(head(&stack).is_intact());
     let below = ptr::with_exposed_provenance_mut::<u64>(head(&stack).floor() - 8);
-    // SAFETY: the canary's line; this is the overflow.
+    // SAFETY: the write goes to the canary's line, which belongs to the area; it
+    // plays the overflow.
     unsafe { below.write(0) };
     assert!(!head(&stack).is_intact());
 }

@@ -1,4 +1,4 @@
-//! Waiting for each other, again and again.
+//! A barrier within a process, for repeated use.
 
 use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
@@ -6,8 +6,8 @@ use crate::lock::Lock;
 use core::fmt;
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// A meeting point for a fixed number of ULTs and OS threads, reusable. The
-/// last to arrive makes all others ready, in the order in which they came.
+/// A meeting point for a fixed number of ULTs and OS threads, reusable. The last
+/// member to arrive makes all others ready, in the order in which they came.
 ///
 /// ```
 /// use tsumugi_ult::sync::Barrier;
@@ -30,22 +30,24 @@ struct Meeting {
 }
 
 impl Barrier {
-    /// A barrier for `members`; 0 counts as 1.
+    /// Makes a barrier for `members`; 0 counts as 1.
     pub fn new(members: usize) -> Self {
         let meeting = Meeting { arrived: 0, queue: Queue::new() };
         Self { members: members.max(1), meeting: Lock::new(meeting) }
     }
 
-    /// Waits for the others. True for one of them, the last.
+    /// Waits until all members have arrived. Returns true in one of them, the last.
     pub fn wait(&self) -> bool {
         self.wait_within(Limit::NONE).unwrap_or(false)
     }
 
-    /// Waits for the others within a limit; one that gives up has not arrived.
+    /// Waits until all members have arrived, within a limit. A member that gives
+    /// up has not arrived.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit ended the wait before the last member
+    /// arrived.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<bool, Interrupted> {
         let mut others = None;
         let at = self as *const Self as u64;
@@ -69,12 +71,12 @@ impl Barrier {
         Ok(others.map(|others| others.wake_all()).is_some())
     }
 
-    /// How many wait now.
+    /// Returns how many members wait now.
     pub fn arrived(&self) -> usize {
         self.meeting.with(|meeting| meeting.arrived)
     }
 
-    /// How many meet.
+    /// Returns how many members there are.
     pub fn members(&self) -> usize {
         self.members
     }
@@ -82,11 +84,13 @@ impl Barrier {
 
 impl Place for Barrier {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(&self.meeting, node, |m| &mut m.queue, |m| m.arrived -= 1) }
     }
 
-    /// One that is cut off has not arrived, or has met the others.
+    /// There is nothing to pass on: a member that is cut off has not arrived, or
+    /// the others have met.
     unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
 }
 

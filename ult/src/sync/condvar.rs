@@ -1,4 +1,4 @@
-//! Waiting for a condition under a mutex.
+//! A condition variable: waiting for a condition under a mutex.
 
 use super::lock::BiasedLock;
 use super::mutex::MutexGuard;
@@ -8,8 +8,8 @@ use core::fmt;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// Where ULTs and OS threads wait until a condition may have changed; notices
-/// go to whoever waits longest.
+/// A condition variable: ULTs and OS threads wait here until a condition may have
+/// changed. A notice goes to the waiter that waits longest.
 ///
 /// ```
 /// use tsumugi_ult::sync::{Condvar, Mutex};
@@ -30,39 +30,39 @@ pub struct Condvar {
 }
 
 impl Condvar {
-    /// Nobody waiting.
+    /// Makes a condition variable without waiters.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self { queue: BiasedLock::new(Queue::new()) }
     }
 
-    /// Nobody waiting.
+    /// Makes a condition variable without waiters.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self { queue: BiasedLock::new(Queue::new()) }
     }
 
     /// Unlocks, sleeps until notified, and locks again. A notice between the
-    /// unlock and the sleep is not lost. Never returns without a notice, but
+    /// unlock and the sleep is not lost. It never returns without a notice, but
     /// the condition may have changed back by the time the lock is held.
     #[inline(always)]
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
-        // Without a limit nothing interrupts.
+        // Without a limit nothing interrupts the wait.
         let _ = self.wait_within(guard, Limit::NONE);
     }
 
-    /// As [`wait`](Self::wait), for `limit` at most; whether it was notified.
-    /// The lock is held again in either case, however long that takes.
+    /// Does what [`wait`](Self::wait) does, for at most `limit`. Returns whether it
+    /// was notified. The lock is held again in either case, however long that takes.
     pub fn wait_timeout<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) -> bool {
         self.wait_within(guard, limit).is_ok()
     }
 
-    /// As [`wait`](Self::wait), within a limit. The lock is held again in
-    /// either case, however long that takes.
+    /// Does what [`wait`](Self::wait) does, within a limit. The lock is held
+    /// again in either case, however long that takes.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`]: no notice was used up.
+    /// [`Interrupted`] if the limit ended the wait: no notice was used up.
     #[inline(always)]
     pub fn wait_within<T: ?Sized>(
         &self,
@@ -75,15 +75,16 @@ impl Condvar {
         let reason = Reason { what: "condvar", at: self as *const Self as u64, wanted: 0 };
         let mut publish = |waker| {
             let (this, mutex) = (self, mutex);
-            // SAFETY: the node stays until we are woken or removed it. The
-            // sleeper may go on from here, but only to wait for the mutex, which
-            // `unlock` gives it as the last thing.
+            // SAFETY: the node stays until this waiter is woken or has removed
+            // it. From here on the sleeper may be woken and go on, but only to
+            // wait for the mutex, which `unlock` gives it as its last action.
             this.queue.with(|queue| unsafe { queue.push(node, Wake::Sleeper(waker)) });
             mutex.unlock();
             true
         };
-        // SAFETY: who takes the node out uses the waker, unless we do, or the end
-        // of our scheduler. The node is here.
+        // SAFETY: the thread that takes the node out uses the waker, unless this
+        // call takes it out, or the end of our scheduler does. The node is on
+        // this frame.
         let outcome = unsafe {
             queue::sleep(reason, limit.into(), node, &mut publish, &mut || self.take_out(node))
         };
@@ -91,7 +92,8 @@ impl Condvar {
         outcome
     }
 
-    /// Waits until `condition` is false, as the standard library's does.
+    /// Waits until `condition` returns false, as the standard library's function
+    /// does.
     #[inline(always)]
     pub fn wait_while<T: ?Sized>(
         &self,
@@ -103,14 +105,14 @@ impl Condvar {
         }
     }
 
-    /// Wakes the one that waits longest; whether there was one.
+    /// Wakes the waiter that waits longest. Returns whether there was one.
     #[inline(always)]
     pub fn notify_one(&self) -> bool {
         let first = self.queue.with(Queue::pop);
         first.map(Wake::wake).is_some()
     }
 
-    /// Wakes all that wait now; how many.
+    /// Wakes all that wait at this moment. Returns how many there were.
     pub fn notify_all(&self) -> usize {
         self.queue.with(Queue::take).wake_all()
     }
@@ -118,7 +120,8 @@ impl Condvar {
 
 impl Place for Condvar {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         self.queue.with(|queue| unsafe { queue.remove(node) })
     }
 

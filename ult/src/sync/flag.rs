@@ -7,14 +7,14 @@
 //!     ▲◄────────────────────────take, end of wait──────────────────┘
 //! ```
 //!
-//! Who adds RAISED to WAITED has the sleeper, and takes WAITED away once it has
-//! taken the sleeper out.
+//! The caller of `raise` that adds RAISED to WAITED owns the sleeper, and takes
+//! WAITED away after it has taken the sleeper out.
 //!
-//! A handler interrupts a thread anywhere: in the allocator, with a lock in its
-//! hands, on a worker between two steps of its own queues. So `raise` takes no
-//! lock, allocates nothing, never asks on which thread it runs, and touches of
-//! a scheduler only what any thread from outside may: it is a few atomic
-//! instructions and, at most, one system call.
+//! A handler interrupts a thread anywhere: in the allocator, while it holds a
+//! lock, on a worker in the middle of an operation on its own queues. So `raise`
+//! takes no lock, allocates nothing, and does not depend on which thread runs it.
+//! Of a scheduler it accesses only what any thread from outside may access. It
+//! consists of a few atomic instructions and at most one system call.
 //!
 //! Progress: `raise` and `take` are lock-free.
 
@@ -27,8 +27,9 @@ use core::fmt;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, mutant};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 
-/// One bit that a signal handler, or anybody else, sets, and that one ULT or OS
-/// thread at a time waits for. Raised twice before it is taken is raised once.
+/// One bit that any thread or signal handler sets, and for which one ULT or OS
+/// thread at a time waits. A flag that is raised twice before it is taken is
+/// raised once.
 ///
 /// ```
 /// use tsumugi_ult::sync::Flag;
@@ -41,26 +42,27 @@ use tsumugi_core::wait::{Reason, Wait, Waker};
 /// ```
 pub struct Flag {
     state: AtomicU32,
-    /// Somebody is in `wait`: nobody else writes the sleeper.
+    /// True while a thread is in `wait`: no other one writes the sleeper.
     is_waited_for: AtomicBool,
-    /// While somebody waits: of whoever ends that.
+    /// The sleeper, while a thread waits. It belongs to the caller of `raise`
+    /// that ends the wait.
     sleeper: UnsafeCell<Option<Sleeper>>,
 }
 
-/// Who waits.
+/// The waiter of a flag.
 enum Sleeper {
     Ult(Slot),
     Other(Waker),
 }
 
-// SAFETY: the sleeper is written by the one who is in `wait`, before it says
-// WAITED, and is then that of the one who adds RAISED; see the module.
+// SAFETY: the thread that is in `wait` writes the sleeper before it sets WAITED.
+// From then on only the thread that adds RAISED accesses it; see the module.
 unsafe impl Send for Flag {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Flag {}
 
 impl Flag {
-    /// Not raised.
+    /// Makes a flag that is not raised.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self {
@@ -70,7 +72,7 @@ impl Flag {
         }
     }
 
-    /// Not raised.
+    /// Makes a flag that is not raised.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self {
@@ -80,62 +82,66 @@ impl Flag {
         }
     }
 
-    /// Raises it, and wakes whoever waits. Async-signal-safe, unless the waiter
-    /// is a task of a foreign scheduler whose unpark is not. Lock-free.
+    /// Raises the flag, and wakes the waiter, if there is one. Async-signal-safe,
+    /// unless the waiter is a task of a foreign scheduler with an unpark that is
+    /// not. Lock-free.
     pub fn raise(&self) {
         let order = if mutant("flag_raise_unacquired") {
             Ordering::Release
         } else {
             less("flag_raise_unreleased", Ordering::AcqRel)
         };
-        // AcqRel: takes over the sleeper from who has published it, and what
-        // was done before is seen after the wait.
+        // AcqRel: acquires the sleeper from the thread that has published it, and
+        // releases what was done before the raise to the waiter.
         if self.state.fetch_or(RAISED, order) != WAITED {
             return;
         }
-        // SAFETY: published, and ours alone since the exchange.
+        // SAFETY: the sleeper was published, and since the exchange only this
+        // thread accesses it.
         let sleeper = self.sleeper.with_mut(|sleeper| unsafe { (*sleeper).take() });
-        // Release: the sleeper's place is free for the next; pairs with `leave`. Who
-        // is woken has the waker's word for it.
+        // Release: the sleeper's place is free for the next waiter; pairs with
+        // `leave`. For the waiter that is woken, the wake itself has the ordering.
         self.state.fetch_and(!WAITED, less("flag_freed_relaxed", Ordering::Release));
         host::keep_errno(|| match sleeper {
-            // SAFETY: this is its waker, used up.
+            // SAFETY: the slot stands for the ULT's waker, which is used up here.
             Some(Sleeper::Ult(slot)) => unsafe { Shared::wake_from_outside(slot) },
             Some(Sleeper::Other(waker)) => waker.wake(),
             None => {}
         });
     }
 
-    /// Whether it was raised since it was last taken; takes it. Lock-free.
+    /// Takes the flag: lowers it, and returns whether it was raised since it was
+    /// last taken. Lock-free.
     pub fn take(&self) -> bool {
         // Acquire: pairs with `raise`.
         let order = less("flag_take_relaxed", Ordering::Acquire);
         self.state.compare_exchange(RAISED, EMPTY, order, Ordering::Relaxed).is_ok()
     }
 
-    /// Sleeps until it is raised, and takes it.
+    /// Sleeps until the flag is raised, and takes it.
     ///
     /// # Panics
     ///
-    /// If another waits already.
+    /// If another thread waits already.
     pub fn wait(&self) {
-        // Acquire: pairs with the Release of the one before.
+        // Acquire: pairs with the Release of the waiter before.
         let order = less("flag_next_relaxed", Ordering::Acquire);
         let is_taken = self.is_waited_for.swap(true, order);
         assert!(!is_taken, "a flag is waited for by one at a time");
         while !self.take() {
             let slot = ult();
             let mut publish = |waker| self.publish(slot, waker);
-            // SAFETY: who takes WAITED away uses the waker, or drops it.
+            // SAFETY: the thread that takes WAITED away uses the waker, or drops it.
             unsafe {
                 Here.sleep_or_leave(Reason::new("flag"), &mut publish, &mut || self.leave());
             }
         }
-        // Release: the sleeper's place is the next one's; pairs with its Acquire.
+        // Release: the sleeper's place is free for the next waiter; pairs with
+        // its Acquire.
         self.is_waited_for.store(false, less("flag_over_relaxed", Ordering::Release));
     }
 
-    /// The waiter was cut off: another may wait.
+    /// Called for a waiter that was cut off: another one may wait from here on.
     fn leave(&self) {
         let order = less("flag_leave_relaxed", Ordering::Acquire);
         // Acquire: pairs with `raise`, which has taken the sleeper out.
@@ -143,7 +149,7 @@ impl Flag {
             let left =
                 self.state.compare_exchange(WAITED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
             if left.is_err() {
-                // Whoever raises it is about to.
+                // A thread has added RAISED, and is about to take WAITED away.
                 os_yield();
             }
         }
@@ -151,13 +157,15 @@ impl Flag {
         self.is_waited_for.store(false, Ordering::Release);
     }
 
-    /// Leaves word for whoever raises it; false if somebody has.
+    /// Publishes the sleeper for the thread that raises the flag; false if it was
+    /// raised already.
     fn publish(&self, slot: Option<Slot>, waker: Waker) -> bool {
         let sleeper = match slot {
             Some(slot) => Sleeper::Ult(slot),
             None => Sleeper::Other(waker),
         };
-        // SAFETY: nobody else is in `wait`, so it is ours until it is published.
+        // SAFETY: only one thread is in `wait`, so no other one accesses the
+        // sleeper until it is published.
         self.sleeper.with_mut(|place| unsafe { *place = Some(sleeper) });
         if mutant("flag_no_second_look") {
             self.state.store(WAITED, Ordering::Release);
@@ -185,8 +193,8 @@ impl fmt::Debug for Flag {
     }
 }
 
-/// `order`; with the defect planted, AcqRel without its release, and Relaxed in the
-/// place of any other.
+/// Returns `order`. With the defect planted, returns AcqRel without its release
+/// half, and Relaxed instead of any other order.
 fn less(defect: &'static str, order: Ordering) -> Ordering {
     match order {
         _ if !mutant(defect) => order,

@@ -1,4 +1,4 @@
-//! Waiting until a number of things have happened.
+//! Latches: waiting until a number of events have happened.
 
 use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
@@ -9,8 +9,8 @@ use core::time::Duration;
 use tsumugi_core::sync::{AtomicUsize, Ordering, mutant};
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// Counts down to zero once, and lets everybody pass from then on. Waiters
-/// are made ready in the order in which they came.
+/// A count that goes down to zero once. All waiters pass when it has, and later
+/// ones pass at once. Waiters are made ready in the order in which they came.
 ///
 /// ```
 /// use tsumugi_ult::sync::Latch;
@@ -26,7 +26,7 @@ pub struct Latch {
     queue: Lock<Queue>,
 }
 
-/// Waits for all its clones to be dropped.
+/// A group that waits until all its clones are dropped.
 ///
 /// ```
 /// use tsumugi_ult::sync::WaitGroup;
@@ -41,19 +41,20 @@ pub struct Latch {
 pub struct WaitGroup(Arc<Latch>);
 
 impl Latch {
-    /// A latch that opens after `count`.
+    /// Makes a latch that opens when it has been counted down by `count`.
     pub fn new(count: usize) -> Self {
         Self { count: AtomicUsize::new(count), queue: Lock::new(Queue::new()) }
     }
 
-    /// Counts `by` down; opens at zero.
+    /// Counts down by `by`. The latch opens at zero.
     ///
     /// # Panics
     ///
     /// If the count is less than `by`.
     pub fn count_down(&self, by: usize) {
-        // Release: what was done before is seen by those who pass. Acquire: and
-        // all of it by them, through whoever opens.
+        // Release: a thread that passes sees what was done before. Acquire: it
+        // sees that of all threads that counted down, through the thread that
+        // opens the latch.
         let before = self.count.fetch_sub(by, Ordering::AcqRel);
         assert!(before >= by, "a latch at {before} was counted down by {by}");
         if before == by && by > 0 {
@@ -63,20 +64,21 @@ impl Latch {
 
     /// Sleeps until the latch is open.
     pub fn wait(&self) {
-        // Without a limit nothing interrupts.
+        // Without a limit nothing interrupts the wait.
         let _ = self.wait_within(Limit::NONE);
     }
 
-    /// As [`wait`](Self::wait), for `limit` at most; whether it is open.
+    /// Does what [`wait`](Self::wait) does, for at most `limit`. Returns whether
+    /// the latch is open.
     pub fn wait_timeout(&self, limit: Duration) -> bool {
         self.wait_within(limit).is_ok()
     }
 
-    /// As [`wait`](Self::wait), within a limit.
+    /// Does what [`wait`](Self::wait) does, within a limit.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit ended the wait before the latch was open.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<(), Interrupted> {
         if self.is_open() {
             return Ok(());
@@ -89,7 +91,8 @@ impl Latch {
             limit.into(),
             |node| node,
             |queue| queue,
-            // Whoever opens it takes the queue after, under the same lock.
+            // The thread that opens the latch takes the queue after that, under
+            // the same lock.
             |_| mutant("latch_no_second_look") || !self.is_open(),
         )
     }
@@ -99,7 +102,7 @@ impl Latch {
         self.count() == 0
     }
 
-    /// What is left to count.
+    /// Returns what is left to count.
     pub fn count(&self) -> usize {
         // Acquire: pairs with `count_down`.
         self.count.load(Ordering::Acquire)
@@ -108,39 +111,41 @@ impl Latch {
 
 impl Place for Latch {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
-    /// It is open for all, or for none.
+    /// There is nothing to pass on: the latch is open for all, or for none.
     unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
 }
 
 impl WaitGroup {
-    /// A group of one, the caller.
+    /// Makes a group with one member, the caller.
     pub fn new() -> Self {
         Self(Arc::new(Latch::new(1)))
     }
 
-    /// Leaves the group and waits until all others have.
+    /// Leaves the group and waits until all other members have left.
     pub fn wait(self) {
-        // Without a limit nothing interrupts.
+        // Without a limit nothing interrupts the wait.
         let _ = self.wait_within(Limit::NONE);
     }
 
-    /// As [`wait`](Self::wait), within a limit. The caller has left in either
-    /// case.
+    /// Does what [`wait`](Self::wait) does, within a limit. The caller has left
+    /// in either case.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit ended the wait before all members had left.
     pub fn wait_within(self, limit: impl Into<Limit>) -> Result<(), Interrupted> {
         let latch = self.0.clone();
         drop(self);
         latch.wait_within(limit)
     }
 
-    /// As [`wait`](Self::wait), for `limit` at most; whether all have left.
+    /// Does what [`wait`](Self::wait) does, for at most `limit`. Returns whether
+    /// all members have left.
     pub fn wait_timeout(self, limit: Duration) -> bool {
         self.wait_within(limit).is_ok()
     }
@@ -148,7 +153,7 @@ impl WaitGroup {
 
 impl Clone for WaitGroup {
     fn clone(&self) -> Self {
-        // Relaxed: not zero, because we are a member.
+        // Relaxed: the count is not zero, because the caller is a member.
         self.0.count.fetch_add(1, Ordering::Relaxed);
         Self(self.0.clone())
     }

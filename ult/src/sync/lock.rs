@@ -1,8 +1,8 @@
-//! A lock for a few instructions, as `crate::lock`, that costs one thread no
-//! atomic instruction as long as it alone takes it, see [`Bias`].
+//! A biased lock for a few instructions: as `crate::lock`, but as long as only
+//! one thread takes it, that thread needs no atomic instruction, see [`Bias`].
 //!
-//! While the lock is biased, `held` stays set: whoever comes from elsewhere
-//! fails there and ends the bias.
+//! While the lock is biased, `held` stays set: another thread finds it set, and
+//! ends the bias.
 //!
 //! Progress: blocking.
 
@@ -14,7 +14,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
 
-/// A lock that nobody suspends with.
+/// A lock that a ULT must not hold while it suspends.
 pub struct BiasedLock<T> {
     bias: Bias,
     held: AtomicBool,
@@ -28,40 +28,40 @@ enum Way {
     Shared,
 }
 
-/// The right to the value; gives the lock back, on the thread that took it: a
-/// bias is left by its owner.
+/// The right to the value. It gives the lock back on the thread that took it,
+/// because a bias must be left by its owner.
 pub struct BiasedGuard<'a, T> {
     lock: &'a BiasedLock<T>,
     way: Way,
     stays: PhantomData<*const ()>,
 }
 
-// SAFETY: the value is reached by one thread at a time, see `deref`.
+// SAFETY: one thread at a time accesses the value, see `deref`.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 // SAFETY: the same.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
 impl<T> BiasedLock<T> {
-    /// Nobody has it.
+    /// Makes a lock that is free.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
         Self { bias: Bias::new(), held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Nobody has it.
+    /// Makes a lock that is free.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
         Self { bias: Bias::new(), held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Runs `f` on the value, alone.
+    /// Runs `f` on the value, with the lock held.
     #[inline(always)]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         f(&mut self.lock())
     }
 
-    /// Takes the lock. The caller may not suspend before it has given it back:
-    /// another of its thread would wait for ever.
+    /// Takes the lock. The caller must not suspend before it has given the lock
+    /// back: another ULT of its thread would wait for ever.
     #[inline(always)]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let me = bias_name();
@@ -69,7 +69,7 @@ impl<T> BiasedLock<T> {
         BiasedGuard::new(self, way)
     }
 
-    /// Takes the lock if nobody has it and it is not biased to another thread.
+    /// Takes the lock if it is free and not biased to another thread.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<BiasedGuard<'_, T>> {
         let me = bias_name();
@@ -81,7 +81,8 @@ impl<T> BiasedLock<T> {
         Some(BiasedGuard::new(self, self.noted(me)))
     }
 
-    /// Takes the lock that is biased to this thread, if it does not have it.
+    /// Takes the lock if it is biased to this thread, and this thread does not
+    /// hold it.
     #[inline(always)]
     fn enter(&self, me: usize) -> bool {
         self.bias.is_of(me) && !self.bias.is_inside() && self.bias.go_in(me)
@@ -107,10 +108,11 @@ impl<T> BiasedLock<T> {
         if !self.bias.is_shared() && self.bias.note(me) { Way::Alone } else { Way::Shared }
     }
 
-    /// Somebody has it. True: it was biased, and now is ours.
+    /// Called when the lock is taken or biased. True: it was biased, and this
+    /// thread holds it now.
     #[cold]
     fn contend(&self, me: usize) -> bool {
-        // `held` was set all the time.
+        // `held` was set as long as the bias lasted.
         match self.bias.end(me, |_| {}) {
             Ended::Before => {
                 for _ in 0..SPINS {
@@ -142,8 +144,8 @@ impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: we have the lock, in one of its two ways, of which the bias
-        // lets only one be open.
+        // SAFETY: this guard holds the lock in one of the two ways, and the bias
+        // permits only one of them at a time.
         self.lock.value.with(|value| unsafe { &*value })
     }
 }
@@ -151,7 +153,7 @@ impl<T> Deref for BiasedGuard<'_, T> {
 impl<T> DerefMut for BiasedGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the same.
+        // SAFETY: as in `deref`.
         self.lock.value.with_mut(|value| unsafe { &mut *value })
     }
 }

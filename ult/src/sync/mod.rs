@@ -1,25 +1,26 @@
-//! Locks, meeting points and channels for ULTs and OS threads alike.
+//! Locks, barriers and channels for ULTs and OS threads alike.
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`Mutex`], [`RwLock`] | a value that one may reach, or many may read |
+//! | [`Mutex`], [`RwLock`] | a value that one thread may access, or many may read |
 //! | [`Condvar`] | waiting for a condition under a mutex |
 //! | [`Semaphore`] | a number of permits |
-//! | [`Barrier`] | waiting for each other, again and again |
-//! | [`Latch`], [`WaitGroup`] | waiting until a number of things have happened |
-//! | [`Once`], [`OnceCell`] | once, and by one |
+//! | [`Barrier`] | a meeting point for repeated use |
+//! | [`Latch`], [`WaitGroup`] | waiting until a number of events have happened |
+//! | [`Once`], [`OnceCell`] | an initialization that one thread does, once |
 //! | [`Flag`] | a bit that a signal handler may raise |
-//! | [`channel`] | values from many to many |
+//! | [`channel`] | values from many senders to many receivers |
 //!
-//! Whoever has to wait sleeps through [`Here`](crate::Here) and leaves its
-//! worker to others. All of them keep their waiters in one kind of queue and
-//! serve them first-in first-out: what is waited for is handed over to the
-//! first, who has it when it is woken, and nobody overtakes. Nothing is
-//! poisoned: a panic that unwinds out of a critical section just unlocks.
+//! A caller that has to wait sleeps through [`Here`](crate::Here), and its worker
+//! runs other ULTs meanwhile. All of these types keep their waiters in one kind
+//! of queue and serve them first-in first-out: a lock, a permit or a value is
+//! handed over to the first waiter, which has it when it is woken, and no later
+//! caller overtakes it. Nothing is poisoned: a panic that unwinds out of a
+//! critical section only unlocks.
 //!
-//! Every call that may wait has a form with a time limit (`_for`, `_timeout`)
-//! and one with a [`Limit`](crate::Limit) (`_within`), which may also be
-//! [`CANCELLABLE`](crate::Limit::CANCELLABLE). One that gives up has changed
+//! Every call that may wait has a form with a time limit (`_for`, `_timeout`) and
+//! one with a [`Limit`](crate::Limit) (`_within`), which may also be
+//! [`CANCELLABLE`](crate::Limit::CANCELLABLE). A call that gives up has changed
 //! nothing. The `try_` forms never wait.
 //!
 //! Progress: an uncontended lock or unlock is one compare-and-swap at most;

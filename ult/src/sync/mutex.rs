@@ -1,23 +1,23 @@
-//! One at a time.
+//! Mutual exclusion.
 //!
 //! ```text
-//!   FREE ──lock──► LOCKED ──somebody waits──► LOCKED | WAITERS
+//!   FREE ──lock──► LOCKED ──another waits───► LOCKED | WAITERS
 //!     ▲               │                             │ unlock: the first
 //!     └────unlock─────┘                             ▼ waiter has it now
 //! ```
 //!
-//! An unlock with waiters hands the lock over: nobody overtakes, and a waiter
-//! that is woken has it.
+//! An unlock with waiters hands the lock over: a waiter that is woken holds the
+//! lock, and no later caller overtakes it.
 //!
-//! A mutex that the ULTs of one worker have locked many times, and nobody else
-//! ever, is *biased*: from then on its word stays `LOCKED`, and that worker's
-//! ULTs lock and unlock by going in and out of the [`Bias`], without an atomic
-//! instruction. Whoever else comes, another thread, or a ULT of that worker
-//! while another has the lock, finds it taken, and ends the bias under the lock
-//! of the queue.
+//! A mutex that the ULTs of one worker have locked many times, and that no other
+//! thread has ever locked, is *biased*. From then on its word stays `LOCKED`, and
+//! that worker's ULTs lock and unlock by entering and leaving the [`Bias`],
+//! without an atomic instruction. Any other caller (another thread, or a ULT of
+//! that worker while another ULT holds the lock) finds the word taken, and ends
+//! the bias under the lock of the queue.
 //!
-//! Progress: `lock` blocks; `try_lock` and the unlock take the lock of the
-//! queue if somebody waits, or if the mutex is biased to another thread.
+//! Progress: `lock` blocks; `try_lock` and the unlock take the lock of the queue
+//! if there are waiters, or if the mutex is biased to another thread.
 
 use super::queue::{self, Node, Place, Queue, Wake};
 use crate::bias::Bias;
@@ -31,8 +31,8 @@ use core::time::Duration;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// A value that one ULT or OS thread at a time can reach. Not poisoned by a
-/// panic.
+/// A value that one ULT or OS thread at a time can access. A panic does not
+/// poison it.
 ///
 /// ```
 /// use tsumugi_ult::sync::Mutex;
@@ -51,7 +51,7 @@ pub struct Mutex<T: ?Sized> {
 }
 
 /// The right to the value, until dropped. A ULT may drop it on another worker
-/// than it locked on.
+/// than the one on which it locked.
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
     /// `Sync` exactly if `T` is.
@@ -67,23 +67,24 @@ pub(super) struct RawMutex {
 
 struct Waiting {
     queue: Queue,
-    /// The bias ended while its owner was inside, and that does not know yet.
+    /// The bias ended while its owner held the lock by it, and the owner has not
+    /// noticed yet: it must pass the lock on when it does.
     owed: bool,
 }
 
-// SAFETY: a mutex lends its value to one thread at a time.
+// SAFETY: a mutex gives its value to one thread at a time.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: the same.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody holds.
+    /// Makes a mutex that is free.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
         Self { raw: RawMutex::new(), value: UnsafeCell::new(value) }
     }
 
-    /// A mutex that nobody holds.
+    /// Makes a mutex that is free.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
         Self { raw: RawMutex::new(), value: UnsafeCell::new(value) }
@@ -96,21 +97,21 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Locks; sleeps while somebody else has it. Locking it twice on one
-    /// thread sleeps for ever.
+    /// Locks the mutex; sleeps while another ULT or thread holds it. A caller
+    /// that holds the mutex already sleeps for ever.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.raw.lock();
         MutexGuard { mutex: self, value: PhantomData }
     }
 
-    /// Locks if nobody has it.
+    /// Locks the mutex if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.raw.try_lock().then(|| MutexGuard { mutex: self, value: PhantomData })
     }
 
-    /// Locks, if that takes `limit` at most.
+    /// Locks the mutex, if that takes at most `limit`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -126,11 +127,11 @@ impl<T: ?Sized> Mutex<T> {
         self.lock_within(limit).ok()
     }
 
-    /// Locks within a limit.
+    /// Locks the mutex within a limit.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit ended the wait.
     pub fn lock_within(&self, limit: impl Into<Limit>) -> Result<MutexGuard<'_, T>, Interrupted> {
         if !self.raw.try_lock() {
             self.raw.lock_slow(limit.into())?;
@@ -138,9 +139,9 @@ impl<T: ?Sized> Mutex<T> {
         Ok(MutexGuard { mutex: self, value: PhantomData })
     }
 
-    /// The value, which nobody else can reach.
+    /// Returns the value, which no other thread can access: the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: `self` is borrowed alone.
+        // SAFETY: `self` is borrowed exclusively.
         self.value.with_mut(|value| unsafe { &mut *value })
     }
 }
@@ -161,7 +162,7 @@ impl RawMutex {
     #[inline(always)]
     pub(super) fn lock(&self) {
         if !self.lock_fast() {
-            // Without a limit nothing interrupts.
+            // Without a limit nothing interrupts the wait.
             let _ = self.lock_slow(Limit::NONE);
         }
     }
@@ -170,13 +171,13 @@ impl RawMutex {
         self.lock_fast() || self.bias.is_taken() && self.try_lock_slow()
     }
 
-    /// Locks, if that takes a few instructions: not if the lock is free, but
-    /// another thread's.
+    /// Locks, if that takes a few instructions. It does not if the lock is free
+    /// but biased to another thread.
     #[inline(always)]
     fn lock_fast(&self) -> bool {
         let me = bias_name();
         if self.bias.is_of(me) {
-            // Another ULT of this thread may have it.
+            // Another ULT of this thread may hold the lock.
             return !self.bias.is_inside() && (self.bias.go_in(me) || self.lock_disturbed());
         }
         if self.bias.is_shared() { self.lock_word() } else { self.lock_and_note(me) }
@@ -193,13 +194,13 @@ impl RawMutex {
     fn lock_and_note(&self, me: usize) -> bool {
         let locked = self.lock_word();
         if locked {
-            // If it is this thread's from now on, the word stays LOCKED.
+            // If the bias is this thread's from now on, the word stays LOCKED.
             self.bias.note(me);
         }
         locked
     }
 
-    /// The bias has ended while this thread went inside.
+    /// Called when the bias ended while this thread entered it.
     #[cold]
     #[inline(never)]
     fn lock_disturbed(&self) -> bool {
@@ -234,8 +235,8 @@ impl RawMutex {
     #[inline(never)]
     fn lock_slow(&self, limit: Limit) -> Result<(), Interrupted> {
         let reason = Reason { what: "mutex", at: self as *const Self as u64, wanted: 0 };
-        // One who leaves the queue empty leaves WAITERS set: the next unlock
-        // finds nobody and frees the lock.
+        // A waiter that gives up and leaves the queue empty leaves WAITERS set:
+        // the next unlock finds no waiter and frees the lock.
         queue::wait(
             self,
             &self.waiting,
@@ -253,7 +254,8 @@ impl RawMutex {
         self.lock_word()
     }
 
-    /// Says that somebody waits, or takes the lock: false.
+    /// Announces a waiter in the word. If the lock is free, takes it and returns
+    /// false.
     fn announce(&self, waiting: &mut Waiting) -> bool {
         self.end_bias(waiting);
         let mut seen = self.word.load(Ordering::Relaxed);
@@ -263,7 +265,7 @@ impl RawMutex {
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
                 return true;
             }
-            // Acquire: if we take the lock, as in `lock_word`.
+            // Acquire: as in `lock_word`, in case this takes the lock.
             match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return seen != FREE,
                 Err(changed) => seen = changed,
@@ -271,23 +273,24 @@ impl RawMutex {
         }
     }
 
-    /// From here on the word says who has the lock.
+    /// Ends the bias, if there is one: from here on the word has the state of the
+    /// lock.
     fn end_bias(&self, waiting: &mut Waiting) {
         self.bias.end(bias_name(), |inside| {
             if inside {
-                // Before the owner can find the bias ended, and the word its
-                // own to free.
+                // This comes before the owner can find that the bias has ended
+                // and that it must free the word.
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
                 waiting.owed = !mutant("mutex_owes_nothing");
             } else {
-                // Release: what the owner did inside, which `end` has seen.
+                // Release: what the owner did inside, which `end` has acquired.
                 self.word.store(FREE, Ordering::Release);
             }
         });
     }
 
-    /// The bias has ended. If that found us inside, we have had the lock, and
-    /// pass it on.
+    /// Called by an owner that finds the bias ended. If the bias ended while this
+    /// owner was inside, the owner has held the lock, and passes it on.
     #[cold]
     #[inline(never)]
     fn settle(&self) {
@@ -295,7 +298,8 @@ impl RawMutex {
         queue::tell(first.flatten());
     }
 
-    /// The guard of a lock that is another thread's was given to this one.
+    /// Unlocks when the lock is biased to another thread: the guard has moved to
+    /// this one.
     #[cold]
     #[inline(never)]
     fn unlock_for_another(&self) {
@@ -310,17 +314,19 @@ impl RawMutex {
     #[inline(never)]
     fn hand_over(&self) {
         let first = self.waiting.with(|waiting| self.pass_on(waiting));
-        // Last: the one that is woken may be the mutex's end.
+        // The wake is last: the waiter that is woken may free the mutex.
         queue::tell(first);
     }
 
-    /// Gives the lock to the first waiter, who is to be told, or frees it.
+    /// Gives the lock to the first waiter, or frees it. The caller must wake the
+    /// waiter.
     fn pass_on(&self, waiting: &mut Waiting) -> Option<Wake> {
         waiting.owed = false;
         let first = waiting.queue.pop();
         let left = if waiting.queue.is_empty() { 0 } else { WAITERS };
         let word = if first.is_some() { LOCKED | left } else { FREE };
-        // Release: pairs with the Acquire of a `lock` after the next one.
+        // Release: pairs with the Acquire of a `lock` that comes after the next
+        // holder.
         self.word.store(word, Ordering::Release);
         first
     }
@@ -328,7 +334,8 @@ impl RawMutex {
 
 impl Place for RawMutex {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(&self.waiting, node, |waiting| &mut waiting.queue, |_| {}) }
     }
 
@@ -349,7 +356,7 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the right to the value.
+        // SAFETY: the guard is the exclusive right to the value.
         self.mutex.value.with(|value| unsafe { &*value })
     }
 }
@@ -357,7 +364,7 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the right to the value.
+        // SAFETY: the guard is the exclusive right to the value.
         self.mutex.value.with_mut(|value| unsafe { &mut *value })
     }
 }

@@ -1,4 +1,4 @@
-//! Once, and by one.
+//! Initialization that one thread does, once.
 //!
 //! ```text
 //!   NEW ──call──► RUNNING ──► DONE            for ever
@@ -14,7 +14,7 @@ use core::fmt;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// Something that is done once. A panic does not count and poisons nothing:
+/// An action that is done once. A panic in it does not count and poisons nothing:
 /// the next caller tries again.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub struct Once {
     queue: Lock<Queue>,
 }
 
-/// A value that is made once, by the first who needs it.
+/// A value that is made once, by the first caller that needs it.
 ///
 /// ```
 /// use tsumugi_ult::sync::OnceCell;
@@ -45,39 +45,42 @@ pub struct OnceCell<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-/// The right to run: gives the turn on if it is dropped before it is done.
+/// The right to run the action. If it is dropped before the action is done, the
+/// next waiter has the turn.
 struct Turn<'a>(&'a Once);
 
-// SAFETY: the value is written by the one whose turn it is, and shared after.
+// SAFETY: only the thread that has the turn writes the value, and threads share
+// it only after that.
 unsafe impl<T: Send> Send for OnceCell<T> {}
-// SAFETY: the same; any thread may be the one that makes it.
+// SAFETY: as for `Send`; any thread may be the one that makes the value.
 unsafe impl<T: Send + Sync> Sync for OnceCell<T> {}
 
 impl Once {
-    /// Not done yet.
+    /// Makes a `Once` that is not done yet.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self { word: AtomicU32::new(NEW), queue: Lock::new(Queue::new()) }
     }
 
-    /// Not done yet.
+    /// Makes a `Once` that is not done yet.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self { word: AtomicU32::new(NEW), queue: Lock::new(Queue::new()) }
     }
 
-    /// Runs `f` unless somebody has; waits for whoever is about to. Calling
-    /// it from `f` sleeps for ever.
+    /// Runs `f`, unless it was run before. If another thread runs its `f` now,
+    /// waits for it. A call from inside `f` sleeps for ever.
     pub fn call(&self, f: impl FnOnce()) {
-        // Without a limit nothing interrupts.
+        // Without a limit nothing interrupts the wait.
         let _ = self.call_within(Limit::NONE, f);
     }
 
-    /// As [`call`](Self::call), but waits within a limit.
+    /// Does what [`call`](Self::call) does, but waits within a limit.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`]: it may not be done yet.
+    /// [`Interrupted`] if the limit ended the wait: the action may not be done
+    /// yet.
     pub fn call_within(
         &self,
         limit: impl Into<Limit>,
@@ -90,17 +93,17 @@ impl Once {
         Ok(())
     }
 
-    /// Whether it is done.
+    /// Whether the action is done.
     #[inline]
     pub fn is_done(&self) -> bool {
-        // Acquire: pairs with `done`.
+        // Acquire: pairs with the Release in `end`.
         self.word.load(Ordering::Acquire) == DONE
     }
 
-    /// The right to run, or `None`: it is done.
+    /// Returns the right to run, or `None` if the action is done.
     fn turn(&self, limit: Limit) -> Result<Option<Turn<'_>>, Interrupted> {
         loop {
-            // Acquire: pairs with `done`.
+            // Acquire: pairs with the Release in `end`.
             match self.word.compare_exchange(NEW, RUNNING, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Ok(Some(Turn(self))),
                 Err(DONE) => return Ok(None),
@@ -111,7 +114,8 @@ impl Once {
                     limit,
                     |node| node,
                     |queue| queue,
-                    // Whoever ends a turn takes the queue after.
+                    // The thread that ends a turn takes a waiter out of the queue
+                    // after that.
                     |_| self.word.load(Ordering::Relaxed) == RUNNING,
                 )?,
             }
@@ -119,7 +123,7 @@ impl Once {
     }
 
     fn end(&self, word: u32) {
-        // Release: what the turn did is seen by those who find it done.
+        // Release: a thread that finds the action done sees what the turn did.
         self.word.store(word, Ordering::Release);
         if word == DONE {
             queue::wake_each(&self.queue, Queue::pop);
@@ -131,12 +135,14 @@ impl Once {
 
 impl Place for Once {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
     unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
-        // It was to try next. The one that is told looks for itself.
+        // This waiter was to try next. The waiter that is woken now looks for
+        // itself.
         if !waited {
             queue::tell(self.queue.with(Queue::pop));
         }
@@ -157,30 +163,30 @@ impl Drop for Turn<'_> {
 }
 
 impl<T> OnceCell<T> {
-    /// An empty cell.
+    /// Makes an empty cell.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self { once: Once::new(), value: UnsafeCell::new(None) }
     }
 
-    /// An empty cell.
+    /// Makes an empty cell.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self { once: Once::new(), value: UnsafeCell::new(None) }
     }
 
-    /// The value, if it is there.
+    /// Returns the value, if it is there.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         if !self.once.is_done() {
             return None;
         }
-        // SAFETY: done: nobody writes any more.
+        // SAFETY: the action is done, so no thread writes the value any more.
         self.value.with(|value| unsafe { (*value).as_ref() })
     }
 
-    /// The value; made by `f` if it is not there, waited for if somebody is
-    /// making it.
+    /// Returns the value. Makes it with `f` if it is not there; waits if another
+    /// thread is making it.
     pub fn get_or_init(&self, f: impl FnOnce() -> T) -> &T {
         match self.get_or_try_init(|| Ok::<T, Infallible>(f())) {
             Ok(value) => value,
@@ -188,20 +194,21 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// As [`get_or_init`](Self::get_or_init), but `f` may fail; then the next
-    /// caller tries.
+    /// Does what [`get_or_init`](Self::get_or_init) does, but `f` may fail; then
+    /// the next caller tries.
     ///
     /// # Errors
     ///
-    /// What `f` answered.
+    /// The error that `f` returned.
     pub fn get_or_try_init<E>(&self, f: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        // Without a limit nothing interrupts.
+        // Without a limit nothing interrupts the wait.
         if let Ok(Some(turn)) = self.once.turn(Limit::NONE) {
             let made = f()?;
-            // SAFETY: it is our turn, and nobody reads before it is done.
+            // SAFETY: this thread has the turn, and no thread reads the value
+            // before it is done.
             self.value.with_mut(|value| unsafe { *value = Some(made) });
             turn.done();
         }
@@ -212,7 +219,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// The value, if there was one, or one was being made.
+    /// `value`, if the cell has a value already, or another thread is making one.
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
         self.get_or_init(|| value.take().expect("called once"));

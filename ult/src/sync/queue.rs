@@ -1,15 +1,15 @@
-//! Waiters in the order in which they came, linked on their own stacks: the
-//! one queue under everything in this module.
+//! The queue of waiters under everything in this module: first-in first-out,
+//! linked through nodes on the waiters' own stacks.
 //!
 //! ```text
 //!   first ─► node ⇄ node ⇄ node ◄─ last        each: a waker, and what it wants
 //! ```
 //!
-//! Who takes a node out, under the lock that the queue is in, has decided: if
-//! it was a waker's side, the waiter has what it waited for when it is woken;
-//! if it was the waiter itself, whose limit had passed, nobody else ever saw
-//! it. So whatever a queue stands for is handed over exactly once, to the
-//! first.
+//! The thread that takes a node out, under the lock of the queue, decides what
+//! happens. If it is a thread that wakes, the waiter has what it waited for when
+//! it is woken. If it is the waiter itself, because its limit has passed, no
+//! other thread has served it. So what a queue stands for is handed over exactly
+//! once, to the first waiter.
 
 use crate::limit::Limit;
 use crate::lock::Lock;
@@ -21,35 +21,36 @@ use core::ptr;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::wait::{Interrupted, Reason, Waker};
 
-/// One waiter; stays where it is from `push` until it is woken or removed.
+/// One waiter. It stays where it is from `push` until it is woken or removed.
 #[repr(C)]
 pub(super) struct Node {
     stake: Stake,
-    /// What it waits at, of the type that the stake is for.
+    /// The place where it waits, of the type that the stake is for.
     place: *const (),
     next: *mut Node,
     prev: *mut Node,
     wake: Option<Wake>,
-    /// The queue's when the node came.
+    /// The queue's epoch when the node was pushed.
     epoch: u32,
     queued: bool,
-    /// What it waits for: the queue's owner says what that means.
+    /// How much it waits for: the type that has the queue defines the meaning.
     pub(super) amount: usize,
     /// Where a value for the waiter goes, or comes from.
     pub(super) slot: *mut (),
 }
 
-/// Something with a queue of sleepers.
+/// A type with a queue of sleepers.
 pub(super) trait Place {
-    /// Takes this waiter out. False: somebody else has, and has served it.
+    /// Takes this waiter out. False: another thread has taken it out and served it.
     ///
     /// # Safety
     ///
-    /// The node is there, and was pushed here if anywhere.
+    /// The node is there, and was pushed to this queue if to any.
     unsafe fn take_out(&self, node: *mut Node) -> bool;
 
-    /// The waiter was cut off. If it was served, gives on what it was handed; if
-    /// it still `waited`, sees to those who waited for it alone.
+    /// Called for a waiter that was cut off. If it was served, passes on what it
+    /// was handed. If it still `waited`, serves the waiters that had to wait only
+    /// because of it.
     ///
     /// # Safety
     ///
@@ -57,30 +58,31 @@ pub(super) trait Place {
     unsafe fn pass_on(&self, node: *mut Node, waited: bool);
 }
 
-/// A node that waits at a `P`.
+/// A node that waits at a place of type `P`.
 #[repr(transparent)]
 struct At<P>(Node, PhantomData<P>);
 
-/// How to tell a waiter that it has been served.
+/// How to wake a waiter that has been served.
 pub(super) enum Wake {
     Sleeper(Waker),
     Future(core::task::Waker),
 }
 
-/// A list that its holder locks.
+/// A list of waiters. The caller of each function holds the lock of the list.
 pub(super) struct Queue {
     first: *mut Node,
     last: *mut Node,
-    /// How often all were taken at once: they are no longer in the queue, but
-    /// nobody has been to each of them to say so.
+    /// How often all waiters were taken at once. Those are no longer in the
+    /// queue, but their nodes still have `queued` set.
     epoch: u32,
 }
 
-/// Those who were taken at once. They stay until they are woken.
+/// The waiters that were taken at once. Their nodes stay until they are woken.
 #[must_use = "taken waiters must be woken"]
 pub(super) struct Taken(*mut Node);
 
-// SAFETY: nodes are reached only through a queue, by whoever locked it.
+// SAFETY: nodes are accessed only through a queue, by the thread that holds its
+// lock.
 unsafe impl Send for Queue {}
 
 // SAFETY: a node begins with its stake, and `Node::at` gives it this one.
@@ -94,12 +96,13 @@ unsafe impl<P: Place> Staked for At<P> {
 
     unsafe fn pass_on(this: *mut Self, waited: bool) {
         let node = this.cast::<Node>();
-        // SAFETY: the same.
+        // SAFETY: as in `leave`.
         unsafe { (*(*node).place.cast::<P>()).pass_on(node, waited) }
     }
 }
 
-/// Of a future: who drops it takes it out.
+/// The place of a future's node. The stake of such a node is never used: the future
+/// takes its node out when it is dropped.
 enum Nowhere {}
 
 impl Place for Nowhere {
@@ -113,12 +116,12 @@ impl Place for Nowhere {
 }
 
 impl Node {
-    /// A future's.
+    /// Makes the node of a future.
     pub(super) const fn new() -> Self {
         Self::waiting(ptr::null::<Nowhere>())
     }
 
-    /// A sleeper's.
+    /// Makes the node of a sleeper.
     #[inline(always)]
     pub(super) const fn at<P: Place>(place: &P) -> Self {
         Self::waiting(ptr::from_ref(place))
@@ -139,12 +142,12 @@ impl Node {
         }
     }
 
-    /// The same, that waits for so much.
+    /// Sets how much the node waits for.
     pub(super) fn with_amount(self, amount: usize) -> Self {
         Self { amount, ..self }
     }
 
-    /// The same, with a place for a value.
+    /// Sets the place for a value.
     pub(super) fn with_slot(self, slot: *mut ()) -> Self {
         Self { slot, ..self }
     }
@@ -155,17 +158,18 @@ impl Queue {
         Self { first: ptr::null_mut(), last: ptr::null_mut(), epoch: 0 }
     }
 
-    /// Adds a waiter.
+    /// Adds a waiter at the end.
     ///
     /// # Safety
     ///
     /// The node is in no queue, and stays until it is woken or removed.
     pub(super) unsafe fn push(&mut self, node: *mut Node, wake: Wake) {
-        // SAFETY: the caller's; the last node waits, so it is there.
+        // SAFETY: by the caller's contract the node is there; the last node
+        // waits, so it is there, too.
         unsafe {
             (*node).next = ptr::null_mut();
             (*node).prev = self.last;
-            // In no queue it has no waker that were to be dropped.
+            // A node that is in no queue has no waker that would have to be dropped.
             (&raw mut (*node).wake).write(Some(wake));
             (*node).epoch = self.epoch;
             (*node).queued = true;
@@ -178,10 +182,11 @@ impl Queue {
         self.last = node;
     }
 
-    /// The first waiter. What is written through it is for the one who is
-    /// woken by the `pop` that follows.
+    /// Returns the first waiter. What is written through it is seen by the waiter
+    /// that the `pop` after this wakes.
     pub(super) fn first(&mut self) -> Option<&mut Node> {
-        // SAFETY: a queued node is there, and the queue's holder's.
+        // SAFETY: a queued node is there, and the holder of the queue's lock may
+        // access it.
         unsafe { self.first.as_mut() }
     }
 
@@ -191,20 +196,22 @@ impl Queue {
         if node.is_null() {
             return None;
         }
-        // SAFETY: a queued node is there, and is ours to take out.
+        // SAFETY: a queued node is there, and the holder of the queue's lock
+        // takes it out.
         unsafe {
             self.unlink(node);
             (*node).wake.take()
         }
     }
 
-    /// Takes this waiter out. False: somebody else has, and wakes it.
+    /// Takes this waiter out. False: another thread has taken it out, and wakes it.
     ///
     /// # Safety
     ///
-    /// The node is there, and was pushed here if anywhere.
+    /// The node is there, and was pushed to this queue if to any.
     pub(super) unsafe fn remove(&mut self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there; a queued one's
+        // neighbours are, too.
         unsafe {
             let queued = (*node).queued && (*node).epoch == self.epoch;
             if queued {
@@ -215,13 +222,14 @@ impl Queue {
         }
     }
 
-    /// Whether this waiter is still here; if so, it is told by `wake` from now.
+    /// Whether this waiter is still in the queue. If so, `wake` wakes it from now
+    /// on.
     ///
     /// # Safety
     ///
     /// As for [`remove`](Self::remove).
     pub(super) unsafe fn renew(&mut self, node: *mut Node, wake: Wake) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there.
         unsafe {
             let queued = (*node).queued && (*node).epoch == self.epoch;
             if queued {
@@ -231,7 +239,7 @@ impl Queue {
         }
     }
 
-    /// Takes all of them out, all sleepers.
+    /// Takes all waiters out. All of them must be sleepers.
     pub(super) fn take(&mut self) -> Taken {
         let first = self.first;
         *self = Self { epoch: self.epoch.wrapping_add(1), ..Self::new() };
@@ -246,7 +254,8 @@ impl Queue {
     ///
     /// The node is in this queue.
     unsafe fn unlink(&mut self, node: *mut Node) {
-        // SAFETY: the caller's; its neighbours are there.
+        // SAFETY: by the caller's contract the node is in this queue, so its
+        // neighbours are there.
         unsafe {
             let (prev, next) = ((*node).prev, (*node).next);
             match prev.as_mut() {
@@ -263,12 +272,14 @@ impl Queue {
 }
 
 impl Taken {
-    /// Wakes them, ULTs all at once; how many.
+    /// Wakes the waiters, all ULTs of one scheduler at once. Returns how many
+    /// there were.
     pub(super) fn wake_all(self) -> usize {
         let (mut node, mut woken) = (self.0, 0);
         let mut batch = Batch::new();
         while !node.is_null() {
-            // SAFETY: a waiter stays until its waker is used; read before.
+            // SAFETY: a waiter stays until its waker is used; both fields are
+            // read before that.
             let wake = unsafe {
                 let wake = (*node).wake.take();
                 node = (*node).next;
@@ -290,12 +301,13 @@ impl Wake {
         }
     }
 
-    /// The same, of a ULT when the batch is sent.
+    /// Does what `wake` does, but a ULT is woken when the batch is sent.
     fn wake_in(self, batch: &mut Batch) {
         match self {
             Self::Sleeper(waker) => batch.wake(waker),
             Self::Future(waker) => {
-                // That may run anybody's code: nobody waits for it.
+                // This waker may run any code, for any time: the batch must not
+                // wait for it.
                 core::mem::replace(batch, Batch::new()).send();
                 waker.wake();
             }
@@ -303,16 +315,16 @@ impl Wake {
     }
 }
 
-/// Tells whoever was taken out, if anybody was.
+/// Wakes the waiter that was taken out, if there is one.
 pub(super) fn tell(served: Option<Wake>) {
     if let Some(wake) = served {
         wake.wake();
     }
 }
 
-/// Waits at `place`, in a queue of its `state`, until somebody takes the caller
-/// out of it. `enter` looks once more, under the lock, whether there is anything
-/// to wait for.
+/// Waits at `place`, in a queue of its `state`, until another thread takes the
+/// caller out of it. `enter` is called under the lock, and returns whether the
+/// caller must still wait.
 pub(super) fn wait<P: Place, S>(
     place: &P,
     state: &Lock<S>,
@@ -329,19 +341,19 @@ pub(super) fn wait<P: Place, S>(
         lock.with(|state| {
             let waits = enter(state);
             if waits {
-                // SAFETY: the node stays until we are woken or removed it. Once
-                // the lock is released, nothing of ours is touched.
+                // SAFETY: the node stays until this waiter is woken or has removed
+                // it. Once the lock is released, nothing of this frame is accessed.
                 unsafe { queue(state).push(node, Wake::Sleeper(waker)) };
             }
             waits
         })
     };
-    // SAFETY: who takes the node out uses the waker, unless we do, or the end of
-    // our scheduler. The node is here.
+    // SAFETY: the thread that takes the node out uses the waker, unless this call
+    // takes it out, or the end of our scheduler does. The node is on this frame.
     unsafe { sleep(reason, limit, node, &mut publish, &mut || place.take_out(node)) }
 }
 
-/// Sleeps, with a node's stake.
+/// Sleeps, with the stake of a node.
 ///
 /// # Safety
 ///
@@ -354,12 +366,12 @@ pub(super) unsafe fn sleep(
     publish: &mut dyn FnMut(Waker) -> bool,
     withdraw: &mut dyn FnMut() -> bool,
 ) -> Result<(), Interrupted> {
-    // SAFETY: the caller's; a node begins with its stake.
+    // SAFETY: by the caller's contract; a node begins with its stake.
     unsafe { Here.sleep_staked(reason, limit, publish, withdraw, node.cast()) }
 }
 
-/// Takes a waiter out of a queue under its lock; `left` undoes then what its
-/// entry did. Whether it was there.
+/// Takes a waiter out of a queue under its lock; then `left` undoes what the
+/// waiter's entry did. Returns whether it was in the queue.
 ///
 /// # Safety
 ///
@@ -371,7 +383,8 @@ pub(super) unsafe fn take_out<S>(
     left: impl FnOnce(&mut S),
 ) -> bool {
     state.with(|state| {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         let removed = unsafe { queue(state).remove(node) };
         if removed {
             left(state);
@@ -380,7 +393,8 @@ pub(super) unsafe fn take_out<S>(
     })
 }
 
-/// Wakes all whom `step` takes out under the lock, so many at a time.
+/// Wakes all waiters that `step` takes out under the lock, up to [`AT_ONCE`] at a
+/// time.
 pub(super) fn wake_each<S>(state: &Lock<S>, mut step: impl FnMut(&mut S) -> Option<Wake>) {
     loop {
         let mut taken: [Option<Wake>; AT_ONCE] = [const { None }; AT_ONCE];

@@ -1,14 +1,14 @@
-//! Many readers or one writer.
+//! A lock for many readers or one writer.
 //!
 //! ```text
 //!   word:   readers · 4  +  WAITERS (2)  +  WRITER (1)
 //! ```
 //!
-//! WAITERS is set exactly while the queue is not empty, under the queue's
-//! lock, and keeps newcomers off the fast path: nobody overtakes, neither
-//! readers a waiting writer nor writers a waiting reader. Whoever leaves the
-//! lock free, or the queue with another first, admits from its front: one
-//! writer, or all readers up to the next writer.
+//! WAITERS is set exactly while the queue is not empty; it changes under the
+//! queue's lock. It keeps later callers off the fast path, so no reader overtakes
+//! a waiting writer, and no writer a waiting reader. A thread that leaves the
+//! lock free, or leaves the queue with another first waiter, admits waiters from
+//! the front: one writer, or all readers up to the next writer.
 
 use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
@@ -20,9 +20,9 @@ use core::time::Duration;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// A value that many may read or one may write; first-in first-out, so that a
-/// reader which reads again while a writer waits in between sleeps for ever.
-/// Not poisoned by a panic.
+/// A value that many threads may read or one may write. The lock is first-in
+/// first-out, so a reader that reads again while a writer waits in between sleeps
+/// for ever. A panic does not poison it.
 ///
 /// ```
 /// use tsumugi_ult::sync::RwLock;
@@ -47,32 +47,33 @@ struct RawRwLock {
     queue: Lock<Queue>,
 }
 
-/// The right to read, until dropped, on whatever worker.
+/// The right to read, until dropped. It may be dropped on any worker.
 pub struct ReadGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
 }
 
-/// The right to write, until dropped, on whatever worker.
+/// The right to write, until dropped. It may be dropped on any worker.
 pub struct WriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
     /// `Sync` exactly if `T` is.
     value: PhantomData<&'a mut T>,
 }
 
-// SAFETY: the lock gives its value to one writer at a time.
+// SAFETY: the lock gives its value to one writer at a time, or to many readers.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
-// SAFETY: or to many readers.
+// SAFETY: as for `Send`; readers on several threads share the value, so it must
+// be `Sync`.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T> RwLock<T> {
-    /// A lock that nobody holds.
+    /// Makes a lock that is free.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
         let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
         Self { raw, value: UnsafeCell::new(value) }
     }
 
-    /// A lock that nobody holds.
+    /// Makes a lock that is free.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
         let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
@@ -86,30 +87,30 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until no writer has it or came earlier.
+    /// Locks for reading: waits until no writer holds the lock or waits in front.
     pub fn read(&self) -> ReadGuard<'_, T> {
         if !self.raw.take(READER) {
-            // Without a limit nothing interrupts.
+            // Without a limit nothing interrupts the wait.
             let _ = self.raw.wait(READER, Limit::NONE);
         }
         ReadGuard { lock: self }
     }
 
-    /// Reads if no writer has it or waits.
+    /// Locks for reading, if no writer holds the lock and there are no waiters.
     pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
         self.raw.take(READER).then(|| ReadGuard { lock: self })
     }
 
-    /// As [`read`](Self::read), for `limit` at most.
+    /// Does what [`read`](Self::read) does, for at most `limit`.
     pub fn read_for(&self, limit: Duration) -> Option<ReadGuard<'_, T>> {
         self.read_within(limit).ok()
     }
 
-    /// As [`read`](Self::read), within a limit.
+    /// Does what [`read`](Self::read) does, within a limit.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit ended the wait.
     pub fn read_within(&self, limit: impl Into<Limit>) -> Result<ReadGuard<'_, T>, Interrupted> {
         if !self.raw.take(READER) {
             self.raw.wait(READER, limit.into())?;
@@ -117,7 +118,7 @@ impl<T: ?Sized> RwLock<T> {
         Ok(ReadGuard { lock: self })
     }
 
-    /// Waits until nobody has it or came earlier.
+    /// Locks for writing: waits until the lock is free and no caller waits in front.
     pub fn write(&self) -> WriteGuard<'_, T> {
         if !self.raw.take(WRITER) {
             // As in `read`.
@@ -126,21 +127,21 @@ impl<T: ?Sized> RwLock<T> {
         WriteGuard { lock: self, value: PhantomData }
     }
 
-    /// Writes if nobody has it.
+    /// Locks for writing, if the lock is free and there are no waiters.
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         self.raw.take(WRITER).then(|| WriteGuard { lock: self, value: PhantomData })
     }
 
-    /// As [`write`](Self::write), for `limit` at most.
+    /// Does what [`write`](Self::write) does, for at most `limit`.
     pub fn write_for(&self, limit: Duration) -> Option<WriteGuard<'_, T>> {
         self.write_within(limit).ok()
     }
 
-    /// As [`write`](Self::write), within a limit.
+    /// Does what [`write`](Self::write) does, within a limit.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`].
+    /// [`Interrupted`] if the limit ended the wait.
     pub fn write_within(&self, limit: impl Into<Limit>) -> Result<WriteGuard<'_, T>, Interrupted> {
         if !self.raw.take(WRITER) {
             self.raw.wait(WRITER, limit.into())?;
@@ -148,15 +149,16 @@ impl<T: ?Sized> RwLock<T> {
         Ok(WriteGuard { lock: self, value: PhantomData })
     }
 
-    /// The value, which nobody else can reach.
+    /// Returns the value, which no other thread can access: the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: `self` is borrowed alone.
+        // SAFETY: `self` is borrowed exclusively.
         self.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 impl RawRwLock {
-    /// Takes the lock if nobody waits and nobody who would clash has it.
+    /// Takes a share of the lock, if there are no waiters and no holder that
+    /// clashes.
     #[inline]
     fn take(&self, share: u32) -> bool {
         self.take_if(share, WAITERS)
@@ -169,7 +171,7 @@ impl RawRwLock {
                 return false;
             }
             let next = seen + share;
-            // Acquire: pairs with the Release of who had it before.
+            // Acquire: pairs with the Release of the holder before.
             match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(changed) => seen = changed,
@@ -191,14 +193,14 @@ impl RawRwLock {
             |queue| self.announce(share, queue),
         );
         if outcome.is_err() {
-            // Those behind may have waited for us alone.
+            // The waiters behind this one may have had to wait only because of it.
             self.admit();
         }
         outcome
     }
 
-    /// Says that somebody waits, or takes the lock: false. Under the lock of
-    /// the queue.
+    /// Announces a waiter in the word. If the lock may be taken, takes it and
+    /// returns false. Called under the lock of the queue.
     fn announce(&self, share: u32, queue: &Queue) -> bool {
         if !queue.is_empty() {
             return true;
@@ -211,7 +213,7 @@ impl RawRwLock {
                 self.word.fetch_or(WAITERS, Ordering::Relaxed);
                 return true;
             }
-            // Acquire: if we take it, as in `take`.
+            // Acquire: as in `take_if`, in case this takes the lock.
             match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return clash,
                 Err(changed) => seen = changed,
@@ -220,17 +222,17 @@ impl RawRwLock {
     }
 
     fn leave(&self, share: u32) {
-        // Release: pairs with the Acquire of who has it next.
+        // Release: pairs with the Acquire of the next holder.
         let left = self.word.fetch_sub(share, Ordering::Release) - share;
         if left == WAITERS {
             self.admit();
         }
     }
 
-    /// Lets in whoever may come in from the front of the queue.
+    /// Admits waiters from the front of the queue, as many as may enter.
     #[cold]
     fn admit(&self) {
-        // Last of all the wakes: one that is woken may be the lock's end.
+        // The wakes come last: a waiter that is woken may free the lock.
         queue::wake_each(&self.queue, |queue| {
             let admitted = match queue.first() {
                 Some(first) => self.take_if(first.amount as u32, 0),
@@ -247,22 +249,23 @@ impl RawRwLock {
 
 impl Place for RawRwLock {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
     unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
         if waited {
-            // Those behind may have waited for it alone.
+            // The waiters behind this one may have had to wait only because of it.
             self.admit();
         } else {
-            // SAFETY: the caller's.
+            // SAFETY: by the caller's contract the node is there, and in no queue.
             self.leave(unsafe { (*node).amount } as u32);
         }
     }
 }
 
-/// Whether one who wants `share` must wait for those who are in.
+/// Whether a caller that wants `share` must wait for the holders in `word`.
 fn clashes(share: u32, word: u32) -> bool {
     let in_the_way = if share == READER { WRITER } else { !WAITERS };
     word & in_the_way != 0
@@ -279,14 +282,14 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
 impl<T: ?Sized> Deref for WriteGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the right to the value.
+        // SAFETY: the guard is the exclusive right to the value.
         self.lock.value.with(|value| unsafe { &*value })
     }
 }
 
 impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the right to the value.
+        // SAFETY: the guard is the exclusive right to the value.
         self.lock.value.with_mut(|value| unsafe { &mut *value })
     }
 }

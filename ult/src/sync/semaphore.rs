@@ -1,4 +1,4 @@
-//! A number of permits.
+//! A counting semaphore.
 
 use super::queue::{self, Node, Place, Queue, Wake};
 use crate::limit::Limit;
@@ -7,8 +7,8 @@ use core::fmt;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Reason};
 
-/// Permits that are taken and given back. First-in first-out: one who wants
-/// many is not overtaken by those who want few.
+/// A number of permits that are taken and given back. First-in first-out: a
+/// caller that wants many permits is not overtaken by callers that want few.
 ///
 /// ```
 /// use tsumugi_ult::sync::Semaphore;
@@ -29,40 +29,40 @@ struct Permits {
 }
 
 impl Semaphore {
-    /// A semaphore of `permits`.
+    /// Makes a semaphore with `permits` free permits.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(permits: usize) -> Self {
         Self { state: Lock::new(Permits { free: permits, queue: Queue::new() }) }
     }
 
-    /// A semaphore of `permits`.
+    /// Makes a semaphore with `permits` free permits.
     #[cfg(tsumugi_loom)]
     pub fn new(permits: usize) -> Self {
         Self { state: Lock::new(Permits { free: permits, queue: Queue::new() }) }
     }
 
-    /// Takes `count` permits; sleeps until there are so many and nobody is in
-    /// front.
+    /// Takes `count` permits; sleeps until so many are free and no caller waits
+    /// in front.
     pub fn acquire(&self, count: usize) {
-        // Without a limit nothing interrupts.
+        // Without a limit nothing interrupts the wait.
         let _ = self.acquire_within(count, Limit::NONE);
     }
 
-    /// Takes `count` permits if they are there and nobody waits.
+    /// Takes `count` permits if so many are free and there are no waiters.
     pub fn try_acquire(&self, count: usize) -> bool {
         self.state.with(|permits| permits.take(count))
     }
 
-    /// As [`acquire`](Self::acquire), if that takes `limit` at most.
+    /// Does what [`acquire`](Self::acquire) does, if that takes at most `limit`.
     pub fn acquire_for(&self, count: usize, limit: Duration) -> bool {
         self.acquire_within(count, limit).is_ok()
     }
 
-    /// As [`acquire`](Self::acquire), within a limit.
+    /// Does what [`acquire`](Self::acquire) does, within a limit.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`]: no permit was taken.
+    /// [`Interrupted`] if the limit ended the wait: no permit was taken.
     pub fn acquire_within(&self, count: usize, limit: impl Into<Limit>) -> Result<(), Interrupted> {
         if self.try_acquire(count) {
             return Ok(());
@@ -78,7 +78,7 @@ impl Semaphore {
             |permits| !permits.take(count),
         );
         if outcome.is_err() {
-            // Those behind may have waited for us alone.
+            // The waiters behind this one may have had to wait only because of it.
             self.release(0);
         }
         outcome
@@ -93,7 +93,7 @@ impl Semaphore {
         });
     }
 
-    /// How many permits are free.
+    /// Returns how many permits are free.
     pub fn available(&self) -> usize {
         self.state.with(|permits| permits.free)
     }
@@ -101,13 +101,14 @@ impl Semaphore {
 
 impl Place for Semaphore {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(&self.state, node, |permits| &mut permits.queue, |_| {}) }
     }
 
     unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
-        // Those behind may have waited for it alone.
-        // SAFETY: the caller's.
+        // The waiters behind this one may have had to wait only because of it.
+        // SAFETY: by the caller's contract the node is there, and in no queue.
         self.release(if waited { 0 } else { unsafe { (*node).amount } });
     }
 }
@@ -121,7 +122,7 @@ impl Permits {
         takes
     }
 
-    /// Serves the first waiter, if there is enough for it.
+    /// Serves the first waiter, if there are enough permits for it.
     fn hand_over(&mut self) -> Option<Wake> {
         let wanted = self.queue.first()?.amount;
         self.free = self.free.checked_sub(wanted)?;

@@ -1,4 +1,4 @@
-//! The end of a ULT, and who waits for it: the join word.
+//! The end of a ULT, and its joiner: the join word.
 
 use super::Task;
 use super::state::DONE;
@@ -7,26 +7,29 @@ use core::ptr;
 use tsumugi_core::sync::{Ordering, UnsafeCell, mutant};
 use tsumugi_core::wait::Waker;
 
-/// Whoever waits for a ULT's end, on its own stack.
+/// The waker of the ULT or thread that waits for a ULT's end; it lies on the joiner's
+/// stack.
 pub(crate) struct Joiner(UnsafeCell<Option<Waker>>);
 
-/// What the end of a ULT found in its join word.
+/// The content of the join word at the end of a ULT.
 pub(crate) enum End {
-    /// The handle is alive and nobody waits.
+    /// The handle is alive and has no joiner yet.
     Alone,
-    /// The handle is gone: the result, and the slot, are for the finisher.
+    /// The handle is gone, so the caller of `end` drops the result and frees the
+    /// slot.
     Detached,
-    /// Somebody waits; wake them last, the slot is theirs.
+    /// There is a joiner, which owns the slot now. The caller wakes it as its last
+    /// step.
     Joined(Waker),
 }
 
 impl Task {
-    /// The ULT has ended, and left its stack; answers who is concerned.
-    /// On `Alone` and `Joined` the slot is no longer the caller's.
+    /// Notes that the ULT has ended and left its stack; returns the state of its
+    /// handle. On `Alone` and `Joined` the slot is no longer the caller's.
     #[inline]
     pub(crate) fn end(&self) -> End {
         self.set_state(DONE);
-        // Release: the result is for the joiner. Acquire: the joiner is for us.
+        // Release: the joiner must see the result. Acquire: this must see the joiner.
         let found = if mutant("join_load_then_store") {
             let found = self.join.load(Ordering::Acquire);
             self.join.store(FINISHED, Ordering::Release);
@@ -41,60 +44,65 @@ impl Task {
             DETACHED => End::Detached,
             joiner => {
                 let joiner = ptr::with_exposed_provenance::<Joiner>(joiner);
-                // Read and not taken: a write would take the line, too.
-                // SAFETY: a joiner waits on its stack until its waker is used,
-                // and that is once, here; dropping a waker does nothing.
+                // The waker is copied, not taken out, because a write would take the
+                // cache line too.
+                // SAFETY: a joiner stays on its stack until its waker is used, and
+                // only this call uses it, once; dropping a waker does nothing.
                 let waker = unsafe { (*joiner).0.with(|waker| waker.read()) };
                 End::Joined(waker.expect("a joiner has a waker"))
             }
         }
     }
 
-    /// Whether the result is there.
+    /// Whether the ULT has ended, so that the result can be read.
     #[inline]
     pub(crate) fn has_finished(&self) -> bool {
-        // Acquire: pairs with `end`: the result is to be read.
+        // Acquire: pairs with the Release in `end`, so that the caller may read the
+        // result.
         self.join.load(Ordering::Acquire) == FINISHED
     }
 
-    /// Leaves a joiner in the join word. False: the ULT has ended already.
+    /// Puts a joiner into the join word. False: the ULT has ended already.
     ///
     /// # Safety
     ///
-    /// If true, `joiner` stays until its waker is woken; it is not touched
-    /// after this.
+    /// After true, `joiner` stays until its waker is used, and the caller does not
+    /// touch it.
     pub(crate) unsafe fn join(&self, joiner: *const Joiner, waker: Waker) -> bool {
-        // SAFETY: nobody else knows the joiner yet.
+        // SAFETY: no other thread has the joiner's address yet.
         unsafe { (*joiner).0.with_mut(|slot| *slot = Some(waker)) };
         let word = joiner.expose_provenance();
         if mutant("join_no_second_look") {
             self.join.store(word, Ordering::Release);
             return true;
         }
-        // Release: the joiner is for `end`. Acquire: the result is for us.
+        // Release: `end` must see the joiner. Acquire: the caller may read the
+        // result.
         self.join.swap(word, Ordering::AcqRel) != FINISHED
     }
 
-    /// Takes a joiner back. False: the ULT has ended and wakes it.
+    /// Takes a joiner back. False: the ULT has ended and wakes the joiner.
     pub(crate) fn unjoin(&self, joiner: *const Joiner) -> bool {
         let word = joiner.expose_provenance();
-        // Acquire: pairs with `end`: the result is to be read.
+        // AcqRel: the Acquire pairs with `end`, because the caller reads the result
+        // on failure.
         self.join.compare_exchange(word, ALONE, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Gives the handle up. True: the ULT has ended, result and slot are the
-    /// caller's.
+    /// Gives the handle up. True: the ULT has ended, and the result and the slot
+    /// belong to the caller.
     pub(crate) fn detach(&self) -> bool {
         // AcqRel: as in `join`.
         self.join.swap(DETACHED, Ordering::AcqRel) == FINISHED
     }
 
-    /// Drops the result if it is still there.
+    /// Drops the result, if it is still there.
     pub(crate) fn drop_result(&self) {
-        // SAFETY: only called by whoever the result belongs to, see `End`.
+        // SAFETY: only the owner of the result calls this, see `End`.
         let body = self.body.with_mut(|body| unsafe { (*body).take() });
         if let Some(body) = body {
-            // SAFETY: the room holds the result, once.
+            // SAFETY: the room holds the result; the body was taken, so this runs
+            // once.
             unsafe { (body.drop_result)(&self.room) };
         }
     }
@@ -103,10 +111,10 @@ impl Task {
     ///
     /// # Safety
     ///
-    /// Once, after the join word said `FINISHED` to the caller; `T` is the
+    /// Called once, after the caller read `FINISHED` in the join word; `T` is the
     /// type that the task was filled with.
     pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
-        // SAFETY: the caller's.
+        // SAFETY: the room holds the result, an `Outcome<T>`, and this takes it once.
         unsafe { self.room.take() }
     }
 }
@@ -117,7 +125,6 @@ impl Joiner {
     }
 }
 
-// Words that are no pointers to a `Joiner`, which is aligned.
 // Words that are no pointers to a `Joiner`, which is aligned.
 pub(super) const ALONE: usize = 0;
 const FINISHED: usize = 1;

@@ -1,5 +1,4 @@
-//! What is asked of a ULT, in one word: a worker to stay on, flags, a size of
-//! stack.
+//! The options of a ULT in one word: a worker to stay on, flags, a size of stack.
 
 use super::{Particulars, Task};
 use crate::fp::FpControl;
@@ -7,7 +6,7 @@ use crate::stack::Class;
 use alloc::boxed::Box;
 use tsumugi_core::sync::{Ordering, UnsafeCell};
 
-/// What a builder asks of a ULT besides a name.
+/// The options that a builder sets, besides a name.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traits {
     pub(crate) worker: Option<usize>,
@@ -17,11 +16,11 @@ pub(crate) struct Traits {
 }
 
 impl Task {
-    /// Gives it what its builder asks for.
+    /// Gives the ULT the options of its builder.
     ///
     /// # Safety
     ///
-    /// It is filled, and in no queue yet.
+    /// The task is filled, and in no queue yet.
     pub(crate) unsafe fn adorn(&self, name: Option<Box<str>>, traits: Traits) {
         let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
         let urgent = if traits.urgent { URGENT } else { 0 };
@@ -36,16 +35,16 @@ impl Task {
         }
     }
 
-    /// The size of stack that it needs.
+    /// The class of the stack that the ULT needs.
     #[inline]
     pub(crate) fn class(&self) -> Class {
         Class::from_index((self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT) as u8)
     }
 
-    /// Whether somebody asked it to give up.
+    /// Whether the ULT was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
-        // Relaxed: a hint; where it must not be missed, the alarms' lock
-        // orders it.
+        // Relaxed: a hint. Where a cancellation must not be missed, the alarms' lock
+        // orders the two.
         self.traits.load(Ordering::Relaxed) & CANCELLED != 0
     }
 
@@ -53,19 +52,19 @@ impl Task {
         self.traits.fetch_or(CANCELLED, Ordering::Relaxed);
     }
 
-    /// Whether it may go to any worker, when its turn comes.
+    /// Whether any worker may run the ULT, when its turn comes.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.traits.load(Ordering::Relaxed) & (WORKER | URGENT) == 0
     }
 
-    /// Whether it has floating-point control words of its own.
+    /// Whether the ULT has floating-point control words of its own.
     #[inline(always)]
     pub(crate) fn keeps_fp(&self) -> bool {
         self.traits.load(Ordering::Relaxed) & KEEPS_FP != 0
     }
 
-    /// Its floating-point control words, if it keeps them.
+    /// The ULT's floating-point control words, if it keeps them.
     ///
     /// # Safety
     ///
@@ -74,39 +73,39 @@ impl Task {
         if !self.keeps_fp() {
             return None;
         }
-        // SAFETY: they stay until the task is cleared.
+        // SAFETY: the particulars stay until the task is cleared.
         unsafe { self.particulars.load(Ordering::Relaxed).as_ref() }.map(|have| &have.fp)
     }
 
-    /// The worker that it slept on last.
+    /// The worker on which the ULT slept last.
     #[inline(always)]
     pub(crate) fn last(&self) -> usize {
         self.last.load(Ordering::Relaxed) as usize
     }
 
-    /// It goes to sleep on this worker.
+    /// Notes the worker on which the ULT goes to sleep.
     #[inline(always)]
     pub(crate) fn set_last(&self, worker: usize) {
-        // A waker that has read the line need not fetch it again.
+        // No store if nothing changes, so that a waker that has read the line need
+        // not fetch it again.
         if self.last() != worker {
             self.last.store(worker as u32, Ordering::Relaxed);
         }
     }
 
-    /// The worker that it stays on.
+    /// The worker to which the ULT is pinned, if it is.
     pub(crate) fn worker(&self) -> Option<usize> {
         (self.traits.load(Ordering::Relaxed) & WORKER).checked_sub(1).map(|worker| worker as usize)
     }
 
-    /// Whether a stack of the ordinary size will do.
+    /// Whether the ULT needs a stack of the ordinary size.
     #[inline(always)]
     pub(crate) fn is_ordinary(&self) -> bool {
         self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT == 0
     }
 }
 
-// The worker, plus one, and flags.
-// Traits: the worker, plus one, and flags.
+// The bits of the traits: the worker, plus one, flags, and the class of stack.
 const WORKER: u32 = 0xffff;
 const URGENT: u32 = 1 << 16;
 const KEEPS_FP: u32 = 1 << 17;

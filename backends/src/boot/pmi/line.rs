@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A line, taken apart.
+/// A line of PMI-1, split into its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     fields: Vec<(String, String)>,
@@ -13,21 +13,21 @@ pub struct Line {
 pub enum LineError {
     /// A word without `=`.
     Word {
-        /// Which word, from 0.
+        /// The index of the word, from 0.
         index: usize,
     },
     /// There are more words than any line has.
     TooMany,
-    /// It does not begin with a command.
+    /// The line does not begin with a command.
     NoCommand,
 }
 
 impl Line {
-    /// Takes a line apart. A word without `=` is of the message before it.
+    /// Splits a line. A word without `=` belongs to the message before it.
     ///
     /// # Errors
     ///
-    /// [`LineError`].
+    /// [`LineError`], if the text is no line of PMI-1.
     pub fn parse(line: &str) -> Result<Self, LineError> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for (index, word) in line.split_whitespace().enumerate() {
@@ -46,13 +46,14 @@ impl Line {
         }
     }
 
-    /// The value of `name`; the first one, if there are more.
+    /// The value of `name`; the first value, if there are more.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         fields.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether the server says that it worked; not all of them say anything.
+    /// Whether the server reports success; without a return code it counts as
+    /// success, because not all servers send one.
     pub fn is_ok(&self) -> bool {
         self.field("rc").is_none_or(|code| code == "0")
     }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// A server for one rank that answers as hydra does, but for `odd`.
+/// A server for one rank that answers as hydra does, except for `odd`.
 fn serve(vallen: usize, odd: &'static [(&'static str, &'static str)]) -> OwnedFd {
     let (ours, theirs) = UnixStream::pair().unwrap();
     thread::spawn(move || {

@@ -13,14 +13,14 @@ pub struct Proc {
     pub rank: u32,
 }
 
-/// `pmix_value_t`: a kind, and a union of which the first words are used.
+/// `pmix_value_t`: a kind, and a union of which only the first words are used.
 #[repr(C)]
 pub struct Value {
     pub kind: u16,
     data: [u64; 3],
 }
 
-/// `pmix_info_t`: what a call is to do besides.
+/// `pmix_info_t`: a directive of a call.
 #[repr(C)]
 pub struct Info {
     key: [c_char; 512],
@@ -31,7 +31,7 @@ pub struct Info {
 type Infos = *const Info;
 type Done = unsafe extern "C" fn(c_int, *mut c_void);
 
-/// What is called.
+/// The functions that are called.
 pub struct Functions {
     pub init: Init,
     pub finalize: Finalize,
@@ -40,7 +40,7 @@ pub struct Functions {
     pub fence: Fence,
     pub fence_begin: FenceBegin,
     pub get: Get,
-    /// What frees values, where the library has it.
+    /// The function that frees values, if the library has it.
     free: Option<Free>,
 }
 
@@ -55,7 +55,7 @@ type Free = unsafe extern "C" fn(*mut Value, usize);
 type Get = unsafe extern "C" fn(*const Proc, *const c_char, Infos, usize, *mut *mut Value) -> c_int;
 
 impl Functions {
-    /// Those of a library that is loaded; `None` if it is another one.
+    /// The functions of a loaded library; `None` if one of them is missing.
     pub fn of(library: *mut c_void) -> Option<Self> {
         let at = |name| symbol(library, name);
         // SAFETY: functions of these names have these types in every version.
@@ -77,10 +77,11 @@ impl Functions {
     ///
     /// # Safety
     ///
-    /// It is one, and is not used any more.
+    /// `value` must come from the library, and must not be used any more.
     pub unsafe fn free(&self, value: *mut Value) {
-        // SAFETY: the caller's; where the library does not export what frees
-        // values, that is a macro of its header, which does the same.
+        // SAFETY: the caller guarantees that the library made the value. A library
+        // that does not export the function has a macro in its header that does the
+        // same as this.
         unsafe {
             match self.free {
                 Some(free) => free(value, 1),
@@ -96,12 +97,12 @@ impl Functions {
 }
 
 impl Info {
-    /// A switch that is on.
+    /// A directive that is a switch, set to on.
     pub fn on(key: &CStr) -> Self {
         Self::new(key, Value { kind: BOOL, data: [1, 0, 0] })
     }
 
-    /// A number.
+    /// A directive that is a number.
     pub fn number(key: &CStr, number: u32) -> Self {
         Self::new(key, Value { kind: INT, data: [number.into(), 0, 0] })
     }
@@ -121,24 +122,24 @@ impl Default for Proc {
 }
 
 impl Value {
-    /// A string, as long as `text` is.
+    /// A string value; valid as long as `text` is.
     pub fn string(text: &CStr) -> Self {
         Self { kind: STRING, data: [text.as_ptr() as u64, 0, 0] }
     }
 
-    /// The number, if it is one of 32 bits.
+    /// The number, if the value is one of 32 bits.
     pub fn number(&self) -> Option<u32> {
         (self.kind == UINT32).then_some(self.data[0] as u32)
     }
 
-    /// The text, if it is one of at most `bytes_max` bytes.
+    /// The text, if the value is a text of at most `bytes_max` bytes.
     pub fn text(&self, bytes_max: usize) -> Option<&str> {
         let at = self.data[0] as *const c_char;
         if self.kind != STRING || at.is_null() {
             return None;
         }
-        // SAFETY: a string of the library's, or of `string`'s caller, ends in
-        // 0 and lives as long as the value.
+        // SAFETY: the string comes from the library, or from the caller of
+        // `string`; it ends in 0 and lives as long as the value.
         let text = unsafe { CStr::from_ptr(at) };
         text.to_str().ok().filter(|text| text.len() <= bytes_max)
     }

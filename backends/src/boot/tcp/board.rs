@@ -1,5 +1,5 @@
-//! Where cards are put up: what the server knows, without a socket and without
-//! a clock.
+//! The state of the server, without a socket and without a clock: the cards, the
+//! barrier, and how far each rank has come.
 //!
 //! ```text
 //!             join               leave             grace is over
@@ -10,30 +10,30 @@
 //!                    finished
 //! ```
 //!
-//! Every request may come twice, for a connection can break before its answer.
+//! Every request may come twice, because a connection can break before its answer.
 
 use super::frame::{Message, Refusal};
 use super::heads::runs_of;
 use std::time::{Duration, Instant};
 
-/// The cards of a job, and who has come how far.
+/// The cards of a job, and how far each rank has come.
 #[derive(Debug)]
 pub struct Board {
     seats: Vec<Seat>,
-    /// When a rank that has not come is missing.
+    /// The time after which a rank that has not come is missing.
     deadline: Instant,
     grace: Duration,
 }
 
-/// What is known of one rank.
+/// The state of one rank.
 #[derive(Debug, Default)]
 struct Seat {
     session: Option<u64>,
     card: Option<Vec<u8>>,
     place: Place,
-    /// The last barrier that it has reached.
+    /// The last barrier that the rank has reached.
     round: u32,
-    /// Whether it waits for the end of that one.
+    /// Whether the rank waits for the end of that barrier.
     waits: bool,
 }
 
@@ -48,17 +48,18 @@ enum Place {
 }
 
 impl Board {
-    /// A board for `size` ranks, of which each has to come before `deadline`,
-    /// and to come back within `grace`.
+    /// Makes a board for `size` ranks; each must come before `deadline`, and must
+    /// come back within `grace`.
     pub fn new(size: u32, deadline: Instant, grace: Duration) -> Self {
         Self { seats: (0..size).map(|_| Seat::default()).collect(), deadline, grace }
     }
 
-    /// A rank has connected and knows the secret.
+    /// Records that a rank has connected and has proved the secret.
     ///
     /// # Errors
     ///
-    /// [`Refusal`].
+    /// [`Refusal`], if the rank or size is wrong, if another process has the rank,
+    /// or if the rank was declared lost.
     pub fn join(&mut self, rank: u32, size: u32, session: u64) -> Result<(), Refusal> {
         let seats = self.seats.len();
         let seat = self.seats.get_mut(rank as usize).ok_or(Refusal::Size)?;
@@ -77,7 +78,7 @@ impl Board {
         Ok(())
     }
 
-    /// The connection of a rank is gone.
+    /// Records that the connection of a rank is gone.
     pub fn leave(&mut self, rank: u32, now: Instant) {
         let seat = &mut self.seats[rank as usize];
         seat.waits = false;
@@ -86,12 +87,12 @@ impl Board {
         }
     }
 
-    /// A request of a rank that has joined: the answer, if it need not wait.
-    /// `Err`: that is no request.
+    /// Handles a request of a rank that has joined; returns the answer, if it need
+    /// not wait.
     ///
     /// # Errors
     ///
-    /// The message, given back.
+    /// The message, if it is no request.
     pub fn handle(&mut self, rank: u32, message: Message) -> Result<Option<Message>, Message> {
         let size = self.seats.len();
         let seat = &mut self.seats[rank as usize];
@@ -110,7 +111,7 @@ impl Board {
                 let runs = runs_of(seats.iter().map(|seat| seat.card.as_deref()));
                 Ok(Some(Message::Heads { from, runs }))
             }
-            // The one it has reached, again, or the next one.
+            // The barrier that the rank has reached, repeated, or the next one.
             Message::Barrier { round } if round == seat.round || round == seat.round + 1 => {
                 (seat.round, seat.waits) = (round, true);
                 Ok(None)
@@ -123,13 +124,13 @@ impl Board {
         }
     }
 
-    /// Whether a rank has come and has not said that it ends well.
+    /// Whether a rank has come and has not reported that it is done.
     pub fn is_unfinished(&self, rank: u32) -> bool {
         let seat = self.seats.get(rank as usize);
         seat.is_some_and(|seat| seat.session.is_some() && seat.place != Place::Finished)
     }
 
-    /// What has become due: answers, and to whom.
+    /// The answers that have become due, each with its rank.
     pub fn poll(&mut self, now: Instant) -> Vec<(u32, Message)> {
         let grace = self.grace;
         for seat in &mut self.seats {
@@ -161,7 +162,8 @@ impl Board {
         answers
     }
 
-    /// When [`poll`](Self::poll) may have something that no request brings.
+    /// The time at which [`poll`](Self::poll) may have answers without a further
+    /// request.
     pub fn due(&self) -> Option<Instant> {
         let away = self.seats.iter().filter_map(|seat| match seat.place {
             Place::Away(since) => Some(since + self.grace),
@@ -171,7 +173,7 @@ impl Board {
         away.min()
     }
 
-    /// Whether nobody will come any more.
+    /// Whether no rank will come any more.
     pub fn is_over(&self) -> bool {
         self.seats.iter().all(|seat| matches!(seat.place, Place::Finished | Place::Lost))
     }

@@ -1,4 +1,4 @@
-//! Calling a server that listens at one of several addresses.
+//! Connects to a server that listens at one of several addresses.
 //!
 //! ```text
 //!  address 0  ──► no answer for 1 s
@@ -6,8 +6,8 @@
 //!  address 2      ──► answers
 //! ```
 //!
-//! An address of the server's host that does not answer from here holds up the
-//! others for a moment only, however many there are.
+//! An address of the server's host that does not answer from here delays the other
+//! addresses for a moment only, however many there are.
 
 use super::link::Trouble;
 use std::io;
@@ -18,29 +18,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_core::boot::BootError;
 
-/// What comes of each address, in the order of the answers.
+/// The results of connecting to each address, in the order of the answers.
 #[derive(Debug)]
 pub(super) struct Calls<'a> {
     left: Iter<'a, String>,
     deadline: Instant,
-    /// Calls that have not ended.
+    /// The number of connection attempts that have not ended.
     running: usize,
     answers: Receiver<Result<TcpStream, Trouble>>,
     answer: Sender<Result<TcpStream, Trouble>>,
 }
 
 impl<'a> Calls<'a> {
-    /// Calls `addresses` (`host:port`), the first one first.
+    /// Connects to `addresses` (`host:port`), the first one first.
     pub(super) fn new(addresses: &'a [String], deadline: Instant) -> Self {
         let (answer, answers) = mpsc::channel();
         Self { left: addresses.iter(), deadline, running: 0, answers, answer }
     }
 
-    /// Calls the next one; an error if there is none.
+    /// Starts to connect to the next address; `None` if there is none.
     fn start(&mut self) -> Option<()> {
         let (address, answer, deadline) =
             (self.left.next()?.clone(), self.answer.clone(), self.deadline);
-        // What answers too late is closed with the channel.
+        // A connection that comes too late is closed with the channel.
         let go = move || drop(answer.send(call(&address, deadline)));
         match thread::Builder::new().name("tsumugi-call".into()).spawn(go) {
             Ok(_) => {}
@@ -66,7 +66,7 @@ impl Iterator for Calls<'_> {
                     return Some(answer);
                 }
                 Err(RecvTimeoutError::Timeout) if self.start().is_some() => {}
-                // A host's name that is still looked for.
+                // The name of a host is still being resolved.
                 Err(_) => return None,
             }
         }
@@ -80,8 +80,8 @@ fn call(address: &str, deadline: Instant) -> Result<TcpStream, Trouble> {
         let within = left.clamp(Duration::from_millis(1), CONNECT_WITHIN);
         match TcpStream::connect_timeout(&address, within) {
             Ok(stream) => {
-                // Without it a small request may wait for the acknowledgement of
-                // the one before: slower, not wrong.
+                // Without `nodelay` a small request may wait for the
+                // acknowledgement of the one before: that is slower, but not wrong.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -96,8 +96,9 @@ fn refused(error: io::Error) -> Trouble {
     Trouble::Passing(BootError::System { what: "connecting", errno })
 }
 
-/// An address that does not answer must not hide the others.
+/// The limit of one attempt, so that an address that does not answer does not hide
+/// the others.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 const NEXT_AFTER: Duration = Duration::from_millis(50);
-/// Longer than a connection takes, and than most names.
+/// Longer than a connection takes, and than the resolution of most names.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);

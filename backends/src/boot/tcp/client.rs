@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
-/// Ranks that find each other through a [`Server`]. Blocking, each call within
-/// the time limit and a little.
+/// A bootstrap through a [`Server`]. Blocking; each call takes at most the time
+/// limit and a little more.
 #[derive(Debug)]
 pub struct Client {
     rank: Rank,
@@ -23,38 +23,42 @@ pub struct Client {
     session: u64,
     limit: Duration,
     link: Option<Link>,
-    /// Whether the server was there once.
+    /// Whether the server has answered once.
     was_greeted: bool,
-    /// The rank that has the server, if it is not the launcher's.
+    /// The rank that runs the server, if the launcher does not.
     served_by: Option<Rank>,
     round: u32,
-    /// The barrier that this rank has come to and not left yet.
+    /// The barrier at which this rank has arrived, and which it has not left yet.
     barrier: Option<Barrier>,
     server: Option<Server>,
 }
 
-/// Who has started ranks on a host, and tells the [`Server`] how they end.
+/// The connection of a program that has started ranks on a host, and that reports
+/// to the [`Server`] how they end.
 #[derive(Debug)]
 pub struct Agent(Client);
 
-/// A barrier that is waited for.
+/// A barrier at which this rank waits.
 #[derive(Debug)]
 struct Barrier {
     round: u32,
     deadline: Instant,
-    /// If the server is gone: when it is given up.
+    /// If the connection to the server is gone: the time at which the client gives
+    /// up.
     gone_at: Option<Instant>,
-    /// How it ended: that may come while something else is asked for.
+    /// How the barrier ended; its end may come while the rank waits for another
+    /// answer.
     answer: Option<Message>,
 }
 
 impl Client {
-    /// Rank `rank` of `size`, whose server listens at one of `addresses`
-    /// (`host:port`).
+    /// Makes the client of rank `rank` of `size`; the server listens at one of
+    /// `addresses` (`host:port`).
     ///
     /// # Errors
     ///
-    /// [`BootError::NoSuchRank`], [`BootError::System`].
+    /// [`BootError::NoSuchRank`], if `rank` is not below `size`;
+    /// [`BootError::System`], if the system has no random numbers.
     pub fn new(
         rank: Rank,
         size: u32,
@@ -90,21 +94,21 @@ impl Client {
         })
     }
 
-    /// The same with a server that lives as long as this rank.
+    /// This client, with a server that lives as long as this rank.
     #[must_use]
     pub fn with_server(self, server: Server) -> Self {
         Self { server: Some(server), ..self }
     }
 
-    /// The same, with a server that is `rank`'s: it dies with it.
+    /// This client, with a server that `rank` runs: the server ends with that rank.
     #[must_use]
     pub fn served_by(self, rank: Rank) -> Self {
         Self { served_by: Some(rank), ..self }
     }
 
-    /// Sends `request` until there is an answer.
+    /// Sends `request`, again and again, until there is an answer.
     fn ask(&mut self, request: &Message, what: &'static str) -> Result<Message, BootError> {
-        // The server gives up first: it knows who is missing.
+        // The server gives up first, because it can report which rank is missing.
         let deadline = Instant::now() + self.limit + SLACK;
         let mut gone_at = None;
         loop {
@@ -142,7 +146,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// The link, of which a new one says again where this rank waits.
+    /// The connection. On a new connection the client repeats at which barrier it
+    /// waits.
     fn linked(&mut self, deadline: Instant) -> Result<Link, Trouble> {
         if let Some(link) = self.link.take() {
             return Ok(link);
@@ -155,7 +160,8 @@ impl Client {
         Ok(link)
     }
 
-    /// Keeps what ends the barrier that is waited for.
+    /// Keeps an answer that ends the barrier at which this rank waits; returns
+    /// whether it is one.
     fn ends_barrier(&mut self, answer: &Message) -> bool {
         let Some(barrier) = &mut self.barrier else { return false };
         let is_it = match answer {
@@ -169,7 +175,7 @@ impl Client {
         is_it
     }
 
-    /// Looks whether the barrier's end has come, until then.
+    /// Looks until `until` whether the barrier has ended.
     fn look(&mut self, until: Instant) -> Result<(), Trouble> {
         let mut link = self.linked(until)?;
         let came = link.receive_until(until)?;
@@ -192,7 +198,7 @@ impl Client {
         Err(trouble)
     }
 
-    /// Proves that this rank knows the secret, and that the server does.
+    /// Proves that this rank knows the secret, and checks that the server does.
     fn greet(&self, mut link: Link) -> Result<Link, Trouble> {
         let deadline = Instant::now() + GREET_WITHIN;
         let Message::Challenge { nonce: theirs } = link.receive("greeting", deadline)? else {
@@ -229,12 +235,12 @@ impl Client {
 }
 
 impl Agent {
-    /// The agent of some of `size` ranks, whose server listens at one of
+    /// Makes the agent for some of `size` ranks; the server listens at one of
     /// `addresses`.
     ///
     /// # Errors
     ///
-    /// [`BootError::System`].
+    /// [`BootError::System`], if the system has no random numbers.
     pub fn new(
         size: u32,
         addresses: Vec<String>,
@@ -244,20 +250,20 @@ impl Agent {
         Client::of(Rank(AGENT), size, addresses, secret, limit).map(Self)
     }
 
-    /// Connects before there is something to tell, so that it goes quickly then.
-    /// Blocking for some seconds at most; what does not work is tried again later.
+    /// Connects in advance, so that a later report goes quickly. Blocks for some
+    /// seconds at most; a connection that fails is tried again later.
     pub fn prepare(&mut self) {
         if let Ok(link) = self.0.linked(Instant::now() + GREET_WITHIN) {
             self.0.link = Some(link);
         }
     }
 
-    /// Tells how ranks have ended, at most [`ENDS_MAX`](super::ENDS_MAX) at once.
+    /// Reports how ranks have ended, at most [`ENDS_MAX`](super::ENDS_MAX) at once.
     /// Blocking.
     ///
     /// # Errors
     ///
-    /// [`BootError`]: the server has not heard it.
+    /// [`BootError`], if the server has not received the report.
     pub fn tell(&mut self, ends: Vec<Ended>) -> Result<(), BootError> {
         self.0.expect_done(&Message::Ended { ends }, "telling of an end")
     }
@@ -339,10 +345,11 @@ impl Bootstrap for Client {
 impl OpenBootstrap for Client {
     fn arrive(&mut self) -> Result<(), BootError> {
         let round = self.round + 1;
-        // The server gives up first: it knows who is missing.
+        // The server gives up first, because it can report which rank is missing.
         let deadline = Instant::now() + self.limit + SLACK;
         self.barrier = Some(Barrier { round, deadline, gone_at: None, answer: None });
-        // A link that breaks, or is not there yet, says it when there is one.
+        // If the link breaks, or is not there yet, the request is sent on the next
+        // link.
         if let Some(mut link) = self.link.take()
             && link.send(&Message::Barrier { round }).is_ok()
         {
@@ -388,12 +395,12 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> BootError {
     move |error| BootError::System { what, errno: error.raw_os_error().unwrap_or(0) }
 }
 
-/// A server that was there and does not come back is gone.
+/// After this time without an answer, a server that was there counts as gone.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
-/// Until it is looked at whether there is a limit.
+/// The time after which the client checks whether the limit has passed.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
-/// Between two attempts.
+/// The pause between two attempts.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const SLACK: Duration = Duration::from_secs(2);
-/// The other ranks' last words.
+/// How long the server waits at the end for the last messages of other ranks.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);

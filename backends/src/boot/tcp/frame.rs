@@ -5,31 +5,31 @@
 //!  ├─ of these ──►├──────────────────────────────────────────────────┤
 //! ```
 //!
-//! A length above [`BODY_BYTES_MAX`] is refused before a byte of the body is
-//! kept, and a body is taken only if it is used up exactly. Only a rank takes
-//! longer ones, of a server that has proved that it is its own.
+//! A length above [`BODY_BYTES_MAX`] is refused before a byte of the body is kept,
+//! and a body is accepted only if it is used up exactly. Only a rank accepts longer
+//! bodies, from a server that has proved the secret.
 
 use super::heads::{self, RUNS_BYTES_MAX, Run};
 use super::secret::{Nonce, Proof};
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 
-/// What the two ends say.
+/// The messages of both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Server, first: prove that you know the secret.
+    /// Server, first: the rank must prove that it knows the secret.
     Challenge {
-        /// To be proved upon.
+        /// The number that the proof must cover.
         nonce: Nonce,
     },
-    /// Server: so do I.
+    /// Server: the server knows the secret, too.
     Welcome {
-        /// That.
+        /// The proof of that.
         proof: Proof,
     },
-    /// Server: go away.
+    /// Server: the rank is refused.
     Refuse {
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
     /// Server: the request is done.
@@ -37,73 +37,73 @@ pub enum Message {
         /// The round of a barrier; 0 for others.
         round: u32,
     },
-    /// Server: the card that was asked for.
+    /// Server: the requested card.
     Card {
-        /// Whose.
+        /// The rank of the card.
         rank: u32,
-        /// It.
+        /// The card.
         card: Vec<u8>,
     },
-    /// Server: the rank has published none.
+    /// Server: the rank has published no card.
     NoCard {
-        /// Whose.
+        /// The rank.
         rank: u32,
     },
-    /// Server: how the cards from there on start.
+    /// Server: the heads of the cards, from a rank on.
     Heads {
-        /// The first one's rank.
+        /// The first rank.
         from: u32,
-        /// They.
+        /// The heads, as runs of equal ones.
         runs: Vec<Run>,
     },
-    /// Server: the barrier cannot end, for a rank is gone.
+    /// Server: the barrier cannot end, because a rank is gone.
     Lost {
-        /// Which.
+        /// The rank.
         rank: u32,
     },
-    /// Server: the barrier cannot end, for a rank never came.
+    /// Server: the barrier cannot end, because a rank never came.
     Missing {
-        /// Which.
+        /// The rank.
         rank: u32,
     },
-    /// Rank, first.
+    /// Rank, first: its identity and its proof.
     Hello {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// How many it thinks there are.
+        /// The number of ranks of the job, as this rank has it.
         size: u32,
-        /// The same in every connection of one process.
+        /// A number that is the same in every connection of one process.
         session: u64,
-        /// To be proved upon.
+        /// The number that the server's proof must cover.
         nonce: Nonce,
-        /// That it knows the secret.
+        /// The proof that the rank knows the secret.
         proof: Proof,
     },
-    /// Rank: here is my card.
+    /// Rank: publishes its card.
     Put {
-        /// It.
+        /// The card.
         card: Vec<u8>,
     },
-    /// Rank: whose card I want.
+    /// Rank: requests a card.
     Get {
-        /// Whose.
+        /// The rank of the card.
         rank: u32,
     },
-    /// Rank: how do the cards start?
+    /// Rank: requests the heads of the cards.
     GetHeads {
-        /// From which rank on.
+        /// The first rank.
         from: u32,
     },
-    /// Rank: I am at a barrier.
+    /// Rank: it has arrived at a barrier.
     Barrier {
-        /// Which, from 1.
+        /// The number of the barrier, from 1.
         round: u32,
     },
-    /// Rank: I end well.
+    /// Rank: it is done; its end is no failure.
     Finish,
     /// Agent of a host: these ranks have ended, at most [`ENDS_MAX`].
     Ended {
-        /// They, in their order.
+        /// The ends, in their order.
         ends: Vec<Ended>,
     },
 }
@@ -111,68 +111,68 @@ pub enum Message {
 /// How a rank's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Which.
+    /// The rank.
     pub rank: u32,
     /// Its process.
     pub pid: u32,
-    /// Its exit code, or [`SIGNAL`] and the signal; and [`HEARD`].
+    /// Its exit code, or [`SIGNAL`] plus the signal; in addition [`HEARD`].
     pub how: u32,
 }
 
 impl Ended {
-    /// Whether it may be a good end: with exit code 0.
+    /// Whether the process ended with exit code 0, which may be no failure.
     pub(super) fn is_clean(&self) -> bool {
         self.how & !HEARD == 0
     }
 }
 
-/// Why a server does not take a rank.
+/// Why a server refuses a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// It does not know the secret.
+    /// The rank does not know the secret.
     Secret = 1,
-    /// It speaks another version.
+    /// The rank uses another version of the protocol.
     Version = 2,
-    /// It counts the ranks differently, or is none of them.
+    /// The rank has another size of the job, or is not below it.
     Size = 3,
-    /// Another process is this rank.
+    /// Another process has this rank.
     Taken = 4,
-    /// It was declared lost.
+    /// The rank was declared lost.
     Lost = 5,
 }
 
 /// Why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The body is longer than any, or empty.
+    /// The body is longer than any message, or empty.
     Length {
         /// Its length.
         bytes: u32,
     },
-    /// No message is of this kind.
+    /// No message has this kind.
     Kind {
         /// The kind.
         kind: u8,
     },
     /// The body ends within a field, or goes on behind the last one.
     Body {
-        /// Of what kind it is.
+        /// The kind of the message.
         kind: u8,
         /// Its length.
         bytes: usize,
     },
-    /// The other end speaks another version.
+    /// The other end uses another version of the protocol.
     Version {
-        /// Which.
+        /// That version.
         found: u16,
     },
-    /// The other end is something else.
+    /// The other end is no tsumugi program.
     Stranger,
 }
 
 impl Refusal {
-    /// As a rank says it.
+    /// The reason as text, from the rank's point of view.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Secret => "it does not know the job's secret",
@@ -185,7 +185,7 @@ impl Refusal {
 }
 
 impl Message {
-    /// The whole frame.
+    /// The message as a whole frame.
     ///
     /// # Panics
     ///
@@ -231,11 +231,11 @@ impl Message {
         frame
     }
 
-    /// What a body says.
+    /// Parses a body.
     ///
     /// # Errors
     ///
-    /// [`FrameError`].
+    /// [`FrameError`], if the bytes are no message.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
         let (kind, fields) = body.split_first().ok_or(FrameError::Length { bytes: 0 })?;
         let mut fields = Fields { rest: fields, kind: *kind, bytes: body.len() };
@@ -274,7 +274,7 @@ impl Message {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body that is being parsed.
 struct Fields<'a> {
     rest: &'a [u8],
     kind: u8,
@@ -348,16 +348,16 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// In [`Ended::how`], beside a signal.
+/// In [`Ended::how`], together with the number of a signal.
 pub const SIGNAL: u32 = 1 << 8;
-/// In [`Ended::how`], beside anything: another rank had been declared lost before, so
-/// that it may have ended because it heard of that.
+/// In [`Ended::how`], in addition: another rank had been declared lost before, so
+/// that this rank may have ended because it learned of that loss.
 pub const HEARD: u32 = 1 << 9;
-/// Ends in one message.
+/// The largest number of ends in one message.
 pub const ENDS_MAX: usize = 64;
-/// Longest body: a card and what goes before it.
+/// The longest body: a card and the fields before it.
 pub const BODY_BYTES_MAX: usize = CARD_BYTES_MAX + 8;
-/// Longest of a server to a rank that knows it.
+/// The longest body from a server that has proved the secret.
 pub(super) const WIDE_BYTES_MAX: usize = RUNS_BYTES_MAX + 8;
 const MAGIC: &[u8; 8] = b"tsumugi\n";
 const VERSION: u16 = 2;

@@ -4,23 +4,23 @@
 //!  run, run, ...       count: u32   head: 24 bytes
 //! ```
 //!
-//! The ranks of a node have the same head, so that this is some bytes for each
-//! node. An answer has at most [`RUNS_MAX`] of them; the rest is asked for
-//! again.
+//! The ranks of a node have the same head, so that the runs take some bytes for
+//! each node. An answer has at most [`RUNS_MAX`] runs; the client requests the rest
+//! with a further request.
 
 use tsumugi_core::boot::{HEAD_BYTES, Head, head_of};
 
-/// Ranks next to each other whose cards start alike.
+/// Adjacent ranks with cards that have the same head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How many; at least one.
+    /// The number of ranks; at least one.
     pub count: u32,
-    /// How their cards start.
+    /// The head of their cards.
     pub head: Head,
 }
 
-/// Those of these cards, as many as go into one answer; a card that is not
-/// there has zeros.
+/// The runs of these cards, as many as fit into one answer; a missing card counts
+/// as a head of zeros.
 pub(super) fn runs_of<'a>(cards: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for card in cards {
@@ -40,8 +40,8 @@ pub(super) fn to_bytes(runs: &[Run]) -> Vec<u8> {
     runs.iter().flat_map(one).collect()
 }
 
-/// What the bytes say; `None`: they end within a run, a run is of none, all
-/// together are more ranks than there can be, or runs are missing or too many.
+/// Parses runs; `None` if the bytes end within a run, a run is empty, all runs
+/// together have more ranks than a `u32`, or there are no runs or too many.
 pub(super) fn parse(bytes: &[u8]) -> Option<Vec<Run>> {
     let (chunks, []) = bytes.as_chunks::<RUN_BYTES>() else { return None };
     if !(1..=RUNS_MAX).contains(&chunks.len()) {
@@ -59,7 +59,7 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Vec<Run>> {
 }
 
 const RUN_BYTES: usize = 4 + HEAD_BYTES;
-/// Runs of one answer.
+/// The largest number of runs of one answer.
 pub(super) const RUNS_MAX: usize = 1024;
 pub(super) const RUNS_BYTES_MAX: usize = RUNS_MAX * RUN_BYTES;
 

@@ -1,8 +1,8 @@
-//! A stream of bytes, as messages.
+//! Splits a stream of bytes into messages.
 
 use super::frame::{BODY_BYTES_MAX, FrameError, Message, WIDE_BYTES_MAX};
 
-/// Bytes that have come and are no whole message yet.
+/// The received bytes that are no whole message yet.
 #[derive(Debug)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -16,12 +16,12 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// From here on longer bodies are taken, too: the other end is the server.
+    /// Accepts longer bodies from now on, because the other end is the server.
     pub(super) fn widen(&mut self) {
         self.body_bytes_max = WIDE_BYTES_MAX;
     }
 
-    /// Takes what has come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -30,7 +30,7 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// [`FrameError`]: the rest of the stream means nothing.
+    /// [`FrameError`]; the rest of the stream then has no meaning.
     pub fn pop(&mut self) -> Result<Option<Message>, FrameError> {
         let Some((head, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
         let bytes = u32::from_le_bytes(*head);

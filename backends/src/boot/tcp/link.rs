@@ -7,14 +7,14 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tsumugi_core::boot::BootError;
 
-/// See the module.
+/// A rank's connection to the server.
 #[derive(Debug)]
 pub(super) struct Link {
     stream: TcpStream,
     inbox: Inbox,
 }
 
-/// Whether it is worth to try again.
+/// An error, with whether another attempt makes sense.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Passing(BootError),
@@ -26,7 +26,8 @@ impl Link {
         Self { stream, inbox: Inbox::default() }
     }
 
-    /// The other end has proved that it is the server.
+    /// Accepts longer bodies from now on, because the other end has proved that it
+    /// is the server.
     pub(super) fn widen(&mut self) {
         self.inbox.widen();
     }
@@ -46,7 +47,7 @@ impl Link {
         self.receive_until(deadline)?.ok_or(timed_out)
     }
 
-    /// The next message, if it comes until then.
+    /// The next message, if it comes before `until`.
     pub(super) fn receive_until(&mut self, until: Instant) -> Result<Option<Message>, Trouble> {
         let mut bytes = [0; 2048];
         loop {

@@ -1,4 +1,4 @@
-//! Our own exchange over TCP, where nobody else offers one.
+//! tsumugi's own exchange over TCP, for launchers that offer none.
 //!
 //! ```text
 //!  rank                                   server: rank 0's, or the launcher's
@@ -9,32 +9,33 @@
 //!    ├── put card ──────────────────────────►
 //!    ◄── done ──────────────────────────────┤
 //!    ├── barrier ───────────────────────────►  all there? else it waits, or
-//!    ◄── done, or who is missing or lost ───┤
+//!    ◄── done, or a missing or lost rank ───┤
 //!    ├── get heads ─────────────────────────►
-//!    ◄── how everybody's card starts ───────┤
+//!    ◄── the heads of all cards ────────────┤
 //!    ├── get rank ──────────────────────────►  whenever it is first needed
 //!    ◄── card ──────────────────────────────┤
 //! ```
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `secret` | a word that the ranks of a job share, and what proves that one has it |
-//! | `heads` | how all cards start, as runs |
+//! | `secret` | a secret that the ranks of a job share, and the proof that a rank has it |
+//! | `heads` | the heads of all cards, as runs |
 //! | `frame` | messages as bytes |
-//! | `inbox` | a stream, as messages |
-//! | `board` | cards, the barrier, and who is lost: no socket, no clock |
+//! | `inbox` | splits a stream into messages |
+//! | `board` | cards, the barrier, and lost ranks: no socket, no clock |
 //! | `server` | sockets around a board |
 //! | `link` | a rank's connection |
-//! | `call` | connecting to whichever of several addresses answers |
+//! | `call` | connects to the first of several addresses that answers |
 //! | `client` | the [`Bootstrap`](tsumugi_core::boot::Bootstrap) |
 //!
-//! Both ends prove that they know the secret (HMAC-SHA-256 over both nonces);
-//! what follows is neither secret nor signed. All requests may be repeated: a
-//! rank whose connection breaks connects again and goes on. One that does not
-//! come back within a grace is lost, and whoever waits for it is told.
+//! Both ends prove that they know the secret (HMAC-SHA-256 over both nonces); the
+//! messages after that are neither secret nor signed. All requests may be repeated:
+//! a rank that loses its connection connects again and goes on. A rank that does
+//! not come back within a grace time is lost, and the ranks that wait for it get an
+//! error.
 //!
-//! What has started ranks on a host may call too, in the same way: it tells how
-//! they have ended.
+//! A program that has started ranks on a host (an *agent*) may connect, too, in the
+//! same way: it reports how the ranks have ended.
 
 mod secret;
 mod heads;

@@ -1,4 +1,4 @@
-//! A word that the ranks of a job share and nobody else knows.
+//! The secret of a job: a word that its ranks share and no other program knows.
 
 use crate::boot::sys;
 use hmac::{Hmac, Mac};
@@ -6,18 +6,18 @@ use sha2::Sha256;
 use std::fmt;
 use std::io;
 
-/// The word. It is never printed, sent or put on a command line.
+/// The secret. It is never printed, sent or put on a command line.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
-/// A number used once, so that what proves the secret today proves nothing
-/// tomorrow.
+/// A number that is used once, so that a recorded proof of the secret proves
+/// nothing later.
 pub type Nonce = [u8; 16];
 
-/// What proves to know the secret.
+/// A proof that an end knows the secret.
 pub type Proof = [u8; 32];
 
-/// Which end proves it: what one end said is worth nothing from the other.
+/// The end that makes a proof: the proof of one end is not valid for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A rank.
@@ -27,29 +27,30 @@ pub enum End {
 }
 
 impl Secret {
-    /// A word that somebody chose; `None` if it is shorter than
+    /// Makes a secret of a word that the user chose; `None` if it is shorter than
     /// [`BYTES_MIN`](Self::BYTES_MIN).
     pub fn new(word: &str) -> Option<Self> {
         (word.len() >= Self::BYTES_MIN).then(|| Self(word.as_bytes().to_vec()))
     }
 
-    /// A fresh one, as text for the environment.
+    /// A random secret, as text for the environment.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The error of the system, if it has no random numbers.
     pub fn random_word() -> io::Result<String> {
         let mut bytes = [0; 32];
         sys::random(&mut bytes)?;
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// What `end` says of `what`, to prove that it knows the word.
+    /// The proof of `end` over `what` that it knows the secret.
     pub(super) fn prove(&self, end: End, what: &[&[u8]]) -> Proof {
         self.mac(end, what).finalize().into_bytes().into()
     }
 
-    /// Whether `proof` is what `end` had to say; as fast for every proof.
+    /// Whether `proof` is the proof of `end` over `what`; takes the same time for
+    /// every proof.
     pub(super) fn is_proved(&self, end: End, what: &[&[u8]], proof: &Proof) -> bool {
         self.mac(end, what).verify_slice(proof).is_ok()
     }
@@ -65,11 +66,11 @@ impl Secret {
         mac
     }
 
-    /// A word that is shorter could be tried out.
+    /// The least length of the word; a shorter one could be found by trying.
     pub const BYTES_MIN: usize = 16;
 }
 
-/// A fresh nonce.
+/// A random nonce.
 pub(super) fn nonce() -> io::Result<Nonce> {
     let mut nonce = Nonce::default();
     sys::random(&mut nonce)?;

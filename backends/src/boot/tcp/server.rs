@@ -1,8 +1,8 @@
-//! Sockets around a board: one thread, which sleeps until something comes.
+//! The sockets around a board: one thread, which sleeps until data comes.
 //!
-//! Limits: callers that have not proved the secret are few and are left after
-//! some seconds; a rank has one connection; what a rank does not read is not
-//! kept beyond some requests.
+//! Limits: callers that have not proved the secret are limited in number and are
+//! dropped after some seconds; a rank has one connection; answers that a rank does
+//! not read are kept only up to a limit.
 
 use super::board::Board;
 use super::frame::{Ended, FrameError, Message, Refusal};
@@ -25,11 +25,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `size` ranks, which have to come within `limit`.
+    /// Starts a server for `size` ranks, which must come within `limit`.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The error of the system, if the sockets or the thread cannot be set up.
     pub fn start(
         listener: TcpListener,
         size: u32,
@@ -39,12 +39,12 @@ impl Server {
         Self::serve(listener, size, secret, limit, None)
     }
 
-    /// The same, which tells `ends` what agents say of ranks that have ended and
-    /// had not said that they end well.
+    /// The same, with agents: passes to `ends` the ranks that agents report as
+    /// ended and that had not reported that they are done.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The error of the system, if the sockets or the thread cannot be set up.
     pub fn start_with_agents(
         listener: TcpListener,
         size: u32,
@@ -68,15 +68,15 @@ impl Server {
         let board = Board::new(size, Instant::now() + limit, GRACE);
         let mut table = Table { board, secret, size, ends, callers: Vec::new() };
         let serve = move || {
-            // A server that cannot wait any more is gone for all ranks, which
-            // say so.
+            // If the server cannot wait any more, it ends; each rank then returns
+            // an error.
             let _ = table.serve(&listener, &stopped);
         };
         let thread = thread::Builder::new().name("tsumugi-boot".into()).spawn(serve)?;
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -101,14 +101,14 @@ impl Drop for Server {
     }
 }
 
-/// Gets the ends of one message.
+/// Receives the ends of one message.
 pub type Told = Box<dyn Fn(Vec<Ended>) + Send>;
 
 struct Table {
     board: Board,
     secret: Secret,
     size: u32,
-    /// Where the ends go that agents tell; without it there are no agents.
+    /// Receives the ends that agents report; `None`: agents are refused.
     ends: Option<Told>,
     callers: Vec<Caller>,
 }
@@ -119,16 +119,16 @@ struct Caller {
     inbox: Inbox,
     outbox: Vec<u8>,
     stage: Stage,
-    /// What has been said is sent, and then it is over.
+    /// Whether the connection is closed when its outbox is sent.
     closing: bool,
 }
 
 enum Stage {
-    /// Challenged, and left alone after the deadline.
+    /// The caller has received a challenge; it is dropped after the deadline.
     Asked { nonce: Nonce, deadline: Instant },
-    /// This rank.
+    /// The caller is this rank.
     Joined(u32),
-    /// Who has started ranks on a host.
+    /// The caller is a program that has started ranks on a host.
     Agent,
 }
 
@@ -186,7 +186,8 @@ impl Table {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    // No descriptor is left, for now: they will call again.
+                    // No descriptor is left at the moment; the callers will connect
+                    // again.
                     thread::sleep(AGAIN_AFTER);
                     return;
                 }
@@ -197,8 +198,8 @@ impl Table {
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            // Without it a small answer may wait for the acknowledgement of
-            // the one before: slower, not wrong.
+            // Without `nodelay` a small answer may wait for the acknowledgement of
+            // the one before: that is slower, but not wrong.
             let _ = stream.set_nodelay(true);
             let deadline = Instant::now() + PROVE_WITHIN;
             self.callers.push(Caller {
@@ -211,8 +212,8 @@ impl Table {
         }
     }
 
-    /// Reads and handles what has come, but lets others have their turn; false
-    /// if the caller is to be left.
+    /// Reads and handles the received bytes, up to a limit so that other callers
+    /// have their turn; returns false if the caller must be dropped.
     fn receive(&mut self, index: usize) -> bool {
         let mut bytes = [0; 4096];
         for _ in 0..TURN_READS {
@@ -284,7 +285,7 @@ impl Table {
             return Ok(());
         }
         self.board.join(rank, size, session)?;
-        // The same process has connected again: its old connection is dead.
+        // The same process has connected again, so its old connection is dead.
         for old in &mut self.callers {
             if matches!(old.stage, Stage::Joined(known) if known == rank) {
                 old.closing = true;
@@ -297,8 +298,9 @@ impl Table {
         Ok(())
     }
 
-    /// A program that never joins may end as it likes, with 0; a rank that has
-    /// joined may not before it is done.
+    /// Passes on the ends that are failures. A program that never joins may end at
+    /// any time with exit code 0; a rank that has joined may not end before it is
+    /// done.
     fn tell(&self, ended: &[Ended]) {
         let is_bad = |end: &&Ended| !end.is_clean() || self.board.is_unfinished(end.rank);
         let bad = ended.iter().filter(|end| end.rank < self.size).filter(is_bad);
@@ -308,7 +310,7 @@ impl Table {
         }
     }
 
-    /// Says why, and closes when that is sent.
+    /// Sends the reason, and closes the connection when that is sent.
     fn refuse(&mut self, index: usize, why: Refusal) -> bool {
         let caller = &mut self.callers[index];
         caller.closing = true;
@@ -323,7 +325,7 @@ impl Table {
         }
     }
 
-    /// Sends what can be sent, and leaves those that are done for.
+    /// Sends as much as can be sent, and drops the callers that are gone or late.
     fn flush(&mut self, now: Instant) {
         for index in (0..self.callers.len()).rev() {
             let caller = &mut self.callers[index];
@@ -353,15 +355,15 @@ impl Table {
     }
 }
 
-/// What an agent calls itself in the place of a rank.
+/// The number that an agent sends in the place of a rank.
 pub(super) const AGENT: u32 = u32::MAX;
-/// A rank whose connection broke has so long to come back.
+/// A rank that has lost its connection must come back within this time.
 const GRACE: Duration = Duration::from_secs(2);
-/// A caller has so long to prove that it knows the secret.
+/// A caller must prove within this time that it knows the secret.
 const PROVE_WITHIN: Duration = Duration::from_secs(5);
-/// Callers that have not proved it yet; more are turned away.
+/// The largest number of callers without a proof; more are refused.
 const STRANGERS_MAX: usize = 1024;
-/// Answers to some requests.
+/// The limit of an outbox: answers to some requests.
 const OUTBOX_BYTES_MAX: usize = 64 << 10;
 const TURN_READS: usize = 16;
 const AGAIN_AFTER: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! What is taken for a packet, and for a bell.
+//! Which bytes are accepted as a packet, and as a bell.
 
 use super::*;
 use core::ptr::NonNull;

@@ -1,5 +1,5 @@
-//! Trials of atomics: each is done, and its word and what came back are looked
-//! at.
+//! Trials of atomics: each is done, and then its word and the returned value are
+//! checked.
 
 use super::super::choice::Choice;
 use super::super::sys::*;
@@ -61,7 +61,7 @@ impl Bench {
         let (operand, compare, result) = (self.here(0), self.here(32), self.here(64));
         let far = self.far(256);
         Self::set_word(self.there.wrapping_add(256), width, 40);
-        // Once with what is there, once with what is not.
+        // Once with the value that is there, once with another one.
         for (with, expected, old, then) in [(41, 40, 40, 41), (42, 40, 41, 41)] {
             Self::set_word(operand.at, width, with);
             Self::set_word(compare.at, width, expected);

@@ -1,5 +1,5 @@
-//! Trials of packets: sent, given away, and sent to who sleeps; and a put to
-//! who does.
+//! Trials of packets: sent, injected, and sent to a target that sleeps; and a put
+//! to a target that sleeps.
 
 use super::super::sys::*;
 use super::{Bench, LIMIT, SLEEPER_LIMIT};
@@ -8,8 +8,8 @@ use core::ffi::c_int;
 use std::time::Instant;
 
 impl Bench {
-    /// A packet from one to the other; or that its arrival makes the
-    /// descriptor of the queue readable.
+    /// Tries a packet from one wire to the other; or, with `woken`, that its
+    /// arrival makes the descriptor of the queue readable.
     pub(super) fn packet(&mut self, woken: bool) -> Verdict {
         let event = self.b.event();
         if woken && event.is_none() {
@@ -24,7 +24,7 @@ impl Bench {
         }
         let (near, peer) = (self.here(0), self.far.peer);
         Self::set_word(near.at, 8, 0x5151);
-        // SAFETY: the same.
+        // SAFETY: the near end is the bench's own.
         let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(near, 8, peer, context) });
         if let Err(verdict) = sent {
             return verdict;
@@ -39,7 +39,7 @@ impl Bench {
         self.judge(Ok(()), |bench| bench.settles(512, 8, 0x5151))
     }
 
-    /// A packet whose bytes are somebody else's as soon as it was sent.
+    /// Tries a packet of which the bytes are overwritten as soon as it was sent.
     pub(super) fn given(&mut self) -> Verdict {
         if let Err(verdict) = self.await_packet() {
             return verdict;
@@ -63,7 +63,7 @@ impl Bench {
         self.judge(Ok(()), |bench| bench.settles(512, 8, 0x6262))
     }
 
-    /// Gives the target a buffer for a packet.
+    /// Posts a receive buffer at the target.
     fn await_packet(&mut self) -> Result<(), Verdict> {
         let into = Near {
             at: self.there.wrapping_add(512),
@@ -77,7 +77,7 @@ impl Bench {
         }
     }
 
-    /// A put to a target that does not poll.
+    /// Tries a put to a target that does not poll.
     pub(super) fn sleeper(&mut self) -> Verdict {
         let (near, far) = (self.here(0), self.far(64));
         Self::set_word(near.at, 8, 0xabcd);

@@ -1,4 +1,5 @@
-//! Our structures beside those of the installed headers, if there are any.
+//! Compares the declared structures with those of the installed headers, if there
+//! are any.
 
 use super::*;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What a wire has done: completions, and how to sleep until there are some.
+//! The completions of a wire, and how to sleep until some have come.
 
 use super::super::sys::*;
 use super::Wire;
@@ -6,7 +6,7 @@ use crate::net::Answer;
 use core::ffi::c_int;
 use std::os::fd::RawFd;
 
-/// What a completion queue says of an operation that failed.
+/// The entry of a completion queue for an operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ofi) struct CqError {
     pub context: usize,
@@ -20,7 +20,8 @@ impl Wire {
         self.event
     }
 
-    /// Whether it is all right to sleep on [`event`](Self::event) now.
+    /// Prepares a sleep: returns whether the caller may sleep on
+    /// [`event`](Self::event) now.
     pub(in crate::ofi) fn try_wait(&mut self) -> bool {
         if self.event.is_none() {
             return false;
@@ -35,7 +36,7 @@ impl Wire {
         }
     }
 
-    /// Reads completions; as `fi_cq_read` answers.
+    /// Reads completions; returns the result of `fi_cq_read`.
     #[inline]
     pub(in crate::ofi) fn completions(&mut self, entries: &mut [fi_cq_msg_entry]) -> Answer {
         // SAFETY: the table was checked, and the entries have the format that
@@ -48,9 +49,11 @@ impl Wire {
         }
     }
 
-    /// What failed, after `completions` answered that something did.
+    /// The entry of a failed operation, after `completions` has returned that there
+    /// is one.
     pub(in crate::ofi) fn failure(&mut self) -> Option<CqError> {
-        // Later libraries write more, but only to who asked for their version.
+        // Later libraries write more, but only for a caller that requested their
+        // version.
         // SAFETY: a structure of integers and pointers.
         let mut entry: [fi_cq_err_entry; 2] = unsafe { core::mem::zeroed() };
         // SAFETY: the table was checked.

@@ -1,7 +1,7 @@
-//! Memory of a wire's: registered, and the keys to it.
+//! Memory registrations of a wire, and the keys to them.
 //!
-//! A key is 64 bits, or, where the provider's are longer (`FI_MR_RAW`), bytes
-//! that the owner asks for and that peers map to 64 bits of their own.
+//! A key is 64 bits, or, where the provider's keys are longer (`FI_MR_RAW`), bytes
+//! that the owner requests and that peers map to 64 bits of their own.
 
 use super::super::sys::*;
 use super::{Wire, close};
@@ -14,7 +14,7 @@ impl Wire {
     ///
     /// # Safety
     ///
-    /// The memory stays mapped until [`close_mr`](Self::close_mr), and is
+    /// The memory must stay mapped until [`close_mr`](Self::close_mr), and must be
     /// nothing but bytes that peers may change as far as `access` says.
     pub(in crate::ofi) unsafe fn register(
         &mut self,
@@ -24,14 +24,14 @@ impl Wire {
         key: u64,
     ) -> Result<Mr, c_int> {
         if self.mr_mode & FI_MR_ALLOCATED != 0 {
-            // The pages must be there; whether they are, `reg` finds out.
+            // The pages must exist; `reg` fails if they do not.
             let page = base as usize & !(PAGE_BYTES - 1);
             let length = base as usize - page + bytes as usize;
-            // SAFETY: touches pages that the caller has mapped.
+            // SAFETY: the call touches only pages that the caller has mapped.
             unsafe { libc::madvise(page as *mut c_void, length, libc::MADV_POPULATE_WRITE) };
         }
         let mut raw = null_mut();
-        // SAFETY: the table was checked; the memory is the caller's promise.
+        // SAFETY: the table was checked; the caller guarantees the memory.
         unsafe {
             let reg = (*(*self.domain).mr).reg.ok_or(ENOSYS)?;
             let domain = &raw mut (*self.domain).fid;
@@ -81,11 +81,12 @@ impl Wire {
 
     /// Ends a registration.
     pub(in crate::ofi) fn close_mr(&mut self, mr: &Mr) {
-        // SAFETY: registered here, and closed once: its holder gives it up.
+        // SAFETY: it was registered here, and is closed once, because its holder
+        // gives it up.
         unsafe { close(&raw mut (*mr.raw.cast::<fid_mr>()).fid) };
     }
 
-    /// A peer's key as the calls want it.
+    /// Makes the key that the calls take of a peer's key.
     pub(in crate::ofi) fn map_key(&mut self, key: &Key, origin: u64) -> Result<u64, c_int> {
         if self.mr_mode & FI_MR_RAW == 0 {
             return Ok(key.words[0]);
@@ -104,7 +105,7 @@ impl Wire {
         }
     }
 
-    /// Gives a mapped key back.
+    /// Releases a mapped key.
     pub(in crate::ofi) fn unmap_key(&mut self, mut key: u64) {
         if self.mr_mode & FI_MR_RAW != 0 {
             self.control_domain(FI_UNMAP_KEY, (&raw mut key).cast());
@@ -112,8 +113,8 @@ impl Wire {
     }
 
     fn control_domain(&mut self, command: c_int, argument: *mut c_void) -> c_int {
-        // SAFETY: the first slots of a table are always there, and the
-        // argument is what the command wants.
+        // SAFETY: the first slots of a table always exist, and the argument has the
+        // type that the command requires.
         unsafe {
             let domain = &raw mut (*self.domain).fid;
             (*(*domain).ops).control.map_or(-ENOSYS, |control| control(domain, command, argument))

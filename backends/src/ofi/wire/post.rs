@@ -1,4 +1,4 @@
-//! What is posted to a wire: puts and gets, words, packets.
+//! The posts of a wire: puts and gets, words, packets.
 //!
 //! The endpoint's tables were checked when it was opened.
 
@@ -9,10 +9,12 @@ use crate::net::{Answer, Far, Near};
 use core::ffi::{c_int, c_void};
 
 impl Wire {
+    /// Writes bytes to a peer.
+    ///
     /// # Safety
     ///
-    /// `near` is good for `bytes` bytes, and both it and `context` stay until
-    /// the completion.
+    /// `near` must be valid for `bytes` bytes, and both it and `context` must stay
+    /// until the completion.
     #[inline]
     pub(in crate::ofi) unsafe fn write(
         &mut self,
@@ -22,7 +24,8 @@ impl Wire {
         context: *mut c_void,
         flags: u64,
     ) -> Answer {
-        // SAFETY: the table was checked; the rest is the caller's.
+        // SAFETY: the table was checked; the caller guarantees the buffer and the
+        // context.
         unsafe {
             let rma = &*(*self.ep).rma;
             if flags == 0 {
@@ -35,9 +38,11 @@ impl Wire {
         }
     }
 
+    /// Reads bytes from a peer.
+    ///
     /// # Safety
     ///
-    /// The same.
+    /// That of [`write`](Self::write).
     #[inline]
     pub(in crate::ofi) unsafe fn read(
         &mut self,
@@ -47,7 +52,7 @@ impl Wire {
         context: *mut c_void,
         flags: u64,
     ) -> Answer {
-        // SAFETY: the same.
+        // SAFETY: as in `write`.
         unsafe {
             let rma = &*(*self.ep).rma;
             if flags == 0 {
@@ -61,7 +66,7 @@ impl Wire {
 
     /// # Safety
     ///
-    /// The same.
+    /// That of [`write`](Self::write).
     unsafe fn message(
         &mut self,
         slot: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> Answer>,
@@ -85,16 +90,17 @@ impl Wire {
             context,
             data: 0,
         };
-        // SAFETY: the caller's; the vectors are read inside the call.
+        // SAFETY: the caller guarantees the buffer; the vectors are read inside the
+        // call.
         unsafe { slot(self.ep, &message, flags) }
     }
 
-    /// A word: stored, or changed without looking at what was there.
+    /// Stores or changes a word, without a result.
     ///
     /// # Safety
     ///
-    /// `operand` is a word of that type, and it and `context` stay until the
-    /// completion.
+    /// `operand` must be a word of that type, and it and `context` must stay until
+    /// the completion.
     #[inline]
     pub(in crate::ofi) unsafe fn atomic(
         &mut self,
@@ -103,7 +109,8 @@ impl Wire {
         far: Far,
         context: *mut c_void,
     ) -> Answer {
-        // SAFETY: the table was checked; the rest is the caller's.
+        // SAFETY: the table was checked; the caller guarantees the word and the
+        // context.
         unsafe {
             let Some(slot) = self.atomics().and_then(|table| table.write) else {
                 return -ENOSYS as Answer;
@@ -114,11 +121,11 @@ impl Wire {
         }
     }
 
-    /// A word, whose old value goes to `result`.
+    /// Changes a word and writes its old value to `result`.
     ///
     /// # Safety
     ///
-    /// The same, for `result` too.
+    /// That of [`atomic`](Self::atomic), for `result` too.
     #[inline]
     pub(in crate::ofi) unsafe fn fetch(
         &mut self,
@@ -128,7 +135,7 @@ impl Wire {
         far: Far,
         context: *mut c_void,
     ) -> Answer {
-        // SAFETY: the same.
+        // SAFETY: as in `atomic`.
         unsafe {
             let Some(slot) = self.atomics().and_then(|table| table.readwrite) else {
                 return -ENOSYS as Answer;
@@ -152,11 +159,11 @@ impl Wire {
         }
     }
 
-    /// A word that is replaced if it is what `compare` is.
+    /// Replaces a word if its value equals `compare`.
     ///
     /// # Safety
     ///
-    /// The same, for `compare` too.
+    /// That of [`atomic`](Self::atomic), for `result` and `compare` too.
     #[inline]
     pub(in crate::ofi) unsafe fn compare(
         &mut self,
@@ -167,7 +174,7 @@ impl Wire {
         far: Far,
         context: *mut c_void,
     ) -> Answer {
-        // SAFETY: the same.
+        // SAFETY: as in `atomic`.
         unsafe {
             let Some(slot) = self.atomics().and_then(|table| table.compwrite) else {
                 return -ENOSYS as Answer;
@@ -194,7 +201,7 @@ impl Wire {
         }
     }
 
-    /// Whether the provider says that it does this.
+    /// Whether the provider reports that it supports this atomic.
     pub(in crate::ofi) fn is_valid(&self, of: Atomic, datatype: c_int, op: c_int) -> bool {
         let Some(table) = self.atomics() else { return false };
         let slot = match of {
@@ -210,14 +217,16 @@ impl Wire {
     }
 
     fn atomics(&self) -> Option<&fi_ops_atomic> {
-        // SAFETY: null, or the endpoint's own table.
+        // SAFETY: the pointer is null, or the endpoint's own table.
         unsafe { (*self.ep).atomic.as_ref() }
     }
 
+    /// Sends a packet.
+    ///
     /// # Safety
     ///
-    /// `near` is good for `bytes` bytes, and both it and `context` stay until
-    /// the completion.
+    /// `near` must be valid for `bytes` bytes, and both it and `context` must stay
+    /// until the completion.
     pub(in crate::ofi) unsafe fn send(
         &mut self,
         near: Near,
@@ -225,14 +234,16 @@ impl Wire {
         peer: fi_addr_t,
         context: *mut c_void,
     ) -> Answer {
-        // SAFETY: the table was checked; the rest is the caller's.
+        // SAFETY: the table was checked; the caller guarantees the buffer and the
+        // context.
         unsafe {
             let Some(slot) = (*(*self.ep).msg).send else { return -ENOSYS as Answer };
             slot(self.ep, near.at.cast_const().cast(), bytes, near.desc, peer, context)
         }
     }
 
-    /// Sends what is read inside the call, and never completes.
+    /// Injects a packet: the bytes are read inside the call, and it never
+    /// completes.
     #[inline]
     pub(in crate::ofi) fn give(&mut self, bytes: &[u8], peer: fi_addr_t) -> Answer {
         // SAFETY: the table was checked; the bytes are read inside the call.
@@ -242,16 +253,18 @@ impl Wire {
         }
     }
 
+    /// Posts a receive buffer.
+    ///
     /// # Safety
     ///
-    /// The same.
+    /// That of [`send`](Self::send).
     pub(in crate::ofi) unsafe fn receive(
         &mut self,
         near: Near,
         bytes: usize,
         context: *mut c_void,
     ) -> Answer {
-        // SAFETY: the same.
+        // SAFETY: as in `send`.
         unsafe {
             let Some(slot) = (*(*self.ep).msg).recv else { return -ENOSYS as Answer };
             slot(self.ep, near.at.cast(), bytes, near.desc, FI_ADDR_UNSPEC, context)

@@ -1,6 +1,6 @@
-//! libmlx5's functions and structures, as far as the dynamically connected
-//! transport uses them, and libibverbs' requests by calls (`ibv_wr_*`), which it
-//! has no other way for. `ci/verbs_layout.c` prints the offsets from the headers.
+//! The functions and structures of libmlx5 that the dynamically connected transport
+//! uses, and libibverbs' requests by calls (`ibv_wr_*`), which are the only way to
+//! post its requests. `ci/verbs_layout.c` prints the offsets from the headers.
 
 #![allow(non_camel_case_types)]
 #![allow(missing_docs, missing_debug_implementations)]
@@ -64,7 +64,8 @@ constants! { u64:
 }
 
 library! {
-    /// The driver's library, and one function of libibverbs', which comes with it.
+    /// The driver's library, and one function of libibverbs, which is installed
+    /// with it.
     Driver of SONAME:
     mlx5dv_is_supported: fn(*mut Opaque) -> bool;
     mlx5dv_create_qp:

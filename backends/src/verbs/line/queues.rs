@@ -21,16 +21,16 @@ impl Line {
         let failed = |name| OpenError::Call { name, code: errno() };
         let Device { library, context, pd, .. } = self.device;
         if event {
-            // SAFETY: an open context.
+            // SAFETY: the context is open.
             self.channel = unsafe { (library.ibv_create_comp_channel)(context) };
             if self.channel.is_null() {
                 return Err(failed("ibv_create_comp_channel"));
             }
-            // SAFETY: the channel's descriptor, which is ours alone.
+            // SAFETY: the channel's descriptor, which only this line uses.
             unsafe { libc::fcntl((*self.channel).fd, libc::F_SETFL, libc::O_NONBLOCK) };
         }
         let entries = (contexts + door::COUNT + SPARE) as c_int;
-        // SAFETY: an open context and a channel of it, or none.
+        // SAFETY: the context is open, and the channel belongs to it or is null.
         self.terms.cq =
             unsafe { (library.ibv_create_cq)(context, entries, null_mut(), self.channel, 0) };
         if self.terms.cq.is_null() {
@@ -40,7 +40,7 @@ impl Line {
             srq_context: null_mut(),
             attr: ibv_srq_attr { max_wr: receives as u32, max_sge: 1, srq_limit: 0 },
         };
-        // SAFETY: an open domain.
+        // SAFETY: the domain is open.
         self.terms.srq = unsafe { (library.ibv_create_srq)(pd, &mut attr) };
         if self.terms.srq.is_null() {
             return Err(failed("ibv_create_srq"));
@@ -48,14 +48,14 @@ impl Line {
         Ok(())
     }
 
-    /// Finds out how many bytes the device takes into a request.
+    /// Finds out how many bytes the device accepts inline in a request.
     pub(super) fn try_inline(&mut self) -> Result<(), OpenError> {
         let tried = self.try_pairs(|device, terms| device.make_pair(terms, true));
         tried.map_err(|code| OpenError::Call { name: "ibv_create_qp", code })
     }
 
-    /// Makes this line one that is reached, and reaches others, by the
-    /// dynamically connected transport, if its device has that.
+    /// Makes this line use the dynamically connected transport in both directions,
+    /// if its device has it.
     pub(super) fn open_target(&mut self) {
         let inline_bytes = self.terms.inline_bytes;
         let tried = self.try_pairs(Device::make_asker);
@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    /// Makes a pair, with as many bytes in a request as it goes, and ends it.
+    /// Makes a pair, with as many inline bytes as the device accepts, and ends it.
     fn try_pairs(
         &mut self,
         make: impl Fn(&Device, &Terms) -> Result<*mut ibv_qp, c_int>,
@@ -90,7 +90,8 @@ impl Drop for Line {
     fn drop(&mut self) {
         Wire::shut(self, core::iter::empty());
         let library = self.device.library;
-        // SAFETY: ours or null, each ended once, what is used by others last.
+        // SAFETY: each is owned or null, and is ended once, after the objects that
+        // use it.
         unsafe {
             if !self.terms.srq.is_null() {
                 (library.ibv_destroy_srq)(self.terms.srq);
@@ -105,5 +106,5 @@ impl Drop for Line {
     }
 }
 
-/// Completions that a queue has room for beyond those that can come.
+/// The room of a queue for completions beyond those that can come.
 const SPARE: usize = 64;

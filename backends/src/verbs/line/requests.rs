@@ -9,7 +9,7 @@ use core::ffi::c_int;
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 
-/// A request and the buffer that it is about.
+/// A request and the description of its buffer.
 #[repr(C)]
 pub(super) struct Request {
     wr: ibv_send_wr,
@@ -17,7 +17,7 @@ pub(super) struct Request {
 }
 
 impl Line {
-    /// A new request's name.
+    /// A new identifier for a request of this context.
     pub(in crate::verbs) fn wr_id(&mut self, number: usize) -> u64 {
         let generation = &mut self.generations[number];
         *generation = generation.wrapping_add(1);
@@ -47,10 +47,10 @@ impl Line {
             matches!(opcode, IBV_WR_RDMA_WRITE | IBV_WR_RDMA_WRITE_WITH_IMM | IBV_WR_SEND);
         let flags = if is_short && is_given { IBV_SEND_INLINE } else { 0 };
         let lkey = near.desc.addr() as u32;
-        // Wrapping is out of the question: there are as many.
+        // The address cannot wrap: there are as many requests as contexts.
         let place = self.requests.base.as_ptr().cast::<Request>().wrapping_add(context);
-        // SAFETY: the context's own request, which is not with the device: its
-        // last one has completed.
+        // SAFETY: the context's own request, which the device does not have: its
+        // last use has completed.
         let request = unsafe {
             (*place).sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
             let request = &raw mut (*place).wr;
@@ -58,7 +58,7 @@ impl Line {
             (*request).next = null_mut();
             ((*request).sg_list, (*request).num_sge) = (&raw mut (*place).sge, 1);
             (*request).opcode = opcode;
-            // As it crosses the network.
+            // In the byte order of the network.
             (*request).imm_data = imm.to_be();
             (*request).send_flags = flags | IBV_SEND_SIGNALED;
             (*request).wr = wr;
@@ -69,7 +69,7 @@ impl Line {
             link.first = request;
             self.touched.push(peer as u32);
         } else {
-            // SAFETY: one of `requests`, which has not been sent yet.
+            // SAFETY: `last` is one of `requests`, and has not been sent yet.
             unsafe { (*link.last).next = request };
         }
         link.last = request;
@@ -77,7 +77,7 @@ impl Line {
         self.owners[context] = peer as u32;
     }
 
-    /// Sends what was written down for a link.
+    /// Sends the requests that were written down for a link.
     pub(super) fn send_all(&mut self, at: u32) {
         let link = &mut self.links[at as usize];
         let (first, mut bad) = (link.first, null_mut());
@@ -85,12 +85,13 @@ impl Line {
         self.clock += 1;
         link.used = self.clock;
         if link.fresh.take().is_some() {
-            // It can be asked to make room.
+            // The link can be closed now to make room.
             self.full = None;
         }
         self.counts.doorbells += 1;
-        // SAFETY: an open pair (only those are written for, and none is closed
-        // that has something in flight), and requests of our own.
+        // SAFETY: the pair is open (requests are written only for open pairs, and a
+        // pair with requests in flight is not closed), and the requests are the
+        // line's own.
         let code = unsafe {
             match link.lent {
                 false => ibv_post_send(link.qp, first, &mut bad),
@@ -107,10 +108,10 @@ impl Line {
 
     #[cold]
     fn take_back(&mut self, at: u32, mut bad: *mut ibv_send_wr, code: c_int) {
-        // The first was refused; the others were not looked at.
+        // The first request was refused; the others were not tried.
         let mut end = End::Refused { code, provider_code: 0 };
         while !bad.is_null() {
-            // SAFETY: of our own list.
+            // SAFETY: the request is in the line's own list.
             let (wr_id, next) = unsafe { ((*bad).wr_id, (*bad).next) };
             self.unsent.push_back(Entry { context: wr_id as u32 as usize, end });
             (bad, end) = (next, End::Again);
@@ -119,7 +120,7 @@ impl Line {
         self.settle(at);
     }
 
-    /// What a completion means to the rail, if anything.
+    /// The entry for the rail that a completion makes, if any.
     pub(super) fn completed(&mut self, at: usize) -> Option<Entry> {
         let ibv_wc { wr_id, status, opcode, byte_len, imm_data, vendor_err, .. } =
             self.completions[at];
@@ -134,7 +135,7 @@ impl Line {
         }
         let owner = core::mem::replace(&mut self.owners[number], NOBODY);
         if owner == NOBODY {
-            // A packet that came: its buffer goes back if it came badly.
+            // A packet that came; after a failure its buffer is posted again.
             let end = match (status, opcode) {
                 (IBV_WC_SUCCESS, IBV_WC_RECV_RDMA_WITH_IMM) => End::Rang(u32::from_be(imm_data)),
                 (IBV_WC_SUCCESS, _) => End::Done(byte_len as usize),
@@ -171,5 +172,5 @@ pub(super) fn rdma(far: Far) -> ibv_wr {
     ibv_wr { rdma: ManuallyDrop::new(rdma) }
 }
 
-/// The owner of a request that is no link's.
+/// The owner of a request that belongs to no link.
 pub(super) const NOBODY: u32 = u32::MAX;

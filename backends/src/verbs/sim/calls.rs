@@ -1,4 +1,4 @@
-//! The calls of a simulated library, as C sees them.
+//! The calls of a simulated library, as functions of C.
 
 use super::super::sys::*;
 use super::{Buffer, Buffers, Pair, Queue, Request, World, dynamic, number, with};
@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use std::collections::VecDeque;
 
-/// All of them.
+/// The simulated library.
 pub(super) static LIBRARY: Library = Library {
     ibv_get_device_list: list,
     ibv_free_device_list: free_list,
@@ -36,14 +36,14 @@ pub(super) static LIBRARY: Library = Library {
 };
 
 unsafe extern "C" fn list(count: *mut c_int) -> *mut *mut Opaque {
-    // SAFETY: a place for the number.
+    // SAFETY: the caller passes a place for the number.
     unsafe { *count = 1 };
-    // Nobody looks into it.
+    // The device is never dereferenced.
     Box::into_raw(Box::new(core::ptr::dangling_mut::<Opaque>()))
 }
 
 unsafe extern "C" fn free_list(list: *mut *mut Opaque) {
-    // SAFETY: of `list`.
+    // SAFETY: the pointer comes from `list`.
     drop(unsafe { Box::from_raw(list) });
 }
 
@@ -52,7 +52,7 @@ unsafe extern "C" fn name(_: *mut Opaque) -> *const c_char {
 }
 
 unsafe extern "C" fn open(device: *mut Opaque) -> *mut ibv_context {
-    // SAFETY: slots that are not set are null.
+    // SAFETY: zeroes are valid: slots that are not set are null.
     let mut context: ibv_context = unsafe { core::mem::zeroed() };
     context.device = device;
     context.ops.poll_cq = Some(poll_cq);
@@ -64,13 +64,13 @@ unsafe extern "C" fn open(device: *mut Opaque) -> *mut ibv_context {
 }
 
 unsafe extern "C" fn close(context: *mut ibv_context) -> c_int {
-    // SAFETY: of `open`.
+    // SAFETY: the pointer comes from `open`.
     drop(unsafe { Box::from_raw(context) });
     0
 }
 
 unsafe extern "C" fn query_device(_: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int {
-    // SAFETY: a place for the answer, of numbers.
+    // SAFETY: the caller passes a place for the result, a structure of numbers.
     let attr = unsafe {
         attr.write(core::mem::zeroed());
         &mut *attr
@@ -82,7 +82,7 @@ unsafe extern "C" fn query_device(_: *mut ibv_context, attr: *mut ibv_device_att
 }
 
 unsafe extern "C" fn query_port(_: *mut ibv_context, _: u8, attr: *mut ibv_port_attr) -> c_int {
-    // SAFETY: a place for the answer, of numbers.
+    // SAFETY: the caller passes a place for the result, a structure of numbers.
     let attr = unsafe {
         attr.write(core::mem::zeroed());
         &mut *attr
@@ -93,7 +93,7 @@ unsafe extern "C" fn query_port(_: *mut ibv_context, _: u8, attr: *mut ibv_port_
 }
 
 unsafe extern "C" fn query_gid(_: *mut ibv_context, _: u8, _: c_int, gid: *mut ibv_gid) -> c_int {
-    // SAFETY: a place for the answer.
+    // SAFETY: the caller passes a place for the result.
     unsafe { gid.write(ibv_gid { raw: [1; 16] }) };
     0
 }
@@ -103,7 +103,7 @@ unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 }
 
 unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    // SAFETY: of `alloc_pd`.
+    // SAFETY: the pointer comes from `alloc_pd`.
     drop(unsafe { Box::from_raw(pd) });
     0
 }
@@ -117,7 +117,7 @@ unsafe extern "C" fn reg_mr(
     with(|world| {
         let key = world.number();
         world.regions.insert(key, (addr as u64, length as u64, access));
-        // SAFETY: an open domain.
+        // SAFETY: the domain is open.
         let context = unsafe { (*pd).context };
         Box::into_raw(Box::new(ibv_mr {
             context,
@@ -132,7 +132,7 @@ unsafe extern "C" fn reg_mr(
 }
 
 unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    // SAFETY: of `reg_mr`.
+    // SAFETY: the pointer comes from `reg_mr`.
     let mr = unsafe { Box::from_raw(mr) };
     with(|world| world.regions.remove(&mr.rkey));
     0
@@ -168,26 +168,26 @@ unsafe extern "C" fn create_cq(
 }
 
 unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: of `create_cq`.
+    // SAFETY: the pointer comes from `create_cq`.
     drop(unsafe { Box::from_raw(cq.cast::<Queue>()) });
     0
 }
 
 unsafe extern "C" fn create_srq(pd: *mut ibv_pd, _: *mut ibv_srq_init_attr) -> *mut ibv_srq {
-    // SAFETY: an open domain.
+    // SAFETY: the domain is open.
     let context = unsafe { (*pd).context };
     let raw = ibv_srq { context, srq_context: null_mut(), pd, handle: 0 };
     Box::into_raw(Box::new(Buffers { raw, free: VecDeque::new() })).cast()
 }
 
 unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
-    // SAFETY: of `create_srq`.
+    // SAFETY: the pointer comes from `create_srq`.
     drop(unsafe { Box::from_raw(srq.cast::<Buffers>()) });
     0
 }
 
 unsafe extern "C" fn create_qp(pd: *mut ibv_pd, attr: *mut ibv_qp_init_attr) -> *mut ibv_qp {
-    // SAFETY: an open domain, and what is asked for.
+    // SAFETY: the domain is open, and the attributes are valid.
     let (context, attr) = unsafe { ((*pd).context, &*attr) };
     let pair = make(
         context,
@@ -199,21 +199,22 @@ unsafe extern "C" fn create_qp(pd: *mut ibv_pd, attr: *mut ibv_qp_init_attr) -> 
             depth: attr.cap.max_send_wr as usize,
         },
     );
-    // SAFETY: just made.
+    // SAFETY: the pair was made just now.
     unsafe { (*pair).raw.qp_num = with(|world| number(world, pair)) };
     pair.cast()
 }
 
-/// What is asked of a pair.
+/// The parameters of a new pair.
 pub(super) struct Asked {
     pub cqs: [*mut ibv_cq; 2],
     pub srq: *mut ibv_srq,
     pub kind: u32,
-    /// Requests that it holds; no more than one: it answers.
+    /// The number of requests that the pair holds; at most one: the pair only
+    /// answers.
     pub depth: usize,
 }
 
-/// A pair without a number.
+/// Makes a pair without a number.
 pub(super) fn make(context: *mut ibv_context, pd: *mut ibv_pd, asked: &Asked) -> *mut Pair {
     let &Asked { cqs: [send_cq, recv_cq], srq, kind: qp_type, depth } = asked;
     let raw = ibv_qp {
@@ -241,7 +242,7 @@ pub(super) fn make(context: *mut ibv_context, pd: *mut ibv_pd, asked: &Asked) ->
 }
 
 unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
-    // SAFETY: of `create_qp`, and what is asked for.
+    // SAFETY: the pair comes from `create_qp`, and the attributes are valid.
     let (pair, attr) = unsafe { (&mut *qp.cast::<Pair>(), &*attr) };
     if mask & IBV_QP_STATE != 0 {
         let code = dynamic::step(pair, attr.qp_state, mask);
@@ -263,7 +264,7 @@ unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_
 }
 
 unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
-    // SAFETY: of `create_qp`.
+    // SAFETY: the pointer comes from `create_qp`.
     let pair = unsafe { Box::from_raw(qp.cast::<Pair>()) };
     with(|world| {
         world.pairs.remove(&pair.raw.qp_num);
@@ -279,18 +280,18 @@ unsafe extern "C" fn create_ah(_: *mut ibv_pd, _: *mut ibv_ah_attr) -> *mut ibv_
 }
 
 unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
-    // SAFETY: of `create_ah`.
+    // SAFETY: the pointer comes from `create_ah`.
     drop(unsafe { Box::from_raw(ah.cast::<u8>()) });
     0
 }
 
 unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, into: *mut ibv_wc) -> c_int {
     with(World::step);
-    // SAFETY: of `create_cq`.
+    // SAFETY: the pointer comes from `create_cq`.
     let queue = unsafe { &mut (*cq.cast::<Queue>()).entries };
     let came = queue.len().min(count.max(0) as usize);
     for (at, entry) in queue.drain(..came).enumerate() {
-        // SAFETY: room for as many.
+        // SAFETY: the caller passes room for `count` entries.
         unsafe { into.add(at).write(entry) };
     }
     came as c_int
@@ -305,7 +306,7 @@ unsafe extern "C" fn post_srq(
     first: *mut ibv_recv_wr,
     _: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    // SAFETY: of `create_srq`, and one request.
+    // SAFETY: the queue comes from `create_srq`, and there is one request.
     unsafe { (*srq.cast::<Buffers>()).free.push_back(buffer(&*first)) };
     0
 }
@@ -315,13 +316,13 @@ unsafe extern "C" fn post_recv(
     first: *mut ibv_recv_wr,
     _: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    // SAFETY: of `create_qp`, and one request.
+    // SAFETY: the pair comes from `create_qp`, and there is one request.
     unsafe { (*qp.cast::<Pair>()).own.push_back(buffer(&*first)) };
     0
 }
 
 fn buffer(request: &ibv_recv_wr) -> Buffer {
-    // SAFETY: one piece.
+    // SAFETY: a request has one piece.
     let sge = unsafe { &*request.sg_list };
     Buffer { wr_id: request.wr_id, at: sge.addr, bytes: sge.length }
 }
@@ -331,13 +332,14 @@ unsafe extern "C" fn post_send(
     first: *mut ibv_send_wr,
     bad: *mut *mut ibv_send_wr,
 ) -> c_int {
-    // SAFETY: of `create_qp`.
+    // SAFETY: the pair comes from `create_qp`.
     let pair = unsafe { &mut *qp.cast::<Pair>() };
     let mut next = first;
-    // SAFETY: a whole list.
+    // SAFETY: the caller passes a complete list.
     while let Some(wr) = unsafe { next.as_ref() } {
         if pair.requests.len() >= pair.depth {
-            // SAFETY: a place for the first that is refused.
+            // SAFETY: the caller passes a place for the first request that is
+            // refused.
             unsafe { bad.write(next) };
             return libc::ENOMEM;
         }
@@ -349,7 +351,7 @@ unsafe extern "C" fn post_send(
 }
 
 fn read(wr: &ibv_send_wr, kind: u32) -> Request {
-    // SAFETY: one piece.
+    // SAFETY: a request has one piece.
     let sge = unsafe { &*wr.sg_list };
     let mut request = Request {
         wr_id: wr.wr_id,
@@ -365,12 +367,13 @@ fn read(wr: &ibv_send_wr, kind: u32) -> Request {
         access_key: 0,
     };
     if wr.send_flags & IBV_SEND_INLINE != 0 {
-        // SAFETY: the asker's bytes, which it may change afterwards.
+        // SAFETY: the bytes are the initiator's, which may change them after this
+        // call.
         let bytes =
             unsafe { core::slice::from_raw_parts(sge.addr as *const u8, sge.length as usize) };
         request.inline = Some(bytes.to_vec());
     }
-    // SAFETY: the kind and the opcode say which it is.
+    // SAFETY: the kind and the opcode determine the union's field.
     unsafe {
         match wr.opcode {
             _ if kind == IBV_QPT_UD => request.to = wr.wr.ud.remote_qpn,

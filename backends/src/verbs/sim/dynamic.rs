@@ -1,5 +1,5 @@
-//! The driver's library of simulated cards: the dynamically connected transport,
-//! as the driver's source and its manual have it.
+//! The driver's library of simulated cards: the dynamically connected transport, as
+//! the driver's source and its manual define it.
 //!
 //! ```text
 //!  wr_start ─ wr_rdma_write … wr_set_dc_addr, wr_set_sge ─ … ─► wr_complete
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! - A target has no number before it is in RTR.
-//! - A pair goes from state to state with the attributes that the kernel wants
+//! - A pair goes from state to state with the attributes that the kernel requires
 //!   (`modify_dci_qp_is_ok`, `mlx5_ib_modify_dct`), and with no others.
-//! - A request that was refused ends the pair that asked; the target goes on.
+//! - A request that was refused ends the pair of the initiator; the target goes on.
 
 use super::super::dynamic::sys::*;
 use super::super::sys::*;
@@ -18,16 +18,16 @@ use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 use core::ptr::null_mut;
 
-/// What a pair of this transport is.
+/// The part of a pair that only this transport has.
 pub(super) struct Part {
     /// [`MLX5DV_DCTYPE_DCI`] or [`MLX5DV_DCTYPE_DCT`].
     pub kind: u32,
-    /// What a target wants of requests.
+    /// The key that a target requires of requests.
     pub key: u64,
     draft: Draft,
 }
 
-/// The calls of a pair, and what was written down by them.
+/// The calls of a pair, and the requests that they have written down.
 #[repr(C)]
 struct Draft {
     raw: ibv_qp_ex,
@@ -52,7 +52,7 @@ unsafe extern "C" fn create_qp(
     attr: *mut ibv_qp_init_attr_ex,
     of_driver: *mut mlx5dv_qp_init_attr,
 ) -> *mut ibv_qp {
-    // SAFETY: what is asked for.
+    // SAFETY: the attributes are valid.
     let (attr, of_driver) = unsafe { (&*attr, &*of_driver) };
     let mlx5dv_dc_init_attr { dc_type: kind, dct_access_key: key } = of_driver.dc_init_attr;
     let asks = kind == MLX5DV_DCTYPE_DCI;
@@ -74,7 +74,7 @@ unsafe extern "C" fn create_qp(
     );
     let called = attr.send_ops_flags;
     let when = |op: u64| called & op != 0;
-    // SAFETY: numbers, and slots that are not set are null.
+    // SAFETY: zeroes are valid: numbers, and slots that are not set are null.
     let (mut raw, mut calls): (ibv_qp_ex, mlx5dv_qp_ex) =
         unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
     raw.wr_start = Some(start);
@@ -89,7 +89,7 @@ unsafe extern "C" fn create_qp(
     raw.wr_atomic_cmp_swp = when(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP).then_some(swap as _);
     calls.wr_set_dc_addr = Some(set_target);
     let draft = Draft { raw, of_driver: calls, pair, requests: Vec::new() };
-    // SAFETY: just made.
+    // SAFETY: the pair was made just now.
     unsafe {
         (*pair).part = Some(Box::new(Part { kind, key, draft }));
         if asks {
@@ -99,8 +99,8 @@ unsafe extern "C" fn create_qp(
     pair.cast()
 }
 
-/// Whether a pair goes to that state so: an errno, or 0. A target gets its
-/// number.
+/// Checks a change to state `to` with these attributes; returns an errno, or 0. A
+/// target gets its number here.
 pub(super) fn step(pair: &mut Pair, to: u32, mask: c_int) -> c_int {
     let Some(part) = &pair.part else { return 0 };
     let (kind, from) = (part.kind, pair.raw.state);
@@ -138,37 +138,39 @@ pub(super) fn step(pair: &mut Pair, to: u32, mask: c_int) -> c_int {
 }
 
 unsafe extern "C" fn to_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
-    // SAFETY: of `create_qp`.
+    // SAFETY: the pair comes from `create_qp`.
     let part = unsafe { &mut (*qp.cast::<Pair>()).part };
     part.as_mut().map_or(null_mut(), |part| (&raw mut part.draft).cast())
 }
 
 unsafe extern "C" fn of_driver(qp: *mut ibv_qp_ex) -> *mut mlx5dv_qp_ex {
-    // SAFETY: of `to_ex`: a draft, and it starts with that.
+    // SAFETY: the pointer comes from `to_ex`: it is a draft, which starts with this
+    // field.
     unsafe { &raw mut (*qp.cast::<Draft>()).of_driver }
 }
 
-/// The draft of a call.
+/// The draft to which a call belongs.
 ///
 /// # Safety
 ///
-/// Of `to_ex`.
+/// `qp` must come from `to_ex`.
 unsafe fn draft<'d>(qp: *mut ibv_qp_ex) -> &'d mut Draft {
-    // SAFETY: the caller's; one thread, and one call at a time.
+    // SAFETY: the caller guarantees the pointer; there is one thread, and one call
+    // at a time.
     unsafe { &mut *qp.cast() }
 }
 
 unsafe extern "C" fn start(qp: *mut ibv_qp_ex) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller passes a pointer of `to_ex`.
     let draft = unsafe { draft(qp) };
     assert!(draft.requests.is_empty(), "not completed");
 }
 
-/// A request with that opcode.
+/// Begins a request with that opcode.
 ///
 /// # Safety
 ///
-/// Of `to_ex`.
+/// `qp` must come from `to_ex`.
 unsafe fn begin(qp: *mut ibv_qp_ex, opcode: u32, (far, key): (u64, u32)) -> &'static mut Request {
     // SAFETY: the caller's.
     let draft = unsafe { draft(qp) };
@@ -189,7 +191,7 @@ unsafe fn begin(qp: *mut ibv_qp_ex, opcode: u32, (far, key): (u64, u32)) -> &'st
 }
 
 unsafe extern "C" fn write(qp: *mut ibv_qp_ex, key: u32, far: u64) {
-    // SAFETY: the caller's; so in the next ones.
+    // SAFETY: the caller passes a pointer of `to_ex`, as for the next functions.
     unsafe { begin(qp, IBV_WR_RDMA_WRITE, (far, key)) };
 }
 
@@ -225,7 +227,7 @@ unsafe extern "C" fn set_sge(qp: *mut ibv_qp_ex, _: u32, at: u64, bytes: u32) {
 }
 
 unsafe extern "C" fn set_inline(qp: *mut ibv_qp_ex, at: *mut c_void, bytes: usize) {
-    // SAFETY: the caller's, and the asker's bytes.
+    // SAFETY: the caller passes a pointer of `to_ex`, and the initiator's bytes.
     let (draft, bytes) =
         unsafe { (draft(qp), core::slice::from_raw_parts(at.cast::<u8>(), bytes)) };
     let request = draft.requests.last_mut().expect("of a request");
@@ -234,7 +236,7 @@ unsafe extern "C" fn set_inline(qp: *mut ibv_qp_ex, at: *mut c_void, bytes: usiz
 
 unsafe extern "C" fn set_target(qp: *mut mlx5dv_qp_ex, ah: *mut ibv_ah, to: u32, key: u64) {
     assert!(!ah.is_null(), "a way");
-    // SAFETY: of `of_driver`: of a draft.
+    // SAFETY: the pointer comes from `of_driver`: it is a field of a draft.
     let draft = unsafe { &mut *qp.byte_sub(offset_of!(Draft, of_driver)).cast::<Draft>() };
     let request = draft.requests.last_mut().expect("of a request");
     (request.to, request.access_key) = (to, key);
@@ -243,7 +245,7 @@ unsafe extern "C" fn set_target(qp: *mut mlx5dv_qp_ex, ah: *mut ibv_ah, to: u32,
 unsafe extern "C" fn complete(qp: *mut ibv_qp_ex) -> c_int {
     // SAFETY: the caller's.
     let draft = unsafe { draft(qp) };
-    // SAFETY: the pair of the draft; one thread.
+    // SAFETY: the pair of the draft lives; there is one thread.
     let (requests, depth, state) =
         unsafe { (&mut (*draft.pair).requests, (*draft.pair).depth, (*draft.pair).raw.state) };
     let fits = requests.len() + draft.requests.len() <= depth;
@@ -257,7 +259,7 @@ unsafe extern "C" fn complete(qp: *mut ibv_qp_ex) -> c_int {
         assert!(is_one, "one peer at a time, whose error it is");
         requests.push_back(request);
     }
-    // SAFETY: the same.
+    // SAFETY: as above.
     with(|world| world.wake(unsafe { &mut *draft.pair }));
     0
 }

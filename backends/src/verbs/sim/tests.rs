@@ -1,5 +1,5 @@
 //! The backend over simulated cards, by pairs and by the dynamically connected
-//! transport: many more peers than pairs, errors, and puts that tell.
+//! transport: many more peers than pairs, errors, and puts that notify.
 
 use super::super::{Config, Counts, Line, VerbsDomain, VerbsEndpoint};
 use super::{NAME, alive_max};
@@ -10,7 +10,7 @@ use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, R
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
-/// Nobody is silent here, however long the machine keeps this thread waiting.
+/// The patience is so long that no link becomes silent, even on a busy machine.
 pub(super) fn config(pairs_max: usize, dynamic: bool) -> Config {
     let device = Some(NAME.into());
     Config {
@@ -24,7 +24,7 @@ pub(super) fn config(pairs_max: usize, dynamic: bool) -> Config {
     }
 }
 
-/// A rank's line, a page of its own, and what it has to ask.
+/// A rank's line, a page of its own, and the requests that it has to make.
 struct Person {
     line: Line,
     page: Area,
@@ -44,7 +44,7 @@ impl Person {
         Self { line, page, mr, asks: VecDeque::new(), free: (0..CONTEXTS).collect(), done: 0 }
     }
 
-    /// The word that others add to.
+    /// The word that other ranks add to.
     fn word(&self) -> u64 {
         // SAFETY: of its own page; one thread.
         unsafe { self.page.base.cast::<u64>().read() }
@@ -54,7 +54,7 @@ impl Person {
         Far { peer, addr: self.mr.origin, key: self.mr.key.words[0] }
     }
 
-    /// Posts what it can, and takes what has come.
+    /// Posts as many requests as it can, and takes completions.
     fn turn(&mut self, fars: &[Far]) {
         for _ in 0..self.asks.len().min(self.free.len()) {
             let Some(peer) = self.asks.pop_front() else { break };
@@ -112,8 +112,9 @@ fn peers_that_have_no_such_pairs_are_reached_all_the_same() {
     assert!(counts.pairs_made >= u64::from(PEERS) / 3, "each of these was reached");
 }
 
-/// Three ask everybody, and everybody the first; what the first has done. Which
-/// ranks have the dynamically connected transport is asked.
+/// Three ranks send requests to all ranks, and all ranks to the first; returns the
+/// counters of the first. `is_dynamic` selects the ranks that have the dynamically
+/// connected transport.
 fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> Counts {
     let mut all: Vec<Person> =
         (0..PEERS).map(|rank| Person::new(rank, PAIRS, is_dynamic(rank))).collect();
@@ -124,7 +125,7 @@ fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> Counts {
         for (rank, address) in (0..).map(Rank).zip(&addresses) {
             one.line.insert(rank, address).unwrap();
         }
-        // In orders of their own.
+        // Each rank has another order.
         let everybody = (0..4 * peers).map(|at| (at * 7 + own) % peers);
         match own {
             0..3 => one.asks.extend(everybody),
@@ -189,8 +190,8 @@ impl Two {
         op.tagged(Tag::from_bits(self.tags))
     }
 
-    /// So many completions of the first rank; the other one polls, and may look
-    /// at what has come.
+    /// Waits for this many completions of the first rank; the other rank polls, and
+    /// may look at its arrivals.
     pub(super) fn wait(
         &self,
         [a, b]: &mut [VerbsEndpoint<'_>; 2],
@@ -291,7 +292,7 @@ fn puts_wait(dynamic: bool) {
     let [a, b] = &two.domains;
     let mut ends = [a.endpoint(), b.endpoint()];
     assert_eq!(ends[0].post(&ops), ops.len());
-    // It polls, and takes nothing out: as many have come as it has buffers.
+    // It polls, and takes no arrivals: as many have come as it has buffers.
     let mut came = 0;
     for _ in 0..1000 {
         came += ends[0].poll(&mut [Completion::EMPTY; 16]);

@@ -1,4 +1,5 @@
-//! Our structures beside those of the installed headers, if there are any.
+//! Compares the declared structures with those of the installed headers, if there
+//! are any.
 
 use super::super::dynamic::sys as driver;
 use super::*;
@@ -118,6 +119,6 @@ fn the_libraries_have_what_is_used() {
     }
 }
 
-/// Structures that the library allocates and that we know the start of.
+/// Structures that the library allocates, of which only the start is declared.
 const OF_THE_LIBRARY: [&str; 7] =
     ["ibv_cq", "ibv_qp", "ibv_srq", "ibv_context", "ibv_mr", "ibv_qp_ex", "mlx5dv_qp_ex"];

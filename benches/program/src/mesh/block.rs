@@ -1,15 +1,15 @@
-//! One block of the mesh, apart from where it lies: what it looks like, what a
-//! step makes of it, and when it is to be finer.
+//! One block of the mesh, apart from its place in the array: its cells, one step of
+//! it, and when it must become finer.
 //!
 //! ```text
 //!          north                a block of level l has (cells << l)² cells;
-//!        ┌───────┐              its edges are what its neighbours see of it,
-//!   west │       │ east         whatever their levels are: a finer one's are
-//!        └───────┘              averaged, a coarser one's repeated
+//!        ┌───────┐              neighbours see its edges at their own levels:
+//!   west │       │ east         the edge of a finer block is averaged, that of
+//!        └───────┘              a coarser block is repeated
 //!          south
 //! ```
 
-/// The square that is cut into blocks, and how fine these may be.
+/// The square that is cut into blocks, and the finest level of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Blocks on a side, a power of two.
@@ -20,7 +20,7 @@ pub struct Shape {
     pub level_max: u32,
 }
 
-/// One of the four.
+/// A side of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     North,
@@ -39,7 +39,7 @@ pub struct Block {
 impl Side {
     pub const ALL: [Self; 4] = [Self::North, Self::South, Self::West, Self::East];
 
-    /// The side of a neighbour that is next to this.
+    /// The side of the neighbour that touches this side.
     pub fn opposite(self) -> Self {
         match self {
             Self::North => Self::South,
@@ -51,36 +51,37 @@ impl Side {
 }
 
 impl Shape {
-    /// Cells on a side of a block.
+    /// Cells on a side of a block of this level.
     pub fn side(&self, level: u32) -> usize {
         self.cells << level
     }
 
-    /// Of the finest.
+    /// Cells on a side of a block of the finest level.
     pub fn side_max(&self) -> usize {
         self.side(self.level_max)
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn count(&self) -> usize {
         self.blocks * self.blocks
     }
 
-    /// Blocks are numbered along a Z, so that neighbours have near numbers.
+    /// The number of the block at this place. Blocks are numbered along a Z curve, so
+    /// that neighbours have near numbers.
     pub fn number(&self, x: usize, y: usize) -> usize {
         (0..usize::BITS / 2).fold(0, |number, bit| {
             number | (x >> bit & 1) << (2 * bit) | (y >> bit & 1) << (2 * bit + 1)
         })
     }
 
-    /// Where a block is, as [`number`](Self::number) numbers them.
+    /// The place of a block with this [`number`](Self::number).
     pub fn place(&self, number: usize) -> (usize, usize) {
         (0..usize::BITS / 2).fold((0, 0), |(x, y), bit| {
             (x | (number >> (2 * bit) & 1) << bit, y | (number >> (2 * bit + 1) & 1) << bit)
         })
     }
 
-    /// Who is next to a block on a side; nobody at the rim.
+    /// The neighbour of a block on a side; `None` at the rim.
     pub fn neighbour(&self, number: usize, side: Side) -> Option<usize> {
         let (x, y) = self.place(number);
         let (x, y) = match side {
@@ -95,17 +96,17 @@ impl Shape {
 }
 
 impl Block {
-    /// A cold one.
+    /// A cold block.
     pub fn cold(shape: &Shape) -> Self {
         Self { level: 0, values: vec![0.0; shape.cells * shape.cells] }
     }
 
-    /// Cells on a side.
+    /// Cells on a side of this block.
     pub fn side(&self, shape: &Shape) -> usize {
         shape.side(self.level)
     }
 
-    /// What a neighbour on that side sees.
+    /// The cells that the neighbour on that side reads.
     pub fn edge(&self, shape: &Shape, side: Side) -> Vec<f64> {
         let n = self.side(shape);
         let at = |index: usize| match side {
@@ -117,13 +118,13 @@ impl Block {
         (0..n).map(|index| self.values[at(index)]).collect()
     }
 
-    /// A step of time, beside neighbours whose edges are those of `around`, in
-    /// the order of [`Side::ALL`] and as fine as this block; then the fire, if
-    /// it burns here, is put in.
+    /// One step of time. `around` has the neighbours' edges, in the order of
+    /// [`Side::ALL`] and as fine as this block. Then the fire is put in, if it burns
+    /// here.
     pub fn step(&self, shape: &Shape, number: usize, around: &[Vec<f64>; 4], time: u64) -> Self {
         let (n, old) = (self.side(shape), &self.values);
-        // The finest cells allow so much in a step; the area of others is as
-        // many times larger as there are fewer.
+        // The finest cells allow this part in a step. A coarser cell is larger in
+        // area by the factor by which such cells are fewer.
         let part = 0.2 / f64::from(1u32 << (2 * (shape.level_max - self.level)));
         let mut values = Vec::with_capacity(n * n);
         for y in 0..n {
@@ -141,7 +142,7 @@ impl Block {
         next
     }
 
-    /// Where the fire is, it is hot.
+    /// Makes the cells within the fire hot.
     fn burn(&mut self, shape: &Shape, number: usize, time: u64) {
         let (n, width) = (self.side(shape), shape.blocks as f64);
         let (x, y) = shape.place(number);
@@ -159,7 +160,7 @@ impl Block {
         }
     }
 
-    /// As fine as it should be: one level more or less, or as it is.
+    /// The block as fine as it should be: one level finer or coarser, or unchanged.
     pub fn adapted(&self, shape: &Shape, number: usize, time: u64) -> Self {
         let n = self.side(shape);
         let slope = |at: usize, to: usize| (self.values[at] - self.values[to]).abs();
@@ -195,7 +196,7 @@ impl Block {
     }
 }
 
-/// An edge as one of so many cells sees it.
+/// An edge as a neighbour of so many cells sees it.
 pub fn seen(edge: &[f64], cells: usize) -> Vec<f64> {
     if edge.len() <= cells {
         let times = cells / edge.len();
@@ -205,17 +206,17 @@ pub fn seen(edge: &[f64], cells: usize) -> Vec<f64> {
     edge.chunks(each).map(|some| some.iter().sum::<f64>() / each as f64).collect()
 }
 
-/// Where the fire is, from 0 to 1 each way: it goes round.
+/// The place of the fire, from 0 to 1 in each direction: it moves in a circle.
 fn fire(time: u64) -> (f64, f64) {
     let angle = time as f64 * 0.02;
     (0.5 + 0.3 * angle.cos(), 0.5 + 0.3 * angle.sin())
 }
 
-/// How far the fire reaches, in blocks.
+/// The radius of the fire, in blocks.
 const REACH: f64 = 0.4;
-/// A block with such a slope is made finer,
+/// A block with such a slope is made finer.
 const STEEP: f64 = 0.05;
-/// and with none of this, coarser.
+/// A block without such a slope is made coarser.
 const FLAT: f64 = 0.01;
 
 #[cfg(test)]

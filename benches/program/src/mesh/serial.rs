@@ -1,9 +1,9 @@
-//! The same mesh by one thread, in ordinary memory.
+//! The same mesh, computed by one thread in ordinary memory.
 
 use super::Plan;
 use super::block::{Block, Side, seen};
 
-/// All blocks at the end.
+/// All blocks at the end of the run.
 pub fn alone(plan: &Plan) -> Vec<Block> {
     let shape = &plan.shape;
     let mut blocks = vec![Block::cold(shape); shape.count()];

@@ -1,4 +1,4 @@
-//! What the ULTs of a rank share that run tasks, and what they do.
+//! The shared state of a rank's ULTs that run tasks, and the loop of these ULTs.
 
 use super::memory::{Memory, Outcome};
 use super::thief::Thief;
@@ -12,21 +12,21 @@ use tsumugi::ult::yield_now;
 use tsumugi::{Error, Runtime, Until};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// A rank's part of all tasks.
+/// One rank's part of the tasks.
 pub(super) struct Crew<C> {
     pub(super) rt: Runtime,
     pub(super) context: C,
     pub(super) functions: Vec<Function<C>>,
     pub(super) memory: Memory,
     pub(super) own: Mutex<Own>,
-    /// A permit for each reason to look for work.
+    /// A permit for each event that is a reason to look for work.
     pub(super) idle: Semaphore,
-    /// ULTs that have a task or look for one; those that sleep in a join not
+    /// ULTs that have a task or look for one; ULTs that sleep in a join are not
     /// counted.
     pub(super) running: AtomicU64,
-    /// ULTs that look for tasks, until they have ended.
+    /// ULTs in the loop that looks for tasks, until they have ended.
     pub(super) loops: AtomicU64,
-    /// A permit for each that has.
+    /// A permit for each ULT that has left the loop.
     pub(super) gone: Semaphore,
     pub(super) is_over: AtomicBool,
     pub(super) runs: AtomicU64,
@@ -36,19 +36,19 @@ pub(super) struct Crew<C> {
     pub(super) stolen: AtomicU64,
 }
 
-/// What this rank's ULTs take turns at. Held for a few instructions, and never
-/// by a ULT that suspends.
+/// State that this rank's ULTs use under a lock. A ULT holds the lock for a few
+/// instructions, and never while it suspends.
 pub(super) struct Own {
-    /// Tasks that are for this rank alone.
+    /// Tasks that only this rank runs.
     pub(super) inbox: VecDeque<Task>,
-    /// Places that are free.
+    /// Free places.
     pub(super) places: Vec<u32>,
-    /// The first error that a task of this rank met.
+    /// The first error of a task of this rank.
     pub(super) failure: Option<Error>,
 }
 
 impl<C: Send + Sync + 'static> Crew<C> {
-    /// One more ULT that looks for tasks.
+    /// Starts one more ULT that looks for tasks.
     pub(super) fn start_loop(self: &Arc<Self>) {
         self.loops.fetch_add(1, Ordering::Relaxed);
         self.running.fetch_add(1, Ordering::Relaxed);
@@ -57,17 +57,17 @@ impl<C: Send + Sync + 'static> Crew<C> {
             if let Err(failure) = tasks.0.look_for_tasks(&tasks) {
                 tasks.0.failed(failure);
             }
-            // Release: pairs with the load of who waits for all to have gone.
+            // Release: pairs with the Acquire load in `end_loops`.
             tasks.0.loops.fetch_sub(1, Ordering::Release);
             tasks.0.gone.release(1);
         }));
     }
 
-    /// Until the run is over, or there are more of these than workers.
+    /// Looks for tasks until the run is over, or more ULTs than workers do so.
     fn look_for_tasks(&self, tasks: &Tasks<C>) -> Result<(), Error> {
         let mut thief = Thief::new(&self.rt);
         let mut misses = 0;
-        // Relaxed: a hint; who sets it lets all idle ones look, too.
+        // Relaxed: a hint; the thread that sets it also wakes all idle ULTs.
         while !self.is_over.load(Ordering::Relaxed) {
             if self.is_one_too_many() {
                 return Ok(());
@@ -93,7 +93,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         Ok(())
     }
 
-    /// A task in the deque, if there is room for it; its place.
+    /// Adds a task to the deque, if there is room for it; returns its place.
     pub(super) fn push(&self, function: u32, args: Args) -> Option<u32> {
         let mut own = self.own();
         let place = own.places.pop()?;
@@ -106,14 +106,14 @@ impl<C: Send + Sync + 'static> Crew<C> {
         Some(place)
     }
 
-    /// What is for this rank alone, else the newest of its deque.
+    /// Takes a task that only this rank runs, or else the newest task of its deque.
     pub(super) fn take(&self) -> Option<Task> {
         let mut own = self.own();
         let newest = || self.memory.deque().pop_if(|_| true);
         own.inbox.pop_front().or_else(|| newest().map(|words| Task::from_words(&words)))
     }
 
-    /// Runs a task and sends its result to where it is waited for.
+    /// Runs a task and sends its result to its home rank.
     pub(super) fn serve(&self, tasks: &Tasks<C>, task: Task) -> Result<(), Error> {
         let Task { function, args, home, place } = task;
         let result = catch_unwind(AssertUnwindSafe(|| tasks.call(function, args)));
@@ -129,7 +129,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         Ok(self.memory.settle(&self.rt, home, place, outcome)?)
     }
 
-    /// Sleeps until the result is there; another ULT looks for tasks then.
+    /// Sleeps until the result is there; another ULT looks for tasks meanwhile.
     pub(super) fn sleep_for(self: &Arc<Self>, place: u32) -> Result<Outcome, Error> {
         let workers = self.rt.workers().max(1) as u64;
         if self.running.fetch_sub(1, Ordering::Relaxed) <= workers {
@@ -142,14 +142,15 @@ impl<C: Send + Sync + 'static> Crew<C> {
         Ok(self.memory.outcome(place).expect("it was waited for"))
     }
 
-    /// Whether others are enough. Who is told so is not counted any more.
+    /// Whether the other ULTs are enough. After true, the caller is no longer
+    /// counted.
     fn is_one_too_many(&self) -> bool {
         let workers = self.rt.workers().max(1) as u64;
         let less = |running: u64| (running > workers).then(|| running - 1);
         self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Lets others get on, ever longer; until something comes for this rank.
+    /// Lets other ULTs run, for ever longer times, or until an event for this rank.
     fn rest(&self, misses: u32) {
         match misses.checked_sub(YIELDS) {
             None => yield_now(),
@@ -160,10 +161,10 @@ impl<C: Send + Sync + 'static> Crew<C> {
         }
     }
 
-    /// Waits until nobody looks for tasks any more.
+    /// Waits until no ULT looks for tasks any more.
     pub(super) fn end_loops(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Acquire: pairs with the subtraction of each.
+        // Acquire: pairs with the Release subtraction of each ULT.
         while self.loops.load(Ordering::Acquire) > 0 {
             self.idle.release(1);
             self.gone.acquire_for(1, NAP_MAX);
@@ -172,7 +173,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         while self.gone.try_acquire(1) {}
     }
 
-    /// A task from another rank, on whatever thread polls.
+    /// Receives a task from another rank, on the thread that polls.
     pub(super) fn receive(&self, bytes: &[u8]) {
         match Task::from_bytes(bytes) {
             Some(task) => self.own().inbox.push_back(task),
@@ -193,7 +194,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
     }
 }
 
-/// How often others are let in before an idle ULT sleeps.
+/// How many times an idle ULT yields before it sleeps.
 const YIELDS: u32 = 8;
 const NAP_MIN: Duration = Duration::from_micros(10);
 const NAP_MAX: Duration = Duration::from_micros(500);

@@ -1,8 +1,8 @@
-//! What each rank has in memory that all reach.
+//! The memory of each rank that all ranks reach.
 //!
 //! ```text
 //!  ends │ over, value │ items: a task each │ places: a value, a state each
-//!       └ of a run, as rank 0 says         └ of tasks that were forked here
+//!       └ set by rank 0 for a run          └ of tasks that were forked here
 //! ```
 
 use super::{DEQUE_TASKS, PLACES, WORDS};
@@ -13,56 +13,57 @@ use tsumugi_gas::steal::Deque;
 
 pub(super) struct Memory {
     words: Shared<u64>,
-    /// This rank's, as long as `words` is there.
+    /// This rank's words; valid as long as `words`.
     own: &'static [AtomicU64],
 }
 
-/// What has become of a task.
+/// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Value(u64),
-    /// At this rank, which knows why.
+    /// The task failed at this rank, which has the error.
     Failed(Rank),
 }
 
 impl Memory {
-    /// Collective.
+    /// Allocates the memory. Collective.
     pub(super) fn new(rt: &Runtime) -> Result<Self, Error> {
         let words = rt.share::<u64>(PLACES_AT + 2 * PLACES)?;
         let first = rt.pointer(words.own().at(0))?.cast::<AtomicU64>();
-        // SAFETY: resolved and aligned for the first of as many words, in one
-        // piece, which are only ever accessed as atomics and plain bytes; they
-        // stay as long as `words`, and nobody is given them for longer.
+        // SAFETY: the pointer was resolved for, and is aligned for, the first of as
+        // many words in one piece. They are accessed only as atomics and as plain
+        // bytes. They stay as long as `words`, and no method gives them out for
+        // longer.
         let own = unsafe { slice::from_raw_parts(first.as_ptr(), words.len()) };
         Ok(Self { words, own })
     }
 
-    /// This rank's tasks.
+    /// This rank's deque of tasks.
     pub(super) fn deque(&self) -> Deque<'_, WORDS> {
         let (items, rest) = self.own[ITEMS_AT..PLACES_AT].as_chunks();
         debug_assert!(rest.is_empty());
         Deque::new(&self.own[ENDS_AT], items)
     }
 
-    /// The word that says how many tasks a rank has.
+    /// The word with both ends of a rank's deque.
     pub(super) fn ends(&self, rank: Rank) -> Remote<u64> {
         self.words.at(rank, ENDS_AT)
     }
 
-    /// Where a task of a rank's deque lies.
+    /// The place of a task in a rank's deque.
     pub(super) fn item(&self, rank: Rank, item: usize) -> Remote<u64> {
         self.words.at(rank, ITEMS_AT + item * WORDS)
     }
 
-    /// The word that is not zero any more when a task is over.
+    /// The word of a task's state, which becomes nonzero when the task is over.
     pub(super) fn state(&self, rank: Rank, place: u32) -> Remote<u64> {
         self.words.at(rank, PLACES_AT + 2 * place as usize + 1)
     }
 
-    /// What has become of a task of this rank's, if it is over.
+    /// The outcome of a task that this rank forked, if it is over.
     pub(super) fn outcome(&self, place: u32) -> Option<Outcome> {
         let [value, state] = self.place(place);
-        // Acquire: pairs with the signal that came after the value.
+        // Acquire: pairs with the signal, which was set after the value.
         match state.load(Ordering::Acquire) {
             0 => None,
             DONE => Some(Outcome::Value(value.load(Ordering::Relaxed))),
@@ -70,13 +71,13 @@ impl Memory {
         }
     }
 
-    /// The place may be used again.
+    /// Frees a place for another task.
     pub(super) fn clear(&self, place: u32) {
-        // Relaxed: whoever gets it next is told by the lock round the places.
+        // Relaxed: the lock round the places orders this before the next use.
         self.place(place)[1].store(0, Ordering::Relaxed);
     }
 
-    /// Tells the rank that forked a task how it ended.
+    /// Sends the outcome of a task to the rank that forked it.
     pub(super) fn settle(
         &self,
         rt: &Runtime,
@@ -92,7 +93,7 @@ impl Memory {
         rt.put_signal(to, &[value], self.state(home, place), Signal::Set(state))
     }
 
-    /// Ends a run everywhere, with what it came to.
+    /// Ends a run on all ranks, with its result.
     pub(super) fn tell_all(
         &self,
         rt: &Runtime,
@@ -107,7 +108,7 @@ impl Memory {
         Ok(())
     }
 
-    /// What a run came to, when rank 0 has ended it.
+    /// Waits until rank 0 has ended the run; returns its result.
     pub(super) fn wait_for_end(&self, rt: &Runtime, run: u64) -> Result<u64, Error> {
         match rt.wait_until(self.words.own().at(OVER_AT), Until::AtLeast(2 * run))? {
             over if over % 2 == 0 => Ok(self.own[VALUE_AT].load(Ordering::Relaxed)),
@@ -124,7 +125,7 @@ impl Memory {
 const DONE: u64 = 1;
 const FAILED: u64 = 2;
 const ENDS_AT: usize = 0;
-/// Thieves look at the ends; this is on another line.
+/// On another cache line than the ends, at which thieves look.
 const OVER_AT: usize = 16;
 const VALUE_AT: usize = 17;
 const ITEMS_AT: usize = 32;

@@ -1,7 +1,7 @@
 use super::*;
 use tsumugi::run_ranks;
 
-/// fib, a task a call.
+/// The Fibonacci numbers, with a task for each call.
 fn fib(tasks: &Tasks<()>, [n, ..]: Args) -> Result<u64, Error> {
     if n < 2 {
         return Ok(n);
@@ -11,7 +11,7 @@ fn fib(tasks: &Tasks<()>, [n, ..]: Args) -> Result<u64, Error> {
     Ok(tasks.join(one)? + two)
 }
 
-/// The rank that it runs on.
+/// Returns the rank that the task runs on.
 fn place(tasks: &Tasks<()>, _: Args) -> Result<u64, Error> {
     Ok(tasks.rt().rank().0.into())
 }

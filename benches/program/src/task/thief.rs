@@ -1,4 +1,4 @@
-//! Who takes tasks from other ranks, and from whom.
+//! The thief of a rank, and its choice of victims.
 
 use super::memory::Memory;
 use super::{Task, WORDS};
@@ -6,7 +6,7 @@ use crate::random::mix;
 use tsumugi::{AddrError, Rank, Runtime};
 use tsumugi_gas::steal::{Act, Theft};
 
-/// Looks at others in a random order, at those of its node more often.
+/// Looks at other ranks in a random order, more often at those of its node.
 pub(super) struct Thief {
     near: Vec<Rank>,
     all: Vec<Rank>,
@@ -22,7 +22,7 @@ impl Thief {
         Self { near, all, seed: u64::from(rt.rank().0) }
     }
 
-    /// The oldest task of one other rank, if it has any.
+    /// Takes the oldest task of one other rank, if that has any.
     pub(super) fn steal(
         &mut self,
         rt: &Runtime,
@@ -57,5 +57,5 @@ impl Thief {
     }
 }
 
-/// So many looks there are for one that may go to another node.
+/// One of so many thefts may go to another node.
 const FAR_ONE_IN: u64 = 4;

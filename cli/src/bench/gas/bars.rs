@@ -1,10 +1,10 @@
-//! What arrays whose pages move are to reach, and whether they do.
+//! The bars of arrays with pages that move.
 
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
 
-/// Two lines a size of page, and two more where there is a network; nothing
-/// where no rows have one.
+/// Two lines for each page size, and two more if there is a network; empty if no
+/// rows have a bar.
 pub fn bars(rows: &[Row]) -> String {
     let lines = rows.iter().filter(|row| row.name == "get_cached").flat_map(|cached| {
         let beside =
@@ -36,7 +36,7 @@ pub fn bars(rows: &[Row]) -> String {
     bar::table(lines.collect())
 }
 
-/// Operations on the network.
+/// The bar of the number of operations on the network.
 fn trips(kind: &str, row: &Row, limit: &str, found: f64, is_met: bool) -> Bar {
     Bar {
         what: format!("trips of get_{kind}, {} B", bytes(row)),
@@ -48,7 +48,7 @@ fn trips(kind: &str, row: &Row, limit: &str, found: f64, is_met: bool) -> Bar {
     }
 }
 
-/// What a cached get takes more than a raw read.
+/// The bar of the extra time of a cached get over a raw read.
 fn over(cached: &Row, raw: &Row) -> Bar {
     if cached.word("network").is_some_and(|network| network != "shm") {
         return Bar {
@@ -75,8 +75,9 @@ fn over(cached: &Row, raw: &Row) -> Bar {
     }
 }
 
-/// What the cache is good for: so many trips more, each as long as what a cached
-/// get takes without its bytes, which are that share of it.
+/// The bar of the benefit of the location cache. An uncached get makes `more` extra
+/// trips, each as long as a cached get without its bytes; the bytes take the part
+/// `share` of a cached get.
 fn of(uncached: &Row, cached: &Row, more: f64, share: f64) -> Bar {
     let median = uncached.summary.median / cached.summary.median;
     let min = uncached.summary.min / cached.summary.min;
@@ -95,8 +96,8 @@ fn of(uncached: &Row, cached: &Row, more: f64, share: f64) -> Bar {
     }
 }
 
-/// What a page's bytes take of a get that knows where it is: what it takes more
-/// than of the smallest one.
+/// The part of a cached get's time that the page's bytes take: its extra time over
+/// that of the smallest page.
 pub fn bytes_take(rows: &[Row], cached: &Row) -> f64 {
     let all = rows.iter().filter(|row| row.name == cached.name);
     let smallest = all.min_by_key(|row| bytes(row)).unwrap_or(cached);
@@ -110,11 +111,12 @@ fn bytes(row: &Row) -> u64 {
 const OVER_NS: f64 = 10.0;
 const OVER_FAR: f64 = 1.05;
 const TIMES: f64 = 2.0;
-/// Where bytes take less of the time, they are no reason.
+/// If bytes take a smaller share of the time, they are no excuse for a missed bar.
 const SHARE: f64 = 0.1;
-/// Of a page that is not known: two of its home's words.
+/// Extra trips for a page that is not in the cache: two accesses to words of its
+/// home.
 const MORE_TRIPS: f64 = 2.0;
-/// What a network takes at once, at least.
+/// The least size that a network transfers at once.
 const PIECE: u64 = 1 << 16;
 
 #[cfg(test)]
@@ -149,12 +151,12 @@ mod tests {
         let rows = [
             of_page("get_cached", 8, 20.0),
             of_page("get_uncached", 8, 30.0),
-            // Nor are a few bytes a reason.
+            // Nor are a few bytes an excuse.
             of_page("get_cached", 64, 21.0),
             of_page("get_uncached", 64, 40.0),
             of_page("wire_get_cached", 64, 1.0),
             of_page("wire_get_uncached", 64, 2.0),
-            // What is asked is one trip, and would make 1.8 of it.
+            // The request is one trip, and would make the time 1.8 times as long.
             of_page("get_cached", 4096, 25.0),
             of_page("get_uncached", 4096, 44.0),
             of_page("wire_get_cached", 4096, 1.0),

@@ -1,28 +1,28 @@
-//! `tsumugi bench gas`: arrays whose pages move, beside raw reads of the same
+//! `tsumugi bench gas`: arrays with pages that move, beside raw reads of the same
 //! memory.
 //!
 //! | row | what is measured |
 //! |---|---|
 //! | `raw_read` | a page's bytes by rank and region: no directory, nothing moves |
-//! | `get_cached` | a page of an array, whose place this rank knows |
-//! | `get_uncached` | the same, whose home is asked first, each time |
-//! | `get_uncached_device` | the same, where the network's device has the home's words |
-//! | `put_cached` | a page of an array, whose place this rank knows |
+//! | `get_cached` | a page of an array, with its owner in this rank's location cache |
+//! | `get_uncached` | the same, with a request to the home first, each time |
+//! | `get_uncached_device` | the same, with atomics of the network's device on the home's words |
+//! | `put_cached` | a page of an array, with its owner in this rank's location cache |
 //! | `checkout_hit` | a page of which this rank keeps a copy |
 //! | `checkout_miss` | the same, when the copy is out of date |
-//! | `own` | a page that comes here from another rank, by each directory, while so many others read it |
+//! | `own` | a page that moves here from another rank, by each directory, while a number of other ranks read it |
 //! | `own_beside_readers` | the same, of 35 ranks: beside 0, 1, 8 and 32 readers |
 //! | `letters_own` | messages that the paper's directory sends for it |
-//! | `wire_...` | operations that the same gives to the network |
+//! | `wire_...` | operations that the same row gives to the network |
 //!
-//! Rank 0 works on pages that rank 2 has and rank 1 is home to, each as a
-//! whole; a page of 8 bytes is one element. Reads and puts of one size take
-//! turns; a rank that knows one page and goes over several knows none of them
-//! when it comes to it. What `own` has brought goes back between two batches,
-//! which is not counted.
+//! Rank 0 works on pages that rank 2 owns and that have rank 1 as their home, each
+//! page as a whole; a page of 8 bytes is one element. Reads and puts of one size
+//! take turns. A rank with a cache of one page that visits several pages finds none
+//! of them in the cache. The pages that `own` has brought go back between two
+//! batches, and the way back is not counted.
 //!
-//! Alone, the three are processes of this node. As ranks of a job on several
-//! nodes they are where that has put them: `ci/netns.sh pages`.
+//! By default the three ranks are processes of this node. As ranks of a job on
+//! several nodes they run where the job has placed them: `ci/netns.sh pages`.
 
 mod bars;
 mod paper;
@@ -48,13 +48,13 @@ use std::time::Instant;
 use tsumugi::array::{ArrayError, Dealt, Directory, Read};
 use tsumugi::{Agent, Error, GlobalArray, Rank, Runtime, Shared};
 
-/// Ranks of the job: one measures, the others are home to the pages and have
-/// them.
+/// Ranks of the job: one measures, the others are the home and the owner of the
+/// pages.
 pub const RANKS: u32 = 3;
 const HOME: u32 = 1;
 const OWNER: Rank = Rank(2);
 
-/// What there is to measure.
+/// The rows of this figure.
 pub const CATALOGUE: &[Group] = &[
     Group {
         name: "access",
@@ -72,34 +72,35 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "readers", rows: &[READERS] },
 ];
 
-/// How many ranks measure these rows.
+/// The number of ranks that measure these rows.
 pub fn ranks(names: &[&str]) -> u32 {
-    // Those who only read are ranks, too.
+    // The readers are ranks, too.
     if names == [READERS] { RANKS + 32 } else { RANKS }
 }
 
 const READERS: &str = "own_beside_readers";
 
-/// The pages of one size, as all ranks have them.
+/// The arrays with pages of one size, at all ranks.
 struct Pages {
-    /// What lies between rank 0 and the owner.
+    /// The network between rank 0 and the owner.
     network: String,
     bytes: usize,
-    /// How many each rank has at first.
+    /// The number of pages of each rank at first.
     count: usize,
     raw: Shared<u64>,
     known: GlobalArray<u64>,
-    /// The same, of which a rank knows one page at a time.
+    /// The same, with a location cache of one page.
     unknown: GlobalArray<u64>,
-    /// The same, whose directory is the device's, if there is one.
+    /// The same, with atomics of the device on the directory, if there is a device
+    /// for them.
     by_device: Option<GlobalArray<u64>>,
-    /// The same, with copies that stay.
+    /// The same, with copies that are kept.
     copied: GlobalArray<u64>,
-    /// The same, by the paper's directory.
+    /// The same, with the paper's directory.
     posted: GlobalArray<u64>,
 }
 
-/// What each rank does; rank 0 measures the rows `names`.
+/// The work of each rank; rank 0 measures the rows `names`.
 pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
     if rt.size() < RANKS {
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
@@ -136,7 +137,7 @@ impl Pages {
     fn new(rt: &Runtime, bytes: usize, network: &str) -> Result<Self, Error> {
         let (count, page_len) = ((BATCH_BYTES / bytes).clamp(2, PAGES_MAX), bytes / 8);
         let len = rt.size() as usize * count * page_len;
-        // All pages of all, and those that have just left.
+        // Room for all pages of all ranks, and for those that have just left.
         let room = 2 * RANKS * count as u32;
         let dealt = Dealt { page_len, room, ..Dealt::default() };
         let by_device = Dealt { known: 1, directory: Directory::Device, ..dealt };
@@ -167,21 +168,21 @@ impl Pages {
         format!("page_bytes={bytes} network={network} pages={count}")
     }
 
-    /// Elements of the pages that are measured.
+    /// The elements of the pages that are measured.
     fn all(&self) -> Range<usize> {
         let first = HOME as usize * self.count * self.bytes / 8;
         first..first + self.count * self.bytes / 8
     }
 
-    /// Where each page begins, in the array or in the raw memory.
+    /// The start of each page, in the array or in the raw memory.
     fn starts(&self, first: usize) -> impl Iterator<Item = usize> + Clone + use<> {
         let page_len = self.bytes / 8;
         (0..self.count).map(move |page| first + page * page_len)
     }
 
-    /// How often a batch goes over all pages: one of few short operations is too
-    /// short for the clock. Where so many operations are asked for, there are
-    /// some batches of them, as many as there can be.
+    /// How often a batch visits all pages: a batch of few short operations would be
+    /// too short for the clock. If the arguments set a number of operations, the
+    /// batches are short enough that there are several of them.
     fn turns(&self, measure: &Measure) -> usize {
         let asked = measure.ops.map_or(BATCH_OPS, |ops| ops as usize / BATCHES_MIN);
         let bytes = (BATCH_BYTES / self.bytes).max(1);
@@ -197,7 +198,8 @@ impl Pages {
         let turns = self.turns(measure);
         let ops = (turns * self.count) as u64;
         let (theirs, raw) = (self.starts(self.all().start), self.starts(0));
-        // One for all: how fast a copy is depends on where it goes to.
+        // One buffer for all rows, because the speed of a copy depends on its
+        // destination.
         let into = RefCell::new(vec![0; self.bytes / 8]);
         let (page_len, wants) = (self.bytes / 8, |name| names.contains(&name));
         let value = vec![7; self.bytes / 8];
@@ -237,7 +239,7 @@ impl Pages {
             let mut before = counts.operations;
             let mut count = |name: &'static str, starts: &_, once: &mut dyn FnMut(_) -> _| {
                 if wants(name) {
-                    // What is known is known by then.
+                    // After this pass the caches are filled.
                     over(starts, 1, once)?;
                     before = operations(rt);
                     over(starts, 1, once)?;
@@ -274,8 +276,9 @@ impl Pages {
         Ok(measured.rows.into_iter().chain(wires).collect())
     }
 
-    /// All ranks: rank 0 brings the owner's pages, which takes them back, while
-    /// `readers` others read them in between. The rows are rank 0's.
+    /// Called by all ranks: rank 0 brings the owner's pages, the owner takes them
+    /// back, and `readers` other ranks read them in between. Rank 0 returns the
+    /// rows.
     fn relocations(
         &self,
         rt: &Runtime,
@@ -284,7 +287,7 @@ impl Pages {
         array: &GlobalArray<u64>,
     ) -> Result<Vec<Row>, Failure> {
         let is_first = rt.rank() == Rank(0);
-        // The home first, then who is nothing else.
+        // The home reads first, then the ranks that have no other role.
         let turn = match rt.rank() {
             Rank(0) | OWNER => None,
             Rank(HOME) => Some(0),
@@ -294,7 +297,7 @@ impl Pages {
         let (mut samples, start, mut letters, mut wire) = (Vec::new(), Instant::now(), 0, 0);
         loop {
             let is_over = match budget {
-                // The way back included.
+                // This includes the way back.
                 Budget::Time(time) => start.elapsed() >= time,
                 Budget::Operations(total) => (samples.len() * self.count) as u64 >= total,
             };
@@ -305,7 +308,7 @@ impl Pages {
                 }
             }
             let goes_on = is_first && (samples.is_empty() || !is_over);
-            // Rank 0 says; and the owner has them all by then.
+            // Rank 0 decides; the owner has all pages back by then.
             if rt.gather(goes_on.into())?[0] == 0 {
                 break;
             }
@@ -323,7 +326,7 @@ impl Pages {
             if rt.rank() == OWNER {
                 array.own(self.all()).map_err(Error::from)?;
             }
-            // Who reads next, reads the owner's.
+            // The next reads find the pages at the owner.
             rt.barrier()?;
         }
         let (moved, is_posted) = (samples.len() * self.count, letters > 0);
@@ -343,7 +346,7 @@ impl Pages {
     }
 }
 
-/// What rank 0 has counted or measured itself.
+/// A row of samples that rank 0 has counted or measured itself.
 fn row(name: &str, params: String, unit: &str, samples: &mut [f64]) -> Option<Row> {
     let line_ns = if unit == "ns" && !samples.is_empty() { trip_ns() } else { None };
     Summary::of(samples).map(|summary| Row {
@@ -358,8 +361,8 @@ fn row(name: &str, params: String, unit: &str, samples: &mut [f64]) -> Option<Ro
     })
 }
 
-/// Each row by the size of a page, and what the figure is called: of each network
-/// it is one of its own.
+/// Each row by the page size, and the name of the figure: each network has a figure
+/// of its own.
 pub fn plot(rows: &[Row]) -> Option<(String, Plot)> {
     let mut series: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.unit == "ns") {
@@ -385,7 +388,7 @@ pub fn plot(rows: &[Row]) -> Option<(String, Plot)> {
     (!plot.series.is_empty()).then_some((name, plot))
 }
 
-/// A page, or the element that it is.
+/// Reads a page, or the single element that it consists of.
 #[inline(never)]
 fn read(array: &GlobalArray<u64>, start: usize, into: &mut [u64]) -> Result<u64, ArrayError> {
     match into {
@@ -394,7 +397,7 @@ fn read(array: &GlobalArray<u64>, start: usize, into: &mut [u64]) -> Result<u64,
     }
 }
 
-/// What lies between this rank and the owner.
+/// The network between this rank and the owner.
 fn network(rt: &Runtime) -> String {
     let said = |name| env::var(name).ok().filter(|said| said != "auto");
     let name = match rt.neighbours().any(|near| near == OWNER) {
@@ -425,8 +428,7 @@ fn all(
 const BY_DEVICE: &str = "get_uncached_device";
 const PAGE_BYTES: &[usize] = &[8, 64, 512, 4096, 32_768, 262_144, 1 << 20];
 const QUICK_BYTES: &[usize] = &[8, 4096, 1 << 20];
-/// So many bytes of pages each rank has, where these are not too many or too
-/// few pages.
+/// The bytes of pages of each rank, unless that would be too many or too few pages.
 const BATCH_BYTES: usize = 1 << 16;
 const PAGES_MAX: usize = 64;
 const BATCH_OPS: usize = 512;

@@ -1,10 +1,10 @@
-//! The paper's table: global memory by its users' words, by pages that the
-//! system copies, and this; with what was measured of each.
+//! The paper's comparison table: global memory by explicit words of its users, by
+//! pages that the system copies, and by this library, with the measurements of each.
 
 use super::super::row::Row;
 
-/// For the page size nearest to a page of the system's; nothing where there are
-/// no such rows.
+/// The table for the page size nearest to a page of the operating system; empty if
+/// there are no such rows.
 pub fn paper(rows: &[Row]) -> String {
     let of = |name: &str| {
         let rows = rows.iter().filter(|row| row.name == name && row.unit == "ns");

@@ -1,25 +1,26 @@
-//! How much longer a get takes whose page is not known: as much as it makes
-//! more round trips, where these and not the bytes take the time.
+//! The time of an uncached get relative to a cached get: it grows with the number of
+//! round trips, unless the bytes take most of the time.
 
 use super::bars::bytes_take;
 use crate::bench::row::Row;
 use crate::text;
 
-/// Of a size of page: what was counted, and what it took.
+/// The counts and times for one page size.
 struct Line {
     bytes: u64,
-    /// Who answers for the home.
+    /// The agent that serves the home's words.
     by: &'static str,
-    /// Operations on the network of a get whose page is known, and is not;
-    /// none where there is no network.
+    /// Operations on the network of a cached get and of an uncached get; `None` if
+    /// there is no network.
     counted: Option<[f64; 2]>,
-    /// Time of the one in times of the other.
+    /// The time of an uncached get over that of a cached get.
     times: f64,
-    /// Of a cached get, what its bytes take more than those of the smallest.
+    /// The part of a cached get's time that its bytes take beyond those of the
+    /// smallest page.
     share: f64,
 }
 
-/// A line a size of page; nothing where there are no such rows.
+/// A line for each page size; empty if there are no such rows.
 pub fn trips(rows: &[Row]) -> String {
     let lines = lines(rows);
     if lines.is_empty() {
@@ -102,7 +103,7 @@ impl Line {
         self.counted.map(|[cached, uncached]| uncached / cached)
     }
 
-    /// Whether it takes as much longer as it makes more trips.
+    /// Whether the times grow as the number of trips does.
     fn is_near(&self) -> Option<bool> {
         self.ratio().map(|ratio| (self.times / ratio - 1.0).abs() <= NEAR)
     }
@@ -127,7 +128,7 @@ const PROCESSOR: &str = "processor";
 const DEVICE: &str = "device";
 const NEAR: f64 = 0.25;
 const TIMES: f64 = 2.0;
-/// As the paper has it.
+/// The factor that the paper reports.
 const PAPER: u32 = 10;
 
 #[cfg(test)]

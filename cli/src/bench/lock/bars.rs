@@ -1,11 +1,11 @@
-//! What the locks are to reach, and whether they do.
+//! The bars of the locks.
 
 use super::together::TOGETHER;
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
 use tsumugi::window::EACH_MAX;
 
-/// A line a bar; nothing where no row has one.
+/// A line for each bar; empty if no row has one.
 pub fn bars(rows: &[Row]) -> String {
     let mut lines = Vec::new();
     let alone = "exclusive_uncontended";
@@ -21,7 +21,7 @@ pub fn bars(rows: &[Row]) -> String {
     bar::table(lines)
 }
 
-/// One row over another.
+/// The bar of one row over another.
 fn ratio(
     rows: &[Row],
     system: &str,
@@ -46,8 +46,8 @@ fn ratio(
     })
 }
 
-/// All ranks at once: the design that a window of so many takes if nothing is
-/// said, beside the better of the peers, whichever way their window is made.
+/// The rows of all ranks at once: the design that a window of this many ranks takes
+/// by default, against the best row of any peer, however the peer's window is made.
 fn ahead(rows: &[Row]) -> Vec<Bar> {
     let ours = |row: &&Row| {
         let is_few = row.number("ranks").is_some_and(|ranks| ranks <= u64::from(EACH_MAX));
@@ -79,7 +79,7 @@ fn ahead(rows: &[Row]) -> Vec<Bar> {
     rows.iter().filter(ours).filter_map(bar).collect()
 }
 
-/// The simulator beside each point of the paper.
+/// The simulator against each point of the paper.
 fn points(rows: &[Row]) -> Vec<Bar> {
     let of = |row: &Row, other: &Row, what: String, [least, most]: [f64; 2]| {
         let value = row.summary.median / other.summary.median;
@@ -100,7 +100,7 @@ fn points(rows: &[Row]) -> Vec<Bar> {
         let point = one.map(|one| of(one, theirs, format!("{at}, of the paper's"), [0.9, 1.1]));
         let fours = theirs.params.replace("engines=1", "engines=4");
         let four = ours.clone().find(|row| row.name == "paper" && row.params == fours);
-        // Of so few the engine is not what they wait for.
+        // With so few ranks the engine is not the bottleneck.
         let four = four.filter(|row| row.number("ranks") >= Some(128));
         let four = four.zip(one).map(|(four, one)| {
             of(four, one, format!("{} {fours}, of one engine", theirs.name), [0.55, 0.65])
@@ -110,7 +110,7 @@ fn points(rows: &[Row]) -> Vec<Bar> {
     bars.collect()
 }
 
-/// The worst that the tree does on the largest simulated machine.
+/// The worst case of the tree on the largest simulated machine.
 fn worst(rows: &[Row], name: &str, unit: &str, limit: f64) -> Option<Bar> {
     let of =
         |row: &&Row| row.name == name && row.unit == unit && row.word("algorithm") == Some("tree");

@@ -1,8 +1,8 @@
-//! Locks in jobs of real processes, on the cores that there are.
+//! Locks in jobs of real processes, on the available cores.
 //!
 //! ```text
-//!  tsumugi bench lock ─► 2, 4, 8, 16 ranks of itself ─► rows, in a file of rank 0's
-//!                     └► the same of each peer, which prints them
+//!  tsumugi bench lock ─► 2, 4, 8, 16 ranks of itself ─► rows, in rank 0's file
+//!                     └► the same for each peer, which prints them
 //! ```
 
 use super::super::sample::{Batch, Contender};
@@ -22,7 +22,7 @@ use tsumugi::lock::Kind;
 use tsumugi::pvas::launch::{Guardian, Launch};
 use tsumugi::{Error, Rank, Runtime};
 
-/// Our jobs and the peers', one after the other.
+/// Runs our jobs and the peers', one after the other.
 pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let wants = |of: &[&str]| of.iter().any(|name| names.contains(name));
@@ -47,7 +47,7 @@ pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// A job of this command.
+/// The rows of a job of this command.
 fn own(locks: &args::Locks, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("bench lock: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
@@ -61,7 +61,8 @@ fn own(locks: &args::Locks, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>,
     if let Some(only) = &locks.measure.only {
         words.extend(["--only".into(), only.into()]);
     }
-    // The ranks are bound to a core each, and see no other.
+    // Each rank is bound to one core and cannot use others, so this process measures
+    // the trips.
     let before = trip_ns();
     job::watch(Launch::new(ranks).program(&program, words), program.as_os_str())?;
     let after = trip_ns();
@@ -103,7 +104,7 @@ fn peer(peer: &str, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure
     Ok(samples.into_iter().filter_map(of).collect())
 }
 
-/// Is a rank of a job.
+/// The work of this process as a rank of a job.
 pub fn serve(measure: &args::Measure, names: &[&str], file: &Path) -> Result<(), Failure> {
     let config = job::config(Some(1))?;
     let rows = config.run(|rt| {
@@ -117,14 +118,14 @@ pub fn serve(measure: &args::Measure, names: &[&str], file: &Path) -> Result<(),
         }
         Ok::<_, Failure>(rows)
     })?;
-    // The others have none.
+    // Only rank 0 has rows.
     if rows.is_empty() {
         return Ok(());
     }
     std::fs::write(file, row::json(&rows)).map_err(|error| Failure::write(file, &error))
 }
 
-/// Rank 0 locks what is rank 1's; nobody else wants it.
+/// Rank 0 locks memory of rank 1; no other rank uses that lock.
 fn alone(rt: &Runtime, measure: &args::Measure, names: &[&str]) -> Result<Vec<Row>, Failure> {
     let words = rt.share::<u64>(1)?;
     let word = words.at(Rank(1), 0);
@@ -190,7 +191,7 @@ pub(super) fn params(ranks: u32, algorithm: &str) -> String {
 }
 
 const ALONE: [&str; 3] = ["fetch_add", "shared_uncontended", "exclusive_uncontended"];
-/// Ranks of a job, on whatever cores there are.
+/// The numbers of ranks of a job, on however many cores.
 const SIZES: [u32; 4] = [2, 4, 8, 16];
-/// Locks of a batch.
+/// Lock operations of a batch.
 const BATCH: u64 = 64;

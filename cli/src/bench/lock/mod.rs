@@ -1,12 +1,13 @@
-//! `tsumugi bench lock`: locks, in three places.
+//! `tsumugi bench lock`: locks, in three settings.
 //!
 //! | group | what is measured |
 //! |---|---|
-//! | `alone` | lock and unlock that nobody else wants, beside one blocking fetch-and-add |
+//! | `alone` | lock and unlock without contention, beside one blocking fetch-and-add |
 //! | `processes` | all ranks of a job at once: all targets, each its neighbour, atomics on one word, the paper's two stencils |
-//! | `simulated` | everybody locks all targets of a machine of up to 663,552 ranks |
+//! | `simulated` | all ranks of a machine of up to 663,552 ranks lock all targets |
 //!
-//! The first two are of jobs of processes that this command starts of itself.
+//! The first two groups run in jobs of processes, which this command starts from its
+//! own executable.
 
 mod bars;
 mod job;
@@ -38,7 +39,7 @@ const CATALOGUE: &[Group] = &[
     },
 ];
 
-/// Measures; nothing where this process is one of those that are measured.
+/// Measures; returns `None` if this process is one of the measured ranks.
 pub fn measure(locks: &args::Locks) -> Result<Option<Vec<Row>>, Failure> {
     let names = chosen(locks.measure.only.as_deref(), CATALOGUE)?;
     if let Some(file) = &locks.serve {
@@ -50,27 +51,28 @@ pub fn measure(locks: &args::Locks) -> Result<Option<Vec<Row>>, Failure> {
     Ok(Some(rows))
 }
 
-/// The tables.
+/// The rows as tables.
 pub fn text(rows: &[Row]) -> String {
     let plots = FIGURES.iter().filter(|figure| figure.name != "by_rank");
     let plots = plots.filter_map(|figure| Some(table::figure(figure.name, &figure.plot(rows)?)));
     let figures: String = plots.collect();
-    // Many points are tables of their own, and thousands are none.
+    // Rows with many points are shown as tables of their own, and rows with
+    // thousands are not shown.
     let is_listed = |row: &&Row| !FIGURES.iter().any(|figure| figure.has(row));
     let listed: Vec<Row> = rows.iter().filter(is_listed).cloned().collect();
     table::table(&listed) + &figures + &bars::bars(rows)
 }
 
-/// What is drawn.
+/// One drawing.
 pub struct Figure {
     pub name: &'static str,
     rows: &'static [&'static str],
     title: &'static str,
-    /// The parameter that is along it.
+    /// The parameter along the x axis.
     x: &'static str,
     unit: &'static str,
     y: &'static str,
-    /// Of the unit, in one of `y`.
+    /// How many of the row's units make one of `y`.
     scale: f64,
     is_log: bool,
 }
@@ -102,7 +104,7 @@ impl Figure {
     }
 }
 
-/// The line that a point is on.
+/// The name of the line to which a point belongs.
 fn name(row: &Row) -> String {
     let word = |name| row.word(name).unwrap_or_default();
     match &*row.name {
@@ -114,7 +116,7 @@ fn name(row: &Row) -> String {
     }
 }
 
-/// All there are.
+/// All drawings.
 pub const FIGURES: [Figure; 4] = [
     Figure {
         name: "lock_all",

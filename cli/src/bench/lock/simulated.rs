@@ -1,5 +1,5 @@
-//! The locks' own code on a simulated machine, with fixed constants: an atomic
-//! at the hot engine 254 ns, latency 350 ns, overhead 150 ns, 8 ranks a node.
+//! The locks' own code on a simulated machine with fixed constants: an atomic at the
+//! hot engine takes 254 ns, latency 350 ns, overhead 150 ns, 8 ranks a node.
 
 use crate::args;
 use crate::bench::row::Row;
@@ -10,7 +10,7 @@ use tsumugi_bench_lock::{
     Cost, Design, MEASURED, Machine, OfRank, Phase, SLOWEST, World, by_rank, on_one_node, paper,
 };
 
-/// Every point that is wanted.
+/// The rows of all selected points.
 pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
     let mut rows = Vec::new();
     if names.contains(&"paper") {
@@ -45,14 +45,14 @@ pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
     rows
 }
 
-/// What each phase took, and cost.
+/// The time and the cost of each phase of one point.
 fn point(design: Design, ranks: u32, machine: Machine, params: &str) -> Vec<Row> {
     let mut world = World::new(design, ranks, machine, true);
     let mut rows = Vec::new();
     for (name, phase) in PHASES {
         let Cost { held_ns, done_ns, remote, on_a_word } = world.run(phase);
-        // An exclusive lock is there when it is held, lock and unlock of all
-        // when the last has given it back.
+        // The time of an exclusive lock ends when the lock is held, that of lock and
+        // unlock of all when the last rank has released.
         let is_all = matches!(phase, Phase::Cold | Phase::Warm);
         let ns = if is_all { done_ns } else { held_ns };
         rows.push(row("simulator", name, params, "ns", ns as f64));
@@ -66,7 +66,7 @@ fn point(design: Design, ranks: u32, machine: Machine, params: &str) -> Vec<Row>
     rows
 }
 
-/// What the paper measured beside what the simulator says of the same.
+/// The paper's measurements beside the simulator's results for the same points.
 fn papers() -> Vec<Row> {
     let mut rows = Vec::new();
     for (ranks, us) in MEASURED {
@@ -81,14 +81,14 @@ fn papers() -> Vec<Row> {
     rows
 }
 
-/// What each rank took for 1,000 rounds, by its number and by how many links
-/// there are between it and the lock; beside what the slowest took.
+/// The time of each rank for 1,000 rounds, by the rank's number and by the number of
+/// links between the rank and the lock, beside the time of the slowest rank.
 fn papers_by_rank(is_quick: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for (node_ranks, slowest_ns) in SLOWEST {
         let rounds = if is_quick { 50 } else { PAPER_ROUNDS };
         let ranks = by_rank(node_ranks, rounds);
-        // As if there had been all of the rounds.
+        // Scaled up to the paper's number of rounds.
         let seconds =
             |rank: &OfRank| rank.done_ns as f64 / 1e9 * f64::from(PAPER_ROUNDS) / f64::from(rounds);
         let params = |what: &str, of: u32| format!("node_ranks={node_ranks} {what}={of}");
@@ -114,8 +114,8 @@ fn papers_by_rank(is_quick: bool) -> Vec<Row> {
     rows
 }
 
-/// One atomic of each rank of a node, all at once: what it takes, and how much
-/// of that its processor waits.
+/// One atomic of each rank of a node, all at once: its time, and the share of it
+/// during which the rank's processor waits.
 fn papers_fetch_adds() -> Vec<Row> {
     let mut rows = Vec::new();
     for engines in [1, 4] {
@@ -130,7 +130,7 @@ fn papers_fetch_adds() -> Vec<Row> {
     rows
 }
 
-/// A number that is the same each time.
+/// A row of a number that is the same in each run.
 fn row(system: &str, name: &str, params: &str, unit: &str, value: f64) -> Row {
     Row {
         figure: "lock".to_owned(),
@@ -144,7 +144,7 @@ fn row(system: &str, name: &str, params: &str, unit: &str, value: f64) -> Row {
     }
 }
 
-/// In the order in which they are run.
+/// The phases, in the order in which they run.
 const PHASES: [(&str, Phase); 4] = [
     ("lock_all_cold", Phase::Cold),
     ("lock_all_warm", Phase::Warm),
@@ -156,10 +156,10 @@ const DESIGNS: [(Design, &str, u32); 3] = [
     (Design::Global, "global", 65_536),
     (Design::TwoLevel, "two_level", 65_536),
 ];
-/// The last is all of the K computer.
+/// The last size is the whole K computer.
 const SIZES: &[u32] = &[4, 64, 256, 4_096, 65_536, 663_552];
-/// An atomic on memory of the own node.
+/// The time of an atomic on memory of the own node.
 const LOCAL_NS: [u64; 2] = [30, 100];
 const ROUNDS: u32 = 20;
-/// Of each rank, where the paper has them by rank.
+/// Rounds of each rank, for the points for which the paper reports each rank.
 const PAPER_ROUNDS: u32 = 1_000;

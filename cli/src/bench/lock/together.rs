@@ -1,5 +1,5 @@
-//! What all ranks of a job do at once, as the paper measures it: round after
-//! round each, and what counts is the slowest rank's time.
+//! Operations that all ranks of a job do at once, as the paper measures them: each
+//! rank runs round after round, and the slowest rank's time counts.
 
 use super::job::{made, params};
 use crate::bench::row::Row;
@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use tsumugi::window::Design;
 use tsumugi::{Error, Rank, Runtime, Shared, Window};
 
-/// The ranks of a job, and what they measure.
+/// The ranks of a job and their measurements.
 pub struct Together<'r> {
     rt: &'r Runtime,
-    /// How long each has taken, and then what rank 0 says: whether it goes on,
-    /// and for how many rounds.
+    /// At rank 0, the time that each rank has taken.
     took: Shared<u64>,
     limit: Duration,
 }
@@ -25,7 +24,8 @@ impl<'r> Together<'r> {
         Ok(Self { rt, took, limit })
     }
 
-    /// Those of `names` that there are; none but at rank 0. Collective.
+    /// The rows of those `names` that belong to this module; empty except at rank 0.
+    /// Collective.
     pub fn rows(&self, names: &[&str]) -> Result<Vec<Row>, Failure> {
         let rt = self.rt;
         let mut rows = Vec::new();
@@ -58,7 +58,7 @@ impl<'r> Together<'r> {
         Ok(rows)
     }
 
-    /// Nanoseconds of a round.
+    /// A row of the nanoseconds of a round.
     fn row(&self, name: &str, algorithm: &str, round: Round<'_>) -> Result<Option<Row>, Failure> {
         let begin = Instant::now();
         let mut samples = Vec::new();
@@ -69,7 +69,7 @@ impl<'r> Together<'r> {
             (0..rounds).try_for_each(|_| round())?;
             let slowest = self.slowest(start.elapsed())?;
             samples.push(slowest as f64 / rounds as f64);
-            // Ten milliseconds a sample; rank 0 says when it is enough.
+            // A sample takes ten milliseconds; rank 0 decides when there are enough.
             let most = SAMPLE_NS * rounds / slowest.max(1);
             let goes_on = self.rt.rank() == Rank(0) && begin.elapsed() < self.limit;
             rounds = self.rt.sum(if goes_on { most.clamp(1, ROUNDS_MAX) } else { 0 })?;
@@ -80,7 +80,8 @@ impl<'r> Together<'r> {
         Ok(made("tsumugi", name, &params(self.rt.size(), algorithm), &mut samples, [None; 2]))
     }
 
-    /// What the slowest rank took, in nanoseconds; rank 0 knows.
+    /// The time of the slowest rank, in nanoseconds; only the result of rank 0 is
+    /// valid.
     fn slowest(&self, own: Duration) -> Result<u64, Error> {
         let rank = self.rt.rank();
         self.rt.put(self.took.at(Rank(0), rank.0 as usize), own.as_nanos() as u64)?;
@@ -93,12 +94,13 @@ impl<'r> Together<'r> {
     }
 }
 
-/// The paper's two stencils, without their computing: own edges to the
-/// neighbours between two fences, and, under a hold of all, the neighbours'
-/// edges after a barrier.
+/// The paper's two stencils, without their computation: a rank puts its own edges to
+/// its neighbours between two fences; or it gets the neighbours' edges after a
+/// barrier, while it holds the lock of all.
 struct Plate<'r> {
     rt: &'r Runtime,
-    /// Rows of each rank: own first and last, those above and below.
+    /// Rows of each rank: the own first and last edge, then the edges of the
+    /// neighbours.
     window: Window<f64>,
     edges: [[f64; ROW]; 2],
     neighbours: [Option<Rank>; 2],
@@ -115,7 +117,7 @@ impl<'r> Plate<'r> {
 
     fn fence(&mut self) -> Result<(), Error> {
         self.window.fence()?;
-        // The first is below the one above.
+        // This rank's first edge lies below the neighbour above.
         for ((edge, neighbour), row) in self.edges.iter().zip(self.neighbours).zip([3, 2]) {
             if let Some(rank) = neighbour {
                 self.window.put(rank, row * ROW, edge)?;
@@ -135,10 +137,10 @@ impl<'r> Plate<'r> {
     }
 }
 
-/// What a rank does once.
+/// One round of a rank.
 type Round<'a> = &'a mut dyn FnMut() -> Result<(), Error>;
 
-/// What there is.
+/// The rows of this module.
 pub const TOGETHER: [&str; 6] =
     ["barrier", "lock_all", "exclusive", "fetch_and_op", "stencil_fence", "stencil_lock_all"];
 const DESIGNS: [(Design, &str); 4] = [
@@ -147,7 +149,7 @@ const DESIGNS: [(Design, &str); 4] = [
     (Design::Global, "global"),
     (Design::TwoLevel, "two_level"),
 ];
-/// Values of an edge.
+/// The number of values of an edge.
 const ROW: usize = 256;
 const ROUNDS_FIRST: u64 = 4;
 const ROUNDS_MAX: u64 = 1_000;

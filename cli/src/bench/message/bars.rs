@@ -1,4 +1,4 @@
-//! What messages are to reach, and whether they do.
+//! The bars of messages.
 
 use super::case::{OURS, TWO_COPY};
 use super::{crowd, halo, together};
@@ -6,7 +6,7 @@ use crate::bench::row::Row;
 use crate::state::State;
 use crate::text;
 
-/// A line a bar; nothing where no row has one.
+/// A line for each bar; empty if no row has one.
 pub fn bars(rows: &[Row]) -> String {
     let mut bars = Vec::new();
     for state in State::ALL {
@@ -21,7 +21,8 @@ pub fn bars(rows: &[Row]) -> String {
         }
         bars.extend(rate(rows, state));
     }
-    // Of the computing that all of them do anyway, and nothing but that, too.
+    // The cycle against each peer, and against the computation alone, which all
+    // systems must do anyway.
     for (peer, limit) in [("openmpi", 1.10), ("mpich", 3.0), (halo::COMPUTING, 0.95)] {
         bars.extend(cycle(rows, OURS, peer, limit));
     }
@@ -35,7 +36,7 @@ pub fn bars(rows: &[Row]) -> String {
     format!("\n{table}  met: by the medians; min: by the quietest batches\n")
 }
 
-/// One of them, measured.
+/// One bar with its measurement.
 struct Bar {
     what: String,
     limit: String,
@@ -55,10 +56,11 @@ impl Bar {
     }
 }
 
-/// Sizes at which we are to be ahead, and of whom.
+/// A range of sizes at which our messages must be ahead, and the systems that they
+/// must beat.
 struct Span {
     bytes: [u64; 2],
-    /// How many times, at least.
+    /// The least ratio of the other's time to ours.
     ahead: f64,
     of: &'static [&'static str],
     state: Option<State>,
@@ -72,7 +74,7 @@ const SPANS: &[Span] = &[
     Span { bytes: [8 << 10, 128 << 10], ahead: 1.0, of: &["openmpi", "mpich"], state: None },
     Span { bytes: [8 << 10, 128 << 10], ahead: 1.0 / 1.1, of: &["ucx"], state: Some(State::Near) },
     Span { bytes: [8 << 10, 128 << 10], ahead: 3.0, of: PEERS, state: Some(State::Far) },
-    // What two cores can do at all.
+    // The limit of what two cores can do.
     Span {
         bytes: [8 << 10, 128 << 10],
         ahead: 0.9,
@@ -82,11 +84,11 @@ const SPANS: &[Span] = &[
     Span { bytes: [2 << 20, 2 << 20], ahead: 1.8, of: PEERS, state: None },
 ];
 
-/// Of figures 4 and 5.
+/// The bar for figures 4 and 5.
 const ONE_SIDED: Span = Span { bytes: [1, 64 << 10], ahead: 1.0, of: PEERS, state: None };
 
 impl Span {
-    /// The size and the peer against which we stand worst.
+    /// The bar at the size and against the peer where our ratio is worst.
     fn bar(&self, rows: &[Row], name: &str, state: State) -> Option<Bar> {
         let state_word = state.to_string();
         let of = |row: &&Row| {
@@ -124,7 +126,7 @@ impl Span {
     }
 }
 
-/// The smallest message, in trips of a line.
+/// The bar of the smallest message, in trips of a cache line.
 fn smallest(rows: &[Row], name: &str, state: State) -> Option<Bar> {
     let row = ours(rows, name, state).find(|row| row.number("bytes") == Some(8))?;
     let more_ns = if state == State::Near { 66.0 } else { 120.0 };
@@ -139,7 +141,7 @@ fn smallest(rows: &[Row], name: &str, state: State) -> Option<Bar> {
     })
 }
 
-/// Small messages a second.
+/// The bars of the rate of small messages.
 fn rate(rows: &[Row], state: State) -> Vec<Bar> {
     let Some(row) = ours(rows, "rate8", state).next() else { return Vec::new() };
     let shown = |ns: f64| format!("{:.1} M/s", 1e3 / ns);
@@ -162,7 +164,7 @@ fn rate(rows: &[Row], state: State) -> Vec<Bar> {
     bars
 }
 
-/// The cycle with its computing, against one peer.
+/// The bar of the cycle, computation included, against one peer.
 fn cycle(rows: &[Row], of: &str, peer: &str, limit: f64) -> Option<Bar> {
     let row = |system: &str| {
         rows.iter().find(|row| {
@@ -176,7 +178,8 @@ fn cycle(rows: &[Row], of: &str, peer: &str, limit: f64) -> Option<Bar> {
     Some(times(format!("halo10, {whose}times {peer}"), limit, ahead))
 }
 
-/// A rank of 64 on the cores that there are goes on as fast as one of 8.
+/// The bars that a rank among 64 on the same cores goes on as fast as a rank among
+/// 8.
 fn crowd(rows: &[Row]) -> Vec<Bar> {
     let of = |system: &str, ranks: u32| {
         rows.iter().find(|row| {
@@ -225,9 +228,9 @@ fn ours<'a>(rows: &'a [Row], name: &'a str, state: State) -> impl Iterator<Item 
     })
 }
 
-/// Of a rank among many, beside one among few.
+/// The least pace of a rank among many, relative to a rank among few.
 const PACE: f64 = 0.8;
-/// 20 million a second.
+/// The time per message at 20 million messages a second.
 const RATE_NS: f64 = 50.0;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What is asked of teams of two, and which teams of ours there are.
+//! The cases that teams of two ranks measure, and our own teams.
 
 use super::team::System;
 use crate::failure::Failure;
 use tsumugi::affinity;
 
-/// One command, and the row that it makes.
+/// One command, and the row that results from it.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub name: &'static str,
@@ -12,7 +12,7 @@ pub struct Case {
     pub command: String,
     /// Whether the ranks are on two cores.
     pub crosses: bool,
-    /// How often all of them are asked, at the most.
+    /// The greatest number of passes over all teams.
     pub passes: u32,
 }
 
@@ -65,8 +65,8 @@ fn latencies(
         .collect()
 }
 
-/// Latency between buffers that no peer reaches, which the kernel copies from,
-/// beside what goes through slots.
+/// Latency between buffers that a peer cannot map and that the kernel copies, beside
+/// messages through slots.
 pub fn outside(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
     let [first, second] = cpus();
     let place = format!("cpu0={first} cpu1={second} outside=1");
@@ -76,7 +76,7 @@ pub fn outside(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
 }
 
 impl System {
-    /// The same without the kernel's copies.
+    /// The same system without copies by the kernel.
     pub fn by_slots(&self) -> Self {
         let mut system = Self { name: "slots".to_owned(), ..self.clone() };
         system.env.push(("TSUMUGI_KERNEL_FROM_BYTES".to_owned(), u32::MAX.to_string()));
@@ -84,8 +84,8 @@ impl System {
     }
 }
 
-/// Puts and gets between two cores, and copies between two others. What is long
-/// is done less often: with 256 MiB the peers take seconds for a batch.
+/// Puts and gets between two cores, and copies between two other ranks. Long
+/// transfers are repeated less often: the peers take seconds for a batch of 256 MiB.
 pub fn one_sided(is_quick: bool, rounds: Option<u64>) -> [Vec<Case>; 2] {
     let [first, second] = cpus();
     let sizes = if is_quick { QUICK_ONE_SIDED } else { ONE_SIDED };
@@ -104,14 +104,14 @@ pub fn one_sided(is_quick: bool, rounds: Option<u64>) -> [Vec<Case>; 2] {
     [cases(&["put", "get"]), cases(&["third"])]
 }
 
-/// The first two CPUs; twice the same where there is one.
+/// The first two CPUs; the same CPU twice if there is only one.
 pub fn cpus() -> [usize; 2] {
     let allowed = affinity::allowed().unwrap_or_default();
     let first = allowed.first().copied().unwrap_or(0);
     [first, allowed.get(1).copied().unwrap_or(first)]
 }
 
-/// Our ways to carry messages, the default first.
+/// The designs of our messages, the default first.
 pub fn designs() -> Result<Vec<System>, Failure> {
     let own = std::env::current_exe()
         .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
@@ -126,13 +126,13 @@ pub fn designs() -> Result<Vec<System>, Failure> {
     Ok(DESIGNS.iter().map(system).collect())
 }
 
-/// The system whose rows the bars are about.
+/// The system to which the bars apply.
 pub const OURS: &str = "tsumugi";
-/// Two copies, always.
+/// The design that always makes two copies.
 pub const TWO_COPY: &str = "two_copy";
-/// The paper's: the sender searches the receiver's queue under a lock.
+/// The paper's design: the sender searches the receiver's queue under a lock.
 pub const LOCKED: &str = "locked";
-/// No message goes before the receiver has asked for it.
+/// The design in which no message is sent before the receiver requests it.
 pub const RENDEZVOUS: &str = "rendezvous";
 
 const DESIGNS: &[(&str, &[(&str, &str)])] = &[
@@ -142,12 +142,12 @@ const DESIGNS: &[(&str, &[(&str, &str)])] = &[
     (RENDEZVOUS, &[("TSUMUGI_MESSAGES", "two_copy"), ("TSUMUGI_EAGER_MAX_BYTES", "0")]),
 ];
 
-/// What makes peers yield where there are more ranks than cores: all of ours
-/// do, and a peer that does not takes milliseconds for a message.
+/// Settings that make peers yield if there are more ranks than cores: all our
+/// designs do, and a peer that does not takes milliseconds for a message.
 pub const YIELDING: &[(&str, &str)] =
     &[("OMPI_MCA_mpi_yield_when_idle", "1"), ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")];
 
-/// As in the program of the peers.
+/// The number of messages in flight, as in the program of the peers.
 pub const WINDOW: usize = 64;
 /// The largest payload.
 pub const BYTES_MAX: usize = 4 << 20;
@@ -193,9 +193,9 @@ const ONE_SIDED: &[usize] = &[
     256 << 20,
 ];
 const QUICK_ONE_SIDED: &[usize] = &[1, 64, 1 << 10, 8 << 10, 64 << 10, 1 << 20];
-/// Of one batch, about.
+/// The approximate number of bytes of one batch.
 const ROUNDS_BYTES: usize = 256 << 10;
-/// Of the batches of one command.
+/// The approximate number of bytes of the batches of one command.
 const REPEAT_BYTES: usize = 16 << 20;
-/// Of a case as a whole, one batch a command.
+/// The approximate number of bytes of a whole case, with one batch for each command.
 const PASSES_BYTES: usize = 128 << 20;

@@ -1,8 +1,8 @@
-//! Many ranks on few cores: a ring in which each computes for a while and
+//! Many ranks on few cores: a ring in which each rank computes for a while and
 //! exchanges a message with both neighbours.
 //!
-//! What a cycle takes is held against the computing alone, spread over the
-//! cores: whoever waits for others to use up their time slices takes
+//! The time of a cycle is compared with the computation alone, spread over the cores:
+//! a rank that must wait until other ranks have used up their time slices takes
 //! milliseconds more.
 
 use super::case::{Case, YIELDING};
@@ -15,14 +15,14 @@ use crate::failure::Failure;
 use crate::summary::Summary;
 use crate::text;
 
-/// What was measured.
+/// The measured rows, and text.
 #[derive(Debug, Default)]
 pub struct Crowd {
     pub rows: Vec<Row>,
     pub text: String,
 }
 
-/// All of it, if it is wanted.
+/// Runs the whole benchmark, if it is selected.
 pub fn measure(bench: &mut Bench<'_>) -> Result<Crowd, Failure> {
     let mut crowd = Crowd::default();
     if !bench.names.contains(&ROW) {
@@ -71,7 +71,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Crowd, Failure> {
 
 /// The row's name.
 pub const ROW: &str = "crowd";
-/// The fewest, and the most.
+/// The numbers of ranks, from the fewest to the most.
 pub const RANKS: [u32; 3] = [8, 32, 64];
 const BYTES: u64 = 1 << 10;
 const COMPUTE_US: f64 = 20.0;

@@ -1,12 +1,12 @@
-//! Figure 7 of the paper on messages, and the same with the peers; figures 4 and
-//! 5 of that on global memory.
+//! Figure 7 of the paper on messages, the same figure with the peers, and figures 4
+//! and 5 of the paper on global memory.
 
 use super::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
 use crate::bench::plot::{Axis, Plot, Point, Series};
 use crate::bench::row::Row;
 use crate::state::State;
 
-/// A figure of our rows: latency by size, a line a system.
+/// A figure of our rows: latency by size, a line for each system.
 #[derive(Debug)]
 pub struct Figure {
     /// The file's name, without its ending.
@@ -14,11 +14,11 @@ pub struct Figure {
     title: &'static str,
     row: &'static str,
     state: Option<State>,
-    /// Whether only our own ways are shown.
+    /// Whether only our own designs are shown.
     ours: bool,
 }
 
-/// All of them.
+/// All figures.
 pub const FIGURES: &[Figure] = &[
     figure("fig7a_same_core", "Pre-posted, one core", "same_core_pre", None, true),
     figure("fig7b_near", "Pre-posted, two cores, near", "latency_pre", Some(State::Near), true),
@@ -47,7 +47,7 @@ const fn figure(
     Figure { name, title, row, state, ours }
 }
 
-/// Ours beside the peers' ping-pong.
+/// A figure of our one-sided operations beside the peers' ping-pong.
 const fn one_sided(
     name: &'static str,
     title: &'static str,
@@ -57,7 +57,7 @@ const fn one_sided(
     figure(name, title, row, Some(state), false)
 }
 
-/// Whether some figure shows the row.
+/// Whether any figure shows the row.
 pub fn is_plotted(row: &Row) -> bool {
     FIGURES.iter().any(|figure| figure.row == row.name)
 }
@@ -102,7 +102,7 @@ impl Figure {
     }
 }
 
-/// What the paper calls our ways.
+/// The paper's name of one of our designs.
 fn label(system: &str) -> Option<&'static str> {
     match system {
         OURS => Some("single copy, mirror"),

@@ -1,6 +1,6 @@
-//! Eight ranks on two cores in the cycle of a hydrodynamics code: the sizes
-//! and the share of computing are LULESH's, measured of its 10 x 10 x 10 and
-//! 20 x 20 x 20 meshes a rank.
+//! Eight ranks on two cores in the cycle of a hydrodynamics code: the sizes and the
+//! share of computation are those of LULESH, measured with its meshes of 10 x 10 x
+//! 10 and 20 x 20 x 20 for each rank.
 
 use super::case::{self, Case, OURS, YIELDING};
 use super::state::row;
@@ -14,14 +14,14 @@ use crate::text;
 use std::time::Instant;
 use tsumugi::Rank;
 
-/// What was measured.
+/// The measured rows, and text.
 #[derive(Debug, Default)]
 pub struct Halo {
     pub rows: Vec<Row>,
     pub text: String,
 }
 
-/// A mesh of a rank.
+/// The mesh of a rank.
 struct Mesh {
     side: u32,
     name: &'static str,
@@ -29,7 +29,7 @@ struct Mesh {
     compute_us: f64,
 }
 
-/// All of it that is wanted.
+/// Measures all selected rows.
 pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
     let step_ns = step_ns();
     let mut halo = Halo::default();
@@ -83,7 +83,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
     Ok(halo)
 }
 
-/// The paper's table 2: each eager limit is a job of its own.
+/// The paper's table 2: each eager limit needs a job of its own.
 fn limits(bench: &mut Bench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Failure> {
     let mut shares = Vec::new();
     let rounds = bench.rounds().unwrap_or(ROUNDS);
@@ -144,7 +144,7 @@ impl Mesh {
     }
 }
 
-/// What one step of the computing takes.
+/// The time of one step of the computation.
 pub fn step_ns() -> f64 {
     let time = |_| {
         let begin = Instant::now();
@@ -154,7 +154,7 @@ pub fn step_ns() -> f64 {
     (0..20).map(time).fold(f64::MAX, f64::min)
 }
 
-/// How the messages went, and how long they were.
+/// A text about the counts of messages by path, and of their lengths.
 fn ways(counts: &[(String, u64)]) -> String {
     if counts.is_empty() {
         return String::new();
@@ -168,7 +168,8 @@ fn ways(counts: &[(String, u64)]) -> String {
     )
 }
 
-/// How many of those that do not fit into a packet went by one copy, per cent.
+/// The share of single-copy messages among those that do not fit into a packet, per
+/// cent.
 fn share(counts: &[(String, u64)]) -> f64 {
     let count = |wanted: &str| {
         counts.iter().find(|(name, _)| name == wanted).map_or(0, |(_, count)| *count)
@@ -177,8 +178,8 @@ fn share(counts: &[(String, u64)]) -> f64 {
     100.0 * once as f64 / (once + count("eager")).max(1) as f64
 }
 
-/// The rows of the computing alone, without any messages: ahead of that nothing
-/// can be.
+/// The rows of the computation alone, without messages: a lower bound for every
+/// system.
 pub const COMPUTING: &str = "computing";
 const RANKS: u32 = 8;
 const LIMITS: &str = "halo_limits";

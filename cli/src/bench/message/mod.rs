@@ -1,22 +1,22 @@
-//! `tsumugi bench message`: messages between ranks, by each design of ours
-//! and by the peers that are given, in turns.
+//! `tsumugi bench message`: messages between ranks, by each of our designs and by
+//! the given peers, in turns.
 //!
 //! | group | what is measured |
 //! |---|---|
 //! | `latency` | half a round trip by size, pre-posted or not, on two cores |
 //! | `same_core` | the same with both ranks on one core |
-//! | `rate8` | messages of 8 bytes, 64 under way |
+//! | `rate8` | messages of 8 bytes, 64 in flight |
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
-//! | `crowd` | 8, 32 and 64 ranks in a ring on the cores that there are |
+//! | `crowd` | 8, 32 and 64 ranks in a ring on the available cores |
 //! | `outside` | half a round trip between buffers outside of the partitions |
-//! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two others |
+//! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two other ranks |
 //!
-//! Beside long messages stands what two cores do [`together`].
+//! Long messages are compared with what two cores can do [`together`].
 //!
-//! Each system is a [team](team) of ranks that sleeps until it is its turn. A
-//! sample counts for the state of the machine, near or far, that was seen just
-//! before and just after; a state that does not show is waited for, and said
-//! to be not seen if it does not come.
+//! Each system is a [team](team) of ranks that sleeps until its turn. A sample
+//! counts for the state of the machine, near or far, that was measured just before
+//! and just after. If a state does not occur, the benchmark waits for it for a
+//! while, and then reports that it was not seen.
 
 mod bars;
 mod case;
@@ -45,7 +45,7 @@ use crate::state::State;
 use std::time::{Duration, Instant};
 use tsumugi::pvas::launch::Guardian;
 
-/// What there is to measure.
+/// The rows of this figure.
 pub const CATALOGUE: &[Group] = &[
     Group { name: "latency", rows: &["latency_pre", "latency"] },
     Group { name: "same_core", rows: &["same_core_pre", "same_core"] },
@@ -56,20 +56,20 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "one_sided", rows: &["put", "get", "third"] },
 ];
 
-/// What was measured, and what is to be said of it.
+/// The measured rows, and a text about them.
 pub struct Outcome {
     pub rows: Vec<Row>,
     pub text: String,
 }
 
-/// Measures; nothing where this process is one of those that are measured.
+/// Measures; returns `None` if this process is one of the measured ranks.
 pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     if let Some(folder) = &message.serve {
         if !job::is_rank() {
             return Err(Failure::Usage("--serve is for the ranks of a benchmark".to_owned()));
         }
-        // Where there are cores for all, the first two are those of ranks 0
-        // and 1, as commands have it: the job measures them at its start.
+        // If there are cores for all ranks, ranks 0 and 1 run on the first two, as
+        // commands assume: the job measures these two at its start.
         job::config(Some(1))?.run(|rt| serve::serve(rt, folder))?;
         return Ok(None);
     }
@@ -96,7 +96,7 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     let crowd = crowd::measure(&mut bench)?;
     rows.extend(crowd.rows);
     text += &crowd.text;
-    // Hundreds of points are tables of their own.
+    // Rows with hundreds of points are shown as tables of their own.
     let listed: Vec<Row> = rows.iter().filter(|row| !figures::is_plotted(row)).cloned().collect();
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
     let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
@@ -104,16 +104,16 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     Ok(Some(Outcome { rows, text }))
 }
 
-/// What all groups share.
+/// The state that all groups share.
 struct Bench<'a> {
     message: &'a args::Messages,
     names: &'a [&'static str],
     is_quick: bool,
     progress: Progress,
-    /// What could not be measured.
+    /// A list of what could not be measured.
     text: String,
     peers: Vec<System>,
-    /// Of all teams.
+    /// The guardian of all teams.
     guardian: Guardian,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Bench<'a> {
         Ok(Self { message, names, is_quick, progress, text, peers, guardian })
     }
 
-    /// Rounds of each command, if that was asked for.
+    /// Rounds of each command, if the arguments set them.
     fn rounds(&self) -> Option<u64> {
         self.message.measure.ops
     }
@@ -144,15 +144,15 @@ impl<'a> Bench<'a> {
         Ok(systems)
     }
 
-    /// Our default design, and the peers, with these variables.
+    /// Our default design and the peers, with these variables.
     fn one_of_ours(&self, env: &[(&str, &str)]) -> Result<Vec<System>, Failure> {
         let ours = self.systems(env)?.into_iter();
         let is_peer = |system: &System| self.peers.iter().any(|peer| peer.name == system.name);
         Ok(ours.filter(|system| system.name == case::OURS || is_peer(system)).collect())
     }
 
-    /// Starts teams of so many and measures those of `cases` that are wanted; on
-    /// a machine of that one CPU, as far as they can see, if one is given.
+    /// Starts teams of the given number of ranks and measures the selected `cases`.
+    /// If a CPU is given, the teams see only this CPU.
     fn measure(
         &mut self,
         cases: &[Case],
@@ -168,7 +168,7 @@ impl<'a> Bench<'a> {
         let only = self.message.state.filter(|_| crosses);
         let begin = Instant::now();
         let end = begin + self.wait();
-        // What is started inherits it.
+        // The started processes inherit the pinning.
         let pinned = cpu.map(Pinned::to);
         let teams = self.start(systems, ranks, cases[0])?;
         drop(pinned);
@@ -213,15 +213,15 @@ impl<'a> Bench<'a> {
         if self.is_quick { 1 } else { PASSES }
     }
 
-    /// How long a state is waited for.
+    /// The time for which the benchmark waits for a state.
     fn wait(&self) -> Duration {
         let is_asked = !self.is_quick || self.message.state.is_some();
         let seconds = self.message.wait.unwrap_or(if is_asked { WAIT_SECONDS } else { 0 });
         Duration::from_secs(seconds)
     }
 
-    /// Every case once, the teams by turns; of those that are still to be seen
-    /// in a state only while it lasts.
+    /// Runs every case once, with the teams by turns; cases that still lack samples
+    /// of a state run only while that state lasts.
     fn pass(
         &mut self,
         teams: &mut Teams<'_>,
@@ -249,8 +249,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// What a team answers. A peer that does not is started again for the next
-    /// case, and not asked for this one any more.
+    /// The answer of a team. A peer that does not answer is started again for the
+    /// next case, and is not asked for this case any more.
     fn answer(
         &mut self,
         teams: &mut Teams<'_>,
@@ -272,18 +272,18 @@ impl<'a> Bench<'a> {
         };
         self.text += &format!("\n{failure}: left out there\n");
         teams.silent.push((at, case.command.clone()));
-        // What is started inherits it.
+        // The started process inherits the pinning.
         let _pinned = teams.cpu.map(Pinned::to);
         teams.teams[at].end();
         teams.teams[at] = system.start(teams.ranks, &self.guardian)?;
         Ok(Vec::new())
     }
 
-    /// Starts all teams anew: where the memory of a job lies is drawn at its
-    /// start, and on some machines that is worth more than what is compared. A
-    /// peer that does not start is tried again when it is asked.
+    /// Starts all teams anew: the place of a job's memory is random at each start,
+    /// and on some machines it has more influence than the difference that is
+    /// measured. A peer that does not start is tried again at its next case.
     fn renew(&mut self, teams: &mut Teams<'_>) -> Result<(), Failure> {
-        // What is started inherits it.
+        // The started processes inherit the pinning.
         let _pinned = teams.cpu.map(Pinned::to);
         for team in &mut teams.teams {
             let system = teams.systems.iter().find(|system| system.name == team.name);
@@ -299,13 +299,14 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Starts a team of each system; one that does not start or answer is
-    /// left out, if it is not ours.
+    /// Starts a team of each system. A peer that does not start or answer is left
+    /// out.
     fn start(&mut self, systems: &[System], ranks: u32, case: &Case) -> Result<Vec<Team>, Failure> {
         let mut teams = Vec::new();
         let end = Instant::now() + self.wait();
         for system in systems {
-            // What a job measures at its start is to be of that state, too.
+            // The measurements that a job makes at its start must be made in this
+            // state, too.
             while ranks == 2 && self.message.state.is_some_and(is_other) && Instant::now() < end {
                 std::thread::sleep(LOOK_AGAIN);
             }
@@ -325,28 +326,28 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Teams at work, and how to start one again.
+/// The running teams, and what is needed to start one of them again.
 struct Teams<'s> {
     teams: Vec<Team>,
     systems: &'s [System],
     ranks: u32,
     cpu: Option<usize>,
-    /// Which of them has not answered which command.
+    /// Pairs of a team and a command that the team has not answered.
     silent: Vec<(usize, String)>,
 }
 
-/// Whether the cores are in no such state.
+/// Whether the cores are known to be in another state.
 fn is_other(state: State) -> bool {
     State::of(trip_ns(), None).is_some_and(|now| now != state)
 }
 
 const PASSES: u32 = 12;
 const PASSES_OF_A_JOB: u32 = 3;
-/// What a state is given to show itself.
+/// The longest wait for a state.
 const WAIT_SECONDS: u64 = 180;
-/// Whether it does.
+/// The interval at which the state is measured.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
-/// For ranks to start and carry out a first command.
+/// The time limit for ranks to start and carry out a first command.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// For whatever a command may take, on a machine that is busy.
+/// The time limit for any command, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);

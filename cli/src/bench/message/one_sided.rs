@@ -1,8 +1,8 @@
-//! Puts, gets and copies between two others by global addresses, where the
-//! peers have a ping-pong.
+//! Puts, gets, and copies between two other ranks by global addresses, beside the
+//! peers' ping-pong.
 //!
-//! Payload is touched as it is there: whoever puts dirties every line of the
-//! bytes before, whoever gets reads every line of them after.
+//! The payload is touched as in the ping-pong: the origin of a put writes to every
+//! line of the bytes before, and the origin of a get reads every line of them after.
 
 use super::serve::Command;
 use super::work::{dirty, look};
@@ -11,7 +11,7 @@ use std::time::Instant;
 use tsumugi::global::GlobalBlock;
 use tsumugi::{Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 
-/// Memory of all ranks, as long as the longest so far.
+/// Memory of all ranks, as long as the longest transfer up to now.
 #[derive(Debug)]
 pub struct Field {
     global: Global,
@@ -29,7 +29,8 @@ impl Field {
         Ok(Self { global, own, all })
     }
 
-    /// Carries out a command; nanoseconds an operation, at rank 0. Collective.
+    /// Carries out a command; returns nanoseconds per operation, at rank 0.
+    /// Collective.
     pub fn work(
         field: &mut Option<Self>,
         rt: &Runtime,
@@ -38,7 +39,8 @@ impl Field {
         let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
         let (bytes, rounds) = (number("bytes", 8), number("rounds", 64));
         if field.as_ref().is_none_or(|field| field.own.len() < bytes) {
-            // What it was goes first: there may be room for one.
+            // The old memory is released first, because there may be room for only
+            // one.
             *field = None;
             rt.barrier()?;
             *field = Some(Self::new(rt, bytes)?);

@@ -1,5 +1,5 @@
-//! A rank of ours among the systems that are measured: reads commands,
-//! carries them out, answers.
+//! One of our ranks among the measured systems: it reads commands, carries them out,
+//! and answers.
 
 use super::work;
 use crate::failure::Failure;
@@ -9,29 +9,29 @@ use std::path::Path;
 use tsumugi::affinity;
 use tsumugi::{Rank, Runtime};
 
-/// A command, as its words.
+/// A command, as a line of words.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a>(&'a str);
 
 impl<'a> Command<'a> {
-    /// What such a line says.
+    /// The command of a line.
     pub fn of(line: &'a str) -> Self {
         Self(line)
     }
 
-    /// What is to be done.
+    /// The name of the work.
     pub fn name(&self) -> &'a str {
         self.0.split(' ').next().unwrap_or_default()
     }
 
-    /// The number that is called so.
+    /// The number with this name.
     pub fn number(&self, name: &str) -> Option<u64> {
         let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));
         words.find(|(word, _)| *word == name)?.1.parse().ok()
     }
 }
 
-/// Carries out the commands of a driver until it lets go.
+/// Carries out the commands of a driver until the driver closes the pipe.
 pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
     let open = |name: &str, is_read: bool| {
         let path = folder.join(name);
@@ -47,7 +47,7 @@ pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
         let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
         let command = Command::of(&line);
         let cpu = command.number(if rt.rank() == Rank(0) { "cpu0" } else { "cpu1" });
-        // On a machine that does not allow it, the trips tell.
+        // If the machine does not allow pinning, the measured trips show that.
         let _ = affinity::keep_to(&cpu.map_or(everywhere.clone(), |cpu| vec![cpu as usize]));
         let said = desk.work(rt, command)?;
         if let Some(answers) = &mut answers {

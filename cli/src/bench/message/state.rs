@@ -1,4 +1,4 @@
-//! What was sampled, by the state that the machine was in.
+//! The samples, by the state of the machine in which they were taken.
 
 use super::case::Case;
 use super::team::Team;
@@ -11,9 +11,10 @@ use crate::summary::Summary;
 #[derive(Debug)]
 pub struct Samples {
     teams: usize,
-    /// How often a case is to be measured in a state.
+    /// The number of samples that a case needs in a state.
     enough: usize,
-    /// By case, team and state; after the teams, what two cores do together.
+    /// By case, team and state; after the teams, the limit of two cores
+    /// ([`together`]).
     cells: Vec<Vec<[Cell; 2]>>,
 }
 
@@ -25,14 +26,14 @@ struct Cell {
 }
 
 impl Samples {
-    /// None yet.
+    /// An empty set of samples.
     pub fn new(teams: usize, cases: usize, enough: u32) -> Self {
         let cells = vec![vec![Default::default(); teams + 1]; cases];
         Self { teams, enough: enough as usize, cells }
     }
 
-    /// Adds what the teams answered between two trips. Where the ranks share a
-    /// core, the state says nothing, and all are near.
+    /// Adds the answers of the teams between two trips. If the ranks share a core,
+    /// the state has no influence, and all samples count as near.
     pub fn add(
         &mut self,
         index: usize,
@@ -50,18 +51,18 @@ impl Samples {
         }
     }
 
-    /// How many cases have enough samples of that state.
+    /// The number of cases that have enough samples of a state.
     pub fn seen(&self, state: State) -> usize {
         (0..self.cells.len()).filter(|index| self.has_case(*index, state)).count()
     }
 
-    /// Whether a case has.
+    /// Whether a case has enough samples of a state.
     pub fn has_case(&self, index: usize, state: State) -> bool {
         let teams = &self.cells[index][..self.teams];
         teams.iter().all(|cell| cell[state as usize].before.len() >= self.enough)
     }
 
-    /// Whether every case has.
+    /// Whether every case has enough samples of a state.
     pub fn has(&self, state: State) -> bool {
         self.seen(state) == self.cells.len()
     }

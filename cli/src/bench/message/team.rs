@@ -1,12 +1,12 @@
-//! Ranks of some system, started once and told what to do batch by batch.
+//! Ranks of one system, started once, which receive commands batch by batch.
 //!
 //! ```text
 //!  driver ── FOLDER/0, FOLDER/1, ... ──► ranks      latency bytes=8 repeat=5
 //!         ◄── FOLDER/answer ──────────── rank 0     ns 91.2 ... end
 //! ```
 //!
-//! Between commands the ranks sleep in the kernel, so that teams of several
-//! systems can be there at once and take turns, and none is in another's way.
+//! Between commands the ranks sleep in the kernel, so that teams of several systems
+//! can exist at once and take turns, without disturbing each other.
 
 use crate::failure::Failure;
 use crate::job;
@@ -26,39 +26,39 @@ use tsumugi::pvas::launch::Guardian;
 /// How the ranks of a system are started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
-    /// What its rows are called.
+    /// The name of the system in its rows.
     pub name: String,
-    /// Program and arguments; `N` stands for the number of ranks and `FOLDER`
-    /// for where the pipes are.
+    /// Program and arguments; `N` stands for the number of ranks and `FOLDER` for
+    /// the folder of the pipes.
     pub words: Vec<String>,
-    /// Variables of the environment.
+    /// Environment variables.
     pub env: Vec<(String, String)>,
 }
 
-/// What rank 0 has to say at the end of a command.
+/// The answer of rank 0 at the end of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Nanoseconds of each repetition.
     pub ns: Vec<f64>,
-    /// Other numbers, by their names.
+    /// Other numbers, with their names.
     pub counts: Vec<(String, u64)>,
 }
 
 /// Ranks that wait for commands.
 #[derive(Debug)]
 pub struct Team {
-    /// Of the system.
+    /// The name of the system.
     pub name: String,
     folder: PathBuf,
     commands: Vec<File>,
     answers: File,
-    /// What has come and is no whole line yet.
+    /// The bytes received that are no whole line yet.
     text: String,
     child: Child,
 }
 
 impl System {
-    /// From `NAME=COMMAND`, the words of the command set apart by blanks.
+    /// Parses `NAME=COMMAND`, a command of words separated by blanks.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, command) = text.split_once('=').ok_or("expected NAME=COMMAND")?;
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
@@ -68,7 +68,7 @@ impl System {
         }
     }
 
-    /// Starts `ranks` of them, with their pipes in the guardian's folder.
+    /// Starts `ranks` ranks, with their pipes in the guardian's folder.
     pub fn start(&self, ranks: u32, guardian: &Guardian) -> Result<Team, Failure> {
         let folder = fresh_folder(guardian).map_err(|error| self.failure(&error.to_string()))?;
         let pipes = Pipes::make(&folder, ranks);
@@ -92,8 +92,8 @@ impl System {
             .envs([guardian.variable()])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        // A launcher whose driver is killed would wait for ever for ranks that wait
-        // for commands.
+        // If the driver were killed, a launcher would wait for ever for its ranks,
+        // which wait for commands.
         job::end_with_us(&mut command, libc::SIGKILL);
         match command.spawn() {
             Ok(child) => {
@@ -113,11 +113,11 @@ impl System {
 }
 
 impl Team {
-    /// Has all ranks carry out a command; what rank 0 answers.
+    /// Sends a command to all ranks; returns the answer of rank 0.
     ///
     /// # Errors
     ///
-    /// The ranks have ended, or have not answered within `limit`.
+    /// If the ranks have ended, or have not answered within `limit`.
     pub fn ask(&mut self, command: &str, limit: Duration) -> Result<Answer, Failure> {
         for pipe in &mut self.commands {
             let written = pipe.write_all(format!("{command}\n").as_bytes());
@@ -156,10 +156,11 @@ impl Team {
         if Instant::now() >= end {
             return Err(self.failure(&format!("no answer to '{command}' in time")));
         }
-        // Asleep, so that both cores are the ranks'.
+        // The driver sleeps, so that both cores are free for the ranks.
         let (fd, events) = (self.answers.as_raw_fd(), libc::POLLIN);
         let mut polled = libc::pollfd { fd, events, revents: 0 };
-        // SAFETY: one descriptor of ours.
+        // SAFETY: the call writes only to `polled`, one descriptor, which outlives
+        // it.
         unsafe { libc::poll(&mut polled, 1, LOOK_AGAIN_MS) };
         Ok(())
     }
@@ -170,7 +171,7 @@ impl Team {
 }
 
 impl Answer {
-    /// A line of it; none if it is not one.
+    /// Takes one line of the answer; `None` if the line is invalid.
     fn take(&mut self, line: &str) -> Option<()> {
         let (name, value) = line.split_once(' ')?;
         match name {
@@ -182,7 +183,7 @@ impl Answer {
 }
 
 impl Team {
-    /// Ends the ranks: whoever comes after them may have their place.
+    /// Ends the ranks, so that the next team can have their CPUs.
     pub fn end(&mut self) {
         // The ranks read the end of their pipes, and end.
         self.commands.clear();
@@ -190,10 +191,11 @@ impl Team {
         while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(5));
         }
-        // If not, their launcher is told to end them.
+        // If they have not ended, their launcher gets a signal to end them.
         if let (Ok(None), Ok(pid)) = (self.child.try_wait(), libc::pid_t::try_from(self.child.id()))
         {
-            // SAFETY: a plain call on a child that has not been waited for.
+            // SAFETY: the call takes numbers; the child was not waited for, so the
+            // id is its own.
             unsafe { libc::kill(pid, libc::SIGTERM) };
             let end = Instant::now() + Duration::from_secs(3);
             while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
@@ -202,7 +204,8 @@ impl Team {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        // Once: its name may be another team's from then on.
+        // The folder is removed only once: its name may belong to another team
+        // later.
         let _ = fs::remove_dir_all(mem::take(&mut self.folder));
     }
 }
@@ -213,7 +216,7 @@ impl Drop for Team {
     }
 }
 
-/// The driver's ends.
+/// The driver's ends of the pipes.
 struct Pipes {
     commands: Vec<File>,
     answers: File,
@@ -221,11 +224,12 @@ struct Pipes {
 
 impl Pipes {
     fn make(folder: &Path, ranks: u32) -> std::io::Result<Self> {
-        // Open in both directions, so that nobody waits for the other end.
+        // The pipes are open in both directions, so that opening does not wait for
+        // the other end.
         let open = |name: &str, flags| {
             let path = folder.join(name);
             let text = CString::new(path.as_os_str().as_bytes())?;
-            // SAFETY: a C string.
+            // SAFETY: the pointer is to a C string that outlives the call.
             if unsafe { libc::mkfifo(text.as_ptr(), 0o600) } != 0 {
                 return Err(std::io::Error::last_os_error());
             }
@@ -250,7 +254,7 @@ fn fresh_folder(guardian: &Guardian) -> std::io::Result<PathBuf> {
     unreachable!("there are more numbers than folders")
 }
 
-/// Whether the ranks are still there.
+/// The interval at which the driver checks that the ranks still exist.
 const LOOK_AGAIN_MS: i32 = 200;
 
 #[cfg(test)]
@@ -261,7 +265,7 @@ mod tests {
         Guardian::start(Some("team")).unwrap()
     }
 
-    /// Ranks that are one shell.
+    /// A system with a single rank: a shell.
     fn shell(script: &str) -> System {
         let words = ["sh", "-c", script, "FOLDER"].map(str::to_owned).to_vec();
         System { name: "sh".to_owned(), words, env: Vec::new() }
@@ -271,8 +275,8 @@ mod tests {
     fn a_team_answers_until_it_is_let_go() {
         let script = r#"while read line; do
             echo "ns 1.5"; echo "ns 2"; echo "said ${#line}"; echo end; done <FOLDER/0 >FOLDER/answer"#;
-        // Only whole words stand for something: the script finds the folder by
-        // `$0`.
+        // `FOLDER` is replaced only as a whole word, so the script finds the folder
+        // by `$0`.
         let guardian = guardian();
         let mut team = shell(&script.replace("FOLDER", "\"$0\"")).start(1, &guardian).unwrap();
         let folder = team.folder.clone();

@@ -1,15 +1,15 @@
-//! What two cores do together, with no messages: a way of moving bytes, with
-//! nothing around it but two words that say where they are.
+//! The limit of two cores without messages: a way of moving bytes, with only two
+//! words that tell the other side how far the bytes have come.
 //!
 //! ```text
 //!  the writer   dirties its buffer ─► (copies) ─► ready ─►        (copies a half) ─► done
 //!  the reader                                     └─► (copies) ─► reads all
 //! ```
 //!
-//! Each [`Way`] is tried; the row is the one that is best at the size, and so
-//! what messages that are copied once can come near to. The payload is touched
-//! as in the rows that it stands beside. It is a row of its own, called
-//! [`NAME`], for pre-posted messages from [`BYTES_MIN`] on.
+//! Each [`Way`] is tried; the row is the best way at the size, so it is the limit
+//! for messages with a single copy. The payload is touched as in the rows that are
+//! compared with it. The result is a row of its own with the name [`NAME`], for
+//! pre-posted messages from [`BYTES_MIN`] on.
 
 use super::case::Case;
 use super::serve::Command;
@@ -23,32 +23,32 @@ use std::time::Instant;
 use tsumugi::pvas::copy::{self, Mode};
 use tsumugi_core::sync::{AtomicUsize, CachePadded, Ordering};
 
-/// What the rows are called.
+/// The name of the rows.
 pub const NAME: &str = "two_cores";
-/// Where messages are no longer a matter of few lines.
+/// The size from which messages have many cache lines.
 const BYTES_MIN: usize = 8 << 10;
-/// Looks at a word before others may have the core.
+/// The number of loads of a word before the thread yields.
 const LOOKS: u32 = 1024;
 
 /// How the bytes move.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// By the writer, so.
+    /// The writer copies, with this kind of copy.
     Push(Mode),
-    /// By the writer, past the caches, a quarter at a time; the reader fetches
-    /// each while the next one is on its way.
+    /// The writer copies past the caches, a quarter at a time; the reader fetches
+    /// each quarter while the next one is being written.
     Parts,
-    /// By the reader.
+    /// The reader copies.
     Pull,
-    /// Half by each.
+    /// Each side copies one half.
     Halves,
 }
 
 const WAYS: [Way; 5] =
     [Way::Push(Mode::Plain), Way::Push(Mode::Streaming), Way::Parts, Way::Pull, Way::Halves];
 
-/// Nanoseconds of half a round of a case, by the best way; none of a case that
-/// has no such row.
+/// Nanoseconds of half a round of a case, by the best way; empty for a case without
+/// such a row.
 pub fn measure(case: &Case) -> Vec<f64> {
     let command = Command::of(&case.command);
     let number = |name| command.number(name).unwrap_or(0) as usize;
@@ -77,7 +77,7 @@ pub fn measure(case: &Case) -> Vec<f64> {
     let ways = thread::scope(|scope| {
         let other = scope.spawn(|| both(1));
         let ways = both(0);
-        // It has no way to fail.
+        // The thread cannot fail.
         let _ = other.join();
         ways
     });
@@ -85,7 +85,7 @@ pub fn measure(case: &Case) -> Vec<f64> {
     ways.into_iter().min_by(|one, other| median(one).total_cmp(&median(other))).unwrap_or_default()
 }
 
-/// Both cores, and what each of them sends and receives.
+/// The buffers and words of both cores.
 struct Desk {
     sides: [Side; 2],
     bytes: usize,
@@ -94,13 +94,15 @@ struct Desk {
 struct Side {
     sent: NonNull<u8>,
     received: NonNull<u8>,
-    /// Parts of all messages so far that are where the reader is to find them,
-    /// and messages of which the writer's half is copied.
+    /// `ready`: the number of parts, over all messages up to now, that lie where the
+    /// reader finds them. `done`: the number of messages with the writer's half
+    /// copied.
     ready: CachePadded<AtomicUsize>,
     done: CachePadded<AtomicUsize>,
 }
 
-// SAFETY: the two threads take turns on the buffers, as the words say.
+// SAFETY: the two threads take turns on the buffers, ordered by the words `ready`
+// and `done`.
 unsafe impl Sync for Desk {}
 
 impl Desk {
@@ -112,7 +114,7 @@ impl Desk {
         rounds: usize,
         repeat: usize,
     ) -> Vec<f64> {
-        // No batch waits for the other thread: each round does.
+        // No synchronization between batches: each round waits for the other thread.
         let mut batch = |rounds: usize| {
             let start = Instant::now();
             for _ in 0..rounds {
@@ -130,11 +132,12 @@ impl Desk {
 
     fn write(&self, me: usize, way: Way, number: usize) {
         let (own, other) = (&self.sides[me], &self.sides[1 - me]);
-        // Release: pairs with `wait`: the other thread goes on with it.
+        // Release: pairs with the Acquire in `wait`, after which the other thread
+        // reads the part.
         let say = |parts: usize| own.ready.store(number * PARTS + parts, Ordering::Release);
-        // SAFETY: inside both buffers; the other thread has copied what was
-        // here before, or this one would not be writing again, and leaves
-        // this part alone until it is told.
+        // SAFETY: the range lies inside both buffers. The other thread has copied
+        // the last message, or this thread would not be writing again; and it does
+        // not touch this part before `ready` covers it.
         let copy = |mode, from: usize, to: usize| unsafe {
             copy::copy(mode, own.sent.add(from), other.received.add(from), to - from);
         };
@@ -155,14 +158,15 @@ impl Desk {
         if let Way::Halves = way {
             copy(Mode::Plain, 0, self.bytes / 2);
         }
-        // Release: pairs with `wait`: the other thread reads it.
+        // Release: pairs with the Acquire in `wait`, after which the other thread
+        // reads the message.
         own.done.store(number, Ordering::Release);
     }
 
     fn read(&self, me: usize, way: Way, number: usize) {
         let (own, other) = (&self.sides[me], &self.sides[1 - me]);
-        // SAFETY: what the other thread has said is here, and nobody writes
-        // it before the next turn.
+        // SAFETY: the part that the other thread has announced is here, and no
+        // thread writes it before the next turn.
         let look = |from: usize, to: usize| unsafe {
             look(std::slice::from_raw_parts(own.received.add(from).as_ptr(), to - from));
         };
@@ -178,7 +182,8 @@ impl Desk {
             Way::Halves => self.bytes / 2,
             _ => self.bytes,
         };
-        // SAFETY: inside both; this part is this thread's to write.
+        // SAFETY: the range lies inside both buffers; this part is this thread's to
+        // write.
         unsafe {
             let (from, to) = (other.sent.add(pulled), own.received.add(pulled));
             copy::copy(Mode::Plain, from, to, self.bytes - pulled);
@@ -187,25 +192,25 @@ impl Desk {
         look(0, self.bytes);
     }
 
-    /// Where a part begins.
+    /// The place where a part begins.
     fn start(&self, part: usize) -> usize {
         self.bytes / PARTS * part
     }
 }
 
-/// Waits until the other thread has come so far.
+/// Waits until the other thread has reached this number.
 fn wait(word: &AtomicUsize, number: usize) {
     for looks in 1u32.. {
         // Acquire: pairs with `write`.
         if word.load(Ordering::Acquire) >= number {
             break;
         }
-        // Both may be on one core.
+        // Both threads may be on one core.
         if looks % LOOKS == 0 { thread::yield_now() } else { spin_loop() }
     }
 }
 
-/// Of a message that moves in parts.
+/// The number of parts of a message.
 const PARTS: usize = 4;
 
 #[cfg(test)]

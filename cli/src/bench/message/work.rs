@@ -1,7 +1,7 @@
-//! The workloads on our messages, line for line those of the peers in
+//! The workloads on our messages, line by line the same as those of the peers in
 //! `benches/compare/peers/message.c`.
 //!
-//! Payload is touched on both sides: the sender dirties every line before each
+//! Both sides touch the payload: the sender writes to every cache line before each
 //! message, and the receiver reads every line after it.
 
 use super::case::WINDOW;
@@ -15,7 +15,7 @@ use tsumugi::comm::{Receiving, Sending};
 use tsumugi::{Buffer, Comm, MessageError, Rank, Runtime};
 use tsumugi_core::msg::{Counts, Path};
 
-/// What a rank works with.
+/// The state with which a rank works.
 #[derive(Debug)]
 pub struct Desk {
     comm: Comm,
@@ -62,8 +62,8 @@ impl Desk {
         Ok(answer)
     }
 
-    /// Half of a round trip; the next receive is always posted before the
-    /// other side can send.
+    /// Half of a round trip; the next receive is always posted before the other side
+    /// can send.
     fn latency_pre(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
         let (bytes, rounds, warm) = sizes(command);
         let (mut sent, received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
@@ -94,7 +94,7 @@ impl Desk {
         Ok(None)
     }
 
-    /// Half of a round trip, each side receiving when it has sent.
+    /// Half of a round trip; each side receives after it has sent.
     fn latency(
         &self,
         rt: &Runtime,
@@ -123,7 +123,8 @@ impl Desk {
         Ok(None)
     }
 
-    /// Nanoseconds of half a round on average, once the other side is ready.
+    /// Nanoseconds of half a round on average, measured once the other side is
+    /// ready.
     #[inline(always)]
     fn half_of_rounds(
         &self,
@@ -142,8 +143,8 @@ impl Desk {
         Ok(Some(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64))
     }
 
-    /// Nanoseconds a message, [`WINDOW`] of them under way, answered once a
-    /// window.
+    /// Nanoseconds per message, with [`WINDOW`] messages in flight, and one answer
+    /// for each window.
     fn rate(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
         let (bytes, rounds, warm) = sizes(command);
         let mut buffers = buffers(rt, [bytes; WINDOW])?;
@@ -179,8 +180,8 @@ impl Desk {
         Ok((rt.rank() == Rank(0)).then_some(ns))
     }
 
-    /// A cycle of eight ranks in a cube that closes on itself: compute,
-    /// exchange with all 26 neighbours, agree on one number.
+    /// A cycle of eight ranks in a periodic cube: compute, exchange with all 26
+    /// neighbours, agree on one number.
     fn halo(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
         let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
         let kinds = [number("faces", 2652), number("edges", 264), number("corners", 24)];
@@ -219,8 +220,8 @@ impl Desk {
         Ok((rt.rank() == Rank(0)).then_some(ns))
     }
 
-    /// Ranks in a ring, many on a core: receive from both sides, compute, send
-    /// to both, wait for all.
+    /// A cycle of ranks in a ring, many on a core: receive from both sides, compute,
+    /// send to both sides, wait for all.
     fn crowd(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
         let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
         let (bytes, rounds) = (number("bytes", 1 << 10), number("rounds", 10));
@@ -255,7 +256,7 @@ impl Desk {
         Ok((rt.rank() == Rank(0)).then_some(ns))
     }
 
-    /// How the messages of all ranks went, and how long they were.
+    /// The counts of messages by path, and of their lengths.
     fn counts(&self, rt: &Runtime) -> Result<Answer, Failure> {
         let counts = self.comm.counts();
         let mut answer = Answer::default();
@@ -271,12 +272,12 @@ impl Desk {
     }
 }
 
-/// The computing of a halo, without any messages between its cycles.
+/// The computation of a halo cycle, without messages.
 fn alone(rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
     let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
     let (rounds, steps) = (number("rounds", 10), number("steps", 0));
     rt.barrier()?;
-    // Nobody begins before rank 0 has come again.
+    // No rank begins before rank 0 has reached the second barrier.
     let start = Instant::now();
     rt.barrier()?;
     for _ in 0..rounds {
@@ -287,7 +288,7 @@ fn alone(rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
     Ok((rt.rank() == Rank(0)).then_some(ns))
 }
 
-/// As many dependent steps of arithmetic.
+/// `steps` dependent steps of arithmetic.
 pub fn compute(steps: usize, rank: Rank) -> f64 {
     let mut x = 1.0 + f64::from(black_box(rank.0));
     for _ in 0..steps {
@@ -296,7 +297,7 @@ pub fn compute(steps: usize, rank: Rank) -> f64 {
     black_box(x)
 }
 
-/// Bytes, rounds, and rounds to warm up.
+/// Bytes, rounds, and rounds for warming up.
 fn sizes(command: Command<'_>) -> (usize, usize, usize) {
     let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
     let rounds = number("rounds", 64);
@@ -307,10 +308,12 @@ fn buffers<const N: usize>(rt: &Runtime, bytes: [usize; N]) -> Result<Vec<Buffer
     bytes.into_iter().map(|bytes| Ok(rt.buffer::<u8>(bytes)?)).collect()
 }
 
-/// The ranks around this one, and how many sides away.
+/// The ranks around this one, each with the number of directions in which it is
+/// displaced.
 fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     let mut around = (0..27u32).filter(|at| *at != 13).map(|at| {
-        // -1, 0 or 1 in each direction; both ends lead to the same of two.
+        // The displacement is -1, 0 or 1 in each direction; -1 and 1 lead to the
+        // same rank, because there are two in each direction.
         let moved = [at / 9, at / 3 % 3, at % 3].map(|side| u32::from(side != 1));
         let [x, y, z] = moved;
         (Rank(rank.0 ^ (x | y << 1 | z << 2)), (x + y + z) as usize)
@@ -318,8 +321,8 @@ fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     std::array::from_fn(|_| around.next().expect("26 of 27"))
 }
 
-/// Writes a word into each line, by one store: what is measured is to be the
-/// message, not this.
+/// Writes one word to each cache line, by one store, so that the measurement is of
+/// the message and not of this function.
 pub fn dirty(bytes: &mut [u8], round: usize) {
     let value = round.to_le_bytes();
     let (lines, rest) = bytes.as_chunks_mut::<LINE>();
@@ -332,7 +335,7 @@ pub fn dirty(bytes: &mut [u8], round: usize) {
     }
 }
 
-/// Reads a little of each line.
+/// Reads one byte of each cache line.
 pub fn look(bytes: &[u8]) {
     let sum: u64 = bytes.iter().step_by(LINE).map(|byte| u64::from(*byte)).sum();
     black_box(sum);
@@ -354,7 +357,7 @@ mod tests {
             let count = |away| all.iter().filter(|(_, is)| *is == away).count();
             assert_eq!([count(1), count(2), count(3)], [6, 12, 8]);
             assert!(all.iter().all(|(other, _)| *other != rank));
-            // What goes one way comes back the other.
+            // The neighbour in the opposite direction leads back.
             for (tag, (other, _)) in all.iter().enumerate() {
                 assert_eq!(neighbours(*other)[NEIGHBOURS - 1 - tag].0, rank);
             }

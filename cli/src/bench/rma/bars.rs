@@ -1,11 +1,10 @@
-//! What the engine is to reach, in trips of a cache line of the same row, and
-//! whether it does.
+//! The bars of the engine, in trips of a cache line measured for the same row.
 
 use super::requesters::REQUESTERS;
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
 
-/// A line a bar; nothing where no row has one.
+/// A line for each bar; empty if no row has one.
 pub fn bars(rows: &[Row]) -> String {
     let mut lines: Vec<Bar> = OVERS.iter().filter_map(|bar| bar.of(rows)).collect();
     lines.extend(THIRDS.iter().filter_map(|bar| bar.of(rows)));
@@ -15,7 +14,7 @@ pub fn bars(rows: &[Row]) -> String {
     bar::table(lines)
 }
 
-/// At most so many trips and nanoseconds.
+/// At most this number of trips plus this number of nanoseconds.
 struct Trips {
     row: &'static str,
     what: &'static str,
@@ -40,7 +39,7 @@ impl Trips {
     }
 }
 
-/// At most so many nanoseconds more than another row of the same rounds.
+/// At most this number of nanoseconds more than another row of the same rounds.
 struct Over {
     row: &'static str,
     bare: &'static str,
@@ -65,8 +64,8 @@ impl Over {
     }
 }
 
-/// A copy between two others of this node: at most [`THIRD`] times a put of as
-/// many bytes and one message, which takes a trip at the least.
+/// A third-party copy on this node: at most [`THIRD`] times a put of the same size
+/// plus one message, which takes at least a trip.
 struct Third {
     row: &'static str,
     put: &'static str,
@@ -91,7 +90,7 @@ impl Third {
     }
 }
 
-/// Contended, over one thread's rate.
+/// The rate of two contending threads over that of one thread.
 fn delegate(rows: &[Row]) -> Vec<Bar> {
     let find = |name: &str| rows.iter().find(|row| row.name == name);
     let mut bars = Vec::new();
@@ -103,7 +102,7 @@ fn delegate(rows: &[Row]) -> Vec<Bar> {
     bars
 }
 
-/// Each number of requesters of the best.
+/// The rate of each number of requesters over the best rate.
 fn requesters(rows: &[Row], kind: &str) -> Vec<Bar> {
     let of = |row: &&Row| row.name == "offload_rate" && row.word("kind") == Some(kind);
     let rows: Vec<&Row> = rows.iter().filter(of).collect();
@@ -121,7 +120,7 @@ fn requesters(rows: &[Row], kind: &str) -> Vec<Bar> {
     rows.iter().map(bar).collect()
 }
 
-/// At least so much of another rate: by the medians, and by the minima.
+/// At least this share of another rate: by the medians, and by the minima.
 fn share(what: &str, limit: f64, [median, min]: [f64; 2], row: &Row) -> Bar {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let is_steady = row.is_steady();

@@ -1,7 +1,7 @@
 //! The engines that are measured, over the memory of the job.
 //!
-//! One table and one ring serve all of them, one engine after the other. They
-//! live as long as the process, since user-level threads borrow them.
+//! One table and one ring serve all engines, which exist one after the other. They
+//! live as long as the process, because user-level threads borrow them.
 
 use std::thread;
 use tsumugi::affinity;
@@ -14,7 +14,7 @@ use tsumugi_core::ring::Mpsc;
 /// A queue in front of the memory of the node.
 pub type Device = Queued<Direct, DEPTH>;
 
-/// Where engines are made.
+/// The place where engines are made.
 pub struct Bed {
     memory: Direct,
     parts: &'static Parts,
@@ -26,7 +26,7 @@ struct Parts {
     counts: PortCounts,
 }
 
-/// An engine at work. Whoever uses it has ended before it is dropped.
+/// A running engine. All its users have ended before it is dropped.
 pub struct Serving<'b> {
     engine: &'static Engine<'static, Device>,
     executors: &'static [Executor<'static, Device>; 1],
@@ -35,33 +35,34 @@ pub struct Serving<'b> {
 }
 
 impl Bed {
-    /// Over `memory`.
+    /// A bed over `memory`.
     pub fn new(memory: &Direct) -> Self {
         let parts =
             Parts { table: CompletionTable::new(), ring: Mpsc::new(), counts: PortCounts::new() };
         Self { memory: memory.clone(), parts: Box::leak(Box::new(parts)) }
     }
 
-    /// The memory itself.
+    /// The memory of the job.
     pub fn memory(&self) -> &Direct {
         &self.memory
     }
 
-    /// An engine that whoever comes works.
+    /// An engine that works by delegation: its callers do the work.
     pub fn delegate(&mut self) -> Serving<'_> {
         let port = self.port();
-        // SAFETY: the ring's earlier consumers are gone: each was in a
-        // `Serving`, which borrows the bed.
+        // SAFETY: the ring's earlier consumers are gone: each was in a `Serving`,
+        // which borrows the bed.
         let delegate = unsafe { Delegate::new(port, self.parts.ring.view()) };
         self.serve(Executor::Delegate(delegate))
     }
 
-    /// An engine that a thread on `cpu` works, which spins while it is idle.
+    /// An engine with a communication thread on `cpu`, which spins while it is idle.
     pub fn offload(&mut self, cpu: usize) -> Serving<'_> {
         self.offload_idling(cpu, IDLE)
     }
 
-    /// An engine that a thread on `cpu` works, which idles like this.
+    /// An engine with a communication thread on `cpu`, which idles as `idle`
+    /// describes.
     pub fn offload_idling(&mut self, cpu: usize, idle: Idle) -> Serving<'_> {
         let port = self.port();
         let offload = Offload::new(self.parts.ring.view());
@@ -71,7 +72,8 @@ impl Bed {
         // SAFETY: as in `delegate`.
         let mut owner = unsafe { offload.owner(port) };
         let thread = thread::spawn(move || {
-            // On a machine that does not allow it, the trips tell.
+            // If the machine does not allow pinning, the measured trips
+            // show that.
             let _ = affinity::pin(cpu);
             owner.run(idle, *futex, &thread::yield_now);
         });
@@ -103,14 +105,15 @@ impl Drop for Serving<'_> {
             offload.stop(*futex);
         }
         if let Some(owner) = self.owner.take() {
-            // A panic of its has been printed.
+            // If the thread panicked, the panic was printed already.
             let _ = owner.join();
         }
         while self.engine.poll() > 0 || self.engine.needs_poll() {}
     }
 }
 
-/// More than any measurement waits; then it lets others run and sleeps.
+/// More spins than any measurement needs; after them the thread yields and then
+/// sleeps.
 const IDLE: Idle = Idle { spins: 1 << 14, yields: 16 };
 const SHARDS: usize = 16;
 const SLOTS: usize = 1024;

@@ -1,14 +1,14 @@
-//! Requesters that work at the same time: threads of the system on given CPUs,
-//! or user-level threads of this rank.
+//! Requesters that work at the same time: OS threads on given CPUs, or user-level
+//! threads of this rank.
 //!
 //! ```text
 //!  requester 0   work ─ work ─ look at the clock ─ work ─ ...   samples of all
 //!  requester 1   work ─ work ─ work ─ ...                       their operations
 //! ```
 //!
-//! What is sampled is the steady state: the first samples are dropped, and all
-//! work until the last has been taken. The one that samples is one of those
-//! that work, so that nobody else needs a CPU.
+//! The samples are of the steady state: the first ones are dropped, and all
+//! requesters work until the last sample is taken. One of the requesters takes the
+//! samples, so that no further thread needs a CPU.
 
 use super::super::sample::Budget;
 use crate::failure::Failure;
@@ -19,27 +19,27 @@ use tsumugi::affinity;
 use tsumugi::{AddrError, Runtime};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, CachePadded, Ordering};
 
-/// What a requester does.
+/// The work of a requester.
 pub trait Work: Send + 'static {
-    /// Some of it, and how many operations have ended in it. `relax` lets
-    /// others run where there is nothing to do.
+    /// Does some of the work; returns the number of operations that have ended in
+    /// it. `relax` lets other threads run if there is nothing to do.
     fn turn(&mut self, relax: &dyn Fn()) -> Result<u64, AddrError>;
 
-    /// Waits for what is still on its way.
+    /// Waits for the operations in flight.
     fn finish(&mut self, relax: &dyn Fn());
 }
 
-/// Who requests.
+/// The kind of requesters.
 #[derive(Clone, Copy)]
 pub enum Crew<'a> {
-    /// Threads of the system, on these CPUs in turn.
+    /// OS threads, distributed over these CPUs.
     Threads(&'a [usize]),
     /// User-level threads of a rank with one worker.
     Ults(&'a Runtime),
 }
 
-/// Lets all of `works` run until the budget is used up; nanoseconds per
-/// operation of all together, sample by sample.
+/// Runs all `works` until the budget is used up; returns nanoseconds per operation
+/// of all together, sample by sample.
 pub fn run<W: Work>(crew: Crew<'_>, budget: Budget, works: Vec<W>) -> Result<Vec<f64>, Failure> {
     let done = works.iter().map(|_| CachePadded::new(AtomicU64::new(0))).collect();
     let meter = Arc::new(Meter { stop: AtomicBool::new(false), done });
@@ -49,7 +49,8 @@ pub fn run<W: Work>(crew: Crew<'_>, budget: Budget, works: Vec<W>) -> Result<Vec
             let start = |(index, work)| {
                 let (meter, cpu) = (meter.clone(), cpus[index % cpus.len()]);
                 thread::spawn(move || {
-                    // On a machine that does not allow it, the trips tell.
+                    // If the machine does not allow pinning, the measured trips
+                    // show that.
                     let _ = affinity::pin(cpu);
                     meter.work(index, budget, work, &thread::yield_now)
                 })
@@ -71,7 +72,7 @@ pub fn run<W: Work>(crew: Crew<'_>, budget: Budget, works: Vec<W>) -> Result<Vec
 
 struct Meter {
     stop: AtomicBool,
-    /// By its requester, for requester 0.
+    /// The operations done by each requester, read by requester 0.
     done: Vec<CachePadded<AtomicU64>>,
 }
 
@@ -114,10 +115,10 @@ struct Sampler {
     budget: Budget,
     samples: Vec<f64>,
     begin: Instant,
-    /// Where the present sample begins.
+    /// The time at which the present sample began.
     since: Instant,
     total: u64,
-    /// When the clock was last looked at.
+    /// The number of operations when the clock was last read.
     done: u64,
     turns: u32,
     dropped: u32,
@@ -129,7 +130,7 @@ impl Sampler {
         Self { budget, samples, begin: now, since: now, total: 0, done: 0, turns: 0, dropped: 0 }
     }
 
-    /// Takes a sample if it is time; whether it was the last.
+    /// Takes a sample if it is time; returns whether it was the last.
     fn is_over(&mut self, done: u64, total: impl FnOnce() -> u64) -> bool {
         self.turns += 1;
         if done - self.done < DONE_MIN && self.turns < TURNS_MAX {
@@ -155,11 +156,11 @@ impl Sampler {
     }
 }
 
-/// Long enough for several turns of all threads that share a CPU, short enough
-/// that most are not disturbed by others of the machine.
+/// Long enough for several turns of all threads that share a CPU, and short enough
+/// that most samples are not disturbed by other programs.
 const SAMPLE: Duration = Duration::from_micros(300);
 const SAMPLES_MAX: usize = 1 << 12;
 const DROPPED: u32 = 2;
-/// A look at the clock costs as much as an operation.
+/// Reading the clock costs as much as an operation.
 const DONE_MIN: u64 = 256;
 const TURNS_MAX: u32 = 64;

@@ -1,5 +1,5 @@
-//! The words of the job under a try-lock that whoever comes works: what it
-//! costs over the same operation without it, and what two cores get of it.
+//! The words of the job through delegation, that is, under a try-lock: the cost over
+//! the same operation without it, and the rate of two cores.
 
 use super::super::sample::{Batch, Contender};
 use super::bed::{Bed, Device};
@@ -45,7 +45,7 @@ fn uncontended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     Ok(vec![crate::bench::measure("rma", params, budget, ops, &mut wanted)?])
 }
 
-/// The rate of one thread and that of two by turns.
+/// The rate of one thread and the rate of two threads, by turns.
 fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
     let names = ["delegate_alone", "delegate_contended"];
     if !names.iter().any(|name| bench.wants(name)) {
@@ -73,20 +73,20 @@ fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure>
     Ok(vec![Measured { rows: rows.collect(), over: None }])
 }
 
-/// Gets every word through the engine; their sum.
+/// Gets every word through the engine; returns their sum.
 #[inline(never)]
 fn delegate_get8(engine: &Engine<'_, Device>, places: &[Remote<u64>]) -> Result<u64, AddrError> {
     places.iter().try_fold(0, |sum: u64, place| {
         let word = match engine.submit(0, get8(*place), ()) {
             Ok(Status::Done(outcome)) => outcome.result?,
-            // Alone, so it never comes to this.
+            // This thread is alone, so this case never occurs.
             Ok(Status::Pending(_)) | Err(_) => unreachable!("nobody else holds the endpoint"),
         };
         Ok(sum.wrapping_add(word))
     })
 }
 
-/// Gets every word of the memory itself; their sum.
+/// Gets every word of the memory directly; returns their sum.
 #[inline(never)]
 fn direct_get8(memory: &Direct, places: &[Remote<u64>]) -> Result<u64, AddrError> {
     places

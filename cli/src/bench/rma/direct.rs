@@ -1,12 +1,12 @@
 //! Blocking calls on 8 bytes beside bare loops.
 //!
-//! [`TARGETS`](crate::bench::target::TARGETS) places in the memory of the
-//! other ranks, which sleep, are chosen at random, so that no address, rank or
-//! region is known to the compiler; a batch visits each once. Even the cheapest
-//! batch is then a hundred times longer than a step of the clock.
+//! A batch visits each of [`TARGETS`](crate::bench::target::TARGETS) places in the
+//! memory of the other ranks, which sleep. The places are random, so that the
+//! compiler knows no address, rank or region. Even the cheapest batch is then a
+//! hundred times longer than a step of the clock.
 //!
-//! The bare loops go to the very same words by pointers that were resolved
-//! once, and take turns with ours.
+//! The bare loops access the same words by pointers that were resolved once, and
+//! take turns with our calls.
 
 use super::super::sample::{Batch, Contender};
 use super::{Bench, Group, Measured};
@@ -25,8 +25,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Measured>, Failure> {
     let (rt, places) = (bench.rt, bench.places);
     let words = places.iter().map(|place| {
         let word = rt.pointer(*place)?;
-        // SAFETY: registered until all ranks have passed the barrier after
-        // the measurement, aligned, and only ever accessed as atomics.
+        // SAFETY: the word is registered until all ranks have passed the barrier
+        // after the measurement, it is aligned, and it is only accessed as an
+        // atomic.
         Ok(unsafe { AtomicU64::from_ptr(word.as_ptr()) })
     });
     let words: Vec<&AtomicU64> = words.collect::<Result<_, AddrError>>()?;
@@ -60,20 +61,20 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Measured>, Failure> {
     Ok(measured)
 }
 
-/// Gets every word; their sum.
+/// Gets every word; returns their sum.
 #[inline(never)]
 fn get8(rt: &Runtime, places: &[Remote<u64>]) -> Result<u64, AddrError> {
     places.iter().try_fold(0, |sum: u64, place| Ok(sum.wrapping_add(rt.get(*place)?)))
 }
 
-/// Puts to every word; how many there are.
+/// Puts to every word; returns their number.
 #[inline(never)]
 fn put8(rt: &Runtime, places: &[Remote<u64>], value: u64) -> Result<u64, AddrError> {
     places.iter().try_for_each(|place| rt.put(*place, value))?;
     Ok(places.len() as u64)
 }
 
-/// Adds to every word; the sum of the old values.
+/// Adds to every word; returns the sum of the old values.
 #[inline(never)]
 fn fadd8(rt: &Runtime, places: &[Remote<u64>], value: u64) -> Result<u64, AddrError> {
     places.iter().try_fold(0, |sum: u64, place| Ok(sum.wrapping_add(rt.fetch_add(*place, value)?)))

@@ -1,10 +1,10 @@
-//! The paper's figures: latency, overhead and rate by threads and sizes, with
-//! a communication thread and without.
+//! The paper's figures: latency, overhead and rate by number of threads and size,
+//! with and without a communication thread.
 //!
-//! Without one, requesters work the endpoint themselves, under a try-lock,
-//! and are spread over both CPUs; an operation then ends inside the call, so
-//! that overhead and latency are the same. All read the same bytes into the
-//! same buffer, which the executor alone writes.
+//! Without a communication thread the requesters call the endpoint themselves, under
+//! a try-lock, and are spread over both CPUs; an operation then ends inside the
+//! call, so overhead and latency are the same. All requests read the same bytes into
+//! the same buffer, which only the executor writes.
 
 use super::bed::Bed;
 use super::crew::{self, Crew};
@@ -67,7 +67,7 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     Ok(measured)
 }
 
-/// Which loops are run.
+/// The loops to run.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub listing6: bool,
@@ -105,7 +105,7 @@ pub fn point<C: Calls>(
     Ok([both.latency, both.overhead, rate])
 }
 
-/// There are hundreds of points.
+/// A short budget, because there are hundreds of points.
 fn budget(bench: &Bench<'_>) -> Budget {
     match (bench.measure.ops, bench.measure.quick) {
         (Some(ops), _) => Budget::Operations(ops),
@@ -114,7 +114,7 @@ fn budget(bench: &Bench<'_>) -> Budget {
     }
 }
 
-/// The buffer that all reads go to.
+/// The buffer into which all reads copy.
 struct Local {
     memory: Direct,
     region: Region,
@@ -125,7 +125,8 @@ impl Local {
     fn new(memory: &Direct) -> Result<Self, Failure> {
         let mut bytes = vec![1; BYTES_MAX];
         let base = NonNull::from(&mut bytes[0]);
-        // SAFETY: unregistered before it is freed, and not used otherwise.
+        // SAFETY: the buffer is unregistered before it is freed, and not used
+        // otherwise.
         let region = unsafe { memory.register(base, bytes.len() as u64, Access::Local) };
         let region = region.map_err(|error| Failure::from(Error::Register(error)))?;
         Ok(Self { memory: memory.clone(), region, bytes })
@@ -139,10 +140,10 @@ impl Drop for Local {
     }
 }
 
-/// Requesters of the figures.
+/// The numbers of requesters in the figures.
 pub const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// 1 B to 16 MiB, and the 8 bytes that the paper's numbers are of.
+/// 1 B to 16 MiB, and the 8 bytes of the paper's numbers.
 pub const SIZES: [u64; 14] = {
     let mut sizes = [8; 14];
     let mut power = 0;
@@ -154,7 +155,8 @@ pub const SIZES: [u64; 14] = {
 };
 
 const WINDOW: u64 = 64;
-/// Of one requester: what is left at the end is done in a moment.
+/// The greatest number of bytes in flight of one requester, so that the rest at the
+/// end takes only a moment.
 const IN_FLIGHT_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! The same words by their global addresses, and copies between two other
-//! ranks.
+//! The same words by their global addresses, and copies between two other ranks.
 //!
-//! What a global address adds is the difference to the call that names rank
-//! and region, in turns with it: a look into the table of the rank, which is
-//! here. A copy between two other ranks of the node takes turns with a put of
-//! as many bytes to the same place.
+//! The cost of a global address is the difference from the call that names rank and
+//! region, in turns with it: a lookup in the table of the rank, which is local. A
+//! copy between two other ranks of the node takes turns with a put of the same
+//! number of bytes to the same place.
 
 use super::super::sample::{Batch, Contender};
 use super::{Bench, Group, Measured, REGIONS, SEED, WORDS};
@@ -33,10 +32,10 @@ pub const GROUP: Group = Group {
     ],
 };
 
-/// What each rank has of it.
+/// The arrays of each rank.
 pub struct Arrays {
     global: Global,
-    /// Of each array that of each rank; the last is the longest.
+    /// By array and rank; the last array is the longest.
     all: Vec<Vec<GlobalPtr<u64>>>,
     _own: Vec<GlobalBlock<u64>>,
 }

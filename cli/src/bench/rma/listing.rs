@@ -1,14 +1,14 @@
-//! The two loops of the paper, over whatever calls back when an operation has
-//! ended.
+//! The two loops of the paper, over any interface that calls back when an operation
+//! has ended.
 //!
 //! ```text
 //!  listing 6   t0 submit t1 wait t2      overhead t1 - t0, latency t2 - t0
 //!  listing 7   submit submit ...         operations ended in a time
 //! ```
 //!
-//! As in the paper a requester that cannot submit, or waits, lets others run
-//! where it shares its CPU. Unlike there, listing 7 keeps to a window, so that
-//! no queue grows beyond what is drained in a moment.
+//! As in the paper, a requester that cannot submit, or that waits, lets other
+//! threads run if it shares its CPU. Unlike in the paper, listing 7 keeps to a
+//! window, so that no queue grows beyond what can be drained in a moment.
 
 use super::crew::Work;
 use std::hint::black_box;
@@ -23,10 +23,12 @@ use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
 
 /// `try_read_async` of the paper.
 pub trait Calls: Clone + Send + 'static {
-    /// Begins `op`; false if there is no room for it. `hint` is the requester.
+    /// Begins `op`; returns false if there is no room for it. `hint` is the
+    /// requester's number.
     fn try_call(&self, hint: usize, op: Op, callback: Callback) -> bool;
 
-    /// Posts and polls where nobody else does; whether there was anything.
+    /// Posts and polls, for paths where no other thread does; returns whether there
+    /// was anything.
     fn poll(&self) -> bool {
         false
     }
@@ -42,20 +44,20 @@ impl<E: Endpoint> Calls for &'static Engine<'static, E> {
     }
 }
 
-/// What a requester does, and how.
+/// The operation of a requester, and its conditions.
 #[derive(Clone)]
 pub struct Request<C> {
     pub calls: C,
     pub op: Op,
-    /// Whether no other requester shares the CPU: then it spins.
+    /// Whether no other requester shares the CPU; then the requester spins.
     pub is_alone: bool,
-    /// Operations outstanding, of listing 7.
+    /// The number of outstanding operations, for listing 7.
     pub window: u64,
-    /// What a pair of clock readings costs.
+    /// The cost of a pair of clock readings.
     pub clock_ns: f64,
 }
 
-/// What all requesters of listing 6 have measured.
+/// The measurements of all requesters of listing 6.
 #[derive(Debug, Default)]
 pub struct Measurements {
     pub overhead: Vec<f64>,
@@ -80,7 +82,7 @@ pub struct Listing7<C> {
     seen: u64,
 }
 
-/// Written by callbacks.
+/// The counter that callbacks write.
 #[derive(Default)]
 struct Ended {
     count: CachePadded<AtomicU64>,
@@ -88,7 +90,7 @@ struct Ended {
 }
 
 impl<C: Calls> Listing6<C> {
-    /// Requester number `hint`.
+    /// The requester with the number `hint`.
     pub fn new(request: &Request<C>, hint: usize, all: &Arc<Mutex<Measurements>>) -> Self {
         let room = || Vec::with_capacity(SAMPLES_MAX);
         let own = Measurements { overhead: room(), latency: room() };
@@ -140,7 +142,7 @@ impl<C: Calls> Work for Listing6<C> {
 }
 
 impl<C: Calls> Listing7<C> {
-    /// Requester number `hint`.
+    /// The requester with the number `hint`.
     pub fn new(request: &Request<C>, hint: usize) -> Self {
         Self { request: request.clone(), hint, ended: Box::default(), begun: 0, seen: 0 }
     }
@@ -166,8 +168,8 @@ impl<C: Calls> Work for Listing7<C> {
     }
 
     fn finish(&mut self, relax: &dyn Fn()) {
-        // Acquire: pairs with the Release in `callback`: no callback is left
-        // that would touch the counter.
+        // Acquire: pairs with the Release in `callback`: afterwards no callback is
+        // left that could touch the counter.
         while self.ended.count.load(Ordering::Acquire) != self.begun {
             if !self.request.calls.poll() {
                 relax();
@@ -178,8 +180,8 @@ impl<C: Calls> Work for Listing7<C> {
 
 impl Ended {
     fn callback(&self) -> Callback {
-        // SAFETY: both requesters wait for all that they have begun before
-        // they go, and the counter is touched last.
+        // SAFETY: both kinds of requesters wait for all operations that they have
+        // begun before they are dropped, and a callback touches the counter last.
         unsafe { Callback::new(count, (&raw const *self).cast_mut().cast()) }
     }
 
@@ -192,14 +194,14 @@ fn count(ended: *mut (), result: Result<u64, AddrError>) {
     // SAFETY: see `callback`.
     let ended = unsafe { &*ended.cast::<Ended>() };
     if let Err(error) = result {
-        // The first one is reported.
+        // Only the first error is kept.
         let _ = ended.failed.set(error);
     }
     // Release: pairs with the Acquire of the requester.
     ended.count.fetch_add(1, Ordering::Release);
 }
 
-/// What a pair of clock readings adds to what is timed between them.
+/// The time that a pair of clock readings adds to an interval measured between them.
 pub fn clock_ns() -> f64 {
     let batch = |_| {
         let pair = |_| {
@@ -213,9 +215,9 @@ pub fn clock_ns() -> f64 {
     batches[batches.len() / 2]
 }
 
-/// The clock has steps of 10 ns: many readings drown them.
+/// The clock has steps of 10 ns: many readings make these negligible.
 const BATCH: u64 = 64;
-/// A batch of long messages is over earlier.
+/// A batch of long messages ends earlier.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(2);
 const CLOCK_BATCHES: u32 = 101;
 const SAMPLES_MAX: usize = 1 << 14;

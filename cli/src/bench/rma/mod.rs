@@ -3,17 +3,17 @@
 //! | group | what is measured |
 //! |---|---|
 //! | `direct` | blocking calls beside bare loops on the same memory |
-//! | `global` | the same words by global addresses, copies between others |
+//! | `global` | the same words by global addresses, copies between other ranks |
 //! | `delegate` | the same words under a try-lock, alone and contended |
 //! | `offload` | a communication thread: cost of a submit, latency |
-//! | `requesters` | operations a second through it, by requesters |
-//! | `variants` | the paper's other ways: who takes tags, how the executor waits |
+//! | `requesters` | operations a second through the thread, by number of requesters |
+//! | `variants` | the paper's other designs: which side takes tags, how the executor waits |
 //! | `figures` | the paper's latency, overhead and rate by threads and sizes |
 //!
-//! Requesters run on the first CPU of the cpuset, the communication thread on
-//! the second, so that all that they say to each other crosses cores. Every
-//! number is taken between two trips of a cache line, with nothing else of
-//! ours running during those.
+//! Requesters run on the first CPU of the cpuset and the communication thread on the
+//! second, so that all their communication crosses cores. Every number is measured
+//! between two measurements of the cache-line trip, during which nothing else of
+//! this program runs.
 
 mod bars;
 mod bed;
@@ -47,7 +47,7 @@ use tsumugi::{Error, Rank, Remote, Runtime, Shared};
 /// Ranks of the job: one measures, the others sleep.
 pub const RANKS: u32 = 3;
 
-/// What there is to measure.
+/// The rows of this figure.
 pub const CATALOGUE: &[Group] = &[
     direct::GROUP,
     global::GROUP,
@@ -59,23 +59,24 @@ pub const CATALOGUE: &[Group] = &[
     figures::GROUP,
 ];
 
-/// What the measuring rank has.
+/// The state of the measuring rank.
 struct Bench<'a> {
     rt: &'a Runtime,
     /// The words that are read and written, one for each operation of a batch.
     places: &'a [Remote<u64>],
-    /// What those are, for the rows.
+    /// The parameters of these words, for the rows.
     params: String,
-    /// The first [`figures::BYTES_MAX`] bytes of them are the figures' messages.
+    /// The first [`figures::BYTES_MAX`] bytes of this memory are the messages of the
+    /// figures.
     long: Option<&'a Shared<u8>>,
     names: &'a [&'static str],
     measure: &'a Measure,
     progress: Progress,
-    /// The CPU of the requesters, and that of the communication thread.
+    /// The CPU of the requesters, and the CPU of the communication thread.
     cpus: [usize; 2],
 }
 
-/// What each rank does; rank 0 measures the rows `names`.
+/// The work of each rank; rank 0 measures the rows `names`.
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
@@ -126,8 +127,8 @@ fn measure_all(
     if let Some(arrays) = arrays {
         measured.extend(global::measure(&bench, arrays)?);
     }
-    // SAFETY: what is carried out by it is on words, or has memory that `Local`
-    // has registered for it as its local end.
+    // SAFETY: the operations that it carries out are on words, or have as their
+    // local end memory that `Local` has registered.
     let mut bed = Bed::new(unsafe { rt.load_store() });
     for group in [
         delegate::measure,
@@ -147,7 +148,7 @@ impl Bench<'_> {
         self.names.contains(&name)
     }
 
-    /// Runs `measure`, on the requesters' CPU, between two trips of a line.
+    /// Runs `measure` on the requesters' CPU, between two measurements of the trip.
     fn between_trips<T>(
         &self,
         measure: impl FnOnce() -> Result<T, Failure>,
@@ -160,7 +161,7 @@ impl Bench<'_> {
     }
 }
 
-/// What was measured between two trips.
+/// A result that was measured between two trips.
 struct Timed<T> {
     value: T,
     before: Option<f64>,
@@ -168,7 +169,7 @@ struct Timed<T> {
 }
 
 impl<T> Timed<T> {
-    /// Samples of it as a row; `None` if there are none.
+    /// The samples as a row; `None` if there are none.
     fn row(&self, name: &str, params: &str, samples: &mut [f64]) -> Option<Row> {
         Some(Row {
             figure: "rma".to_owned(),
@@ -188,7 +189,7 @@ fn alone(row: Option<Row>) -> Option<Measured> {
 }
 
 const REGIONS: u32 = 4;
-/// 32 KiB a region: what is measured is the call, not the memory.
+/// 32 KiB a region, so that the calls are measured and not the memory.
 const WORDS: u64 = 4096;
 const SEED: u64 = 20;
 

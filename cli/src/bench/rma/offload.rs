@@ -1,5 +1,5 @@
-//! One requester and a communication thread: what a submit costs it, and how
-//! long an 8-byte read takes when it polls and when a ULT sleeps.
+//! One requester and a communication thread: the cost of a submit, and the latency
+//! of an 8-byte read when the requester polls and when a ULT sleeps.
 //!
 //! ```text
 //!  offload_submit1     [submit] wait [submit] wait ...       the brackets, less
@@ -75,7 +75,7 @@ fn submit(
     Ok(alone(timed.row(name, &params, &mut timed.value.clone())))
 }
 
-/// Submits to each place when the one before has ended; ns per submit.
+/// Submits a read of each place after the one before has ended; ns per submit.
 #[inline(never)]
 fn submit_one(
     engine: &Engine<'static, Device>,
@@ -92,7 +92,7 @@ fn submit_one(
     Ok(ns as f64 / places.len() as f64 - clock_ns)
 }
 
-/// Submits to all places and then waits for all; ns per submit.
+/// Submits reads of all places and then waits for all of them; ns per submit.
 #[inline(never)]
 fn submit_all(
     engine: &Engine<'static, Device>,
@@ -135,12 +135,12 @@ fn latency_poll(
     Ok(alone(timed.row("offload_latency_poll", &params, &mut timed.value.clone())))
 }
 
-/// A job of its own, two ranks of this process, whose operations all go
-/// through the communication thread.
+/// A job of two ranks in this process, with all operations through the communication
+/// thread.
 fn latency_ult(bench: &Bench<'_>, budget: Budget) -> Result<Option<Measured>, Failure> {
     let cpus = bench.cpus;
     let job = || {
-        // A thread of the system, since the job has schedulers of its own.
+        // An OS thread, because the job has schedulers of its own.
         let job = std::thread::spawn(move || {
             let config = Config { spin: Some(SPIN), ..Config::default() };
             config.workers(1).path(Path::Offload).run_ranks(2, |rt| sleeper(rt, cpus, budget))
@@ -180,7 +180,7 @@ fn sleeper(rt: &Runtime, cpus: [usize; 2], budget: Budget) -> Result<Vec<f64>, F
 #[inline(always)]
 fn post(engine: &Engine<'static, Device>, place: Remote<u64>) -> Ticket<'static, ()> {
     let op = Op::get_word(place.addr(), Width::W8);
-    // One batch at most is outstanding: there is room.
+    // At most one batch is outstanding, so there is room.
     engine.post(0, op, ()).expect("64 tags and 64 slots are free")
 }
 
@@ -195,7 +195,7 @@ fn end(mut ticket: Ticket<'static, ()>) -> Result<u64, AddrError> {
     }
 }
 
-/// Batches until the budget is used up.
+/// Runs batches until the budget is used up.
 fn collect(
     budget: Budget,
     mut batch: impl FnMut() -> Result<f64, AddrError>,
@@ -219,6 +219,6 @@ const BATCH: usize = 64;
 const WARM_UP: u32 = 16;
 const SAMPLES_MAX: usize = 1 << 16;
 const WORDS: usize = 4096;
-/// From line to line, so that no two gets in a row share one.
+/// A stride beyond one cache line, so that no two successive gets share a line.
 const STRIDE: usize = 17;
 const SPIN: u32 = 200;

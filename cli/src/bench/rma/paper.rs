@@ -1,34 +1,34 @@
-//! What the paper that the engine follows has measured, and its figures.
+//! The measurements of the paper that the engine follows, and its figures.
 //!
-//! Its machines: Fujitsu FX10 with Tofu (2.8 us a round trip), and Xeon with
-//! InfiniBand FDR (3.7 us). Ours here is the memory of the node, which answers
-//! in nanoseconds: what is left is the cost of the engine.
+//! The paper's machines are Fujitsu FX10 with Tofu (2.8 us a round trip), and Xeon
+//! with InfiniBand FDR (3.7 us). The device here is the memory of the node, which
+//! answers in nanoseconds: the remaining time is the cost of the engine.
 
 use super::super::plot::{Axis, Plot, Point, Series};
 use super::figures::THREADS;
 use crate::bench::row::Row;
 use crate::text;
 
-/// A figure of the paper, of our rows.
+/// A figure of the paper, drawn from our rows.
 #[derive(Debug)]
 pub struct Figure {
     /// The file's name, without its ending.
     pub name: &'static str,
     title: &'static str,
-    /// Which rows, and whether they show operations per second.
+    /// The rows that it shows.
     row: &'static str,
     by: By,
 }
 
 #[derive(Debug)]
 enum By {
-    /// At 8 bytes, a line a path.
+    /// At 8 bytes, a line for each path.
     Threads,
     /// A line for each number of threads.
     Bytes { path: &'static str },
 }
 
-/// All of them.
+/// All figures.
 pub const FIGURES: &[Figure] = &[
     by_threads("fig2_latency", "Latency of an 8-byte read", "latency"),
     by_threads("fig3_overhead", "Overhead of an 8-byte read", "overhead"),
@@ -104,7 +104,7 @@ impl Figure {
         self.row == "rate"
     }
 
-    /// Not of a row during which the cores moved.
+    /// The point of a row; `None` if the distance of the cores changed during it.
     fn point(&self, row: &Row, x: &str) -> Option<Point> {
         if !row.is_steady() {
             return None;
@@ -120,12 +120,12 @@ impl Figure {
     }
 }
 
-/// Whether some figure shows the row.
+/// Whether any figure shows the row.
 pub fn is_plotted(row: &Row) -> bool {
     FIGURES.iter().any(|figure| figure.row == row.name)
 }
 
-/// The paper's numbers beside ours; nothing where there are none of ours.
+/// The paper's numbers beside ours; empty if there are none of ours.
 pub fn numbers(rows: &[Row]) -> String {
     let median = |name: &str, threads: u64, path: &str| {
         let of = |row: &&Row| {

@@ -1,5 +1,5 @@
-//! Operations a second through a communication thread, by requesters that all
-//! share one core, each with up to [`WINDOW`] operations outstanding.
+//! Operations a second through a communication thread, by requesters that all share
+//! one core, each with up to [`WINDOW`] operations outstanding.
 
 use super::bed::{Bed, Device};
 use super::crew::{self, Crew, Work};
@@ -15,7 +15,7 @@ use tsumugi_core::op::Op;
 
 pub const GROUP: Group = Group { name: "requesters", rows: &["offload_rate"] };
 
-/// Requesters that are compared.
+/// The numbers of requesters that are compared.
 pub const REQUESTERS: [usize; 4] = [1, 2, 4, 8];
 
 pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
@@ -28,7 +28,8 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     let mut measured = Vec::new();
     for (kind, crew) in crews {
         bench.progress.stage(&format!("offload_rate, {kind}s"), ROUNDS.into());
-        // What is compared takes turns: a drift of the machine hits all.
+        // All numbers of requesters take turns, so that a drift of the machine
+        // affects all.
         let timed = bench.between_trips(|| {
             let mut samples = REQUESTERS.map(|_| Vec::new());
             for round in 0..ROUNDS {
@@ -61,20 +62,22 @@ pub struct Window {
     ops: Arc<[Op]>,
     next: usize,
     tickets: VecDeque<Ticket<'static, ()>>,
-    /// Until the oldest has ended, rather than letting others run and looking.
+    /// Whether it sleeps until its oldest operation has ended, instead of yielding
+    /// and polling.
     sleeps: bool,
 }
 
 impl Window {
-    /// It does `ops` over and over; `hint` is its number.
+    /// A requester that runs `ops` over and over; `hint` is its number.
     pub fn new(engine: &'static Engine<'static, Device>, hint: usize, ops: &Arc<[Op]>) -> Self {
-        // Each begins elsewhere, so that they do not go in step.
+        // Each requester begins at another operation, so that they do not run in
+        // step.
         let next = hint * ops.len() / 16;
         let tickets = VecDeque::with_capacity(WINDOW);
         Self { engine, hint, ops: ops.clone(), next, tickets, sleeps: false }
     }
 
-    /// The same, one that sleeps until its oldest operation has ended.
+    /// The same requester, which sleeps until its oldest operation has ended.
     fn sleeping(self) -> Self {
         Self { sleeps: true, ..self }
     }
@@ -125,7 +128,7 @@ impl Work for Window {
 
     fn finish(&mut self, relax: &dyn Fn()) {
         while !self.tickets.is_empty() {
-            // An error was reported by the turn that saw it first.
+            // The turn that saw an error first has reported it.
             let _ = self.reap();
             if self.engine.poll() == 0 {
                 relax();
@@ -134,7 +137,7 @@ impl Work for Window {
     }
 }
 
-/// A call of its own, as from a program's many places.
+/// A submit that is not inlined, as from many places of a program.
 #[inline(never)]
 fn submit(
     engine: &'static Engine<'static, Device>,

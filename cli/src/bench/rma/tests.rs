@@ -1,4 +1,4 @@
-//! Every group measures what its catalogue says.
+//! Every group must measure the rows of its catalogue.
 
 use super::*;
 

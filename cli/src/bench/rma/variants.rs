@@ -1,20 +1,20 @@
-//! The paper's other ways to build the same thing, measured side by side with
-//! listings 6 and 7: who takes the tag, and how the executor waits.
+//! The paper's other designs of the same engine, measured side by side with listings
+//! 6 and 7: which side takes the tag, and how the executor waits.
 //!
-//! | name | tags | ring | an executor with nothing to do |
+//! | name | tags | ring | an idle executor |
 //! |---|---|---|---|
 //! | `requester_tags` | by the requester | [`Mpsc`] | spins |
 //! | `executor_tags` | by the executor, as on Tofu | [`Mpsc`] | spins |
 //! | `wait_spin` | by the requester | [`Mpsc`] | spins |
 //! | `wait_yield` | by the requester | [`Mpsc`] | yields |
 //! | `wait_condvar` | by the requester | under a mutex | waits for a condition variable |
-//! | `wait_marked` | by the requester | [`Marked`], its sleep is the tail's low bit | sleeps on a futex |
+//! | `wait_marked` | by the requester | [`Marked`], its mark is the tail's lowest bit | sleeps on a futex |
 //! | `wait_event` | by the requester | [`Mpsc`] and an [`EventWord`] | sleeps on a futex |
 //!
-//! `requester_tags` is the engine as it is. The others are the same executor
-//! but for what the table says: it carries each operation out and completes it
-//! at once. Those that sleep do so as soon as there is nothing; the engine
-//! spins for a while first, as each of them could.
+//! `requester_tags` is the engine as it is. The others share one executor, except
+//! for the differences in the table: the executor carries each operation out and
+//! completes it at once. An executor that sleeps does so as soon as it has nothing
+//! to do; the engine spins for a while first, and each variant could do so as well.
 
 use super::bed::Bed;
 use super::figures::{self, Wanted};
@@ -83,24 +83,25 @@ fn one(bench: &Bench<'_>, bed: &mut Bed, name: &str, threads: usize) -> Result<M
     Ok(Measured { rows: rows.collect(), over: None })
 }
 
-/// A queue, and how its consumer waits.
+/// A queue, and the way in which its consumer waits.
 trait Queue: Send + Sync + 'static {
-    /// Puts `op` in; false: there is no room.
+    /// Puts `op` in; returns false if there is no room.
     fn try_push(&self, op: Op) -> bool;
 
-    /// Takes one out. One thread calls it.
+    /// Takes an operation out. Only one thread calls it.
     fn try_pop(&self) -> Option<Op>;
 
-    /// Waits after an empty `try_pop`; may return early. That thread calls it.
+    /// Waits after an empty `try_pop`; may return early. Only the consumer's thread
+    /// calls it.
     fn wait(&self) {
         spin_loop();
     }
 
-    /// Ends the consumer's wait, present or next.
+    /// Ends the present or the next wait of the consumer.
     fn interrupt(&self) {}
 }
 
-/// Requesters take tags, an executor does the rest.
+/// A design in which requesters take tags, and an executor does the rest.
 struct Variant<Q> {
     queue: Q,
     table: CompletionTable<SHARDS>,
@@ -126,7 +127,7 @@ fn waiting<Q: Queue>(
     op: Op,
     threads: usize,
 ) -> Result<[Vec<f64>; 3], Failure> {
-    // As for the bed: there are few.
+    // Leaked as in the bed, because there are few.
     let variant: &'static Variant<Q> = Box::leak(Box::new(Variant {
         queue,
         table: CompletionTable::new(),
@@ -147,7 +148,7 @@ fn waiting<Q: Queue>(
     })
 }
 
-/// Nobody but the executor knows of tags.
+/// A design in which only the executor uses tags.
 struct ExecutorTags {
     ring: Mpsc<(Op, Callback), SLOTS>,
     stop: AtomicBool,
@@ -170,7 +171,7 @@ fn executor_tags(
     let executor = move || {
         let table = Box::new(CompletionTable::<1>::new());
         while !variant.stop.load(Ordering::SeqCst) {
-            // SAFETY: the only consumer.
+            // SAFETY: this thread is the only consumer.
             while let Some((op, callback)) = unsafe { variant.ring.view().try_pop() } {
                 let tag = table.view().try_begin_callback(0, callback).expect("64 tags are free");
                 table.view().complete(tag, execute(&memory, &op));
@@ -182,7 +183,7 @@ fn executor_tags(
     beside(bench.cpus[1], executor, measure, || variant.stop.store(true, Ordering::SeqCst))
 }
 
-/// `measure` while `executor` runs on `cpu`.
+/// Runs `measure` while `executor` runs on `cpu`.
 fn beside<T>(
     cpu: usize,
     executor: impl FnOnce() + Send + 'static,
@@ -190,7 +191,7 @@ fn beside<T>(
     stop: impl FnOnce(),
 ) -> T {
     let executor = thread::spawn(move || {
-        // On a machine that does not allow it, the trips tell.
+        // If the machine does not allow pinning, the measured trips show that.
         let _ = affinity::pin(cpu);
         executor();
     });
@@ -209,7 +210,7 @@ impl Queue for Spin {
     }
 
     fn try_pop(&self) -> Option<Op> {
-        // SAFETY: the trait's word: one thread.
+        // SAFETY: only one thread calls it, by the trait's contract.
         unsafe { self.0.view().try_pop() }
     }
 }
@@ -272,7 +273,7 @@ impl Queue for Locked {
 #[derive(Default)]
 struct LowBit {
     ring: Marked<Op, SLOTS>,
-    /// 1 while the consumer sleeps or is about to.
+    /// 1 while the consumer sleeps or is about to sleep.
     asleep: AtomicU32,
     stop: AtomicBool,
 }
@@ -297,14 +298,14 @@ impl Queue for LowBit {
     }
 
     fn try_pop(&self) -> Option<Op> {
-        // SAFETY: the trait's word: one thread.
+        // SAFETY: only one thread calls it, by the trait's contract.
         unsafe { self.ring.try_pop() }
     }
 
     fn wait(&self) {
-        // SeqCst: before the mark, after which a producer clears it.
+        // SeqCst: before the mark, after which a producer clears the word.
         self.asleep.store(1, Ordering::SeqCst);
-        // SAFETY: the trait's word: one thread.
+        // SAFETY: only one thread calls it, by the trait's contract.
         if unsafe { self.ring.try_mark() } && !self.stop.load(Ordering::SeqCst) {
             while self.asleep.load(Ordering::SeqCst) == 1 {
                 SystemFutex.wait(&self.asleep, 1, None);

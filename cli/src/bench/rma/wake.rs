@@ -1,5 +1,5 @@
-//! The first operation after the communication thread has gone to sleep,
-//! beside what the system takes to wake a thread from a futex.
+//! The first operation after the communication thread has gone to sleep, beside the
+//! time in which the system wakes a thread from a futex.
 //!
 //! ```text
 //!  first_after_sleep   nap · [submit · wait]
@@ -57,7 +57,7 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     Ok(vec![Measured { rows: rows.collect(), over: None }])
 }
 
-/// A thread that sleeps on a word, and counts when it was woken.
+/// A thread that sleeps on a word, and counts its wakes.
 struct Sleeper {
     words: Arc<[AtomicU32; 2]>,
     thread: Option<thread::JoinHandle<()>>,
@@ -69,7 +69,8 @@ impl Sleeper {
         let thread = thread::spawn({
             let words = words.clone();
             move || {
-                // On a machine that does not allow it, the trips tell.
+                // If the machine does not allow pinning, the measured trips
+                // show that.
                 let _ = affinity::pin(cpu);
                 let [asked, answered] = &*words;
                 loop {
@@ -103,13 +104,13 @@ impl Drop for Sleeper {
         self.words[0].store(STOP, Ordering::Release);
         SystemFutex.wake(&self.words[0], 1);
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Long enough for a thread with nothing to do to be asleep.
+/// Long enough for an idle thread to fall asleep.
 const NAP: Duration = Duration::from_micros(200);
 const ROUNDS_MAX: u64 = 2000;
 const STOP: u32 = u32::MAX;

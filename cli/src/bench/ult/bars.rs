@@ -1,10 +1,9 @@
-//! What ULTs are to reach, and whether they do. A bar against a peer is there
-//! where the peer was in the run.
+//! The bars of ULTs. A bar against a peer exists only if the peer was in the run.
 
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row as Line;
 
-/// A line a bar; nothing where no row has one.
+/// A line for each bar; empty if no row has one.
 pub fn bars(lines: &[Line]) -> String {
     bar::table(BARS.iter().filter_map(|goal| goal.of(lines)).collect())
 }
@@ -17,14 +16,14 @@ struct Goal {
 }
 
 enum Limit {
-    /// At most so much, in the row's unit.
+    /// At most this value, in the row's unit.
     Most(f64),
-    /// At most so many times that row of that system.
+    /// At most this many times the given row of the given system.
     Times(f64, &'static str, &'static str),
-    /// At most so many times the trip among the same turns, one more being
-    /// the answer's.
+    /// At most this many times the trip that was measured by the same turns, plus
+    /// one trip for the answer.
     Trips(f64),
-    /// At least so many times the rate with one worker.
+    /// At least this many times the rate with one worker.
     Rate(f64),
 }
 
@@ -64,8 +63,8 @@ impl Goal {
     }
 }
 
-/// The reference that had its turns among ours: a row of the same name as the
-/// machine's may have been measured more than once.
+/// The reference that took turns with our row: a row of the same name of the machine
+/// itself may have been measured more than once.
 fn other<'a>(lines: &'a [Line], ours: &Line, system: &str, row: &str) -> Option<&'a Line> {
     let is_of_ours = |line: &&Line| {
         (line.line_ns_before, line.line_ns_after) == (ours.line_ns_before, ours.line_ns_after)

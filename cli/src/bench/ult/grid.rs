@@ -1,4 +1,4 @@
-//! All systems side by side: a line a row, a column a system.
+//! All systems side by side: a line for each row, a column for each system.
 
 use super::Cell;
 use crate::bench::row::Row as Line;
@@ -7,7 +7,7 @@ use tsumugi_bench_ult::System;
 use tsumugi_bench_ult::inbox::NO_SUCH_THING;
 use tsumugi_bench_ult::turns::Missing;
 
-/// Least and middle; where there is none, why, and what it was elsewhere.
+/// Minimum and median; if a number is missing, the reason, and the number elsewhere.
 pub fn grid(cells: &[Cell], systems: &[&'static System]) -> String {
     let mut rows: Vec<(&str, usize, usize)> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.system.name != "bare") {
@@ -38,7 +38,7 @@ pub fn grid(cells: &[Cell], systems: &[&'static System]) -> String {
     format!("\n{}{}", text::table(&header, lines), failures(cells))
 }
 
-/// What did not go as it should, a line each.
+/// The failures, a line each.
 pub fn failures(cells: &[Cell]) -> String {
     let line = |cell: &Cell| {
         let missing = cell.outcome.as_ref().err()?;

@@ -9,9 +9,9 @@
 //! | `work` | the unbalanced tree T1 and the queens, a ULT per node |
 //! | `memory` | ULTs asleep: bytes of each, and the time to make one |
 //!
-//! Every system has a process of its own for each row, with as many CPUs as it
-//! has workers; they take turns, and are stopped meanwhile. That is how the
-//! peers of `benches/compare` join in, whatever their workers do when idle.
+//! Every system has a process of its own for each row, with as many CPUs as it has
+//! workers. The processes take turns, and are stopped meanwhile. So the peers of
+//! `benches/compare` can join in, whatever their workers do when idle.
 
 mod bars;
 mod grid;
@@ -37,7 +37,7 @@ const CATALOGUE: &[Group] = &[
     Group { name: "memory", rows: &["bytes_per_ult"] },
 ];
 
-/// What one system has to say about one row.
+/// The result of one system for one row.
 #[derive(Clone, Debug)]
 struct Cell {
     system: &'static System,
@@ -69,7 +69,7 @@ pub fn measure(args: &Ults, peers: &[System]) -> Result<String, Failure> {
     Ok(table::table(&lines) + &grid + &bars::bars(&lines))
 }
 
-/// All systems by turns.
+/// Measures a row of all systems by turns.
 fn measure_row(
     row: &'static Row,
     systems: &[&'static System],
@@ -86,7 +86,8 @@ fn measure_row(
             let why = format!("needs {} CPUs, there are {}", row.cpus(*workers), cpus.len());
             return Ok(Err(Missing::Refused(why)));
         }
-        // One that is on a single CPU, and one that sees to its own, is pinned.
+        // The others need no pins: a process with one worker keeps to its single CPU,
+        // and `bare` pins its own threads.
         let is_free = *workers > 1 && system.name != "bare";
         let pins = if is_free { &cpus[..*workers] } else { &[] };
         Process::start(&mut itself(system, row, *workers, args)?, pins)
@@ -113,7 +114,7 @@ fn measure_row(
     Ok(wanted.into_iter().zip(samples).map(cell).collect())
 }
 
-/// What the machine itself takes comes first.
+/// The contenders of a row; the machine itself comes first.
 fn contenders(
     row: &'static Row,
     systems: &[&'static System],
@@ -129,7 +130,7 @@ fn contenders(
     bare.into_iter().chain(others).collect()
 }
 
-/// The command that is `system`, for that row.
+/// The command that runs `system` for this row.
 fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Command, Failure> {
     let own = std::env::current_exe()
         .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
@@ -142,7 +143,8 @@ fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Com
     command.args(["--serve", system.name, row.name]);
     command.args([workers, row.cpus(workers)].map(|n| n.to_string()));
     if !is_ours(system) {
-        // What others say of a thousand threads that fail is theirs.
+        // Messages of a peer about a thousand threads that fail are of no interest
+        // here.
         command.stderr(Stdio::null());
     }
     Ok(command)
@@ -152,7 +154,7 @@ fn is_ours(system: &System) -> bool {
     [bare::SYSTEM.name, ults::SYSTEM.name].contains(&system.name)
 }
 
-/// Is `system`, until nobody asks any more.
+/// Serves as `system` until its input ends.
 fn serve(
     systems: &[&'static System],
     system: &str,
@@ -165,12 +167,12 @@ fn serve(
     let row = Row::named(row).ok_or_else(unknown)?;
     let [workers, cpus] = [workers, cpus].map(|word| word.parse::<usize>().map_err(|_| unknown()));
     let (workers, cpus) = (workers?, cpus?);
-    // A stopped process does not see that whoever asks is gone; one that runs
-    // finds its input at an end.
-    // SAFETY: a plain call.
+    // A stopped process does not notice that the process which measures is gone; a
+    // running one finds its input at an end.
+    // SAFETY: the call takes numbers and accesses no memory of this process.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let allowed = affinity::allowed().unwrap_or_default();
-    // Where the system does not allow it, all are as free as each other.
+    // If the system does not allow pinning, all contenders are equally free.
     let _ = affinity::keep_to(&allowed[..cpus.min(allowed.len())]);
     let requests = BufReader::new(io::stdin());
     (system.serve)(Inbox::new(row, workers, is_quick, requests, io::stdout()));
@@ -202,7 +204,7 @@ fn lines(
     parts.filter_map(line).collect()
 }
 
-/// A process measures once.
+/// Leaks the system: a process measures only once.
 fn leaked(system: System) -> &'static System {
     Box::leak(Box::new(system))
 }

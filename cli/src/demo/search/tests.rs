@@ -1,4 +1,4 @@
-//! The search against the serial one, on ranks that are threads.
+//! The distributed search against the serial one, on ranks that are threads.
 
 use super::*;
 use crate::graph::Csr;

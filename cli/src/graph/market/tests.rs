@@ -1,4 +1,4 @@
-//! Sound inputs, and a corpus of hostile ones.
+//! Valid inputs, and a corpus of hostile ones.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn values_are_checked_and_dropped() {
     assert_eq!(edges.pairs.len(), 3);
 }
 
-/// (what follows the banner, the line that is wrong, words of the message)
+/// (the text after the banner, the line that is wrong, words of the message)
 const HOSTILE: &[(&str, u64, &str)] = &[
     ("", 2, "ends before the size line"),
     ("% only\n% comments\n", 4, "ends before the size line"),
@@ -134,7 +134,8 @@ fn hostile_values_are_refused() {
 fn a_sound_file_that_is_cut_anywhere_is_refused() {
     let text = format!("{PATTERN}11 11 3\n1 11\n10 2\n3 11\n");
     let whole = parse(text.as_bytes()).unwrap();
-    // The end of the last line may go; with a digit, it is another edge.
+    // The end of the last line may be missing; if a digit is missing too, the line
+    // is another edge.
     let needed = text.len() - "1\n".len();
     for kept in 0..needed {
         assert!(parse(&text.as_bytes()[..kept]).is_err(), "{:?}", &text[..kept]);

@@ -1,6 +1,6 @@
-//! Ranks in one thread, and a network that does what it is told: all in order,
-//! or one small thing to one operation. Networks that do their worst are in
-//! `tests/sim/messages.rs`.
+//! Ranks in one thread, and a network under the control of a test: all operations
+//! in order, or one small disturbance of one operation. Networks with all kinds
+//! of faults are in `tests/sim/messages.rs`.
 
 extern crate std;
 
@@ -12,7 +12,7 @@ use crate::time::Instant;
 use std::boxed::Box;
 use std::vec::Vec;
 
-/// How large everything is.
+/// The sizes of all tables.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) ranks: u32,
@@ -29,7 +29,7 @@ const STAGING: RegionKey = RegionKey::from_bits(0x1002);
 const LANDING: RegionKey = RegionKey::from_bits(0x1003);
 pub(super) const USER: RegionKey = RegionKey::from_bits(0x1004);
 
-/// What a rank has registered.
+/// The registered memory of a rank.
 pub(super) struct RankMemory {
     pub(super) lanes: Vec<AtomicU64>,
     staging: Vec<AtomicU64>,
@@ -53,7 +53,7 @@ pub(super) struct Flight {
     landed: usize,
 }
 
-/// All ranks, their memory and what is between them.
+/// All ranks, their memory and the network between them.
 pub(super) struct World<'m> {
     pub(super) machines: Vec<Machine<'m>>,
     memory: &'m [RankMemory],
@@ -134,7 +134,7 @@ impl<'m> World<'m> {
         all.take(bytes as usize).collect()
     }
 
-    /// Posts what the machine wants posted.
+    /// Posts the operations of the machine.
     pub(super) fn post(&mut self, rank: usize) -> usize {
         let before = self.flights.len();
         while let Some(op) = self.machines[rank].poll_op() {
@@ -143,15 +143,15 @@ impl<'m> World<'m> {
         self.flights.len() - before
     }
 
-    /// Carries out and completes what is in the network, in order.
+    /// Carries out and completes the operations in the network, in order.
     pub(super) fn deliver(&mut self) {
         while !self.flights.is_empty() {
             while !self.advance(0) {}
         }
     }
 
-    /// Lands one word of a put, or all of another operation. True: it has
-    /// landed, has completed and is over.
+    /// Lands one word of a put, or all of another operation. True: the operation
+    /// has landed and has completed.
     pub(super) fn advance(&mut self, index: usize) -> bool {
         let flight = &mut self.flights[index];
         let (from, op) = (flight.from, flight.op);

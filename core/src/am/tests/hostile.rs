@@ -1,4 +1,4 @@
-//! Cells that no rank in its right mind would write.
+//! Cells that no correct rank would write.
 
 extern crate std;
 
@@ -13,8 +13,8 @@ use std::vec::Vec;
 
 const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings: 2 };
 
-/// Well-formed as far as the check goes, and wrong in everything else: no
-/// panic, nothing read outside, and the machine still serves the other rank.
+/// A cell with a valid check and wrong in everything else: no panic, nothing read
+/// outside, and the machine still serves the other rank.
 #[test]
 fn cells_of_a_mad_peer_do_no_harm() {
     let shape = Shape { peers: 2, cells: 4, later_cells: 4 };
@@ -38,7 +38,7 @@ fn cells_of_a_mad_peer_do_no_harm() {
                 let at = shape.cell(lane, Rank(1), round) / 8;
                 cell.write(&memory[0].lanes[at..at + 32], round, Defect::None);
             }
-            // More bells than cells, a notice that says anything.
+            // More bells than cells, and notices with any count.
             memory[0].lanes[0].store(draw.next(), Ordering::Relaxed);
             let (notice, _) = shape.notice(Rank(1));
             memory[0].lanes[notice / 8].store(draw.next(), Ordering::Relaxed);
@@ -50,7 +50,7 @@ fn cells_of_a_mad_peer_do_no_harm() {
                 let _ = world.machines[0].call(Rank(1), HandlerId(0), payload, None);
             }
         }
-        // The rank still talks to itself.
+        // The rank can still call itself.
         while world.machines[0].check_room(Rank(0), false).is_err() {
             serve(&mut world);
         }
@@ -59,7 +59,7 @@ fn cells_of_a_mad_peer_do_no_harm() {
     }
 }
 
-/// Does all that rank 0 wants done; whether a cast for 77 came from itself.
+/// Does all work of rank 0; returns whether a cast for 77 came from itself.
 fn serve(world: &mut World<'_>) -> bool {
     let mut came = false;
     for _ in 0..6 {

@@ -43,7 +43,8 @@ macro_rules! send {
     };
 }
 
-/// What `$from` has to post lands and completes, and all look at their bells.
+/// The operations of `$from` land and complete, and all ranks look at their
+/// bells.
 macro_rules! deliver {
     ($world:ident) => {
         for _ in 0..4 {
@@ -58,7 +59,7 @@ macro_rules! deliver {
     };
 }
 
-/// The next thing to do for rank `$at` is this.
+/// The next output of rank `$at` is this.
 macro_rules! expect {
     ($world:ident, $at:literal, nothing) => {
         assert!($world.machines[$at].poll().is_none());
@@ -71,7 +72,7 @@ macro_rules! expect {
     };
 }
 
-/// Rank `$at` takes a request with these bytes; answers who waits.
+/// Rank `$at` takes a request with these bytes; returns where to answer.
 macro_rules! expect_request {
     ($world:ident, $at:literal, $bytes:expr) => {
         expect!($world, $at, Out::Run(request) => {
@@ -243,7 +244,7 @@ fn a_reply_after_the_time_limit_is_nobodys() {
 fn each_of_several_time_limits_ends_its_call() {
     world!(world);
     let at = Instant::from_ns;
-    // The first to end is neither the first nor the last that was begun.
+    // The first call to end is neither the first nor the last that was begun.
     let limits = [300, 100, 400, 200];
     let calls = limits.map(|limit| send!(world, 0, b"slow", Some(at(limit))).unwrap());
     deliver!(world);
@@ -295,7 +296,7 @@ fn a_rank_that_dies_ends_the_calls_to_it() {
     expect!(world, 0, Out::Done { token, result } => assert_eq!((token, result), (call, Err(lost))));
     let refused = SendError::Addr(AddrError::PeerLost { rank: Rank(1) });
     assert_eq!(send!(world, 0, b"again"), Err(refused));
-    // What it had sent is dropped.
+    // The requests that the dead rank had sent are dropped.
     world.machines[1].reply(waiting, &value(b"too late")).unwrap();
     let _ = own;
     deliver!(world);
@@ -344,7 +345,7 @@ fn a_deferred_answer_leaves_room_for_others() {
     world.machines[1].defer(&mut first);
     world.machines[1].defer(&mut second);
     let third = expect_request!(world, 1, b"three").unwrap();
-    // Both staging cells: one is promised to the third.
+    // Of the two staging cells one is reserved for the third call.
     world.machines[1].reply(first, &value(b"1")).unwrap();
     let second = world.machines[1].reply(second, &value(b"2")).unwrap_err();
     world.machines[1].reply(third, &value(b"3")).unwrap();

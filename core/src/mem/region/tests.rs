@@ -1,4 +1,4 @@
-//! The table as its owner and its readers see it.
+//! Tests of the region table, from its owner's and its readers' side.
 
 use super::*;
 
@@ -99,7 +99,7 @@ fn a_table_follows_the_keys_of_another() {
     assert!(follows.resolve(addr(first.key, 0), 8, Need::Read).is_err());
     assert!(follows.resolve(addr(again.key, 0), 8, Need::Read).is_ok());
     let (beyond, memory) = (RegionKey::new(2, 1), first.base);
-    // SAFETY: refused.
+    // SAFETY: the call is refused, because the table has no such slot.
     let refused = unsafe { follows.register_as(beyond, memory, 8, Access::Read) };
     assert!(refused.is_err());
 }

@@ -1,6 +1,6 @@
 //! A board in memory: one line for the lock, one for each sender, one for each
-//! post. All of it is atomics; what is not the owner's is read as if anything
-//! could stand there.
+//! post. All fields are atomics. A field that another rank writes is read as if
+//! it could hold any value.
 
 use super::super::Label;
 use super::{Board, BoardError, BoardShape};
@@ -8,7 +8,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::ptr::NonNull;
 
 impl<'m> Board<'m> {
-    /// What its memory is aligned to.
+    /// Alignment of a board's memory.
     pub const ALIGN: usize = align_of::<Head>();
 
     /// Bytes that a board needs.
@@ -22,25 +22,27 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`BoardError`], which names the value.
+    /// [`BoardError`]: the address is not aligned, or the shape is not valid.
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size`](Self::memory_size) bytes that nobody
-    /// else uses before this returns, and that stay valid for `'m`.
+    /// `memory` points to [`memory_size`](Self::memory_size) bytes that no other
+    /// thread accesses before this returns, and that stay valid for `'m`.
     pub unsafe fn init(memory: NonNull<u8>, shape: BoardShape) -> Result<Self, BoardError> {
         let (head, sources, entries) = places(memory, shape)?;
-        // SAFETY: inside the caller's memory, which nobody else uses yet.
+        // SAFETY: inside the caller's memory, to which the caller still has
+        // exclusive access.
         unsafe { head.write(Head::new()) };
         for index in 0..shape.peers as usize {
-            // SAFETY: the same.
+            // SAFETY: inside the caller's memory, as above.
             unsafe { sources.add(index).write(Source::new()) };
         }
         for index in 0..shape.posts as usize {
-            // SAFETY: the same.
+            // SAFETY: inside the caller's memory, as above.
             unsafe { entries.add(index).write(Entry::new()) };
         }
-        // SAFETY: just written, and valid for `'m` by the caller's word.
+        // SAFETY: all places were just written, and the caller promises that they
+        // stay valid for `'m`.
         let board = unsafe { Self::from_places(head, sources, entries, shape) };
         // Release: pairs with the Acquire in `attach`.
         board.head.shape.store(shape.to_bits(), Ordering::Release);
@@ -51,7 +53,8 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`BoardError`]; [`Missing`](BoardError::Missing) if it is not made yet.
+    /// [`BoardError`]; [`Missing`](BoardError::Missing) if the owner has not made
+    /// it yet.
     ///
     /// # Safety
     ///
@@ -59,8 +62,8 @@ impl<'m> Board<'m> {
     /// valid for `'m`, and are zero or a board of this shape.
     pub unsafe fn attach(memory: NonNull<u8>, shape: BoardShape) -> Result<Self, BoardError> {
         let (head, sources, entries) = places(memory, shape)?;
-        // SAFETY: the caller's; a board is atomics only, for which any bytes
-        // do.
+        // SAFETY: the caller promises valid memory for `'m`; a board consists of
+        // atomics only, for which all byte values are valid.
         let board = unsafe { Self::from_places(head, sources, entries, shape) };
         // Acquire: pairs with the Release in `init`.
         if board.head.shape.load(Ordering::Acquire) != shape.to_bits() {
@@ -69,6 +72,8 @@ impl<'m> Board<'m> {
         Ok(board)
     }
 
+    /// Makes the view of a board from its places.
+    ///
     /// # Safety
     ///
     /// The places are those of a board in memory that stays valid for `'m`.
@@ -78,7 +83,7 @@ impl<'m> Board<'m> {
         entries: NonNull<Entry>,
         shape: BoardShape,
     ) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller of `from_places` promises valid places.
         unsafe {
             Self {
                 head: head.as_ref(),
@@ -104,7 +109,7 @@ pub(super) struct List {
 
 #[repr(C, align(64))]
 pub(super) struct Head {
-    /// The rank that has it, and one; 0: nobody.
+    /// The rank that has the lock, plus one; 0: the lock is free.
     pub(super) lock: AtomicU32,
     /// 0 until the board is made. Never changes.
     pub(super) shape: AtomicU64,
@@ -112,27 +117,27 @@ pub(super) struct Head {
     pub(super) any: List,
 }
 
-/// What is for one sender.
+/// The part of a board for one sender.
 #[repr(C, align(64))]
 pub(super) struct Source {
     pub(super) list: List,
-    /// The number of its message that is expected next. Written by it and by
-    /// the owner.
+    /// The number of the sender's message that is expected next. Written by the
+    /// sender and by the owner.
     pub(super) expected: AtomicU32,
-    /// It has died. Written by the owner.
+    /// Not 0 if the sender has died. Written by the owner.
     pub(super) lost: AtomicU32,
 }
 
-/// A post: one line, which is all of it that a sender fetches.
+/// A post: one line, so that a sender fetches only this line.
 #[repr(C, align(64))]
 pub(super) struct Entry {
-    /// What it is in the high byte, for whom below. Written by all, as the
-    /// drawing says.
+    /// The state in the high byte, and the rank of the sender below. Written by
+    /// all, as the drawing in the module above shows.
     pub(super) state: AtomicU32,
-    /// The tag of the message. Written by the sender, as `len`.
+    /// The tag of the message. Written by the sender, as is `len`.
     pub(super) got: AtomicU32,
     pub(super) len: AtomicU64,
-    // All else is written by the owner.
+    // All fields below are written by the owner.
     pub(super) next: AtomicU32,
     pub(super) prev: AtomicU32,
     pub(super) number: AtomicU32,
@@ -210,7 +215,7 @@ fn places(memory: NonNull<u8>, shape: BoardShape) -> Result<Places, BoardError> 
     }
     let sources = size_of::<Head>();
     let entries = sources + shape.peers as usize * size_of::<Source>();
-    // SAFETY: offsets inside `memory_size`, which the callers promise.
+    // SAFETY: offsets inside `memory_size` bytes, which the callers promise.
     unsafe { Ok((memory.cast(), memory.add(sources).cast(), memory.add(entries).cast())) }
 }
 

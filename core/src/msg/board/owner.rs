@@ -1,4 +1,4 @@
-//! What the owner of a board does, under the lock that its senders try.
+//! The owner's side of a board, under the lock that its senders try.
 
 use super::layout::{ANY_TAG, FREE, List, NONE, OUT_OF_REACH, POSTED};
 use super::{Board, Post, Standing};
@@ -6,8 +6,8 @@ use crate::mem::Rank;
 use crate::sync::{Ordering, mutant, spin_loop};
 
 impl Board<'_> {
-    /// Takes the lock, as the owner: waits for a sender that has it, and takes
-    /// it from one that is [lost](Self::lost). Blocking.
+    /// Takes the lock, as the owner: waits for a sender that has the lock, and
+    /// takes it from a sender that is [lost](Self::lost). Blocking.
     #[inline]
     pub fn lock(&self, owner: Rank) {
         while !self.try_lock(owner) {
@@ -15,7 +15,8 @@ impl Board<'_> {
         }
     }
 
-    /// The same, without waiting: whether it has the lock now. Wait-free.
+    /// Does the same without waiting. Returns whether the owner has the lock now.
+    /// Wait-free.
     #[inline]
     pub fn try_lock(&self, owner: Rank) -> bool {
         let Err(holder) = self.exchange(0, owner) else { return true };
@@ -25,19 +26,20 @@ impl Board<'_> {
 
     #[inline(always)]
     fn exchange(&self, holder: u32, owner: Rank) -> Result<u32, u32> {
-        // Acquire: pairs with the Release in `unlock`. A dead rank has
-        // released nothing: it wrote the state of one post, which is read
-        // whole, and its own expected number, which is not read any more.
+        // Acquire: pairs with the Release in `unlock`. A dead rank has released
+        // nothing: it wrote the state of one post, which is one word, and its own
+        // expected number, which is not read any more.
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         self.head.lock.compare_exchange(holder, owner.0 + 1, acquire, relaxed)
     }
 
-    /// A sender has died: it does not keep the lock. From any thread of the
-    /// owner, also while another waits for the lock. Wait-free.
+    /// Marks a sender as dead, so that it does not keep the lock. Any thread of
+    /// the owner may call this, also while another thread waits for the lock.
+    /// Wait-free.
     pub fn lost(&self, rank: Rank) {
         if let Some(source) = self.sources.get(rank.0 as usize) {
-            // Release: pairs with the Acquire in `is_lost`; what is known of
-            // the death came before.
+            // Release: pairs with the Acquire in `is_lost`; orders all that the
+            // caller knows of the death before the mark.
             source.lost.store(1, Ordering::Release);
         }
     }
@@ -52,14 +54,14 @@ impl Board<'_> {
     /// Gives the lock back.
     #[inline(always)]
     pub fn unlock(&self) {
-        // Release: pairs with the Acquire of whoever takes the lock next.
+        // Release: pairs with the Acquire of the thread that takes the lock next.
         let order =
             if mutant("board_unlock_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.head.lock.store(0, order);
     }
 
-    /// The next message of `source` was taken from the lane, and is matched
-    /// before the lock is given back.
+    /// Counts the next message of `source`, which was taken from the lane. The
+    /// owner must match the message before it gives the lock back.
     #[inline]
     pub fn expect_next(&self, source: Rank) {
         let expected = &self.sources[source.0 as usize].expected;
@@ -68,8 +70,8 @@ impl Board<'_> {
         expected.store(next, Ordering::Relaxed);
     }
 
-    /// Puts a receive up. The owner has looked at its unexpected messages in
-    /// the same hold.
+    /// Puts a receive on the board. The owner has looked at its unexpected
+    /// messages in the same hold.
     ///
     /// # Panics
     ///
@@ -97,13 +99,13 @@ impl Board<'_> {
         list.last.store(index, Ordering::Relaxed);
     }
 
-    /// Takes a receive down that nobody has claimed: it is cancelled, or a
+    /// Removes a receive that no sender has claimed: it is cancelled, or a
     /// message by lane takes it.
     ///
     /// # Errors
     ///
-    /// How it stands: a sender was first, and its message is under way or
-    /// there.
+    /// The state of the post: a sender has claimed it before, and its message is
+    /// on the way or there.
     #[inline]
     pub fn withdraw(&self, index: u32, source: Option<Rank>) -> Result<(), Standing> {
         let standing = self.standing(index);
@@ -114,7 +116,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Takes a receive down whose message is there, or whose sender has died.
+    /// Removes a receive that has its message, or that a dead sender had claimed.
     #[inline]
     pub fn remove(&self, index: u32, source: Option<Rank>) {
         let entry = &self.entries[index as usize];

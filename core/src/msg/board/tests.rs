@@ -18,7 +18,7 @@ fn board() -> Board<'static> {
     unsafe { Board::init(NonNull::from(memory).cast(), shape) }.unwrap()
 }
 
-/// The lock until it is dropped.
+/// Holds the lock until it is dropped.
 struct Held<'b, 'm>(&'b Board<'m>);
 
 impl<'m> Deref for Held<'_, 'm> {
@@ -151,7 +151,7 @@ fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
     let held = hold(&board);
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
     drop(held);
-    // Rank 2 dies with the lock in its hands.
+    // Rank 2 dies while it holds the lock.
     board.lock(Rank(2));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
     board.lost(Rank(2));
@@ -181,4 +181,130 @@ fn a_board_is_found_where_it_was_made() {
         let error = Board::init(place.add(8), shape).unwrap_err();
         assert_eq!(error, BoardError::Unaligned { address: place.as_ptr() as usize + 8 });
     }
+}
+
+#[test]
+fn a_message_as_long_as_its_receive_fits() {
+    let board = board();
+    hold(&board).post(0, &post(0, Some(1), None));
+    assert_eq!(board.try_claim(Rank(1), 0, label(A), 101), Err(Refused::OutOfReach));
+    let claim = board.try_claim(Rank(1), 0, label(A), 100).unwrap();
+    board.finish(Rank(1), claim.index, false);
+    assert_eq!(board.standing(0), Standing::Failed(Rank(1)));
+    let refused = hold(&board).withdraw(0, Some(Rank(1)));
+    assert_eq!(refused, Err(Standing::Failed(Rank(1))), "its sender has to be told");
+    hold(&board).remove(0, Some(Rank(1)));
+    assert_eq!(board.standing(0), Standing::Posted, "it is free");
+}
+
+/// A message that is refused changes nothing: it may try again.
+#[test]
+fn a_rank_that_is_refused_has_no_part_in_the_board() {
+    let board = board();
+    assert_eq!(claim(&board, 3, 0, A), Err(Refused::NoPost), "there is no rank 3");
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    // With none up the lock is not even tried.
+    board.lock(Rank(2));
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    assert!(!board.try_lock(OWNER));
+    board.unlock();
+    hold(&board).post(0, &post(0, Some(2), None));
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost), "it is for another rank");
+    assert_eq!(claim(&board, 2, 1, A), Err(Refused::Undrained));
+    assert_eq!(claim(&board, 2, 0, A), Ok(0));
+    assert!(board.try_lock(OWNER), "each has given the lock back");
+    board.unlock();
+}
+
+#[test]
+fn the_lock_is_that_of_one_rank_until_it_is_given_back_or_lost() {
+    let board = board();
+    for (holder, other) in [(0, 1), (1, 2), (2, 0)] {
+        assert!(board.try_lock(Rank(holder)));
+        assert!(!board.try_lock(Rank(other)) && !board.try_lock(Rank(holder)), "{holder} has it");
+        // The death of another rank does not free the holder's lock.
+        board.lost(Rank(9));
+        assert!(!board.try_lock(Rank(other)));
+        board.unlock();
+    }
+    assert!(board.try_lock(Rank(1)));
+    board.lost(Rank(2));
+    assert!(!board.try_lock(OWNER), "rank 1 lives");
+    board.lost(Rank(1));
+    assert!(board.try_lock(OWNER) && !board.try_lock(OWNER));
+    board.unlock();
+    // A rank that does not exist cannot hold the lock.
+    board.lock(Rank(7));
+    assert!(board.try_lock(OWNER));
+}
+
+#[test]
+fn a_post_for_any_tag_takes_tags_of_its_context_alone() {
+    let board = board();
+    let any = |context, index: u32| Post {
+        pattern: Pattern { context, source: Some(Rank(1)), tag: None },
+        ..post(index, None, None)
+    };
+    hold(&board).post(0, &any(4, 0));
+    assert_eq!(claim(&board, 1, 0, 0), Err(Refused::NoPost));
+    hold(&board).post(1, &any(3, 1));
+    assert_eq!(claim(&board, 1, 0, 0), Ok(1));
+    assert_eq!(claim(&board, 1, 1, A), Err(Refused::NoPost), "it was claimed");
+}
+
+#[test]
+fn shapes_of_nothing_and_of_too_much_are_none() {
+    let memory = NonNull::<u64>::dangling();
+    let place = NonNull::new((memory.as_ptr() as usize).next_multiple_of(64) as *mut u8).unwrap();
+    for (peers, posts) in [(0, 4), (4, 0), (RANK_MASK + 1, 4), (4, NONE)] {
+        let shape = BoardShape { peers, posts };
+        // SAFETY: an invalid shape is refused before any memory is accessed.
+        let refused = unsafe { Board::init(place, shape) };
+        assert_eq!(refused.unwrap_err(), BoardError::Shape(shape));
+    }
+}
+
+#[test]
+fn the_owner_waits_for_a_sender_that_has_the_lock() {
+    use crate::sync::AtomicU32;
+    use std::thread;
+    let (board, step) = (board(), AtomicU32::new(0));
+    board.lock(Rank(1));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            step.store(1, Ordering::SeqCst);
+            board.lock(OWNER);
+            assert_eq!(step.load(Ordering::SeqCst), 2, "the sender had it until then");
+            board.unlock();
+        });
+        while step.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        // The thread is at the lock by now, or comes to it.
+        (0..50).for_each(|_| thread::yield_now());
+        step.store(2, Ordering::SeqCst);
+        board.unlock();
+    });
+    assert!(board.try_lock(OWNER));
+}
+
+#[test]
+fn a_new_board_is_empty_whatever_its_memory_held() {
+    #[repr(align(64))]
+    struct Memory([u8; 64 * 6]);
+    let mut memory = Memory([0xa5; 64 * 6]);
+    let place = NonNull::from(&mut memory.0).cast::<u8>();
+    let shape = BoardShape { peers: 2, posts: 3 };
+    assert_eq!(Board::memory_size(shape), size_of::<Memory>());
+    // SAFETY: large and aligned enough, and used as nothing else.
+    let board = unsafe { Board::init(place, shape) }.unwrap();
+    for (rank, index) in [(0, 0), (1, 2)] {
+        assert_eq!(claim(&board, rank, 0, A), Err(Refused::NoPost));
+        hold(&board).post(index, &post(index, Some(rank), Some(A)));
+        assert_eq!(claim(&board, rank, 0, A), Ok(index));
+        board.lock(Rank(rank));
+        assert!(!board.try_lock(OWNER), "rank {rank} lives");
+        board.unlock();
+    }
+    assert_eq!(board.standing(1), Standing::Posted, "it is free");
 }

@@ -1,5 +1,5 @@
-//! What a lane is made of: its lines, and a line in each direction for what
-//! its ends say of them. All of it may be zero at first.
+//! The memory of a lane: its lines, and one line in each direction for the counts
+//! of its two ends. All of it may be zero at first.
 
 use crate::msg::packet::LINE_WORDS;
 use crate::msg::split::Split;
@@ -28,14 +28,14 @@ pub struct ReturnLine {
 #[derive(Debug)]
 pub struct NeedLine {
     pub(super) asked: AtomicU64,
-    /// Written by both: which part of a message is copied by whom.
+    /// Written by both ends: which end copies which part of a message.
     pub(super) split: Split,
 }
 
-/// The memory of one lane but for its slots.
+/// The memory of one lane, without its slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane<'m> {
-    /// As many lines as the shape says: a power of two.
+    /// As many lines as the shape has: a power of two.
     pub lines: &'m [Line],
     /// Written by the receiver.
     pub returned: &'m ReturnLine,
@@ -58,13 +58,13 @@ impl Line {
 }
 
 impl ReturnLine {
-    /// Nothing taken.
+    /// Makes a line with nothing taken.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self { taken: AtomicU64::new(0), matched: AtomicU64::new(0) }
     }
 
-    /// Nothing taken.
+    /// Makes a line with nothing taken.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self { taken: AtomicU64::new(0), matched: AtomicU64::new(0) }
@@ -72,21 +72,21 @@ impl ReturnLine {
 }
 
 impl NeedLine {
-    /// Nothing asked for.
+    /// Makes a line without a request.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self { asked: AtomicU64::new(0), split: Split::new() }
     }
 
-    /// Nothing asked for.
+    /// Makes a line without a request.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self { asked: AtomicU64::new(0), split: Split::new() }
     }
 }
 
-// SAFETY: the words of a line are touched by one end at a time: by the sender
-// while it is free, by the receiver from its stamp until it is given back.
+// SAFETY: one end at a time accesses the words of a line: the sender while the
+// line is free, the receiver from the stamp until it gives the line back.
 unsafe impl Sync for Line {}
 
 impl Default for Line {

@@ -1,9 +1,9 @@
-//! Memory that all far lanes of a rank share: a lane has as much of it as lies
-//! in it.
+//! Memory that all far lanes of a rank share: a lane holds only as many chunks as
+//! its content needs.
 //!
 //! ```text
 //!  places of a lane   ─┬─────┬─ ─┬─────┬─ ─┬──
-//!                      │ ●   │   │  ●  │   │      none where nothing lies
+//!                      │ ●   │   │  ●  │   │      none where the lane is empty
 //!                      └─│───┴─ ─┴──│──┴─ ─┴──
 //!                        ▼          ▼
 //!  chunks              2 KiB      2 KiB           ■ ─► ■ ─► ■  pool: free ones
@@ -12,24 +12,25 @@
 use crate::msg::setup::Shape;
 use core::fmt;
 
-/// Memory for what lies in a lane, to be given to a [`Mail`](super::Mail).
+/// A piece of memory for the content of lanes, to be given to a
+/// [`Mail`](super::Mail).
 pub struct Chunk<'t> {
     next: Place<'t>,
     bytes: [u8; CHUNK_BYTES],
 }
 
-/// Where a chunk may be.
+/// A place for a chunk.
 pub type Place<'t> = Option<&'t mut Chunk<'t>>;
 
-/// Chunks that are free. What was used last is used next.
+/// The free chunks. The chunk that was used last is used next.
 #[derive(Default)]
 pub(super) struct Pool<'t> {
     first: Place<'t>,
     free: usize,
 }
 
-/// Bytes by their numbers, of which those have memory that were written and
-/// not given up.
+/// An array of bytes in chunks. Only bytes that were written and not given up
+/// have memory.
 #[derive(Debug)]
 pub(super) struct Space<'t> {
     places: &'t mut [Place<'t>],
@@ -51,9 +52,11 @@ impl<'t> Pool<'t> {
         self.free += 1;
     }
 
+    /// Takes a free chunk.
+    ///
     /// # Panics
     ///
-    /// If there is none: nobody has looked whether it is short.
+    /// If there is none: the caller did not check whether the pool is short.
     pub(super) fn take(&mut self) -> &'t mut Chunk<'t> {
         let chunk = self.first.take().expect("mail is fed before it is short of chunks");
         self.first = chunk.next.take();
@@ -73,7 +76,8 @@ impl<'t> Space<'t> {
         });
     }
 
-    /// Has so many bytes written, piece by piece: how many were, and the next.
+    /// Calls `write` for the `len` bytes at `at`, piece by piece: with the number
+    /// of bytes before the piece, and the piece.
     pub(super) fn fill(
         &mut self,
         pool: &mut Pool<'t>,
@@ -87,14 +91,15 @@ impl<'t> Space<'t> {
         }
     }
 
-    /// Leaves of `into` what has no memory here.
+    /// Reads bytes into `into`; bytes without memory here stay unchanged.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         self.visit(at, into.len(), |done, bytes| {
             into[done..done + bytes.len()].copy_from_slice(bytes);
         });
     }
 
-    /// Shows so many bytes, piece by piece: how many were before it, and it.
+    /// Calls `see` for the `len` bytes at `at`, piece by piece: with the number
+    /// of bytes before the piece, and the piece.
     pub(super) fn visit(&self, at: usize, len: usize, mut see: impl FnMut(usize, &[u8])) {
         for (index, start, done, len) in pieces(at, len) {
             if let Some(chunk) = &self.places[index] {
@@ -103,7 +108,7 @@ impl<'t> Space<'t> {
         }
     }
 
-    /// Gives up the chunk of that number.
+    /// Gives up the chunk with that number.
     pub(super) fn give_up(&mut self, pool: &mut Pool<'t>, index: usize) {
         if let Some(chunk) = self.places[index].take() {
             pool.give(chunk);
@@ -115,8 +120,8 @@ impl<'t> Space<'t> {
     }
 }
 
-/// Bytes from `at` on as they lie in chunks: which one, from where in it, how
-/// many were before, how many are there.
+/// Splits the bytes from `at` on by chunks: the index of the chunk, the offset in
+/// it, the number of bytes before, and the number of bytes there.
 fn pieces(at: usize, len: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
     let mut done = 0;
     core::iter::from_fn(move || {
@@ -127,7 +132,7 @@ fn pieces(at: usize, len: usize) -> impl Iterator<Item = (usize, usize, usize, u
     })
 }
 
-/// Chunks of the lines, and of the slots, of one lane.
+/// Returns how many chunks the lines, and the slots, of one lane need.
 pub(super) const fn chunks_of(shape: &Shape) -> (usize, usize) {
     let lines = shape.lines as usize * super::ring::LINE_BYTES;
     let slots = shape.slots as usize * shape.slot_bytes as usize;
@@ -146,7 +151,7 @@ impl fmt::Debug for Pool<'_> {
     }
 }
 
-/// A slot as a rule, or 32 lines.
+/// One slot of the default size, or 32 lines.
 pub(super) const CHUNK_BYTES: usize = 2048;
 
 #[cfg(all(test, not(tsumugi_loom)))]

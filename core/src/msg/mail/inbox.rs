@@ -1,8 +1,9 @@
-//! What has come from one far rank: a lane here, into which parcels are put.
+//! The inbox of one far rank: the lane here into which its parcels are put.
 //!
-//! Each parcel says where its packets lie in the lane and its bytes in slots,
-//! so that it is put there at once, in whatever order it comes. It is *seen*
-//! when all before it are: until then its number is only marked.
+//! Each parcel contains the positions of its packets in the lane and of its bytes
+//! in slots. So it is put there at once, in whatever order parcels come. A parcel
+//! becomes *visible* when all parcels before it have: until then its number is
+//! only marked.
 //!
 //! ```text
 //!   head       visible
@@ -26,31 +27,31 @@ use crate::msg::setup::Shape;
 use crate::msg::wire::Returned;
 use crate::sync::mutant;
 
-/// Packets that were not taken, and parcels that came too early.
+/// Packets that were not taken, and parcels that came before their turn.
 #[derive(Debug)]
 pub(super) struct Inbox<'t> {
     lines: Ring<'t>,
     slots: Slots<'t>,
     head: u32,
     visible: u32,
-    /// Up to where lines have come, early ones too.
+    /// The end of the lines that have come, early ones included.
     reach: u32,
     told: u32,
     /// Lines of the packet that was looked at last.
     seen: u32,
-    /// Slots that were given back, as the peer knows them.
+    /// Bits of the slots that were given back, as the peer has them.
     freed: u32,
-    /// The parcel that is waited for; a bit for each from there on that is
-    /// here; what those say, while there are any.
+    /// The number of the next expected parcel; a bit for each parcel from there
+    /// on that is here; the heads of those parcels, while there are any.
     next: u32,
     marks: u32,
     held: Space<'t>,
-    /// What the peer knows of `next`.
+    /// The last value of `next` that was acknowledged to the peer.
     acked: u32,
-    /// How often the peer has asked for more, and was answered.
+    /// How often the peer has requested more, and the last such number answered.
     asked: u32,
     answered: u32,
-    /// A parcel was refused: its number will never come.
+    /// A parcel was refused, so its number will never come.
     is_broken: bool,
 }
 
@@ -62,17 +63,17 @@ struct Held {
     returned: Returned,
 }
 
-/// What became visible.
+/// Counts that became visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct News {
-    /// What the peer has returned last.
+    /// The counts that the peer has returned last.
     pub(super) returned: Returned,
-    /// It has asked for more.
+    /// Whether the peer has requested more.
     pub(super) asks: bool,
 }
 
 impl<'t> Inbox<'t> {
-    /// `held` is for one chunk.
+    /// Makes an empty inbox. `held` has places for one chunk.
     pub(super) const fn new(lines: Ring<'t>, slots: Slots<'t>, held: &'t mut [Place<'t>]) -> Self {
         Self {
             lines,
@@ -93,7 +94,8 @@ impl<'t> Inbox<'t> {
         }
     }
 
-    /// Whether a numbered parcel may come, and its packets have a place.
+    /// Checks that a numbered parcel is expected, and that its packets have a
+    /// place.
     pub(super) fn check(&self, head: &Head) -> Result<(), ParcelError> {
         if self.is_broken {
             return Err(ParcelError::Broken);
@@ -103,7 +105,7 @@ impl<'t> Inbox<'t> {
             return Err(ParcelError::Number(head.number));
         }
         let size = u64::from(self.lines.lines());
-        // Neither on what is visible, nor beyond what was returned.
+        // Neither over packets that are visible, nor beyond the returned lines.
         let used = u64::from(self.visible.wrapping_sub(self.told));
         let ahead = u64::from(head.start.wrapping_sub(self.visible));
         if used + ahead + u64::from(head.lines) > size {
@@ -112,8 +114,8 @@ impl<'t> Inbox<'t> {
         Ok(())
     }
 
-    /// Puts in a parcel that was checked. What became visible by that, if
-    /// anything.
+    /// Puts in a parcel that was checked. Returns the counts that became visible
+    /// with it, if any.
     pub(super) fn put(
         &mut self,
         pool: &mut Pool<'t>,
@@ -140,7 +142,7 @@ impl<'t> Inbox<'t> {
         }
         let held = Held { start, end: line, asked, returned };
         if head.number == self.next {
-            // As nearly all do: it need not be held.
+            // The usual case: the parcel is in order and need not be held.
             let news = self.show(held);
             return self.advance(pool, news);
         }
@@ -149,7 +151,7 @@ impl<'t> Inbox<'t> {
         self.advance(pool, None)
     }
 
-    /// Nothing can be seen any more than is.
+    /// Closes the inbox: no further packet becomes visible.
     pub(super) fn close(&mut self) {
         self.is_broken = true;
     }
@@ -162,7 +164,7 @@ impl<'t> Inbox<'t> {
         let lines = lines_of(&record);
         let Some(packet) = packet_of(&record) else { return self.break_off() };
         if lines > self.visible.wrapping_sub(self.head) {
-            // One parcel has written over another.
+            // Two parcels have overlapped.
             return self.break_off();
         }
         self.seen = lines;
@@ -196,7 +198,7 @@ impl<'t> Inbox<'t> {
         offer_of(&self.record())
     }
 
-    /// What is in slots is read once.
+    /// Copies the bytes of slots out; slots are read once.
     pub(super) fn read_slots(
         &mut self,
         pool: &mut Pool<'t>,
@@ -214,7 +216,8 @@ impl<'t> Inbox<'t> {
         self.slots.give_up(pool, slots);
     }
 
-    /// Lines that were taken, ever; they are given back with this, and slots.
+    /// Gives all taken lines back, and slots. Returns how many lines were taken,
+    /// ever.
     pub(super) fn give_back(&mut self, pool: &mut Pool<'t>, slots: u32) -> u32 {
         let freed = core::mem::replace(&mut self.freed, slots) ^ slots;
         self.slots.give_up(pool, freed);
@@ -226,7 +229,8 @@ impl<'t> Inbox<'t> {
         self.head.wrapping_sub(self.told)
     }
 
-    /// Whether the peer has asked for more; this answers it.
+    /// Returns whether the peer has requested more; this call answers the
+    /// request.
     pub(super) fn answer(&mut self) -> bool {
         core::mem::replace(&mut self.answered, self.asked) != self.asked
     }
@@ -235,23 +239,23 @@ impl<'t> Inbox<'t> {
         self.answered != self.asked
     }
 
-    /// The number of the parcel that is waited for.
+    /// Returns the number of the next expected parcel.
     pub(super) const fn expected(&self) -> u32 {
         self.next
     }
 
-    /// Whether the peer may soon have to wait until it knows what is here.
+    /// Returns whether the peer may soon have to wait for an acknowledgement.
     pub(super) fn owes_ack(&self) -> bool {
         self.next.wrapping_sub(self.acked) >= WINDOW / 2 && !mutant("mail_ack_kept")
     }
 
-    /// The peer is told that all before this number are here.
+    /// Notes that all parcels before `acked` are being acknowledged to the peer.
     pub(super) fn tell(&mut self, acked: u32) {
         self.acked = acked;
     }
 
-    /// Shows what was held, as far as nothing is missing before it; `news` are
-    /// of the parcel before.
+    /// Makes held parcels visible, as far as none is missing before them. `news`
+    /// are the counts of the parcel before.
     fn advance(&mut self, pool: &mut Pool<'t>, mut news: Option<News>) -> Option<News> {
         if mutant("mail_gap_ignored") && self.marks != 0 {
             let late = self.marks.trailing_zeros();
@@ -270,7 +274,7 @@ impl<'t> Inbox<'t> {
         news
     }
 
-    /// The next parcel becomes visible, if that can be.
+    /// Makes the next parcel visible, if it starts where the visible part ends.
     fn show(&mut self, next: Held) -> Option<News> {
         if next.start != self.visible {
             self.break_off();
@@ -283,19 +287,19 @@ impl<'t> Inbox<'t> {
         Some(News { returned: next.returned, asks })
     }
 
-    /// What the next parcel says, which is here.
+    /// Returns the held head of the next parcel, which is here.
     fn held(&self) -> Held {
         let mut bytes = [0; HELD_BYTES];
         self.held.read(Held::at(self.next), &mut bytes);
         Held::from_bytes(bytes)
     }
 
-    /// What the peer sent makes no sense: nothing more is taken.
+    /// Breaks the lane off after an invalid parcel: nothing more is taken.
     #[cold]
     fn break_off(&mut self) -> Option<Packet> {
         self.is_broken = true;
         self.visible = self.head;
-        // What was looked at is not taken out.
+        // The packet that was looked at is not taken out.
         self.seen = 0;
         self.marks = 0;
         None
@@ -309,7 +313,7 @@ impl<'t> Inbox<'t> {
 }
 
 impl Held {
-    /// Where that of a parcel is.
+    /// Returns the offset of the held head of a parcel.
     const fn at(number: u32) -> usize {
         (number % WINDOW) as usize * HELD_BYTES
     }
@@ -328,7 +332,7 @@ impl Held {
     }
 }
 
-/// Of what a parcel says, as it is held.
+/// Bytes of a held head.
 const HELD_BYTES: usize = 7 * size_of::<u32>();
 const _: () = assert!(WINDOW == u32::BITS);
 const _: () = assert!(WINDOW as usize * HELD_BYTES <= super::chunk::CHUNK_BYTES);

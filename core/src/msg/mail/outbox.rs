@@ -1,23 +1,23 @@
-//! What is to go to one far rank: a lane here, from which parcels are cut.
+//! The outbox to one far rank: the lane here from which parcels are cut.
 //!
 //! ```text
 //!   cut          sent            tail
 //!    ▼            ▼               ▼
 //!  ──┬────────────┬───────────────┬──────────  at most as many lines as the
-//!    │ on the way │  waits here   │ free       receiver has said it has free
+//!    │ on the way │  waits here   │ free       receiver has reported free
 //!  ──┴────────────┴───────────────┴──────────
 //!        window of numbered parcels that were not acknowledged
 //! ```
 //!
-//! A parcel is built from `sent` on, as far as it has room, and is sent when
-//! the network has taken it: one that is refused changes nothing, and takes
-//! more with it the next time.
+//! A parcel is built from `sent` on, as far as it has room. It counts as sent
+//! when the network has taken it. A parcel that is refused changes nothing, and
+//! the next one built contains more.
 //!
-//! What is returned rides on every parcel. A parcel of its own carries it only
-//! if the peer has asked, or it is much: a peer that needs more asks, and is
-//! answered with whatever is new. How many messages were taken is told no
-//! sooner than all packets that were pushed before, as the peer concludes from
-//! it which offers can still come.
+//! Returned counts go in every parcel. They get a parcel of their own only if the
+//! peer has requested more, or if they are large. A peer that needs more sends a
+//! request, and gets all new counts as the answer. The count of taken messages is
+//! not sent before all packets that were pushed earlier, because the peer
+//! concludes from it which offers can still come.
 
 use super::Buffers;
 use super::chunk::Pool;
@@ -32,23 +32,25 @@ use crate::msg::setup::Shape;
 use crate::msg::wire::Returned;
 use crate::sync::mutant;
 
-/// Packets that wait, and what the peer was told.
+/// Packets that wait, and the counts that the peer was sent.
 #[derive(Debug)]
 pub(super) struct Outbox<'t> {
     lines: Ring<'t>,
     slots: Slots<'t>,
     tail: u32,
     sent: Cut,
-    /// What the peer has returned.
+    /// The counts that the peer has returned.
     pub(super) returned: Returned,
-    /// The number of the next parcel, and up to which they have arrived.
+    /// The number of the next parcel, and the number before which all have
+    /// arrived.
     number: u32,
     acked: u32,
-    /// How often more was asked for, and how often the peer was told so.
+    /// How often more was requested, and how often that was sent to the peer.
     asked: u32,
     asked_sent: u32,
-    /// What was returned to the peer last, with how much in the lane before;
-    /// the oldest such number of messages that was not told; what was told.
+    /// The counts returned to the peer last, with the lane's tail at that time;
+    /// the oldest such count of messages that was not sent; the counts that were
+    /// sent.
     here: Told,
     next: Option<Told>,
     there: Told,
@@ -57,15 +59,15 @@ pub(super) struct Outbox<'t> {
     built: Option<Built>,
 }
 
-/// Where the next parcel starts: at a line, so many bytes of whose packet were
-/// sent.
+/// Where the next parcel starts: a line, and how many bytes in slots of that
+/// line's packet were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cut {
     line: u32,
     bytes: u64,
 }
 
-/// What is returned, when the lane was so long.
+/// Returned counts, and the lane's tail at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     returned: Returned,
@@ -146,8 +148,8 @@ impl<'t> Outbox<'t> {
         }
     }
 
-    /// Returns this to the peer, with the next parcel; soon, if it waits for
-    /// it or it is much.
+    /// Returns these counts to the peer, with the next parcel; soon, if the peer
+    /// waits for them or they are large.
     pub(super) fn give_back(&mut self, shape: &Shape, returned: Returned, is_asked: bool) {
         self.here = Told { returned, tail: self.tail };
         self.next.get_or_insert(self.here);
@@ -162,15 +164,17 @@ impl<'t> Outbox<'t> {
         self.asked = self.asked.wrapping_add(1);
     }
 
-    /// The peer asks for more: for what it does not know of yet, too.
+    /// Takes the peer's request for more: it may be for counts that are not sent
+    /// yet.
     pub(super) fn asked(&mut self) {
         self.is_due |= self.here.returned != self.there.returned;
     }
 
-    /// The peer has all parcels before that number. Whether that can be.
+    /// Takes the acknowledgement of all parcels before `number`. Returns whether
+    /// it is possible.
     pub(super) fn acknowledge(&mut self, number: u32) -> bool {
         if !is_after(number, self.acked) {
-            // From a parcel that comes late.
+            // The acknowledgement is of a parcel that came late.
             return true;
         }
         let is_sent = !is_after(number, self.number);
@@ -180,7 +184,7 @@ impl<'t> Outbox<'t> {
         is_sent
     }
 
-    /// What the peer has returned, if that can be.
+    /// Takes the counts that the peer has returned, if they are possible.
     pub(super) fn learn(&mut self, returned: Returned) {
         let out = self.sent.line.wrapping_sub(self.returned.lines);
         if returned.lines.wrapping_sub(self.returned.lines) <= out {
@@ -188,17 +192,17 @@ impl<'t> Outbox<'t> {
         }
     }
 
-    /// Whether there is a parcel to be sent.
+    /// Returns whether there is a parcel to be sent.
     pub(super) fn wants(&self, inbox: &Inbox<'_>) -> bool {
         self.wants_number() || inbox.owes_ack()
     }
 
-    /// Whether packets wait.
+    /// Returns whether packets wait.
     pub(super) fn has_unsent(&self) -> bool {
         self.sent.line != self.tail
     }
 
-    /// Writes the next parcel; how long it is, 0 if there is none.
+    /// Writes the next parcel. Returns its length, 0 if there is none.
     pub(super) fn build(&mut self, shape: &Shape, inbox: &Inbox<'_>, into: &mut [u8]) -> usize {
         let acked = inbox.expected();
         if !self.wants_number() {
@@ -230,7 +234,7 @@ impl<'t> Outbox<'t> {
         len
     }
 
-    /// The network has the parcel that was built last.
+    /// Notes that the network has the parcel that was built last.
     pub(super) fn post(&mut self, pool: &mut Pool<'t>, inbox: &mut Inbox<'_>) {
         let Some(built) = self.built.take() else { return };
         inbox.tell(built.acked);
@@ -249,7 +253,7 @@ impl<'t> Outbox<'t> {
         }
     }
 
-    /// The peer is gone: nothing is to go to it.
+    /// Drops all that waits, because the peer is gone.
     pub(super) fn drop_all(&mut self, pool: &mut Pool<'t>) {
         self.lines.give_up_all(pool);
         self.slots.give_up_all(pool);
@@ -257,7 +261,7 @@ impl<'t> Outbox<'t> {
         (self.asked_sent, self.is_due, self.built) = (self.asked, false, None);
     }
 
-    /// The network has copied the packets before that line.
+    /// Frees the packets before a line, which the network has copied.
     fn give_up_sent(&mut self, pool: &mut Pool<'t>, until: u32) {
         let mut line = self.sent.line;
         while !self.slots.is_unused() && line != until {
@@ -278,7 +282,8 @@ impl<'t> Outbox<'t> {
             && self.number.wrapping_sub(self.acked) < window
     }
 
-    /// What can be told when the lane up to that line is.
+    /// Returns the counts that can be sent together with the lane up to that
+    /// line.
     fn told_at(&self, line: u32) -> Told {
         let taken = match self.next {
             _ if !is_after(self.here.tail, line) => self.here.returned.taken,
@@ -289,8 +294,8 @@ impl<'t> Outbox<'t> {
         Told { returned, ..self.here }
     }
 
-    /// Writes the packet at a line, or a piece of the bytes before it; how
-    /// long that is, if there is room.
+    /// Writes the packet at a line, or a piece of the bytes before it. Returns
+    /// the length, if there is room.
     fn cut(&self, shape: &Shape, cut: &mut Cut, into: &mut [u8]) -> Option<usize> {
         let mut record = [0; RECORD_BYTES_MAX];
         self.lines.read(cut.line, &mut record);
@@ -322,12 +327,12 @@ impl<'t> Outbox<'t> {
     }
 }
 
-/// Whether a position comes after another.
+/// Returns whether a position comes after another.
 pub(super) const fn is_after(one: u32, other: u32) -> bool {
     one.wrapping_sub(other).cast_signed() > 0
 }
 
-/// Numbered parcels of one rank to another that are on the way.
+/// Numbered parcels of one rank to another that can be on the way.
 pub(super) const WINDOW: u32 = 32;
-/// Less than this is not worth a piece of its own.
+/// A shorter piece is not worth a record of its own.
 const PIECE_BYTES_MIN: usize = 128;

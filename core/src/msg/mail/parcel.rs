@@ -1,4 +1,4 @@
-//! The bytes of a parcel: a head and records, or an acknowledgement alone.
+//! The format of a parcel: a head and records, or an acknowledgement alone.
 //!
 //! ```text
 //!  head     kind (8) | 0 (24) | number | acknowledged | first line | lines
@@ -11,42 +11,42 @@
 //! ```
 //!
 //! Words without a width have 32 bits; all are little-endian. The bytes of a
-//! packet that names slots come before it, in as many pieces and parcels as
-//! they need. What is read here came from outside: every length, kind and slot
-//! is checked before anything of the parcel is believed.
+//! packet that names slots come before it, in as many pieces and parcels as they
+//! need. All of it comes from another node: every length, kind and slot is
+//! checked before anything of the parcel is used.
 
 use crate::msg::packet::{FIRST_WORDS, INLINE_BYTES_MAX, Kind, Offer, Packet};
 use crate::msg::setup::Shape;
 use crate::msg::wire::Returned;
 use core::fmt;
 
-/// Bytes of the shortest parcel that carries every packet.
+/// Bytes of the shortest parcel that can carry every packet.
 pub const PARCEL_BYTES_MIN: usize = HEAD_BYTES + RECORD_BYTES_MAX;
 
-/// Why a parcel was refused; nothing of it was believed.
+/// Why a parcel was refused; then nothing of it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParcelError {
-    /// It ends inside of something.
+    /// The parcel ends inside of a record or of its head.
     Short {
-        /// So long it is.
+        /// The bytes that are there, from the incomplete head or record on.
         bytes: usize,
     },
-    /// It, or a record of it, is of no kind that there is.
+    /// The parcel, or a record of it, has an unknown kind.
     Kind(u8),
-    /// It was there before, or is too early.
+    /// A parcel with this number has come before, or is too early.
     Number(u32),
     /// Its packets have no place in the lane.
     Lines {
-        /// Where they start.
+        /// The first line of the packets.
         start: u32,
-        /// How many lines they say to take.
+        /// The number of lines according to the head.
         lines: u32,
     },
     /// More inline bytes than a packet has room for.
     Inline(u8),
-    /// Bytes for a slot that is none, or beyond its end.
+    /// Bytes for a slot that does not exist, or beyond the end of a slot.
     Slot(u8),
-    /// It acknowledges what was not sent.
+    /// The parcel acknowledges parcels that were not sent.
     Acknowledged(u32),
     /// There is no such rank, it was not connected, or it was lost.
     NoLane,
@@ -54,19 +54,19 @@ pub enum ParcelError {
     Broken,
 }
 
-/// What stands before the records.
+/// The part of a parcel before the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) number: u32,
     pub(super) acked: u32,
-    /// The position of its first line, and how many lines its packets take.
+    /// The position of the first line, and how many lines the packets take.
     pub(super) start: u32,
     pub(super) lines: u32,
     pub(super) returned: Returned,
     pub(super) asked: u32,
 }
 
-/// A parcel whose records make sense.
+/// A parcel with valid records.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Parcel<'b> {
     Numbered(Head, Records<'b>),
@@ -86,7 +86,7 @@ pub(super) enum Record<'b> {
 }
 
 impl<'b> Parcel<'b> {
-    /// A parcel of a lane of this shape.
+    /// Parses a parcel of a lane of this shape.
     pub(super) fn parse(bytes: &'b [u8], shape: &Shape) -> Result<Self, ParcelError> {
         let short = ParcelError::Short { bytes: bytes.len() };
         match *bytes.first().ok_or(short)? {
@@ -132,7 +132,7 @@ impl Head {
 }
 
 impl Records<'_> {
-    /// How many lines their packets take.
+    /// Checks the records. Returns how many lines their packets take.
     fn check(mut self, shape: &Shape) -> Result<u64, ParcelError> {
         let mut lines = 0;
         while !self.0.is_empty() {
@@ -177,7 +177,7 @@ impl<'b> Iterator for Records<'b> {
     type Item = Record<'b>;
 
     fn next(&mut self) -> Option<Record<'b>> {
-        // The answer lives as long as the bytes, not as this borrow.
+        // The record must borrow the bytes and not this iterator.
         let mut rest = Records(self.0);
         let record = match rest.split().ok()? {
             Record::Packet(packet) => Record::Packet(&self.0[..packet.len()]),
@@ -194,21 +194,22 @@ impl<'b> Iterator for Records<'b> {
     }
 }
 
-/// An acknowledgement alone.
+/// Writes an acknowledgement alone. Returns its length.
 pub(super) fn write_alone(acked: u32, into: &mut [u8]) -> usize {
     into[..4].copy_from_slice(&[ALONE, 0, 0, 0]);
     into[4..ALONE_BYTES].copy_from_slice(&acked.to_le_bytes());
     ALONE_BYTES
 }
 
-/// The head of a record of bytes; they follow it.
+/// Writes the head of a record of bytes; the bytes follow it.
 pub(super) fn write_bytes_head(slot: u8, offset: u32, len: u32, into: &mut [u8]) {
     into[..4].copy_from_slice(&[BYTES, slot, 0, 0]);
     into[4..8].copy_from_slice(&offset.to_le_bytes());
     into[8..12].copy_from_slice(&len.to_le_bytes());
 }
 
-/// A packet as a record, but for its inline bytes; how long it is with them.
+/// Writes a packet as a record, without its inline bytes. Returns the length with
+/// them.
 pub(super) fn write_packet(
     packet: &Packet,
     offer: Option<Offer>,
@@ -228,7 +229,7 @@ pub(super) fn write_packet(
     record_bytes(packet.kind as u8, packet.count).expect("a far rank is sent such packets")
 }
 
-/// The packet of a record that was checked.
+/// Returns the packet of a record that was checked.
 pub(super) fn packet_of(bytes: &[u8]) -> Option<Packet> {
     let kind = Kind::from_bits(bytes[0])?;
     let (a, b) = match kind {
@@ -250,14 +251,14 @@ pub(super) fn packet_of(bytes: &[u8]) -> Option<Packet> {
     Some(packet)
 }
 
-/// The offer that rides on it.
+/// Returns the offer in a record.
 pub(super) fn offer_of(bytes: &[u8]) -> Offer {
     let words = core::array::from_fn(|index| long(bytes, WORDS_HEAD + 8 * index));
     Offer { at: None, ..Offer::from_words(words) }
 }
 
-/// No address means anything on another node. (The word of an Rts may: see
-/// [`Buffers::place`](super::Buffers::place).)
+/// Removes an address, because addresses have no meaning on another node. (The
+/// word of an Rts may have one: see [`Buffers::place`](super::Buffers::place).)
 pub(super) fn conceal(packet: &mut Packet) {
     if matches!(packet.kind, Kind::Rts | Kind::Cts) {
         packet.count &= !(Packet::IN_REACH | Packet::SPLIT);
@@ -265,7 +266,7 @@ pub(super) fn conceal(packet: &mut Packet) {
     }
 }
 
-/// The slots that a packet names, and how many bytes lie in them.
+/// Returns the slots that a packet names, and how many bytes are in them.
 pub(super) const fn payload(packet: &Packet) -> (u32, u64) {
     match packet.kind {
         Kind::Eager => (packet.b as u32, packet.a),
@@ -274,14 +275,14 @@ pub(super) const fn payload(packet: &Packet) -> (u32, u64) {
     }
 }
 
-/// How many lines a packet takes.
+/// Returns how many lines a packet takes.
 pub(super) fn lines_of(record: &[u8]) -> u32 {
     let inline = record[0] == Kind::Inline as u8;
     if inline { Packet::lines_of(record[1].into()) } else { 1 }
 }
 
-/// How long the record of a packet is. `None`: no packet, or one that would
-/// have to do with another's buffer.
+/// Returns the length of the record of a packet. `None`: not a packet, or one
+/// that would access another node's buffer.
 pub(super) const fn record_bytes(kind: u8, count: u8) -> Option<usize> {
     match Kind::from_bits(kind) {
         None | Some(Kind::Direct | Kind::Copied) => None,
@@ -321,15 +322,15 @@ impl fmt::Display for ParcelError {
 
 impl core::error::Error for ParcelError {}
 
-/// Of a parcel, of a record of bytes, and of an inline packet: what comes
-/// before its bytes; of any other packet: what comes before its offer.
+/// Bytes before the content: of a parcel, of a record of bytes, of an inline
+/// packet; of any other packet: bytes before its offer.
 pub(super) const HEAD_BYTES: usize = 40;
 pub(super) const BYTES_HEAD: usize = 12;
 pub(super) const INLINE_HEAD: usize = 12;
 const WORDS_HEAD: usize = 28;
 /// The longest record of a packet.
 pub(super) const RECORD_BYTES_MAX: usize = INLINE_HEAD + INLINE_BYTES_MAX;
-/// Kinds of parcels; of a record that is no packet.
+/// Kinds of parcels, and the kind of a record that is no packet.
 const NUMBERED: u8 = 1;
 const ALONE: u8 = 2;
 const BYTES: u8 = 0;

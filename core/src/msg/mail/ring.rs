@@ -1,5 +1,5 @@
-//! Lines and slots of a lane, in chunks: where a record or a message's bytes
-//! lie, and when they need no memory any more.
+//! Lines and slots of a lane, in chunks: the memory of records and of message
+//! bytes, and when that memory is freed.
 
 use super::chunk::{CHUNK_BYTES, Place, Pool, Space};
 use crate::msg::setup::Shape;
@@ -8,7 +8,7 @@ use crate::msg::setup::Shape;
 pub(super) const LINE_BYTES: usize = 64;
 const CHUNK_LINES: u32 = (CHUNK_BYTES / LINE_BYTES) as u32;
 
-/// Lines of records, each of which may go on at the start.
+/// A ring of lines; a record may continue at the start.
 #[derive(Debug)]
 pub(super) struct Ring<'t> {
     space: Space<'t>,
@@ -32,7 +32,8 @@ impl<'t> Ring<'t> {
         self.space.write(pool, 0, rest);
     }
 
-    /// Reads as many bytes as there is room for; what was never written is left.
+    /// Reads as many bytes as `into` has; bytes that were never written stay
+    /// unchanged.
     pub(super) fn read(&self, line: u32, into: &mut [u8]) {
         let (start, end) = self.span(line);
         let (first, rest) = into.split_at_mut(into.len().min(end - start));
@@ -40,7 +41,7 @@ impl<'t> Ring<'t> {
         self.space.read(0, rest);
     }
 
-    /// All lines from `from` until `to` are done with; those that follow lie
+    /// Frees the lines from `from` until `to`; the lines in use that follow end
     /// before `reach`.
     pub(super) fn pass(&mut self, pool: &mut Pool<'t>, from: u32, to: u32, reach: u32) {
         if to == reach {
@@ -49,7 +50,7 @@ impl<'t> Ring<'t> {
         }
         let mut chunk = from - from % CHUNK_LINES;
         while to.wrapping_sub(chunk) >= CHUNK_LINES {
-            // It may have lines of the next round at its start.
+            // The chunk may have lines of the next round at its start.
             if reach.wrapping_sub(chunk) <= self.lines {
                 self.space.give_up(pool, self.span(chunk).0 / CHUNK_BYTES);
             }
@@ -61,13 +62,13 @@ impl<'t> Ring<'t> {
         self.space.give_up_all(pool);
     }
 
-    /// Where a line starts, and where the last one ends.
+    /// Returns the offset at which a line starts, and the end of the last line.
     fn span(&self, line: u32) -> (usize, usize) {
         ((line % self.lines) as usize * LINE_BYTES, self.lines as usize * LINE_BYTES)
     }
 }
 
-/// Slots, of which those that have bytes have memory.
+/// Slots; only slots with bytes have memory.
 #[derive(Debug)]
 pub(super) struct Slots<'t> {
     space: Space<'t>,
@@ -80,7 +81,7 @@ impl<'t> Slots<'t> {
         Self { space: Space::new(places), slot_bytes: shape.slot_bytes, used: 0 }
     }
 
-    /// Has bytes written into a slot, from an offset on, piece by piece.
+    /// Calls `write` for the bytes of a slot, from an offset on, piece by piece.
     pub(super) fn fill(
         &mut self,
         pool: &mut Pool<'t>,
@@ -93,12 +94,13 @@ impl<'t> Slots<'t> {
         self.space.fill(pool, self.start(slot) + offset as usize, len, write);
     }
 
-    /// Shows bytes of a slot, piece by piece, as far as any were written.
+    /// Calls `see` for the bytes of a slot, piece by piece, as far as any were
+    /// written.
     pub(super) fn visit(&self, slot: u32, offset: u32, len: usize, see: impl FnMut(usize, &[u8])) {
         self.space.visit(self.start(slot) + offset as usize, len, see);
     }
 
-    /// Nobody asks any more for what is in these.
+    /// Frees the memory of slots that no call reads any more.
     pub(super) fn give_up(&mut self, pool: &mut Pool<'t>, slots: u32) {
         let done = slots & self.used;
         self.used &= !slots;
@@ -131,12 +133,13 @@ impl<'t> Slots<'t> {
     }
 }
 
-/// The slots of a set, the lowest first.
+/// Returns the slots of a set, the lowest first.
 pub(super) fn slots_of(shape: &Shape, slots: u32) -> impl Iterator<Item = u32> + use<> {
     each_of(slots & shape.slot_mask())
 }
 
-/// Each of them, what comes there of a message of `len` bytes, and how much.
+/// Returns for each slot of a set: the slot, the offset of its bytes in a message
+/// of `len` bytes, and their number.
 pub(super) fn each_slot(
     shape: &Shape,
     slots: u32,

@@ -8,12 +8,12 @@ use std::vec;
 use std::vec::Vec;
 
 const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
-/// As many as the lanes can have.
+/// As many chunks as the lanes can have.
 const CHUNKS: usize = 2 * FarLane::places(&SHAPE);
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 
-/// Addresses are places in it.
+/// Memory in which addresses are offsets.
 struct Memory(Vec<u8>);
 
 impl Buffers for Memory {
@@ -42,7 +42,7 @@ fn mail_of(shape: Shape) -> Mail<'static> {
     mail
 }
 
-/// All parcels that are to be sent, of at most so many bytes.
+/// All parcels to be sent, each of at most so many bytes.
 fn parcels(mail: &mut Mail<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
     let mut into = vec![0; bytes_max];
     let mut parcels = Vec::new();
@@ -128,7 +128,7 @@ fn what_is_refused_is_sent_later_with_more() {
     assert_eq!(b.peek(A), Some(inline(1, 4)));
 }
 
-/// One packet there and taken.
+/// Sends one packet and takes it.
 fn one(a: &mut Mail<'_>, b: &mut Mail<'_>) {
     a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
     for parcel in parcels(a, 1024) {
@@ -179,8 +179,8 @@ fn how_many_were_taken_is_told_no_sooner_than_what_was_pushed_before() {
     assert_eq!(b.returned(A).taken, 7);
 }
 
-/// A parcel tells of as many as were taken when its last packet was pushed, if
-/// that number is here or is the oldest that was not told.
+/// A parcel contains the count of messages that were taken when its last packet
+/// was pushed, if that count is the latest or the oldest that was not sent.
 #[test]
 fn each_parcel_tells_of_what_was_taken_before_its_packets() {
     let mut a = mail_of(Shape { lines: 64, ..SHAPE });
@@ -222,6 +222,7 @@ fn so_many_parcels_are_on_the_way_and_no_more() {
         b.take(A, parcel).unwrap();
     }
     let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
+    assert_eq!(alone.len(), 8, "it has no number");
     a.take(B, alone).unwrap();
     let [last] = &parcels(&mut a, 1024)[..] else { panic!("what was asked meanwhile is one") };
     for parcel in &sent[16..] {
@@ -229,6 +230,7 @@ fn so_many_parcels_are_on_the_way_and_no_more() {
     }
     b.take(A, last).unwrap();
     let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
+    assert_eq!(alone.len(), 8, "it has no number");
     a.take(B, alone).unwrap();
     assert!(!a.has_unsent() && !b.has_unsent(), "an acknowledgement is not acknowledged");
 }
@@ -243,7 +245,7 @@ fn a_parcel_that_comes_very_late_is_no_worse() {
             a.set_starved(B);
             b.take(A, &parcels(&mut a, 1024).remove(0)).unwrap();
         }
-        // It acknowledges, alone: what has a number waits for the late one.
+        // It acknowledges alone: a numbered parcel would wait for the late one.
         let alone = parcels(&mut b, 1024).remove(0);
         a.take(B, &alone).unwrap();
     }
@@ -330,7 +332,8 @@ fn a_parcel_that_lies_about_its_place_is_the_last_one() {
         a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
         let mut parcel = parcels(&mut a, 1024).remove(0);
         if parcel[12] == 1 {
-            // The second starts where the first ended, and says two further.
+            // The second parcel starts where the first ended; its start is moved
+            // by two lines.
             parcel[12] = 3;
         }
         b.take(A, &parcel).unwrap();
@@ -375,7 +378,8 @@ fn a_lane_has_memory_for_what_lies_in_it() {
             a.take(B, &parcel).unwrap();
         }
     }
-    // What nobody reads goes when its slot is given back, or its rank is lost.
+    // Bytes that were not read are freed when their slot is given back, or their
+    // rank is lost.
     a.write_slots(B, 0b100, 0, 10, &mut memory);
     let eager = Packet { a: 10, b: 0b100, ..Packet::new(Kind::Eager) };
     a.push(B, &eager, Load::Empty, &mut memory);
@@ -390,8 +394,8 @@ fn a_lane_has_memory_for_what_lies_in_it() {
     assert_eq!(a.chunks_free(), CHUNKS);
 }
 
-/// A quarter of the lines, or of the quota, is worth a parcel of its own; less
-/// of it goes along with another.
+/// A quarter of the lines, or of the quota, is worth a parcel of its own; less of
+/// it goes in another parcel.
 #[test]
 fn a_quarter_is_returned_in_a_parcel_of_its_own() {
     let (mut a, mut b) = (mail_of(SHAPE), mail_of(SHAPE));
@@ -444,4 +448,79 @@ fn a_lane_of_no_shape_is_refused() {
     assert_eq!(FarLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
     let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
     assert_eq!(Mail::new(bad, ends).err(), Some(SetupError::Shape(bad)));
+}
+
+#[test]
+fn mail_grows_with_all_that_is_in_it() {
+    let (mut a, mut b) = (mail(), mail());
+    a.push(B, &inline(1, 4), Load::Inline(0), &mut Memory(vec![1; 4]));
+    b.push(A, &inline(2, 4), Load::Inline(0), &mut Memory(vec![2; 4]));
+    b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
+    let ends = |count| Vec::leak((0..count).map(|_| MailEnd::EMPTY).collect());
+    let refused = Err(SetupError::Tables { entries: 1, needed: 2 });
+    assert_eq!(b.grow(ends(1)), refused);
+    assert_eq!(b.grow(ends(2)), Ok(()));
+    assert_eq!(b.grow(ends(3)), Ok(()));
+    assert_eq!(b.grow(ends(2)), Err(SetupError::Tables { entries: 2, needed: 3 }));
+    assert!(b.is_connected(A) && b.is_connected(B) && !b.is_connected(Rank(2)));
+    assert_eq!((b.poll_arrived(), b.peek(A)), (Some(A), Some(inline(1, 4))));
+    assert!(b.has_unsent() && b.keeps_back(A));
+    a.take(B, &parcels(&mut b, 1024)[0]).unwrap();
+    assert_eq!(a.peek(B), Some(inline(2, 4)));
+    // The new rank can be connected; a rank beyond it has no lane.
+    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
+    b.connect(Rank(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
+    assert!(b.is_connected(Rank(2)) && b.has_room(Rank(2), 8) && !b.has_room(Rank(2), 9));
+    assert_eq!(b.take(Rank(3), &[]), Err(ParcelError::NoLane));
+}
+
+#[test]
+fn a_lane_needs_its_places_and_mail_its_ends() {
+    let needed = FarLane::places(&SHAPE);
+    let places =
+        |count| -> &'static mut [Place<'static>] { Vec::leak((0..count).map(|_| None).collect()) };
+    let short = SetupError::Tables { entries: needed - 1, needed };
+    assert_eq!(FarLane::new(&SHAPE, places(needed - 1)).err(), Some(short));
+    assert!(FarLane::new(&SHAPE, places(needed)).is_ok());
+    let ends = |count| Vec::leak((0..count).map(|_| MailEnd::EMPTY).collect());
+    let short = SetupError::Tables { entries: 1, needed: 2 };
+    assert_eq!(Mail::new(SHAPE, ends(1)).err(), Some(short));
+    assert!(Mail::new(SHAPE, ends(2)).is_ok());
+}
+
+/// Nothing is sent to a lost rank, and nothing from it waits here.
+#[test]
+fn of_two_ranks_that_are_to_be_sent_something_one_is_lost() {
+    let mut a = mail();
+    for to in [A, B] {
+        a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+    }
+    a.lost(A);
+    a.lost(Rank(7));
+    a.push(A, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+    a.set_starved(A);
+    let mut into = [0; 1024];
+    assert_eq!(a.poll_parcel(&mut into).map(|(to, _)| to), Some(B));
+    a.posted(B);
+    assert_eq!((a.poll_parcel(&mut into), a.has_unsent()), (None, false));
+}
+
+/// The rank with the refused parcel goes behind the other rank.
+#[test]
+fn ranks_take_turns() {
+    let mut a = mail();
+    for to in [A, B] {
+        a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+    }
+    let mut into = [0; 1024];
+    let mut next = |a: &mut Mail<'_>| a.poll_parcel(&mut into).map(|(to, _)| to);
+    assert_eq!((next(&mut a), next(&mut a)), (Some(A), Some(A)), "until it is answered");
+    a.refused(A);
+    assert_eq!(next(&mut a), Some(B));
+    a.refused(B);
+    assert_eq!(next(&mut a), Some(A));
+    a.posted(A);
+    assert_eq!(next(&mut a), Some(B));
+    a.posted(B);
+    assert_eq!(next(&mut a), None);
 }

@@ -1,84 +1,86 @@
-//! One message that both of its sides copy: the receiver from the front, the
-//! sender from the back, until they meet.
+//! The split word: one message that both of its sides copy, the receiver from the
+//! front, the sender from the back, until they meet.
 //!
 //! ```text
-//!   bytes   ├─ receiver ─►│ nobody's yet │◄─ sender ─┤
+//!   bytes   ├─ receiver ─►│  unclaimed   │◄─ sender ─┤
 //!   word    id (32) | open (1) | sender's, in units (15) | receiver's (15)
 //! ```
 //!
-//! What a program has written last, most often the end, is in the caches of the
-//! sender's core still where the message is longer than they are, and what it
-//! reads first, the beginning, comes into those of the receiver's: between two
-//! cores with 2 MiB each, 2 MiB took 197 us so and 222 from the other ends.
+//! The bytes that a program has written last, most often the end, are still in
+//! the caches of the sender's core where the message is longer than they are. The
+//! bytes that it reads first, the beginning, come into the caches of the
+//! receiver's core. Between two cores with 2 MiB each, 2 MiB took 197 us in these
+//! directions and 222 us from the other ends.
 //!
 //! Each side claims a part before it copies it: first three eighths, which so
-//! stay in the caches of the same core from message to message, then a quarter
-//! of what is left, so that the two end at about the same time however fast each
-//! is. A side that never comes costs the other nothing. There is one word for each lane,
-//! for one message at a time; it stands in the lane's memory.
+//! stay in the caches of the same core from message to message, then a quarter of
+//! what is left, so that the two sides end at about the same time however fast
+//! each is. A side that never comes costs the other nothing. There is one word
+//! for each lane, for one message at a time; it is in the lane's memory.
 //!
 //! | | opened by | closed by |
 //! |---|---|---|
-//! | a receive that the sender knows | the sender | whoever took the last part: |
-//! | a message that lies with its sender | the receiver | the receiver if it took any, when it has copied it; else the sender |
+//! | a receive that the sender knows | the sender | the receiver if it claimed any part, when it has copied it; else the sender |
+//! | a message that lies with its sender | the receiver | the same |
 //!
-//! The word says who copies what, not that anything was copied: that is told
-//! by packets. Progress: wait-free but for [`claim`](Split::claim), which is
-//! lock-free: it fails only where the other side has claimed something.
+//! The word decides which side copies which bytes. It does not show that anything
+//! was copied: packets report that. Progress: wait-free except for
+//! [`claim`](Split::claim), which is lock-free: it fails only where the other
+//! side has claimed something.
 
 use crate::sync::{AtomicU64, Ordering, mutant};
 use core::ops::Range;
 
-/// Who copies which part of a message. Zero at first.
+/// Which side copies which part of a message. Zero at first.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Split(AtomicU64);
 
-/// Who copies.
+/// The side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// From the back.
+    /// Copies from the back.
     Sender,
-    /// From the front.
+    /// Copies from the front.
     Receiver,
 }
 
-/// What came of an attempt to claim a part.
+/// Result of an attempt to claim a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// These bytes are this side's to copy.
+    /// This side must copy these bytes.
     Part(Range<u64>),
-    /// Nothing is left. Whether the other side has claimed anything.
+    /// Nothing is left. True if the other side has claimed anything.
     Over(bool),
 }
 
 impl Split {
-    /// No message.
+    /// Makes a word without a message.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// No message.
+    /// Makes a word without a message.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Opens the word for the receive `id`. Whether it was free: else another
-    /// message has it. Wait-free.
+    /// Opens the word for the receive `id`. Returns whether the word was free; if
+    /// not, another message has it. Wait-free.
     pub fn open(&self, id: u32) -> bool {
-        // Relaxed, here and below: the word orders nothing. Whoever learns of
-        // the message by a packet sees it open, and what is copied is told by
-        // packets, too.
+        // Relaxed, here and below: the word orders nothing. A side that learns of
+        // the message by a packet sees the word open, and packets also report
+        // what is copied.
         let word = u64::from(id) << ID_SHIFT | OPEN;
         self.0.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Claims the next part of the `len` bytes of the receive `id`, of `least`
-    /// bytes or more, unless it is the last. After `Over` the sender is done
-    /// with the word; the receiver [closes](Self::close) it if it has claimed
-    /// anything. Lock-free.
+    /// bytes or more, unless it is the last part. After `Over` the sender no
+    /// longer uses the word; the receiver must [close](Self::close) it if the
+    /// receiver has claimed anything. Lock-free.
     pub fn claim(&self, id: u32, side: Side, len: u64, least: u64) -> Claimed {
         let unit = unit(len, least);
         let units = len.div_ceil(unit);
@@ -86,8 +88,8 @@ impl Split {
         loop {
             let is_its = word >> ID_SHIFT == u64::from(id) || mutant("msg_split_any_id");
             if !is_its || word & OPEN == 0 {
-                // The sender has closed what the receiver took no part of; the
-                // receiver what it took some of.
+                // The sender has closed the word if the receiver took no part;
+                // the receiver has closed it if it took some.
                 return Claimed::Over(true);
             }
             let [sent, fetched] = [word >> COUNT_BITS & COUNT_MAX, word & COUNT_MAX];
@@ -127,11 +129,11 @@ impl Split {
         }
     }
 
-    /// Copies, by `copy`, all that this side can claim, and
-    /// [closes](Self::close) the word where that is its to do. Whether it has
-    /// claimed anything, and whether the other side has: what
-    /// [`split_done`](super::super::Machine::split_done) is told. Lock-free, but
-    /// for the copies.
+    /// Copies, by `copy`, all parts that this side can claim, and
+    /// [closes](Self::close) the word where this side must. Returns whether this
+    /// side has claimed anything, and whether the other side has: the argument of
+    /// [`split_done`](super::super::Machine::split_done). Lock-free, except for
+    /// the copies.
     pub fn share(
         &self,
         id: u32,
@@ -155,7 +157,8 @@ impl Split {
         }
     }
 
-    /// The receiver has copied all that it has claimed. Wait-free.
+    /// Closes the word: the receiver has copied all that it has claimed.
+    /// Wait-free.
     pub fn close(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -167,8 +170,8 @@ impl Default for Split {
     }
 }
 
-/// Bytes that are counted by: a power of two times `least`, so that all of
-/// them can be counted.
+/// Returns the bytes of a unit of the counts: `least` times a power of two, so
+/// that the counts can hold all units.
 fn unit(len: u64, least: u64) -> u64 {
     let mut unit = least.max(1);
     while len.div_ceil(unit) > COUNT_MAX {
@@ -188,7 +191,7 @@ mod tests {
     use std::vec::Vec;
 
     /// Has both sides claim in turn, as `whose` says, until nothing is left:
-    /// what each got, and what each was told of the other at the end.
+    /// the parts of each side, and what each learned of the other at the end.
     fn all(
         split: &Split,
         len: u64,
@@ -262,5 +265,86 @@ mod tests {
         assert!(split.open(9));
         assert_eq!(split.claim(7, Side::Receiver, 1 << 16, 4096), Claimed::Over(true));
         assert_eq!(split.claim(9, Side::Receiver, 4096, 4096), Claimed::Part(0..4096));
+    }
+
+    /// Three eighths first, then a quarter of what is left, down to a unit; the
+    /// sender from the back.
+    #[test]
+    fn parts_get_smaller() {
+        for side in [Side::Sender, Side::Receiver] {
+            let split = Split::new();
+            assert!(split.open(7));
+            let mut sizes = Vec::new();
+            let mut end = 0;
+            while let Claimed::Part(part) = split.claim(7, side, 32 * 64, 64) {
+                let (near, far) = match side {
+                    Side::Sender => (32 * 64 - part.end, 32 * 64 - part.start),
+                    Side::Receiver => (part.start, part.end),
+                };
+                assert_eq!(near, end);
+                end = far;
+                sizes.push((part.end - part.start) / 64);
+            }
+            assert_eq!(sizes, [12, 5, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1]);
+        }
+        // The other side's first part is as long, if that much is left.
+        let split = Split::new();
+        assert!(split.open(7));
+        let claim = |side: Side| split.claim(7, side, 32 * 64, 64);
+        assert_eq!(claim(Side::Sender), Claimed::Part(20 * 64..32 * 64));
+        assert_eq!(claim(Side::Receiver), Claimed::Part(0..12 * 64));
+        assert_eq!(claim(Side::Sender), Claimed::Part(18 * 64..20 * 64));
+        let split = Split::new();
+        assert!(split.open(7));
+        let claim = |side: Side| split.claim(7, side, 32 * 64, 64);
+        for part in [20..32, 15..20, 12..15] {
+            assert_eq!(claim(Side::Sender), Claimed::Part(part.start * 64..part.end * 64));
+        }
+        assert_eq!(claim(Side::Receiver), Claimed::Part(0..3 * 64), "a quarter: 12 are left of 32");
+    }
+
+    /// All that can be counted is counted in `least`; more in units twice as long.
+    #[test]
+    fn a_part_has_so_many_bytes_at_least() {
+        let first = |len: u64, least: u64| {
+            let split = Split::new();
+            assert!(split.open(7));
+            split.claim(7, Side::Receiver, len, least)
+        };
+        assert_eq!(first(16, 0), Claimed::Part(0..6));
+        assert_eq!(first(100, 64), Claimed::Part(0..64));
+        assert_eq!(first(1, 64), Claimed::Part(0..1));
+        let Claimed::Part(part) = first(COUNT_MAX * 128, 64) else { panic!("it is free") };
+        assert_eq!(part.end % 128, 0);
+    }
+
+    #[test]
+    fn each_side_is_told_of_the_other() {
+        let both = |first: Side| {
+            let split = Split::new();
+            assert!(split.open(7));
+            let mut copied = [0, 0];
+            let other = if first == Side::Sender { Side::Receiver } else { Side::Sender };
+            let mut share = |side: Side| {
+                let parts = &mut copied[side as usize];
+                split.share(7, side, 5_000, 64, |part| *parts += part.end - part.start)
+            };
+            let said = [share(first), share(other)];
+            assert!(split.open(8), "it was closed");
+            (said, copied)
+        };
+        assert_eq!(both(Side::Sender), ([[true, false], [false, true]], [5_000, 0]));
+        assert_eq!(both(Side::Receiver), ([[true, false], [false, true]], [0, 5_000]));
+        // The sender takes one part, the receiver all others, and closes.
+        let split = Split::new();
+        assert!(split.open(7));
+        let sent = split.claim(7, Side::Sender, 5_000, 64);
+        let mut fetched = 0;
+        let said =
+            split.share(7, Side::Receiver, 5_000, 64, |part| fetched += part.end - part.start);
+        let Claimed::Part(sent) = sent else { panic!("it is free") };
+        assert_eq!((said, fetched), ([true, true], sent.start));
+        assert_eq!(split.claim(7, Side::Sender, 5_000, 64), Claimed::Over(true));
+        assert!(split.open(8));
     }
 }

@@ -1,5 +1,5 @@
-//! Rare turns of a message's way: what is told while bytes move, what comes out
-//! of place, which offers wait, and what is owed to a rank that has died.
+//! Rare cases: packets while bytes move, packets out of place, offers that wait,
+//! and packets that are owed to a dead rank.
 
 use super::*;
 use crate::msg::board::Board;
@@ -63,7 +63,7 @@ fn what_a_part_says_is_no_less_and_no_more_than_there_can_be() {
     assert_eq!(pair.machines[1].counts().dropped, 2);
 }
 
-/// The lines that are left to other packets stay so: the next part says the same.
+/// A part is not reported in a reserved line: the report of the next part covers it.
 #[test]
 fn a_part_is_not_told_where_there_is_little_room() {
     let mut pair = Pair::new(Design::Mirror);
@@ -133,7 +133,7 @@ fn bytes_out_of_place_are_dropped() {
     assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4_000, true))));
 }
 
-/// The sender keeps as many answers as offers, so no more questions go.
+/// The sender has places for as many answers as offers, so no more cancels go.
 #[test]
 fn questions_are_counted_until_they_are_answered() {
     let mut pair = Pair::new(Design::Mirror);
@@ -152,7 +152,7 @@ fn questions_are_counted_until_they_are_answered() {
     for _ in 0..4 {
         assert_eq!(pair.send(0, 1, LABEL, text(3_000, 1)), Begun::Done(()));
     }
-    // Questions and messages cross; then the same of four more.
+    // Cancels and messages cross; then the same with four more.
     assert_eq!(ask_back(&mut pair, &early), 4);
     pair.advance(1);
     let late = offer(&mut pair);
@@ -196,7 +196,7 @@ fn all_that_was_held_back_is_offered() {
     assert_eq!(pair.machines[1].counts().offered, 3);
 }
 
-/// What an offer is compared with is bounded: beyond that it waits.
+/// An offer is compared with a bounded number of receives: beyond that it waits.
 #[test]
 fn an_offer_looks_at_so_many_receives_before_it() {
     for (earlier, offered) in [(LOOK, 1), (LOOK + 1, 0)] {
@@ -255,7 +255,8 @@ fn a_quarter_is_returned_at_once() {
     }
 }
 
-/// What was held back by a short receive waits no more when that has its message.
+/// A receive held back by a short one is offered when the short one has its
+/// message.
 #[test]
 fn a_receive_that_is_met_holds_nothing_back() {
     let mut pair = Pair::new(Design::Mirror);
@@ -282,7 +283,7 @@ fn what_is_received_from_the_lane_returns_no_grant() {
     assert_eq!((peer.granted, peer.here.matched), (1, 1));
 }
 
-/// Bytes of a message whose receive is known may use the last slot.
+/// Bytes of a message with a known receive may use the last slot.
 #[test]
 fn no_more_is_asked_for_than_there_are_slots() {
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
@@ -317,7 +318,7 @@ fn a_message_by_lane_lets_the_next_one_claim() {
         machine.put_up(boards);
     }
     let direct = |pair: &Pair| pair.machines[0].counts().messages(Path::Direct).iter().sum::<u64>();
-    // No receive is up: each goes by the lane.
+    // No receive is on the board: each message goes by the lane.
     for _ in 0..2 {
         pair.send(0, 1, LABEL, text(8, 1));
     }

@@ -1,4 +1,4 @@
-//! What becomes of a message: lost and sent again, held up, in order or not.
+//! The fate of a message: losses and repetitions, delays, and order.
 
 use super::super::flight::Due;
 use super::{Config, State};
@@ -6,18 +6,18 @@ use crate::mem::{AddrError, Rank};
 use crate::op::Kind;
 use alloc::collections::BTreeMap;
 
-/// Messages of one queue to one node, numbered as they are sent.
+/// The messages from one queue to one node, numbered in the order of their sending.
 #[derive(Default)]
 pub(super) struct Link {
     sent: u64,
-    /// What takes effect next.
+    /// The number of the message that takes effect next.
     next: u64,
-    /// Flights that have come before their turn; `None`: given up.
+    /// Flights that arrived before their turn; `None`: the flight was given up.
     waiting: BTreeMap<u64, Option<u64>>,
 }
 
 impl State {
-    /// Sends a flight off, as often as it takes.
+    /// Sends a flight, again and again if it is lost.
     pub(super) fn depart(&mut self, slot: u64) {
         let (queue, op) = (self.flights.get(slot).queue, self.flights.get(slot).op);
         let bytes = if op.kind == Kind::Put { op.bytes() } else { 0 };
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// When a message that is sent now arrives. `None`: it was lost once too
+    /// The time at which a message that is sent now arrives. `None`: it was lost too
     /// often, and the flight fails.
     pub(super) fn send(&mut self, slot: u64, bytes: u64) -> Option<u64> {
         let mut at = self.calendar.now_ns();
@@ -57,7 +57,7 @@ impl State {
         Some(at.saturating_add(bytes.saturating_mul(self.config.byte_ps) / 1_000))
     }
 
-    /// By how much a message, or a piece of one, is slower than others.
+    /// The extra time of a message, or of a piece of a put, if it is a slow one.
     pub(super) fn hold_up(&mut self, slot: u64) -> u64 {
         if self.strikes(slot, self.config.slow) {
             self.flights.get(slot).draw.below(self.config.slow_ns_max)
@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// A message was lost, which is known at `at`. True: it was the last try.
+    /// Records the loss of a message, detected at `at`. True: it was the last try.
     pub(super) fn lose(&mut self, slot: u64, at: u64) -> bool {
         let flight = self.flights.get(slot);
         flight.lost += 1;
@@ -79,7 +79,8 @@ impl State {
         is_last
     }
 
-    /// Whether it is a flight's turn to arrive. If not, it is called when it is.
+    /// Whether it is the flight's turn to arrive. If not, the flight is scheduled
+    /// again when its turn comes.
     pub(super) fn has_turn(&mut self, slot: u64) -> bool {
         let flight = self.flights.get(slot);
         if let Some(turn) = flight.turn
@@ -92,8 +93,8 @@ impl State {
         true
     }
 
-    /// Where order is kept: the flight has taken effect or never will, and
-    /// the next has its turn.
+    /// Ends the flight's turn, if links keep order: the flight has taken effect or
+    /// never will, and the next flight has its turn.
     pub(super) fn pass(&mut self, slot: u64) {
         let flight = self.flights.get(slot);
         let Some(turn) = flight.turn.take() else { return };

@@ -1,9 +1,9 @@
-//! Nodes that have given others up, which may live.
+//! Nodes that have given up other nodes, which may be alive.
 //!
 //! ```text
 //!   by ── give_up ─► whom        under way from by: ends with an error now,
 //!                                                   and may land yet
-//!      ◄── whatever whom sends   is refused: it ends when whom gives by up
+//!      ◄── all that it sends     is refused: it ends when whom gives by up
 //! ```
 
 use super::super::flight::Due;
@@ -15,12 +15,13 @@ use crate::sync::mutant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// See the module.
+/// The pairs of nodes of which one has given the other up; see the module's
+/// documentation.
 #[derive(Default)]
 pub(super) struct Suspicion {
-    /// Who has given whom up.
+    /// Pairs of a node and a node that it has given up.
     pairs: BTreeSet<(Rank, Rank)>,
-    /// Flights that were refused, and of which nobody has told their nodes.
+    /// Flights that were refused, without an answer to the nodes that posted them.
     unanswered: Vec<u64>,
 }
 
@@ -29,7 +30,7 @@ impl Suspicion {
         self.pairs.contains(&(by, whom))
     }
 
-    /// Whether nothing of a node is let in at that one.
+    /// Whether node `at` accepts nothing from node `from`.
     pub(super) fn shuts_out(&self, at: Rank, from: Rank) -> bool {
         self.has_given_up(at, from) && !mutant("sim_given_up_let_in")
     }
@@ -57,7 +58,7 @@ impl State {
         }
     }
 
-    /// A flight ends for its node, and goes on without it.
+    /// Ends a flight for the node that posted it; the flight itself goes on.
     fn disown(&mut self, tables: &Tables, slot: u64) {
         let (from, draw) = (self.from(slot), Draw::new(self.draw.next()));
         let flight = self.flights.get(slot);
@@ -65,7 +66,8 @@ impl State {
         if op.kind == Kind::Put {
             let copied = Wire { tables, from }.copy_local(&op, &mut flight.payload);
             if copied.is_err() {
-                // There is nothing to put: what is left of it changes nothing.
+                // The put has no valid source, so the rest of the flight must change
+                // nothing.
                 flight.op = Op::get(op.remote, op.local(), op.bytes());
             }
         }
@@ -74,7 +76,8 @@ impl State {
         self.flights.get(end).result = Err(AddrError::PeerLost { rank: op.remote.rank });
         let later = self.flights.get(end).draw.below(self.config.latency_ns_max + 1);
         self.calendar.add(self.calendar.now_ns() + later, Due::Fail, 0, end);
-        // It will never be heard of again.
+        // If the target had refused the flight, it would stay in flight for ever: it
+        // is removed here.
         let was = self.suspicion.unanswered.len();
         self.suspicion.unanswered.retain(|other| *other != slot);
         if self.suspicion.unanswered.len() < was {
@@ -82,7 +85,7 @@ impl State {
         }
     }
 
-    /// Its target has given its node up: nothing of it is let in.
+    /// The target has given up the flight's node, and does not accept the flight.
     pub(super) fn refuse(&mut self, slot: u64) {
         self.pass(slot);
         let (from, target) = (self.from(slot), self.flights.get(slot).op.remote.rank);
@@ -95,8 +98,8 @@ impl State {
         }
     }
 
-    /// A node has died: nobody waits for what it had sent, and all that was sent
-    /// to it ends as what comes to a dead node does.
+    /// After the death of node `dead`: its own refused flights are removed, and the
+    /// refused flights to it end like all flights to a dead node.
     pub(super) fn forget_unanswered(&mut self, dead: Rank) {
         for slot in core::mem::take(&mut self.suspicion.unanswered) {
             if self.from(slot) == dead {

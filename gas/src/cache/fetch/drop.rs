@@ -1,10 +1,10 @@
-//! Tables whose owners ask for them back, and the answers.
+//! Drops tables that their owners ask back, and answers.
 
 use super::*;
 
 impl Fetcher<'_> {
-    /// Nobody finds the slot from now on; who has found it, is waited for, and
-    /// then the owner is told, if it has asked.
+    /// From now on no lookup finds the slot. Lookups that have found it are waited
+    /// for, and then the owner gets an answer, if it has asked.
     pub(super) fn drain(&mut self, slot: usize, is_asked: bool) {
         self.slot(slot).asked.store(u8::from(is_asked), Ordering::Relaxed);
         let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
@@ -13,7 +13,7 @@ impl Fetcher<'_> {
         self.is_fenced = false;
     }
 
-    /// The next rank that is to be told that its table was dropped.
+    /// The next rank that must get the answer that its tables were dropped.
     pub(super) fn poll_ack(&mut self) -> Option<Rank> {
         if let Some(rank) = self.settle() {
             return Some(rank);
@@ -35,7 +35,7 @@ impl Fetcher<'_> {
         None
     }
 
-    /// Drops a table; true if something is left that will drain.
+    /// Drops a table; true if a slot or a fetch of it has to end first.
     pub(super) fn drop_table(&mut self, table: u32) -> bool {
         let mut is_held = false;
         let first = self.cache.set(table);
@@ -65,14 +65,14 @@ impl Fetcher<'_> {
         is_held
     }
 
-    /// Empties a slot that nobody holds any more. Its rank, if that was the
-    /// last of its tables.
+    /// Empties a slot that no access holds any more. Returns the slot's rank, if
+    /// this was the last of the tables for which the rank waits.
     pub(super) fn settle(&mut self) -> Option<Rank> {
         if self.draining == 0 {
             return None;
         }
         if !core::mem::replace(&mut self.is_fenced, true) {
-            // Before pins and seats are looked at; pairs with `Cache::pin`.
+            // Before the pins and seats are read; pairs with `Cache::pin`.
             self.cache.seats.heavy();
         }
         for slot in 0..self.cache.slots.len() {
@@ -110,7 +110,7 @@ impl Fetcher<'_> {
             || self.fetches.iter().any(is_poisoned)
     }
 
-    /// The next rank that asks for its table to be dropped.
+    /// The next rank that asks for its tables to be dropped.
     pub(super) fn next_asked(&mut self) -> Option<Rank> {
         loop {
             let (index, bits) = self.asked;
@@ -119,12 +119,12 @@ impl Fetcher<'_> {
                 return Some(Rank(index as u32 * 64 + bits.trailing_zeros()));
             }
             let index = self.next_word()?;
-            // Acquire: the entries were cleared before this was asked.
+            // Acquire: the owner had cleared the entries before it asked.
             self.asked = (index, take(&self.words[self.control.drop_words() + index]));
         }
     }
 
-    /// The next word of the drops that is to be looked at.
+    /// The index of the next word of the drops to read.
     fn next_word(&mut self) -> Option<usize> {
         let (hints, count) = self.control.drop_hint_words();
         loop {

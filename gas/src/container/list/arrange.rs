@@ -1,15 +1,16 @@
-//! What changes a list as a whole, or two of them: ranges, orders, both
-//! atomic against all others.
+//! Calls that change a list as a whole, or two lists: ranges and orders. Each call
+//! is atomic against all others.
 
 use super::*;
 
 impl List {
-    /// Becomes a copy of `other`: each element on the rank that the original
-    /// is on.
+    /// Replaces the contents by copies of the elements of `other`: each copy on the
+    /// rank of its original.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn assign<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         if self == other {
             return Ok(());
@@ -20,11 +21,13 @@ impl List {
         self.copy_in(store, end, (links(store, theirs)?[0], theirs)).map(drop)
     }
 
-    /// Becomes a copy of the elements of `other` from `first` on, up to `last`.
+    /// Replaces the contents by copies of the elements of `other` from `first` up to
+    /// `last`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn assign_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -36,19 +39,20 @@ impl List {
         let [mut at, _] = links(store, end)?;
         let before = store::word(store, self.count_at(store))?;
         self.copy_in(store, end, (first.0, last.0))?;
-        // What was there before goes.
+        // The elements that were there before are removed.
         for _ in 0..before {
             at = self.take_out(store, at)?;
         }
         Ok(())
     }
 
-    /// Puts copies of the elements of `other` from `first` on, up to `last`, in
-    /// before `at`; the first of them.
+    /// Inserts copies of the elements of `other` from `first` up to `last` before
+    /// `at`, and returns the first copy.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn insert_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -64,7 +68,7 @@ impl List {
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn splice<S: Store + ?Sized>(
         self,
         store: &S,
@@ -79,12 +83,12 @@ impl List {
         self.take_over(store, at.0, other, from.0)
     }
 
-    /// Moves the elements of `other` from `first` on, up to `last`, to before
-    /// `at`, which is none of them.
+    /// Moves the elements of `other` from `first` up to `last` to before `at`, which
+    /// must not be one of them.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn splice_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -104,11 +108,11 @@ impl List {
         Ok(())
     }
 
-    /// Changes places with `other`.
+    /// Exchanges the contents with `other`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn swap<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         if self == other {
             return Ok(());
@@ -121,11 +125,12 @@ impl List {
         adopt(store, theirs, own, own_words)
     }
 
-    /// Takes out all elements whose bytes are those of `data`; how many.
+    /// Removes all elements with bytes equal to `data`, and returns their number.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn remove<S: Store + ?Sized>(
         self,
         store: &S,
@@ -134,12 +139,13 @@ impl List {
         self.remove_if(store, |store, element, _| data.equals(store, element))
     }
 
-    /// Takes out all elements whose bytes are those of the one before; how
-    /// many.
+    /// Removes each element with bytes equal to those of the element before, and
+    /// returns the number of removed elements.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn unique<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
         self.remove_if(store, |store, element, before| match before {
             Some(before) => Data::There(before).equals(store, element),
@@ -147,11 +153,11 @@ impl List {
         })
     }
 
-    /// Turns the order round.
+    /// Reverses the order.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn reverse<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let end = self.end(store).0;
@@ -166,12 +172,12 @@ impl List {
         }
     }
 
-    /// Puts the elements in an order; those that are equal keep theirs. The
-    /// list is locked while `compare` is called.
+    /// Sorts the elements; equal elements keep their order. The list is locked while
+    /// `compare` is called.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn sort<S: Store + ?Sized>(
         self,
         store: &S,
@@ -179,7 +185,7 @@ impl List {
     ) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let (end, count) = (self.end(store).0, store::word(store, self.count_at(store))?);
-        // Runs that are in order, each twice as long as before.
+        // Merges sorted runs, each twice as long as before.
         let mut run = 1;
         while run < count {
             let [mut at, _] = links(store, end)?;
@@ -209,13 +215,13 @@ impl List {
         Ok(())
     }
 
-    /// Takes over all elements of `other`; if both are in order, it is, too.
-    /// Of those that are equal, its own come first. Both lists are locked while
-    /// `compare` is called.
+    /// Moves all elements of `other` here; if both lists are sorted, the result is
+    /// sorted. Of equal elements, those of this list come first. Both lists are
+    /// locked while `compare` is called.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn merge<S: Store + ?Sized>(
         self,
         store: &S,
@@ -252,7 +258,7 @@ impl List {
         Ok(compare(one, other) == Ordering::Greater)
     }
 
-    /// Locks both: this one alone.
+    /// Locks both lists, this one exclusively.
     fn with<S: Store + ?Sized>(
         self,
         store: &S,
@@ -284,21 +290,22 @@ impl List {
         Ok(count)
     }
 
-    /// Puts copies of a range in before `at`; the first of them, or `at`. A
-    /// range of this list ends before what is put in.
+    /// Inserts copies of a range before `at`, and returns the first copy, or `at`. A
+    /// range of this list ends before the copies.
     fn copy_in<S: Store + ?Sized>(
         self,
         store: &S,
         at: GlobalAddr,
         (first, last): (GlobalAddr, GlobalAddr),
     ) -> Result<GlobalAddr, ContainerError> {
-        // Counted before: the copies may lie inside the range.
+        // The elements are counted first, because the copies may lie inside the
+        // range.
         let (mut from, mut first_copy) = (first, None);
         let mut left = span(store, (first, last))?;
         while left > 0 {
             let rank = store.split().rank(from).unwrap_or(Rank(u32::MAX));
             let copy = make(store, element_of(store, from)?.into(), rank)?;
-            // Before the copy is behind it.
+            // Read before the copy is linked behind the element.
             let [next, _] = links(store, from)?;
             link(store, at, copy)?;
             self.count(store, 1)?;
@@ -324,7 +331,7 @@ impl List {
     }
 }
 
-/// Elements of a range.
+/// The number of elements of a range.
 fn span<S: Store + ?Sized>(
     store: &S,
     (first, last): (GlobalAddr, GlobalAddr),
@@ -337,7 +344,7 @@ fn span<S: Store + ?Sized>(
     Ok(count)
 }
 
-/// The ring that went through `before` goes through `end`.
+/// Links the ring that went through the header `before` through the header `end`.
 fn adopt<S: Store + ?Sized>(
     store: &S,
     end: GlobalAddr,

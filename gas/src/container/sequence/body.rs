@@ -1,5 +1,4 @@
-//! Where the bytes of a sequence are: a ring, of which any range is one piece or
-//! two.
+//! The bytes of a sequence: a ring, in which any range is one piece or two.
 
 use crate::address::GlobalAddr;
 use crate::container::ContainerError;
@@ -13,7 +12,7 @@ pub(super) const fn room(capacity: u64) -> u64 {
     up_to(LINE, capacity)
 }
 
-/// The next multiple of `unit`, or more than there is.
+/// The next multiple of `unit`, or `u64::MAX` if there is none.
 pub(super) const fn up_to(unit: u64, bytes: u64) -> u64 {
     match bytes.checked_next_multiple_of(unit) {
         Some(bytes) => bytes,
@@ -21,7 +20,7 @@ pub(super) const fn up_to(unit: u64, bytes: u64) -> u64 {
     }
 }
 
-/// What its header says.
+/// The contents of a sequence's header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body {
     pub(super) at: GlobalAddr,
@@ -39,7 +38,7 @@ impl Body {
         Ok(())
     }
 
-    /// The first of so many bytes that lie in one piece, at most.
+    /// The longest piece from byte `at` on, of at most `bytes` bytes.
     fn piece<S: Store + ?Sized>(&self, store: &S, at: u64, bytes: u64) -> Element {
         if bytes == 0 {
             return Element::NONE;
@@ -70,7 +69,7 @@ impl Body {
         Ok(())
     }
 
-    /// Copies the bytes of a range of `other` to `at`; they do not overlap.
+    /// Copies the bytes of a range of `other` to `at`. The two must not overlap.
     pub(super) fn copy<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -88,7 +87,7 @@ impl Body {
         Ok(())
     }
 
-    /// Gives its memory back.
+    /// Frees the memory of the body.
     pub(super) fn free<S: Store + ?Sized>(&self, store: &S) -> Result<(), ContainerError> {
         if self.at.is_null() { Ok(()) } else { Ok(store.free(self.at)?) }
     }

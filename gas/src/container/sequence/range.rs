@@ -1,16 +1,17 @@
-//! What two sequences do together, or one with a range of its own: both locked,
-//! so that it is atomic against all others.
+//! Calls on two sequences, or on one and a range of itself: both are locked, so that
+//! the call is atomic against all others.
 
 use super::*;
 use crate::container::guard::{Guard, lock_two};
 
 impl Sequence {
-    /// Becomes what `other` has from byte `from` up to byte `to`, as far as
-    /// that is.
+    /// Replaces the contents by the bytes of `other` from `from` up to `to`, as far
+    /// as there are any.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn assign<S: Store + ?Sized>(
         self,
         store: &S,
@@ -20,7 +21,7 @@ impl Sequence {
         let (_alone, theirs, range) = self.with(store, other, Mode::Shared, (from, to))?;
         let mut body = self.body(store)?;
         if self == other {
-            // What is kept comes to the front.
+            // The bytes that are kept are moved to the front.
             let kept = Body { size: range.1, ..body };
             self.shift(store, &kept, (range.0, 0))?;
             body.size = range.1 - range.0;
@@ -32,12 +33,14 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Puts what `other` has from byte `from` up to byte `to`, as far as that
-    /// is, in before byte `at`.
+    /// Inserts the bytes of `other` from `from` up to `to`, as far as there are any,
+    /// before byte `at`.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory,
+    /// [`ContainerError::OutOfRange`] if there is no such byte.
     pub fn insert_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -54,7 +57,7 @@ impl Sequence {
             body.copy(store, at, &theirs, range)?;
             return self.set_body(store, body);
         }
-        // What lay behind `at` has moved on.
+        // The bytes behind `at` have moved.
         theirs = body;
         let before = (range.0.min(at), range.1.min(at));
         body.copy(store, at, &theirs, before)?;
@@ -63,12 +66,13 @@ impl Sequence {
         self.set_body(store, body)
     }
 
-    /// Changes places with `other`. The bytes of each lie on its own rank after
-    /// that: they are copied if the two are on different ranks.
+    /// Exchanges the contents with `other`. The bytes of each sequence lie on its
+    /// own rank afterwards: they are copied if the two are on different ranks.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn swap<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         let (_alone, theirs, _) = self.with(store, other, Mode::Exclusive, (0, 0))?;
         let own = self.body(store)?;
@@ -86,7 +90,8 @@ impl Sequence {
         theirs.free(store)
     }
 
-    /// A body on this one's rank that has the same bytes, and as much room.
+    /// A body on this sequence's rank that has the same bytes, and the same
+    /// capacity.
     fn copy_of<S: Store + ?Sized>(self, store: &S, body: &Body) -> Result<Body, ContainerError> {
         let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
         if body.at.is_null() {
@@ -101,7 +106,7 @@ impl Sequence {
         Ok(copy)
     }
 
-    /// Locks both, and cuts the range to what there is.
+    /// Locks both sequences, and limits the range to the bytes that `other` has.
     #[allow(clippy::type_complexity, reason = "two locks, a body and a range")]
     fn with<'s, S: Store + ?Sized>(
         self,

@@ -1,4 +1,4 @@
-//! An element of a table.
+//! The layout of an element of a table.
 //!
 //! ```text
 //!  set        next, before, key bytes                        │ key
@@ -12,7 +12,7 @@ use crate::container::ContainerError;
 use crate::container::data::Element;
 use crate::container::store::{Store, after, set_words};
 
-/// What an element says of itself.
+/// The contents of an element's head.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) next: GlobalAddr,
@@ -22,7 +22,7 @@ pub(super) struct Head {
     pub(super) times: u64,
 }
 
-/// Where an element stands in its chain.
+/// The neighbours of an element in its chain.
 #[derive(Clone, Copy)]
 pub(super) struct Links {
     pub(super) next: GlobalAddr,
@@ -37,13 +37,13 @@ impl Kind {
         }
     }
 
-    /// What an element of such a key and value takes: more than there is, if that
-    /// is no number.
+    /// The number of bytes of an element with such a key and value; `u64::MAX` if
+    /// the sum overflows.
     pub(super) const fn element_bytes(self, key_bytes: u64, value_bytes: u64) -> u64 {
         self.head_bytes().saturating_add(key_bytes).saturating_add(value_bytes)
     }
 
-    /// What the element at `addr` says of itself.
+    /// Reads the head of the element at `addr`.
     pub(super) fn head<S: Store + ?Sized>(
         self,
         store: &S,
@@ -63,8 +63,8 @@ impl Kind {
         Ok(Head { next, before, key, value, times })
     }
 
-    /// Writes what the element at `addr`, which is there one time, says of
-    /// itself; where its key begins.
+    /// Writes the head of the element at `addr`, with a count of one, and returns
+    /// the address of its key.
     pub(super) fn write_head<S: Store + ?Sized>(
         self,
         store: &S,
@@ -84,7 +84,7 @@ impl Kind {
 }
 
 impl Links {
-    /// Of the element behind `before`, which is the last.
+    /// The links of a new last element, behind `before`.
     pub(super) const fn behind(before: GlobalAddr) -> Self {
         Self { next: GlobalAddr::NULL, before }
     }
@@ -98,7 +98,7 @@ impl Links {
     }
 }
 
-/// Says what follows an element.
+/// Writes the link to the next element.
 pub(super) fn set_next<S: Store + ?Sized>(
     store: &S,
     addr: GlobalAddr,
@@ -107,7 +107,7 @@ pub(super) fn set_next<S: Store + ?Sized>(
     set_words(store, addr, [next.to_bits()])
 }
 
-/// Says what comes before an element.
+/// Writes the link to the element before.
 pub(super) fn set_before<S: Store + ?Sized>(
     store: &S,
     addr: GlobalAddr,
@@ -116,7 +116,7 @@ pub(super) fn set_before<S: Store + ?Sized>(
     set_words(store, after(store, addr, 8), [before.to_bits()])
 }
 
-/// Says how many times a multiset's element is there.
+/// Writes the count of a multiset's element.
 pub(super) fn set_times<S: Store + ?Sized>(
     store: &S,
     addr: GlobalAddr,

@@ -1,8 +1,8 @@
 //! A slot: a chain of elements, and its lock.
 //!
-//! A rank's slots lie in a row, four words each; their locks follow, a line
-//! each. The first word of a slot is the lock of ACP's own, which nobody takes
-//! here: it is 0.
+//! A rank's slots lie in a row, four words each; their locks follow, one cache line
+//! each. The first word of a slot is ACP's own lock, which is not used here: it is
+//! 0.
 
 use super::element::{Head, set_before, set_next};
 use super::{Data, Kind};
@@ -11,7 +11,7 @@ use crate::container::ContainerError;
 use crate::container::store::{Store, after, set_words, words};
 use crate::lock::LOCK_BYTES;
 
-/// Where a slot is, and its lock.
+/// The address of a slot, and of its lock.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     pub(super) at: GlobalAddr,
@@ -27,7 +27,7 @@ pub(super) struct Chain {
 }
 
 impl Slot {
-    /// The one of that number, of a rank's `slots` slots that begin at `first`.
+    /// The slot with number `slot`, of a rank's `slots` slots that begin at `first`.
     pub(super) fn new<S: Store + ?Sized>(
         store: &S,
         first: GlobalAddr,
@@ -51,7 +51,7 @@ impl Slot {
         set_words(store, self.at, [0, first.to_bits(), last.to_bits(), count])
     }
 
-    /// Puts an element behind the last, whose links say so.
+    /// Appends an element, which has its links already, to the chain.
     pub(super) fn append<S: Store + ?Sized>(
         self,
         store: &S,
@@ -65,7 +65,7 @@ impl Slot {
         self.set_chain(store, Chain { first, last: addr, count: chain.count + 1 })
     }
 
-    /// Takes an element out.
+    /// Takes an element out of the chain.
     pub(super) fn unlink<S: Store + ?Sized>(
         self,
         store: &S,
@@ -89,7 +89,7 @@ impl Chain {
     pub(super) const EMPTY: Self =
         Self { first: GlobalAddr::NULL, last: GlobalAddr::NULL, count: 0 };
 
-    /// As a slot says it.
+    /// The chain in the words of a slot.
     pub(super) const fn of([first, last, count]: [u64; 3]) -> Self {
         let (first, last) = (GlobalAddr::from_bits(first), GlobalAddr::from_bits(last));
         Self { first, last, count }
@@ -114,7 +114,7 @@ impl Chain {
     }
 }
 
-/// Bytes of a rank's slots and their locks.
+/// The number of bytes of a rank's slots and their locks.
 pub(super) const fn slots_bytes(slots: u32) -> u64 {
     locks_at(slots) + slots as u64 * LOCK_BYTES
 }

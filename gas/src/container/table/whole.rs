@@ -1,20 +1,22 @@
-//! What goes through a table from slot to slot: counting, emptying, and taking
-//! over what another has.
+//! Calls that go through a table from slot to slot: counting, clearing, and taking
+//! over elements of another table.
 //!
-//! No two slots are locked at once but for a swap: what is copied or moved is
-//! out of the one table, in elements of nobody's, before it comes into the
-//! other. So two ranks may merge two tables into each other.
+//! Except for a swap, no two slots are locked at once: elements that are copied or
+//! moved are first taken out of the one table, so that they are in no table, and
+//! then inserted into the other one. So two ranks can merge two tables into each
+//! other.
 
 use super::element::set_next;
 use super::*;
 use crate::container::guard::lock_two;
 
 impl Table {
-    /// Elements in it: the sum of what each slot has when it is looked at.
+    /// The number of elements: the sum of the counts of the slots, each read at its
+    /// own moment.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn size<S: Store + ?Sized>(self, store: &S, reach: Reach) -> Result<u64, ContainerError> {
         let mut size = 0;
         self.each_slot(store, reach, (0, 0), |_, _, chain| {
@@ -24,11 +26,11 @@ impl Table {
         Ok(size)
     }
 
-    /// Whether it has none.
+    /// Whether the table has no elements.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn is_empty<S: Store + ?Sized>(
         self,
         store: &S,
@@ -37,12 +39,12 @@ impl Table {
         Ok(self.begin(store, reach)? == self.end())
     }
 
-    /// The first element of this rank's slots, and the first behind them: what
-    /// lies between, in the order of all, is this rank's.
+    /// The first element of this rank's slots, and the first element behind these
+    /// slots: the elements between, in the table's order, are this rank's.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn local_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -58,16 +60,17 @@ impl Table {
         Ok((from(first)?, from(last + 1)?))
     }
 
-    /// Takes all out.
+    /// Removes all elements.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn clear<S: Store + ?Sized>(self, store: &S, reach: Reach) -> Result<(), ContainerError> {
         self.each_chain(store, reach, |addr| Ok(store.free(addr)?))
     }
 
-    /// Takes in copies of what `other` has.
+    /// Inserts copies of the elements of `other`.
     pub(in crate::container) fn merge<S: Store + ?Sized>(
         self,
         store: &S,
@@ -95,7 +98,7 @@ impl Table {
         })
     }
 
-    /// Becomes what `other` has.
+    /// Replaces the contents by copies of the elements of `other`.
     pub(in crate::container) fn assign<S: Store + ?Sized>(
         self,
         store: &S,
@@ -109,7 +112,7 @@ impl Table {
         self.merge(store, other, reach)
     }
 
-    /// Takes over what `other` has, which has none of it after that.
+    /// Moves the elements of `other` here.
     pub(in crate::container) fn take_all<S: Store + ?Sized>(
         self,
         store: &S,
@@ -122,18 +125,19 @@ impl Table {
         other.each_chain(store, reach, |addr| self.take_over(store, other, addr))
     }
 
-    /// Changes places with `other`: slot by slot if both have the same ranks
+    /// Exchanges the contents with `other`: slot by slot if both have the same ranks
     /// and slots, otherwise element by element.
     ///
     /// # Errors
     ///
-    /// [`ContainerError`].
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if there is no memory.
     pub fn swap<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         if self.addr == other.addr {
             return Ok(());
         }
         if !self.has_shape_of(store, other)? {
-            // Aside, before the other's come.
+            // The own elements are put aside before those of the other table come.
             let mut aside = Aside::new();
             self.each_chain(store, Reach::All, |addr| aside.push(store, addr))?;
             self.take_all(store, other, Reach::All)?;
@@ -176,8 +180,8 @@ impl Table {
         Ok(true)
     }
 
-    /// Takes the chain out of each slot and calls with each of its elements,
-    /// which are nobody's then.
+    /// Takes the chain out of each slot, and calls `each` with each of its elements,
+    /// which are in no table then.
     fn each_chain<S: Store + ?Sized>(
         self,
         store: &S,
@@ -204,8 +208,9 @@ impl Table {
         })
     }
 
-    /// Copies of the chain of another table's slot, each on the rank where it
-    /// belongs here: the first of them, which leads to the others.
+    /// Copies the chain of another table's slot, each element to the rank where its
+    /// key belongs in this table. Returns the first copy, from which the others are
+    /// linked.
     fn copies_of<S: Store + ?Sized>(
         self,
         store: &S,
@@ -257,7 +262,8 @@ impl Table {
         Ok(store.split().rank(self.slots_of(store, rank)?).unwrap_or(Rank(u32::MAX)))
     }
 
-    /// Puts an element of nobody's in, which lies where it belongs.
+    /// Inserts an element that is in no table and lies on the right rank. Returns
+    /// whether the key was not there.
     fn take_in<S: Store + ?Sized>(
         self,
         store: &S,
@@ -270,8 +276,8 @@ impl Table {
         })
     }
 
-    /// Takes an element over that was `other`'s. Where there is no memory for
-    /// it, it goes back.
+    /// Inserts an element that was taken out of `other`. If there is no memory for
+    /// it, it is put back.
     fn take_over<S: Store + ?Sized>(
         self,
         store: &S,
@@ -300,7 +306,7 @@ impl Table {
     }
 }
 
-/// Elements in a row that are in no table: each says what follows it.
+/// A chain of elements that are in no table.
 struct Aside {
     first: GlobalAddr,
     last: GlobalAddr,
@@ -325,7 +331,7 @@ impl Aside {
         Ok(())
     }
 
-    /// Nothing follows the last; the first.
+    /// Ends the chain, and returns its first element.
     fn end<S: Store + ?Sized>(self, store: &S) -> Result<GlobalAddr, ContainerError> {
         if !self.last.is_null() {
             set_next(store, self.last, GlobalAddr::NULL)?;

@@ -1,4 +1,5 @@
-//! What each step of a claim asks, and where what it finds leads.
+//! The steps of a claim: the operation of each step, and the next step by the value
+//! that it found.
 
 use super::super::count;
 use super::super::node::{NodeId, State};
@@ -18,7 +19,7 @@ impl Claim {
         }
     }
 
-    /// The operation of the step that comes next.
+    /// The operation of the next step.
     pub(super) fn op(&self) -> Option<Op> {
         let (lock, own, kind) = (&self.lock, self.own, self.lock.kind);
         let nodes = &lock.nodes;
@@ -28,7 +29,7 @@ impl Claim {
         let look = |at| Op::get_word(at, Width::W8);
         let store = |at, value| Op::put_word(at, Width::W8, value);
         let swap = |at, value: u64| Op::atomic(OpKind::Swap, at, value);
-        // Wakes whoever waits there in state `from`.
+        // Wakes the claim that waits in the node in state `from`.
         let wake = |node: NodeId, from, to| {
             let (from, to) = (node.state(from), node.state(to));
             Op::compare_swap(nodes.state_of(node), from, to).notifying()
@@ -82,7 +83,7 @@ impl Claim {
         })
     }
 
-    /// The operation of this step has found `old`.
+    /// Goes on after the operation of this step, which has found `old`.
     pub(super) fn advance(&mut self, old: u64) {
         let (own, kind) = (self.own, self.lock.kind);
         let next = match self.at {
@@ -102,7 +103,7 @@ impl Claim {
             At::Link(before) if old == before.nobody_yet() => At::Waiting(State::Queued),
             At::Link(_) => self.leads(false),
             At::HeadSeize if old == 0 => At::Held,
-            // Only a predecessor leaves it so: the state is set already.
+            // Only a predecessor leaves this value: the state is set already.
             At::HeadSeize => At::HeadWord,
             At::HeadState => At::HeadWord,
             At::HeadWord if count::has_phases(kind) => At::Drain,
@@ -282,7 +283,8 @@ impl Claim {
         self.go(next);
     }
 
-    /// The own word has become `value`, which is not what it waits in.
+    /// Goes on after the own word has become `value`, which is another state than
+    /// the one the claim waits in.
     pub(super) fn woken(&mut self, value: u64) {
         self.then = At::Held;
         let next = if value == self.own.state(State::Head) {
@@ -298,7 +300,8 @@ impl Claim {
         self.go(next);
     }
 
-    /// First of the writers' queue; `woken`: its own state says so.
+    /// Goes on as the first of the writers' queue. `woken`: the own state word is
+    /// `Head`.
     fn leads(&mut self, woken: bool) -> At {
         self.pass = self.own;
         match self.lock.kind {
@@ -314,7 +317,7 @@ impl Claim {
         self.finishes()
     }
 
-    /// The first step of a writer's way out.
+    /// The first step of a writer that gives the lock back.
     pub(super) fn writer_goes(&self) -> At {
         match self.lock.kind {
             Kind::Writers if !mutant("lock_preference_lost") => At::LookNext(self.pass),
@@ -327,7 +330,7 @@ impl Claim {
         if self.found.is_none() { At::LookBits } else { At::Drop }
     }
 
-    /// Where those wait that came when the count was `found`.
+    /// The list of the readers that came when the count was `found`.
     fn readers(&self, found: u64) -> RemoteAddr {
         let second = count::has_phases(self.lock.kind)
             && found & count::PHASE != 0
@@ -339,12 +342,13 @@ impl Claim {
         old == node.state(State::Left) && !mutant("lock_left_unnoticed")
     }
 
-    /// `node` is out of the queue; if it is one that had left, it is free.
+    /// `node` is out of the queue; if it is not the own node, its claim has left it,
+    /// and it is freed.
     fn frees(&mut self, node: NodeId, next: NodeId, given: bool) -> At {
         if node == self.own { self.goes_on(next, given) } else { At::Free(node, next, given) }
     }
 
-    /// Acts for `next`, if that has left too.
+    /// Acts for `next`, if its claim has left it too.
     fn goes_on(&mut self, next: NodeId, given: bool) -> At {
         match next {
             NodeId::NONE => self.finishes(),
@@ -363,7 +367,8 @@ impl Claim {
         }
     }
 
-    /// Nothing is left to do here: the queue is passed on, if that is due.
+    /// Nothing is left to do for other claims here. Passes the writers' queue on, if
+    /// that is due.
     pub(super) fn finishes(&mut self) -> At {
         if core::mem::take(&mut self.is_counted) {
             return At::Depart;

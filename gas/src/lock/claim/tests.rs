@@ -1,11 +1,12 @@
-//! What a claim does when nobody else is there, and in which order.
+//! The operations of a claim without contention, and their order.
 
 use super::super::{NodePool, NodeSlot, NodeTable};
 use super::*;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::op::Kind as OpKind;
 
-/// The kinds of the operations that a claim alone takes to lock and to unlock.
+/// The kinds of the operations that a claim takes to lock and to unlock without
+/// contention.
 fn alone(kind: Kind, mode: Mode) -> ([Option<OpKind>; 8], [Option<OpKind>; 8]) {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
     let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
@@ -23,7 +24,7 @@ fn alone(kind: Kind, mode: Mode) -> ([Option<OpKind>; 8], [Option<OpKind>; 8]) {
     (locking, unlocking)
 }
 
-/// Runs a claim, and returns what it did to the lock's words.
+/// Runs a claim, and returns the kinds of its operations on the lock's words.
 fn run(claim: &mut Claim, words: &mut [u64; 8]) -> [Option<OpKind>; 8] {
     let mut kinds = [None; 8];
     let mut count = 0;
@@ -75,8 +76,8 @@ fn a_writer_alone_takes_two_atomics_or_four() {
     assert_eq!(unlocking, first([OpKind::FetchAdd, OpKind::CompareSwap]));
 }
 
-/// Who tries and finds nobody leaves the lock as one that came by the queue does:
-/// with another phase, and free.
+/// A try that succeeds leaves the lock as a claim by the queue does: with another
+/// phase, and free.
 #[test]
 fn a_lock_that_was_tried_is_given_back() {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
@@ -110,7 +111,8 @@ fn a_lock_that_was_tried_is_given_back() {
     }
 }
 
-/// A reader that tries comes in if no writer is there, and else leaves no trace.
+/// A reader that tries gets the lock if there is no writer, and otherwise leaves no
+/// trace.
 #[test]
 fn a_reader_that_tries_is_refused_by_writers_alone() {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
@@ -137,4 +139,142 @@ fn a_reader_that_tries_is_refused_by_writers_alone() {
         assert_eq!(reader.standing(), Standing::Resting(Ended::Refused), "{kind:?}");
         assert_eq!(words, before, "{kind:?}");
     }
+}
+
+fn lock_of(kind: Kind) -> Lock {
+    let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
+    let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
+    Lock { home, nodes, kind }
+}
+
+fn node() -> NodeId {
+    NodePool::new(Rank(0), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap()
+}
+
+/// Carries out the next operation, which finds `old`.
+fn finds(claim: &mut Claim, old: u64) -> Op {
+    let (id, op) = claim.poll_op().expect("it goes on");
+    claim.handle_completed(id, Ok(old));
+    op
+}
+
+/// A claim that was used is equal to a new one.
+#[test]
+fn a_claim_begins_as_a_new_one() {
+    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral] {
+        let (lock, own, mut words) = (lock_of(kind), node(), [0; 8]);
+        let mut used = Claim::new(lock, own);
+        used.begin(Mode::Exclusive);
+        run(&mut used, &mut words);
+        used.release();
+        assert_eq!(used.standing(), Standing::Going, "{kind:?}");
+        run(&mut used, &mut words);
+        for mode in [Mode::Shared, Mode::Exclusive] {
+            let mut new = Claim::new(lock, own);
+            [&mut used, &mut new].into_iter().for_each(|claim| claim.begin(mode));
+            assert_eq!(used, new, "{kind:?}");
+            run(&mut used, &mut words);
+            used.release();
+            run(&mut used, &mut words);
+        }
+    }
+}
+
+/// One operation, if one is enough.
+#[test]
+fn what_a_claim_alone_takes_can_be_done_without_it() {
+    for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+        let lock = lock_of(kind);
+        assert!(lock.first_op(Mode::Shared).is_some() && lock.last_op(Mode::Shared).is_some());
+        let alone = kind == Kind::Readers;
+        assert_eq!(lock.first_op(Mode::Exclusive).is_some(), alone);
+        assert_eq!(lock.last_op(Mode::Exclusive).is_some(), alone);
+    }
+    assert!(lock_of(Kind::Mutex).first_op(Mode::Exclusive).is_none());
+}
+
+/// Only a claim that waits can give up.
+#[test]
+fn who_does_not_wait_does_not_leave() {
+    let mut claim = Claim::new(lock_of(Kind::Mutex), node());
+    assert!(!claim.leave());
+    claim.begin(Mode::Exclusive);
+    assert!(!claim.leave());
+    [0, 0].into_iter().for_each(|old| _ = finds(&mut claim, old));
+    let before = NodePool::new(Rank(2), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap();
+    finds(&mut claim, before.to_bits());
+    finds(&mut claim, before.nobody_yet());
+    assert!(claim.waits_for().is_some() && claim.leave());
+}
+
+/// The lock counts a reader that has come, and not a writer.
+#[test]
+fn only_a_reader_is_blocked_without_a_node() {
+    for kind in [Kind::Mutex, Kind::Neutral, Kind::Writers] {
+        let mut claim = Claim::new(lock_of(kind), NodeId::NONE);
+        claim.begin(Mode::Exclusive);
+        assert!(claim.lacks_node() && !claim.is_blocked_reader());
+    }
+    for (found, is_blocked) in [(0, false), (count::THERE, true)] {
+        let mut claim = Claim::new(lock_of(Kind::Neutral), NodeId::NONE);
+        claim.begin_found(Mode::Shared, found);
+        assert_eq!(claim.is_blocked_reader(), is_blocked);
+    }
+}
+
+/// A reader that tries while a writer comes in does not wait: it leaves, or has been
+/// let in.
+#[test]
+fn a_reader_that_tries_never_waits() {
+    for is_in in [false, true] {
+        let own = node();
+        let mut claim = Claim::new(lock_of(Kind::Neutral), own);
+        claim.begin_try(Mode::Shared);
+        finds(&mut claim, 0);
+        // The operations: arrive, state, list, count; a writer is there.
+        [count::THERE, 0, 0, count::THERE].into_iter().for_each(|old| _ = finds(&mut claim, old));
+        assert_eq!(claim.waits_for(), None);
+        finds(&mut claim, 0);
+        finds(&mut claim, own.state(if is_in { State::In } else { State::Queued }));
+        let left = Standing::Resting(Ended::Left { in_queue: true });
+        assert_eq!(claim.standing(), if is_in { Standing::Held } else { left });
+    }
+}
+
+/// A writer that gives up after it has become the first must wait for the readers.
+#[test]
+fn who_leaves_too_late_goes_on() {
+    let own = node();
+    let mut claim = Claim::new(lock_of(Kind::Neutral), own);
+    claim.begin(Mode::Exclusive);
+    let before = NodePool::new(Rank(2), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap();
+    [0, 0, before.to_bits(), before.nobody_yet()]
+        .into_iter()
+        .for_each(|old| _ = finds(&mut claim, old));
+    assert!(claim.leave());
+    finds(&mut claim, own.state(State::Head));
+    let reader = count::arrive(Kind::Neutral);
+    // The operations: in, head; the reader is still there.
+    [reader, 0, reader].into_iter().for_each(|old| _ = finds(&mut claim, old));
+    assert!(claim.waits_for().is_some(), "{claim:?}");
+    assert!(claim.poll_op().is_none());
+    claim.handle_word(own.state(State::In));
+    assert_eq!(claim.standing(), Standing::Held);
+}
+
+/// A writer that was made the first by its predecessor tries to take the lock at
+/// once.
+#[test]
+fn the_next_writer_seizes_a_free_lock_at_once() {
+    let own = node();
+    let mut claim = Claim::new(lock_of(Kind::Readers), own);
+    claim.begin(Mode::Exclusive);
+    let before = NodePool::new(Rank(2), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap();
+    [count::INSIDE, 0, 0, before.to_bits(), before.nobody_yet()]
+        .into_iter()
+        .for_each(|old| _ = finds(&mut claim, old));
+    claim.handle_word(own.state(State::Head));
+    let op = finds(&mut claim, 0);
+    assert_eq!((op.kind, op.compare(), op.operand()), (OpKind::CompareSwap, 0, count::INSIDE));
+    assert_eq!(claim.standing(), Standing::Held);
 }

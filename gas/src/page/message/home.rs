@@ -1,35 +1,37 @@
-//! What the home of a page does.
+//! The home's part in the page protocol by messages.
 
 use super::{Message, Want};
 use crate::page::Entry;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::mutant;
 
-/// The home's part in a page.
+/// The state of one page at its home.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Home {
     entry: Entry,
-    /// Who was told the entry, or an earlier one.
+    /// The ranks that were told the entry, or an earlier one.
     listed: Ranks,
     moving: Option<Rank>,
     has_permitted: bool,
-    /// Of whom a `Stopped` is to come, and of whom an `Ended`.
+    /// The ranks from which a `Stopped` is to come, and those from which an `Ended`
+    /// is to come.
     stopping: Ranks,
     ending: Ranks,
-    /// Whose `Ended` has overtaken its `Stopped`.
+    /// The ranks from which an `Ended` has overtaken the `Stopped`.
     ended: Ranks,
-    /// A rank was lost that may use the place where it is, at any time.
+    /// A rank was lost that may use the page's place at any time.
     is_tainted: bool,
-    /// What the page has left, until those have ended.
+    /// The place that the page has left, until the reads there have ended.
     left: Option<Entry>,
-    /// Who waits to be told, and to own it.
+    /// The ranks that wait to be told the entry, and those that wait to own the
+    /// page.
     asking: Ranks,
     owning: Ranks,
-    /// Next to own it is the first from here on.
+    /// The next rank to own the page is the first of `owning` from this number on.
     turn: u32,
-    /// What is to be sent.
+    /// The ranks to which a `Told` is to be sent.
     told: Ranks,
-    /// The new owner, whose `Moved` was heard.
+    /// The new owner, after its `Moved` was handled.
     heard: Option<Rank>,
     stopped: Ranks,
     permitted: bool,
@@ -37,12 +39,12 @@ pub struct Home {
     freed: Option<Entry>,
 }
 
-/// Ranks, a bit each.
+/// A set of ranks, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Ranks(u64);
 
 impl Home {
-    /// Of a page that is there, and that nobody knows of.
+    /// The home of a page that is at `entry`, and that no rank knows of.
     pub const fn new(entry: Entry) -> Self {
         let none = Ranks(0);
         Self {
@@ -67,18 +69,18 @@ impl Home {
         }
     }
 
-    /// Where it is, or is until it has moved.
+    /// Where the page is, or is until it has moved.
     pub const fn entry(&self) -> Entry {
         self.entry
     }
 
-    /// Whether it is on its way, so that queries wait.
+    /// Whether the page is on its way, so that queries wait.
     pub const fn is_moving(&self) -> bool {
         self.moving.is_some()
     }
 
-    /// A message from a requester or a mover. Never blocks: what has to wait is
-    /// noted.
+    /// Handles a message from a requester or a mover. Never blocks: a request that
+    /// has to wait is noted.
     pub fn handle(&mut self, from: Rank, message: Message) {
         match message {
             Message::Query(_) if self.moving.is_some() && !mutant("page_told_while_moving") => {
@@ -109,8 +111,9 @@ impl Home {
                 let may_be_used = core::mem::take(&mut self.is_tainted);
                 self.left = (!may_be_used || mutant("page_taint_forgotten")).then_some(self.entry);
                 self.entry = self.entry.moved(from, frame);
-                // Until it is told that this was heard it does not use the page:
-                // if it dies first, nothing that it has done there is lost.
+                // The new owner does not use the page before it receives the `Told`
+                // that answers this message: if it dies first, no write there is
+                // lost.
                 self.listed = Ranks::default();
                 self.listed.add(from);
                 self.heard = Some(from);
@@ -124,11 +127,12 @@ impl Home {
         self.go_on();
     }
 
-    /// A rank has died, or was given up. What it had sent, and comes later, is not to be handled.
+    /// Handles that a rank has died, or was given up. The caller must not handle
+    /// messages that this rank had sent and that come later.
     pub fn handle_lost(&mut self, rank: Rank) {
         let may_write = if self.moving.is_some() { self.stopping } else { self.listed };
         self.is_tainted |= may_write.has(rank);
-        // It may live, and read where the page has been.
+        // The rank may live, and read the place that the page has left.
         if self.ending.has(rank) && self.left.take().is_none() {
             self.is_tainted = true;
         }
@@ -144,8 +148,8 @@ impl Home {
         self.go_on();
     }
 
-    /// The next message, and to whom. All that there are go out before the next
-    /// one is handled.
+    /// The next message to send, and its receiver. The caller must send all of them
+    /// before it handles the next message.
     pub fn poll(&mut self) -> Option<(Rank, Message)> {
         if let Some(rank) = self.heard.take().or_else(|| self.told.pop()) {
             return Some((rank, Message::Told(self.entry)));
@@ -165,11 +169,11 @@ impl Home {
         Some((left.owner, Message::Free(left.frame)))
     }
 
-    /// The page stays where it was; those who were stopped may ask again.
+    /// The page stays where it was; ranks that were stopped may send queries again.
     fn stay(&mut self) {
         let Entry { owner, frame, .. } = self.entry;
         self.entry = self.entry.moved(owner, frame);
-        // Who has not been stopped yet keeps being listed.
+        // A rank that has not been stopped yet stays listed.
         self.listed = self.stopping;
         self.unlock();
     }
@@ -196,7 +200,7 @@ impl Home {
         }
     }
 
-    /// Whoever waits for it and is next.
+    /// Begins the move to the next rank that waits to own the page.
     fn begin(&mut self) {
         while let Some(by) = self.owning.pop_from(self.turn) {
             if by == self.entry.owner {
@@ -235,7 +239,7 @@ impl Ranks {
         self.pop_from(0)
     }
 
-    /// The first from `turn` on, or the first of all.
+    /// Takes the first rank from `turn` on, or else the first of all.
     fn pop_from(&mut self, turn: u32) -> Option<Rank> {
         let later = self.0 & u64::MAX.checked_shl(turn).unwrap_or(0);
         let among = if later == 0 { self.0 } else { later };
@@ -244,59 +248,8 @@ impl Ranks {
     }
 }
 
-/// Ranks that a home can list: one bit each.
+/// Number of ranks that a home can list: one bit each.
 pub const RANKS_MAX: u32 = 64;
 
 #[cfg(test)]
-mod tests {
-    extern crate std;
-    use super::*;
-    use std::vec::Vec;
-
-    const AT: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
-    const READER: Rank = Rank(1);
-    const MOVER: Rank = Rank(2);
-
-    fn sent(home: &mut Home) -> Vec<(Rank, Message)> {
-        core::iter::from_fn(|| home.poll()).collect()
-    }
-
-    /// A page that moves while a rank has stopped and still reads.
-    fn read_while_it_moves() -> Home {
-        let mut home = Home::new(AT);
-        home.handle(READER, Message::Query(Want::Read));
-        assert_eq!(sent(&mut home), [(READER, Message::Told(AT))]);
-        home.handle(MOVER, Message::Own);
-        assert_eq!(sent(&mut home), [(READER, Message::Stop(AT.epoch))]);
-        home.handle(READER, Message::Stopped { epoch: AT.epoch, has_ended: false });
-        assert_eq!(sent(&mut home), [(MOVER, Message::Permit(AT))]);
-        home
-    }
-
-    fn told() -> (Rank, Message) {
-        (MOVER, Message::Told(AT.moved(MOVER, 3)))
-    }
-
-    #[test]
-    fn a_frame_is_free_when_the_last_has_read() {
-        let mut home = read_while_it_moves();
-        home.handle(MOVER, Message::Moved(3));
-        assert_eq!(sent(&mut home), [told()]);
-        home.handle(READER, Message::Ended(AT.epoch));
-        assert_eq!(sent(&mut home), [(AT.owner, Message::Free(AT.frame))]);
-    }
-
-    /// It may live, and its owner know it still.
-    #[test]
-    fn a_frame_that_a_lost_rank_may_read_is_never_free() {
-        let mut home = read_while_it_moves();
-        home.handle(MOVER, Message::Moved(3));
-        home.handle_lost(READER);
-        assert_eq!(sent(&mut home), [told()]);
-
-        let mut home = read_while_it_moves();
-        home.handle_lost(READER);
-        home.handle(MOVER, Message::Moved(3));
-        assert_eq!(sent(&mut home), [told()]);
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
-//! The paper's directory: the home answers, lists who has asked, and stops
-//! them before a page moves. Between processors, by messages.
+//! The page directory of the paper, between processors, by messages: the home
+//! answers queries, lists the ranks that have asked, and stops them before a page
+//! moves.
 //!
 //! ```text
 //!  requester X, Y            home                 new owner B      old owner A
@@ -17,24 +18,24 @@
 //!     │                            ├──────────────── Free ───────────►│
 //! ```
 //!
-//! A [`Requester`] is what a rank knows of a page, a [`Home`] what its home
-//! does; neither keeps a table or sends anything. Messages may overtake each
-//! other and none is lost; all carry the epoch of the entry that they are
-//! about. What the paper leaves open, and what is done here:
+//! A [`Requester`] is the state of a page at a rank that uses it, a [`Home`] the
+//! state at its home; neither keeps a table or sends anything. Messages may overtake
+//! each other, and none is lost; all carry the epoch of the entry that they concern.
+//! The hazards that the paper leaves open, and their solutions here:
 //!
 //! | hazard | |
 //! |---|---|
-//! | O1, O6 | coming in counts and checks in one step; `leave` is for what has completed at the remote end |
-//! | O2, O13 | a `Stop` names an epoch; a `Told` of that epoch or an earlier one is not believed any more |
-//! | O3, O4, O8 | who is told is listed in the same step, reader or writer; nobody is told while the page moves |
-//! | O5 | `Stopped` says whether reads go on, `Ended` when they do not; only then the old frame is free |
-//! | O7 | what has to wait is noted with the page, and the next message handled |
-//! | O9 | who wants the page waits in the order of ranks, those who wait to be told come before; step 10 is part of step 9: the new owner is listed, and told, before it could be stopped |
-//! | O10 | the home, the old owner and the new one are listed and stopped like all others |
-//! | O11 | one bit for each rank, so at most 64; a `Stop` that finds nothing is acknowledged at once |
-//! | O14 | a mover without a frame, or that dies before the home has heard of its `Moved`, leaves the page where it was, under a new epoch; it has not used it, for it waits to be told. A frame that a lost rank may still write to, or read, is not freed |
+//! | O1, O6 | entering counts and checks in one step; `leave` is called for an access that has completed at the remote end |
+//! | O2, O13 | a `Stop` names an epoch; a `Told` of that epoch or an earlier one is ignored from then on |
+//! | O3, O4, O8 | the home lists a rank in the step in which it answers, reader or writer; no rank gets an answer while the page moves |
+//! | O5 | `Stopped` says whether reads go on, `Ended` that they have ended; only then the old frame is free |
+//! | O7 | a request that has to wait is noted with the page, and the next message is handled |
+//! | O9 | ranks that want to own the page wait in the order of their numbers, and queries are answered before; step 10 is part of step 9: the new owner is listed and gets its `Told` before it could be stopped |
+//! | O10 | the home, the old owner and the new owner are listed and stopped like all other ranks |
+//! | O11 | one bit for each rank, so at most 64; a requester that knows no entry acknowledges a `Stop` at once |
+//! | O14 | if a mover has no frame, or dies before the home has handled its `Moved`, the page stays where it was, under a new epoch; the mover has not used the page, because it waits for its `Told`. A frame that a lost rank may still write to, or read, is not freed |
 //!
-//! Progress: blocking. An own waits for every listed rank.
+//! Progress: blocking. An `Own` waits for every listed rank.
 //!
 //! # References
 //!
@@ -52,31 +53,31 @@ use super::Entry;
 /// From the home to a requester or back, about one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
-    /// Where is it?
+    /// Requester to home: where is the page?
     Query(Want),
-    /// There.
+    /// Home to requester: the page is there.
     Told(Entry),
-    /// It moves: this is its last epoch there.
+    /// Home to requester: the page moves, and this is its last epoch there.
     Stop(u32),
-    /// No write is under way any more.
+    /// Requester to home: no write is under way any more.
     Stopped {
-        /// Of the page in that epoch.
+        /// The epoch of the page that was stopped.
         epoch: u32,
-        /// Nor any read.
+        /// No read is under way either.
         has_ended: bool,
     },
-    /// No read is under way any more.
+    /// Requester to home: no read of this epoch is under way any more.
     Ended(u32),
-    /// Let me have it.
+    /// Requester to home: the requester wants to own the page.
     Own,
-    /// It is yours already.
+    /// Home to requester: the requester owns the page already.
     Yours,
-    /// Copy it, it is there; all are stopped.
+    /// Home to mover: copy the page from there; all ranks are stopped.
     Permit(Entry),
-    /// It is here now, in this frame.
+    /// Mover to home: the page is at the mover, in this frame.
     Moved(u32),
-    /// It could not be copied.
+    /// Mover to home: the page could not be copied.
     Abort,
-    /// Nobody reads this frame of yours any more.
+    /// Home to old owner: no rank reads this frame of yours any more.
     Free(u32),
 }

@@ -1,43 +1,43 @@
-//! What a rank knows of a page that is somewhere.
+//! The requester's part in the page protocol by messages.
 
 use super::Message;
 use crate::page::Entry;
 use tsumugi_core::sync::mutant;
 
-/// What a rank knows of a page, and who of it uses that.
+/// The state of one page at a rank that uses it: the entry, and the accesses by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requester {
     entry: Option<Entry>,
-    /// Answers that are on their way: to a query, and to the own `Moved`. Each
-    /// comes, and it is not forgotten before: one that is late must find which
-    /// epochs were stopped.
+    /// Answers that are on their way: to a query, and to the own `Moved`. Each of
+    /// them comes, and the rank must not forget the page before: a late answer must
+    /// find which epochs were stopped.
     awaited: u32,
     /// The last epoch that was stopped.
     stopped: Option<u32>,
-    /// By the entry that is known.
+    /// Accesses by the entry that is known.
     now: Count,
-    /// By the one that was stopped.
+    /// Accesses by the entry that was stopped.
     before: Count,
     owes: Owes,
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Want {
-    /// It reads.
+    /// The access reads.
     Read,
-    /// It writes.
+    /// The access writes.
     Write,
 }
 
-/// Whether an access may go.
+/// Whether an access may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enter {
-    /// There, until it [leaves](Requester::leave).
+    /// The access may begin at this place, until it [leaves](Requester::leave).
     Go(Entry),
-    /// Not yet: this goes to the home.
+    /// Not yet: the caller must send this message to the home.
     Ask(Message),
-    /// Not yet: the home was asked.
+    /// Not yet: a query to the home is on its way.
     Wait,
 }
 
@@ -56,8 +56,8 @@ enum Owes {
 }
 
 impl Requester {
-    /// An access wants to begin. One that has to wait tries again after the
-    /// next message from the home.
+    /// Begins an access, if the entry is known. An access that has to wait must try
+    /// again after the next message from the home.
     pub fn enter(&mut self, want: Want) -> Enter {
         match self.entry {
             Some(entry) => {
@@ -74,8 +74,8 @@ impl Requester {
         }
     }
 
-    /// An access by the entry of that epoch has completed at the remote end,
-    /// or failed. What goes to the home.
+    /// Ends an access by the entry of that epoch, which has completed at the remote
+    /// end or has failed. Returns the message to send to the home.
     pub fn leave(&mut self, want: Want, epoch: u32) -> Option<Message> {
         let is_now = self.entry.is_some_and(|entry| entry.epoch == epoch);
         let count = if is_now { self.now.of(want) } else { self.before.of(want) };
@@ -83,7 +83,7 @@ impl Requester {
         self.pays()
     }
 
-    /// A message from the home. What goes to the home.
+    /// Handles a message from the home. Returns the message to send to the home.
     pub fn handle(&mut self, message: Message) -> Option<Message> {
         match message {
             Message::Told(entry) => {
@@ -94,7 +94,7 @@ impl Requester {
                 }
                 None
             }
-            // Of a mover that has died since: nobody waits for the answer.
+            // Of a mover that has died since: the home does not wait for the answer.
             Message::Stop(epoch)
                 if self.stopped.is_some_and(|last| epoch <= last)
                     && !mutant("page_late_stop_believed") =>
@@ -116,16 +116,17 @@ impl Requester {
         }
     }
 
-    /// The new owner's own copy has ended, and the home hears of it by
-    /// [`Message::Moved`]: it answers as if it had been asked, and nobody uses the
-    /// page here before. If this rank dies before the home has heard of the move,
-    /// the page is where it was, as it was.
+    /// Notes that the new owner's copy has ended. The caller sends
+    /// [`Message::Moved`] to the home, which answers as if to a query, and no access
+    /// uses the page here before that answer. If this rank dies before the home has
+    /// handled the message, the page stays where it was, unchanged.
     pub fn expect(&mut self) {
         self.awaited += 1;
     }
 
-    /// Whether the rank may forget it, to know another page in its place: it is
-    /// listed still, and what is told to it then is acknowledged by a new one.
+    /// Whether the rank may forget the page, to use the memory for another one. The
+    /// rank is still listed then; a later `Stop` is acknowledged by a new
+    /// `Requester`.
     pub fn is_idle(&self) -> bool {
         let nobody = self.now == Count::default() && self.before == Count::default();
         nobody && self.awaited == 0 && self.owes == Owes::Nothing
@@ -153,6 +154,68 @@ impl Count {
         match want {
             Want::Read => &mut self.reads,
             Want::Write => &mut self.writes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_core::mem::Rank;
+
+    const AT: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
+
+    /// A requester that has received the place of the page.
+    fn told() -> Requester {
+        let mut own = Requester::default();
+        assert_eq!(own.enter(Want::Read), Enter::Ask(Message::Query(Want::Read)));
+        assert_eq!(own.enter(Want::Write), Enter::Wait);
+        assert!(!own.is_idle(), "an answer is on its way");
+        assert_eq!(own.handle(Message::Told(AT)), None);
+        own
+    }
+
+    /// A stop is answered once; it may come late, from a mover that has died.
+    #[test]
+    fn a_stop_is_answered_once() {
+        let mut own = told();
+        let answer = Message::Stopped { epoch: 4, has_ended: true };
+        assert_eq!(own.handle(Message::Stop(4)), Some(answer));
+        assert_eq!(own.handle(Message::Stop(4)), None);
+        assert_eq!(own.handle(Message::Stop(3)), None);
+        let answer = Message::Stopped { epoch: 5, has_ended: true };
+        assert_eq!(own.handle(Message::Stop(5)), Some(answer));
+    }
+
+    /// A requester that waits for an answer sends no query.
+    #[test]
+    fn the_new_owner_waits_to_be_told() {
+        let mut own = Requester::default();
+        own.expect();
+        assert!(!own.is_idle());
+        assert_eq!(own.enter(Want::Read), Enter::Wait);
+        assert_eq!(own.handle(Message::Told(AT)), None);
+        assert_eq!(own.enter(Want::Read), Enter::Go(AT));
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_forgotten() {
+        assert!(Requester::default().is_idle() && told().is_idle());
+        for want in [Want::Read, Want::Write] {
+            let mut own = told();
+            assert_eq!(own.enter(want), Enter::Go(AT));
+            assert!(!own.is_idle());
+            // Also after a stop it is not forgotten.
+            let answer = own.handle(Message::Stop(4));
+            let stopped = Message::Stopped { epoch: 4, has_ended: false };
+            assert_eq!(answer, (want == Want::Read).then_some(stopped));
+            assert!(!own.is_idle());
+            let last = match want {
+                Want::Read => Message::Ended(4),
+                Want::Write => Message::Stopped { epoch: 4, has_ended: true },
+            };
+            assert_eq!(own.leave(want, 4), Some(last));
+            assert!(own.is_idle());
         }
     }
 }

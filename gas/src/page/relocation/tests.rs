@@ -6,8 +6,9 @@ use crate::page::{Distribution, Homes, Shape};
 use tsumugi_core::mem::{RegionKey, RemoteAddr};
 use tsumugi_core::op::Kind;
 
-/// The header that the page has at its new place last, if that operation fails
-/// when the new header is there, and what comes after it does not.
+/// The last value of the header at the page's new place, if the operation for which
+/// `fails` returns true fails, after the new header was written, and later ones do
+/// not fail.
 fn left_behind(fails: impl Fn(At) -> bool, answer: Result<u64, AddrError>) -> u64 {
     let homes = Homes::new(2, 2, Distribution::Block);
     let shape = Shape { homes, page_bytes: 8, slots: 2, frames: 2 };
@@ -54,13 +55,13 @@ fn a_frame_that_is_given_back_is_not_live() {
     let refused = Err(AddrError::Unsupported { addr });
     let header = left_behind(|at| at == At::MarkOld, refused);
     assert_eq!(header, gone(header));
-    // Who was taken for dead finds another's entry.
+    // A mover that was taken for dead finds the entry of another mover.
     let header = left_behind(|at| at == At::Commit, Ok(0));
     assert_eq!(header, gone(header));
 }
 
-/// Whoever takes over from a dead mover, which may have marked the old header or
-/// may do so yet, and fails, leaves the page in another life.
+/// An heir that fails leaves the page with a new epoch, because the dead mover may
+/// have marked the old header, or may do so later.
 #[test]
 fn an_heir_that_fails_leaves_a_page_that_can_be_read() {
     heir_fails();
@@ -119,7 +120,7 @@ fn heir_fails() {
     assert_eq!(header, now.header(page), "live, and what the dead one marks is another");
 }
 
-/// In each word of bits once, from the page's own on.
+/// Each word of bits is searched once, from the page's own word on.
 #[test]
 fn a_frame_is_looked_for_in_every_word() {
     let homes = Homes::new(2, 2, Distribution::Block);
@@ -130,7 +131,7 @@ fn a_frame_is_looked_for_in_every_word() {
     assert_eq!(own.looks_for_frame(0, u64::MAX), At::FindFrame(1));
     assert_eq!(own.looks_for_frame(1, 0b1011), At::TakeFrame(1, 0b1011, 2));
     assert_eq!(own.looks_for_frame(1, u64::MAX), At::FindFrame(2));
-    // Of the last word there are two.
+    // The last word has two frames.
     assert_eq!(own.looks_for_frame(2, 0b1), At::TakeFrame(2, 0b1, 1));
     assert_eq!(own.looks_for_frame(2, 0b11), At::Refused(Refusal::NoFrame));
 }

@@ -1,4 +1,4 @@
-//! Counting what happens, and writing it down while somebody looks.
+//! Counting what happens, and recording events while that is requested.
 
 use super::Worker;
 use crate::fp::FpControl;
@@ -19,13 +19,14 @@ impl Worker {
         self.note(Kind::Spawn, slot);
     }
 
-    /// Counts one; in the model, where it would only cost time, nothing.
+    /// Adds one to a counter; does nothing in the model, where it would only cost
+    /// time.
     #[inline(always)]
     pub(crate) fn count(&self, counter: Counter) {
         self.count_at(self.seat(), counter);
     }
 
-    /// Counts one, at the own seat.
+    /// Adds one to a counter of `seat`, which is this worker's.
     #[inline(always)]
     pub(super) fn count_at(&self, seat: &Seat, counter: Counter) {
         if cfg!(not(tsumugi_loom)) {
@@ -33,7 +34,7 @@ impl Worker {
         }
     }
 
-    /// Writes down what happens to a ULT, if somebody looks.
+    /// Records what happens to a ULT, if events are recorded.
     #[inline(always)]
     pub(super) fn note(&self, kind: Kind, slot: Slot) {
         if self.shared.wanted.any() {
@@ -42,12 +43,12 @@ impl Worker {
         }
     }
 
-    /// Writes down that a ULT came from elsewhere, woken or new, if somebody
-    /// looks.
+    /// Records that a ULT came from another thread, woken or new, if events are
+    /// recorded.
     #[inline(always)]
     pub(super) fn note_come(&self, slot: Slot, woken: bool) {
         if self.shared.wanted.any() {
-            // SAFETY: taken from a queue, so it is ours.
+            // SAFETY: the ULT was taken from a queue, so it is this worker's.
             let task = unsafe { slot.as_ref() };
             self.record(Kind::Come, task, if woken { "wake" } else { "spawn" });
         }
@@ -62,7 +63,8 @@ impl Worker {
         }
     }
 
-    /// Resumes a ULT that has control words of its own, or is looked at.
+    /// Resumes a ULT that has control words of its own, or while events are
+    /// recorded.
     ///
     /// # Safety
     ///
@@ -76,9 +78,13 @@ impl Worker {
         if looked_at {
             self.seat().notes.set_running(slot.as_ptr());
             self.record(Kind::Run, task, "");
-            self.note_panics_aside();
+            // In builds with debug assertions the caller has done that.
+            if cfg!(not(debug_assertions)) {
+                self.note_panics_aside();
+            }
         }
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the task is this worker's until it has
+        // left.
         let fp = unsafe { task.fp() };
         let before = FpControl::read();
         if let Some(fp) = fp {
@@ -89,7 +95,8 @@ impl Worker {
         let left =
             unsafe { head.resume(task.saved(), &self.link, slot.as_ptr().cast_const().cast()) };
         if let Some(fp) = fp {
-            // SAFETY: as above: whoever keeps them lends its place to nobody.
+            // SAFETY: as above. A ULT that has control words does not switch
+            // directly to another, so the words on this thread are still this ULT's.
             fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
             before.write();
         }
@@ -99,12 +106,12 @@ impl Worker {
         left
     }
 
-    /// Writes down how the ULT left that ran last.
+    /// Records how the ULT that ran last has left.
     #[cold]
     fn note_left(&self, left: Left) {
         self.seat().notes.set_running(ptr::null_mut());
         let Some(slot) = self.current() else { return };
-        // SAFETY: it has just left this worker, and is not queued yet.
+        // SAFETY: the ULT has just left this worker, and is not queued yet.
         let task = unsafe { slot.as_ref() };
         if left.is_end() {
             return self.record(Kind::End, task, "");
@@ -127,7 +134,7 @@ impl Worker {
                 }
                 Request::OnOsStack(_) => return self.record(Kind::Sleep, task, "on_os_stack"),
                 Request::RunFirst(_) => return self.record(Kind::Yield, task, ""),
-                // What the innermost left with.
+                // The request with which the innermost ULT left.
                 Request::Follow(follow) => left = follow.left,
             }
         }

@@ -1,13 +1,13 @@
-//! Leaving without the hub: a ULT that yields, parks or sleeps goes straight to the one
-//! that the hub would take next, if there is one worker.
+//! Direct switches: with one worker, a ULT that yields, parks or sleeps switches
+//! directly to the ULT that the hub would take next.
 //!
-//! A hub does after the switch what would let another worker resume a ULT that
-//! is still running. Where there is no other worker, nobody can, whatever is
-//! said of the ULT before the switch: threads that are no workers queue ULTs,
-//! and do not run them. So it is the running ULT that queues itself, or says
-//! that it sleeps, takes the next, and switches once, not twice.
+//! The hub does after the switch what would let another worker resume a ULT that
+//! is still running. Where there is no other worker, no thread can do so, even if
+//! the ULT is published before the switch: threads that are no workers queue
+//! ULTs, and do not run them. So the running ULT queues itself, or marks itself
+//! as asleep, takes the next ULT, and switches once instead of twice.
 //!
-//! Whatever is not usual is left to the hub, and every so often everything is:
+//! Everything unusual is left to the hub, and at regular intervals everything is:
 //! see [`Turn`](crate::sched::turn::Turn).
 
 use super::{AbortOnUnwind, Worker, wake};
@@ -23,26 +23,27 @@ use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
 
-/// How a ULT goes on that wants to sleep.
+/// How a ULT that is to sleep goes on.
 pub(crate) enum Way {
     /// It does not sleep.
     On,
-    /// It sleeps, and is to switch to this one.
+    /// It sleeps, and must switch to this ULT.
     Pass(Slot),
-    /// It sleeps, and is to leave to the hub.
+    /// It sleeps, and must leave to the hub.
     Leave,
-    /// Nothing has changed: it is to ask the hub.
+    /// Nothing has changed: it must leave to the hub with a request to sleep.
     Ask,
 }
 
 impl Worker {
-    /// Queues the running ULT, which lets others run, and makes the oldest of
-    /// those that did so before the running one: the caller is to switch to
-    /// it. If it is the only one here, it is its own next. `None`: it is to
-    /// leave, and nothing has changed.
+    /// Queues the running ULT, which yields, and makes the oldest of the ULTs
+    /// that yielded before the running one: the caller must switch to it. If the
+    /// running ULT is the only one on this worker, it is returned itself. `None`:
+    /// the caller must leave to the hub, and nothing has changed.
     ///
-    /// Every so often it is, so that a yield loop comes to the hub.
-    // Not inlined: it saves no registers, and a ULT's code has it but once.
+    /// At regular intervals it returns `None`, so that a yield loop enters the hub.
+    // Not inlined: it saves no registers, and so a ULT's code has only one copy
+    // of it.
     #[inline(never)]
     pub(crate) fn let_run(&self, slot: Slot) -> Option<Slot> {
         self.look_first(slot, "yield");
@@ -52,7 +53,8 @@ impl Worker {
         if self.free_head(spent, task).is_some()
             // SAFETY: we are the seat's owner.
             && unsafe { seat.ready.youngest() }.is_none()
-            // SAFETY: the same, alone; what is queued is alive and ours.
+            // SAFETY: we are the seat's owner, and the only worker; a queued ULT
+            // is alive and this worker's.
             && let Some(next) = unsafe {
                 seat.yielded.rotate(
                     slot.as_ptr(),
@@ -62,16 +64,16 @@ impl Worker {
             }
         {
             seat.place.parks.inside().set(spent.yielded());
-            // SAFETY: an item of the queue.
+            // SAFETY: the pointer is an item of the queue.
             let next = unsafe { NonNull::new_unchecked(next) };
             seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
             return Some(next);
         }
-        // A call that this ends with: the rest saves no registers.
+        // A tail call: the rest of this function saves no registers.
         self.let_alone_run(slot)
     }
 
-    /// A ULT goes on that would let others run, of whom there are none here.
+    /// Lets a ULT that yields go on, if there are no others on this worker.
     #[cold]
     #[inline(never)]
     fn let_alone_run(&self, slot: Slot) -> Option<Slot> {
@@ -79,12 +81,12 @@ impl Worker {
         self.is_alone().then_some(slot)
     }
 
-    /// Says that the running ULT is parked, and makes the youngest that may run
-    /// the running one: the caller is to switch to it. If there is a token, that
-    /// is taken, and the ULT is its own next. `None`: it is to leave, and nothing
-    /// has changed.
-    // Inlined where it is optimised: a call and its way back are two of the few
-    // stores and branches that a park is made of.
+    /// Marks the running ULT as parked, and makes the youngest ULT that may run
+    /// the running one: the caller must switch to it. If there is a token, that
+    /// is taken, and the running ULT is returned itself. `None`: the caller must
+    /// leave to the hub, and nothing has changed.
+    // Inlined where it is optimised: a call and its return are two of the few
+    // stores and branches that a park consists of.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn let_park(&self, slot: Slot) -> Option<Slot> {
         self.look_first(slot, "park");
@@ -97,8 +99,8 @@ impl Worker {
         if !seat.has_parks(spent) {
             return self.take_token(slot);
         }
-        // SAFETY: we are the seat's owner, alone; what is queued is alive and
-        // ours.
+        // SAFETY: we are the seat's owner, and the only worker; a queued ULT is
+        // alive and this worker's.
         let next = unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) };
         let Some(next) = next.and_then(NonNull::new) else {
             cold_path();
@@ -112,14 +114,15 @@ impl Worker {
             unsafe { seat.ready.push(next.as_ptr()) };
             return Some(slot);
         }
-        // Nobody else has looked at the word until we go out.
+        // No other thread has read the park word, and none does until we leave
+        // the bias.
         self.note_since(head);
         parks.inside().leave_with(spent.parked());
         seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
         Some(next)
     }
 
-    /// A ULT that would park goes on if there is a token.
+    /// Takes the token of a ULT that would park. `None` if there is none.
     #[cold]
     #[inline(never)]
     fn take_token(&self, slot: Slot) -> Option<Slot> {
@@ -129,7 +132,7 @@ impl Worker {
     }
 
     /// Puts the running ULT to sleep, if `commit` agrees, and makes the youngest
-    /// that may run the running one.
+    /// ULT that may run the running one.
     #[inline(never)]
     pub(crate) fn let_sleep(&self, slot: Slot, commit: &mut dyn FnMut(Waker) -> bool) -> Way {
         // SAFETY: the running ULT is on a stack, which stays.
@@ -141,7 +144,8 @@ impl Worker {
         }
         self.turn().set(spent.parked());
         self.put_to_sleep(slot, head);
-        // As for the hub: what blocks in there is no ULT.
+        // As in the hub: no ULT is current while `commit` runs, so what blocks in
+        // there does not do so as this ULT.
         seat.place.current.store(ptr::null_mut(), Ordering::Relaxed);
         let unwinding = AbortOnUnwind;
         // SAFETY: a waker that is used up makes the task ready, once, and the
@@ -153,11 +157,11 @@ impl Worker {
             self.set_current(slot);
             return Way::On;
         }
-        // Something may have come meanwhile that goes before what is queued.
+        // Meanwhile something may have come that must run before the queued ULTs.
         let is_free = self.ties.get() == 0 && !self.shared.is_wanted();
         let next = if is_free {
-            // SAFETY: we are the seat's owner, alone; what is queued is alive and
-            // ours.
+            // SAFETY: we are the seat's owner, and the only worker; a queued ULT
+            // is alive and this worker's.
             unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) }
         } else {
             None
@@ -165,14 +169,14 @@ impl Worker {
         let next = next.and_then(NonNull::new);
         self.set_current(next.unwrap_or(slot));
         match next {
-            // It was woken.
+            // The running ULT was woken meanwhile.
             Some(next) if next == slot => Way::On,
             Some(next) => Way::Pass(next),
             None => Way::Leave,
         }
     }
 
-    /// A ULT asks the hub, which puts it to sleep.
+    /// Makes a ULT leave to the hub, which puts it to sleep.
     #[cold]
     #[inline(never)]
     fn ask(&self, slot: Slot) -> Way {
@@ -181,12 +185,13 @@ impl Worker {
         Way::Ask
     }
 
-    /// Unparks a ULT, if the park words are this worker's; whether they are.
+    /// Unparks a ULT, if this worker owns the bias of the park words. Returns
+    /// whether it does.
     ///
     /// # Safety
     ///
-    /// It is a descriptor of this scheduler, which is given, and this is the
-    /// calling thread's worker.
+    /// `slot` is a descriptor of this scheduler, which is `shared`, and this is
+    /// the calling thread's worker.
     #[inline(always)]
     pub(in crate::sched) unsafe fn unpark_alone(&self, shared: &Shared, slot: Slot) -> bool {
         // SAFETY: descriptors stay as long as the scheduler.
@@ -207,15 +212,16 @@ impl Worker {
             return true;
         }
         turn.leave_with(spent.woke());
-        // SAFETY: we ended its park, which is its waker, and this worker is the
-        // only one: the bias is its own.
+        // SAFETY: we ended the ULT's park, which is the same as using up a waker.
+        // This worker is the only one, because it owns the bias.
         unsafe { self.ready_alone(shared, seat, slot) };
         true
     }
 
-    /// The top of the running ULT's stack, if it may pass its place on: this is
-    /// the only worker, which has no part in its leaving, nor has a joiner below;
-    /// and nothing comes before the own queues.
+    /// Returns the top of the running ULT's stack, if the ULT may switch directly
+    /// to another. It may if this is the only worker, if nothing has to be done
+    /// after it has left, if no joiner is below it, and if nothing comes before
+    /// the own queues.
     #[inline(always)]
     fn free_head<'a>(&self, spent: Spent, task: &'a Task) -> Option<&'a Head> {
         if spent.leaves(SWITCH) && self.ties.get() == 0 && !self.shared.is_wanted() {
@@ -224,21 +230,21 @@ impl Worker {
         None
     }
 
-    /// One reason more why nobody passes its place on.
+    /// Adds one reason against direct switches.
     #[inline(always)]
     pub(super) fn tie(&self) {
         self.ties.set(self.ties.get() + 1);
     }
 
-    /// One reason less.
+    /// Takes one reason away.
     #[inline(always)]
     pub(super) fn untie(&self) {
         self.ties.set(self.ties.get() - 1);
     }
 
-    /// Whether a ULT that would yield is the only one this worker knows of.
-    /// Every so often it says no, so that a yield loop comes to the hub.
-    // Seldom worth its place in `let_run`.
+    /// Whether a ULT that would yield is the only one that this worker can run. At
+    /// regular intervals it returns false, so that a yield loop enters the hub.
+    // Out of line: it is used too seldom to take space in `let_run`.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_alone(&self) -> bool {
@@ -260,13 +266,13 @@ impl Worker {
 }
 
 impl Seat {
-    /// Goes inside the park words' bias, if it is this seat's worker's, whose
-    /// turn is as given.
+    /// Enters the bias of the park words, if this seat's worker owns it. `spent`
+    /// is that worker's turn.
     #[inline(always)]
     fn has_parks(&self, spent: Spent) -> bool {
         let parks = &self.place.parks;
         parks.inside().go_in_with(spent);
-        // The worker's name, if it has one.
+        // The address of the seat is the worker's name, if it has one.
         parks.may_stay(ptr::from_ref(self).addr())
     }
 }

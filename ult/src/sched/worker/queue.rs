@@ -1,4 +1,5 @@
-//! Where ULTs go that may run: the worker's own queues, or others'.
+//! Where ULTs that may run are queued: in the worker's own queues, or in another
+//! worker's.
 
 use super::Worker;
 use crate::inject::Linked;
@@ -24,51 +25,52 @@ impl Worker {
     ///
     /// # Panics
     ///
-    /// If it is to stay on a worker that there is not.
+    /// If the ULT is to stay on a worker that does not exist.
     pub(crate) fn spawned_with_traits(&self, slot: Slot) {
         self.note_spawned(slot);
         self.route(slot);
     }
 
-    /// Queues a ULT that slept, or hands it to the worker that it slept on.
+    /// Queues a ULT that slept, or hands it to the worker on which it slept.
     ///
     /// # Safety
     ///
-    /// The caller used up its waker; this is the calling thread's worker.
-    // Inlined where a ULT unparks another: a call costs as much as the rest.
+    /// The caller used up the ULT's waker; this is the calling thread's worker.
+    // Inlined where a ULT unparks another: a call takes as long as the rest.
     #[inline(always)]
     pub(crate) unsafe fn ready(&self, slot: Slot) {
         self.count(Counter::Wakes);
-        // SAFETY: it sleeps, so it is alive.
+        // SAFETY: the ULT sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         let last = task.last();
-        // What is seldom needed is done in calls that this ends with, so that
-        // it saves no registers.
+        // What is seldom needed is done in tail calls, so that this function
+        // saves no registers.
         if self.shared.wanted.any()
             || !task.is_plain()
             || self.handing_over.get()
             || last != self.index
         {
-            // SAFETY: the caller's.
+            // SAFETY: by the caller's contract the waker is used up.
             return unsafe { self.ready_in_particular(slot) };
         }
         task.set_runnable();
         self.push(slot);
     }
 
-    /// As `ready`, of one that parked, on the only worker: nobody else sleeps or
-    /// comes for it. The scheduler and the seat are the worker's own.
+    /// Does what `ready` does for a ULT that parked, on the only worker: there is
+    /// no worker to be woken and no thief. The scheduler and the seat are the
+    /// worker's own.
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As for [`ready`](Self::ready).
     #[inline(always)]
     pub(super) unsafe fn ready_alone(&self, shared: &Shared, seat: &Seat, slot: Slot) {
-        // SAFETY: it sleeps, so it is alive.
+        // SAFETY: the ULT sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         if shared.wanted.any() || !task.is_for_all() {
             cold_path();
-            // SAFETY: the caller's.
+            // SAFETY: by the caller's contract the waker is used up.
             return unsafe { self.ready_in_particular(slot) };
         }
         // SAFETY: we are the seat's owner.
@@ -78,7 +80,7 @@ impl Worker {
     #[inline(never)]
     unsafe fn ready_in_particular(&self, slot: Slot) {
         self.note(Kind::Wake, slot);
-        // SAFETY: it sleeps, so it is alive.
+        // SAFETY: the ULT sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         if !task.is_plain() {
             task.set_runnable();
@@ -97,22 +99,23 @@ impl Worker {
         self.push(slot);
     }
 
-    /// Queues a chain of ULTs that slept and may run on any worker, and tells
-    /// others of all of them at once. A worker that spins, and ran one of them
-    /// last, is handed that one.
+    /// Queues a chain of ULTs that slept and may run on any worker, and notifies
+    /// other workers once. A ULT that ran last on a worker which spins now is
+    /// handed to that worker.
     ///
     /// # Safety
     ///
-    /// The caller used up their wakers; this is the calling thread's worker.
+    /// The caller used up the wakers of the ULTs; this is the calling thread's
+    /// worker.
     pub(crate) unsafe fn ready_all(&self, first: Slot) {
         let seat = self.seat();
         let mut chain = Some(first);
         while let Some(slot) = chain {
-            // Read before somebody has it.
+            // The link is read before another worker can have the ULT.
             chain = self.next_of(slot);
             self.count(Counter::Wakes);
             self.note(Kind::Wake, slot);
-            // SAFETY: it sleeps, so it is alive.
+            // SAFETY: the ULT sleeps, so it is alive.
             let task = unsafe { slot.as_ref() };
             let last = task.last();
             if last != self.index {
@@ -128,14 +131,16 @@ impl Worker {
         self.notify();
     }
 
-    /// Takes what came by mail: queues what hangs on it.
+    /// Takes what came by mail, the hand-off slot: returns the first ULT, and
+    /// queues the ULTs linked to it.
     pub(super) fn open_letter(&self, letter: Letter<Task>) -> Slot {
         if letter.more {
             self.queue_all(self.next_of(letter.first));
         }
-        // SAFETY: whoever sent it made it ours.
+        // SAFETY: the sender handed the ULT over to this worker.
         let slept = unsafe { letter.first.as_ref() }.set_awake();
-        // On the only worker it may not have said so, but nothing else comes.
+        // On the only worker the ULT's state may not tell that it slept (see
+        // `pass`), but only woken ULTs come by mail there.
         if slept || self.shared.seats.len() == 1 {
             self.count(Counter::WokenAfar);
             self.note_come(letter.first, true);
@@ -146,15 +151,15 @@ impl Worker {
         letter.first
     }
 
-    /// Queues what came by mail, while something else is to be run.
+    /// Queues what came by mail, when another ULT is to run.
     #[cold]
     pub(super) fn take_in(&self, letter: Letter<Task>) {
         let slot = self.open_letter(letter);
-        // SAFETY: as there.
+        // SAFETY: as in `open_letter`.
         if unsafe { slot.as_ref() }.is_plain() { self.push(slot) } else { self.route(slot) }
     }
 
-    /// Queues a ULT and those that hang on it.
+    /// Queues a ULT and the ULTs linked to it.
     fn queue_all(&self, mut chain: Option<Slot>) {
         while let Some(slot) = chain {
             chain = self.next_of(slot);
@@ -164,12 +169,12 @@ impl Worker {
     }
 
     fn next_of(&self, slot: Slot) -> Option<Slot> {
-        // SAFETY: whoever takes a chain has all of it.
+        // SAFETY: the worker that takes a chain has all the ULTs of it.
         NonNull::new(unsafe { slot.as_ref() }.link().load(Ordering::Relaxed))
     }
 
-    /// Lays the oldest of several ULTs out, for whoever has nothing; there is
-    /// room.
+    /// Lays the oldest of several ULTs out in the offer, for a worker that has
+    /// nothing. The offer must be empty.
     fn lay_out(&self) {
         let seat = self.seat();
         let (mut first, mut last, mut count) = (None, None, 0);
@@ -188,11 +193,11 @@ impl Worker {
             });
         }
         let Some(first) = first else { return };
-        // SAFETY: we are the seat's owner, and nobody else fills the place.
+        // SAFETY: we are the seat's owner, and only the owner fills the offer.
         unsafe { seat.offer.lay_out(Letter { first, more: count > 1 }) };
     }
 
-    /// Takes what this worker had laid out, of several the youngest.
+    /// Takes back what this worker had laid out, and returns the youngest of it.
     #[cold]
     #[inline(never)]
     pub(super) fn take_back(&self) -> Option<Slot> {
@@ -203,13 +208,13 @@ impl Worker {
         self.queue_all(Some(letter.first));
         // SAFETY: we are the seat's owner.
         let youngest = unsafe { self.seat().ready.pop() };
-        // The others were in no queue meanwhile.
+        // The other ULTs were in no queue meanwhile.
         self.notify();
         NonNull::new(youngest?)
     }
 
-    /// Queues a ULT again that was laid out, if it is the only one there and the
-    /// queue is empty. Whether it is the youngest now.
+    /// Queues a ULT again that was laid out, if it is the first in the offer and
+    /// the deque is empty. Returns whether it is the youngest of the deque now.
     pub(super) fn queues_again(&self, wanted: Slot) -> bool {
         let seat = self.seat();
         if seat.offer.seen().map(|letter| letter.first) != Some(wanted) || !seat.ready.is_empty() {
@@ -218,14 +223,14 @@ impl Worker {
         let Some(letter) = seat.offer.take() else { return false };
         self.queue_all(Some(letter.first));
         if letter.more {
-            // They were in no queue meanwhile.
+            // The ULTs were in no queue meanwhile.
             self.notify();
         }
         !letter.more
     }
 
-    /// Brings a ULT of the own queue to the front; false if it is not among
-    /// the [`REACH`] youngest.
+    /// Brings a ULT to the front of the own deque; false if it is not among the
+    /// [`REACH`] youngest.
     pub(crate) fn bring_forward(&self, wanted: Slot) -> bool {
         let (mut others, mut found) = ([ptr::null_mut(); REACH], false);
         let mut count = 0;
@@ -253,12 +258,12 @@ impl Worker {
             // SAFETY: as above.
             unsafe { self.seat().ready.push(wanted.as_ptr()) };
         }
-        // They were in no queue meanwhile.
+        // The ULTs were in no queue meanwhile.
         self.notify();
         found
     }
 
-    /// Whether this worker knows of other ULTs to run.
+    /// Whether this worker has other ULTs to run.
     pub(crate) fn is_busy(&self) -> bool {
         let seat = self.seat();
         !seat.ready.is_empty()
@@ -267,10 +272,10 @@ impl Worker {
             || self.own_count.get() > 0
     }
 
-    /// Queues a ULT that was asked to stay on a worker, or is urgent.
+    /// Queues a ULT that must stay on a worker, or is urgent.
     #[cold]
     pub(super) fn route(&self, slot: Slot) {
-        // SAFETY: it is ours until it is queued.
+        // SAFETY: the ULT is this worker's until it is queued.
         let task = unsafe { slot.as_ref() };
         match task.worker() {
             Some(worker) if worker == self.index => self.keep(slot),
@@ -278,7 +283,7 @@ impl Worker {
             Some(worker) => unsafe { self.shared.post(worker, slot) },
             None if task.is_plain() => self.push(slot),
             None => {
-                // Before all others, on whichever worker looks first.
+                // The ULT comes before all others, on the worker that looks first.
                 // SAFETY: as above.
                 unsafe { self.shared.push_urgent(slot) };
                 self.notify();
@@ -301,8 +306,8 @@ impl Worker {
         self.notify();
     }
 
-    /// Lets other workers have a part of what was pushed; there may be none.
-    /// What is seldom needed is called last, so that the rest saves no registers.
+    /// Lets other workers have a part of what was pushed, if there are any. What
+    /// is seldom needed is a tail call, so that the rest saves no registers.
     #[inline(always)]
     pub(super) fn notify(&self) {
         if !self.seat().offer.is_calm() {
@@ -325,7 +330,7 @@ impl Worker {
     #[inline]
     pub(super) fn queue_yielded(&self, slot: Slot) {
         self.count(Counter::Yields);
-        // SAFETY: it is ours until it is pushed.
+        // SAFETY: the ULT is this worker's until it is pushed.
         let task = unsafe { slot.as_ref() };
         task.set_runnable();
         if !task.is_plain() && task.worker().is_some() {
@@ -339,7 +344,7 @@ impl Worker {
         }
     }
 
-    /// Somebody sleeps, and may be wanted if this worker has more than one.
+    /// Wakes a sleeping worker if this worker has more than one ULT.
     #[cold]
     fn offer_yielded(&self) {
         let seat = self.seat();
@@ -353,5 +358,5 @@ impl Worker {
     }
 }
 
-/// How far `bring_forward` looks.
+/// How many ULTs `bring_forward` looks at.
 const REACH: usize = 64;

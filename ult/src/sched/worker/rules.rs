@@ -1,18 +1,18 @@
-//! Looking at a suspension before it begins: whether it breaks a rule, see
-//! `check`.
+//! Checks of a suspension before it begins: whether it breaks a rule, see `check`.
 //!
-//! In builds with debug assertions each is looked at where it begins. In others
-//! those of a scheduler that is asked to check do not go the usual way, as while
-//! somebody watches, and are looked at where the unusual one begins: so the usual
-//! way costs nothing more.
+//! In builds with debug assertions each suspension is checked where it begins. In
+//! other builds, if the scheduler is configured to check, its suspensions take
+//! the slow path, as they do while events are recorded, and are checked where the
+//! slow path begins. So the checks cost nothing on the fast path.
 //!
-//! # Who unwinds
+//! # Which ULT unwinds
 //!
-//! The standard library counts panics by OS thread, and one that sleeps while it
-//! unwinds leaves its count behind, to whoever runs there next. So that a thread
-//! panics says nothing of the ULT on it; that it did not when that ULT went on
-//! does. The worker notes it whenever it gives a ULT the thread, and each ULT
-//! that leaves does for the next.
+//! The standard library counts panics by OS thread. A ULT that sleeps while it
+//! unwinds leaves its count behind on that thread, where it counts for the next
+//! ULT. So from "this thread panics" nothing follows for the ULT on it. But if
+//! the thread panics now and did not when the ULT was resumed, this ULT unwinds.
+//! So the worker notes whether the thread panics whenever it resumes a ULT, and
+//! each ULT that leaves notes it for the next one.
 
 use super::Worker;
 use crate::check::{Record, SuspensionCheck, is_first_to_unwind, tell};
@@ -24,7 +24,7 @@ use alloc::format;
 use core::hint::cold_path;
 
 impl Worker {
-    /// Where each suspension begins.
+    /// Checks a suspension, where each one begins.
     #[inline(always)]
     pub(crate) fn look_first(&self, slot: Slot, what: &'static str) {
         if cfg!(debug_assertions) && self.shared.suspension_check != SuspensionCheck::Off {
@@ -32,7 +32,8 @@ impl Worker {
         }
     }
 
-    /// Where one begins that does not go the usual way.
+    /// Checks a suspension in builds without debug assertions, where the slow
+    /// path begins.
     #[inline(always)]
     pub(crate) fn look_aside(&self, slot: Slot, what: &'static str) {
         if cfg!(not(debug_assertions)) && self.shared.wanted.has(Wanted::CHECK) {
@@ -41,7 +42,7 @@ impl Worker {
         }
     }
 
-    /// A ULT joins another, which may mean to run that one in its own place.
+    /// Checks a join, in which the joiner may run the other ULT in its own place.
     #[inline(always)]
     pub(super) fn look_at_join(&self, joiner: Slot, child: Slot) {
         // SAFETY: the caller of the join has the handle.
@@ -58,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// The same, where the unusual way is gone.
+    /// The same, on the slow path of builds without debug assertions.
     pub(super) fn note_panics_aside(&self) {
         let comes_back = self.comes_back.take();
         if self.shared.suspension_check != SuspensionCheck::Off && !comes_back {
@@ -66,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// The running ULT is about to suspend.
+    /// Checks the running ULT, which is about to suspend.
     #[cold]
     #[inline(never)]
     fn look(&self, slot: Slot, what: &'static str) {
@@ -78,7 +79,7 @@ impl Worker {
         if panics && !did && is_first_to_unwind() {
             self.report(slot, &format!("suspends ({what}) while it unwinds from a panic"));
         }
-        // SAFETY: the running ULT's own.
+        // SAFETY: the record is the running ULT's own.
         if let Some(made_at) = unsafe { Record::seen(home) }.and_then(|known| known.suspends(what))
         {
             self.report(slot, &format!("suspends ({what}) under the NoSuspend of {made_at}"));

@@ -1,16 +1,17 @@
 //! Where a worker finds the next ULT, and how it sleeps when there is none.
 //!
-//! In this order: the next (a child that goes before its parent, or a joiner
-//! whose ULT just ended), the own deque (youngest first), the yielded queue
-//! (oldest first), those that stay on this worker, the outsiders' queue, other
-//! workers. Urgent ULTs come before all but a child that goes before its parent.
-//! Every fair turn, see `turn`, the worker polls progress and takes the oldest of
-//! the yielded, of those that stay, or of the outsiders, and now and then of the
-//! own queue, so nothing starves however busy the youngest are.
+//! The order is: `next` (a child that runs before its parent, or a joiner of a
+//! ULT that just ended), the own deque (youngest first), the yielded queue
+//! (oldest first), the ULTs that stay on this worker, the queue for ULTs from
+//! outside, other workers. Urgent ULTs come before all except a child that runs
+//! before its parent. At every fair turn, see `turn`, the worker polls progress
+//! and takes the oldest of the yielded queue, of the ULTs that stay, or of those
+//! from outside, and now and then of the own deque. So no ULT starves, however
+//! busy the youngest ones are.
 //!
 //! # The next
 //!
-//! The next is the worker's own: no thief sees it, and none is woken for it. So
+//! `next` is the worker's own: no thief sees it, and no thief is woken for it. So
 //! it is filled while a ULT leaves, and empty when the next one is resumed: a
 //! ready ULT is invisible to an idle worker for at most one switch of its holder.
 //!
@@ -20,31 +21,33 @@
 //!     spawns child first  │ yes
 //!     ends, is joined     ├─ a child that has not begun ─────► resumed; the
 //!                         │                            turn is at the next switch
-//!                         └─ a joiner ─► own deque, others are told; the oldest,
+//!                         └─ a joiner ─► own deque, notify; the oldest,
 //!                                        or the urgent one ──► resumed
 //! ```
 //!
-//! The child goes first at every spawn, as in a call. What it puts off is due
-//! when it leaves. A chain of children that each spawn the next puts it off on
-//! this worker alone, and for as long as there are stacks: all the parents are in
-//! the own deque.
+//! The child runs first at every spawn, as in a call. The fair turn that it
+//! delays comes when the child leaves. A chain of children that each spawn the
+//! next delays the turn on this worker only, and only as long as there are
+//! stacks: all the parents are in the own deque.
 //!
-//! Whatever else leaves a queue for a while and comes back, [`notify`]s: who has
-//! looked meanwhile, and sleeps, has not seen it.
+//! A function that takes any other ULT out of a queue for a while and puts it
+//! back calls [`notify`]: a worker that searched meanwhile, and sleeps now, has
+//! not seen that ULT.
 //!
 //! [`notify`]: Worker::notify
 //!
 //! # Sleeping
 //!
-//! An idle worker searches, spins a bounded number of rounds, lets other OS
-//! threads run a few times, and then sleeps until it is rung. Whoever pushes
-//! rings unless somebody searches, who will see the push: a searcher counts
-//! itself out *before* its last look, and both sides have a fence between. A
-//! searcher that found something passes the search on if more is left.
+//! An idle worker searches, spins for a bounded number of rounds, lets other OS
+//! threads run a few times (see `yields`), and then sleeps until its bell rings. A
+//! thread that pushes rings a bell unless a worker searches, because a searcher
+//! will see the push: it stops being counted as a searcher *before* its last
+//! look, and both sides have a fence between their two accesses. A searcher that
+//! found a ULT passes the search on if more are left.
 
 use super::Worker;
 use crate::deque::Deque;
-use crate::futex::{SystemFutex, os_yield};
+use crate::futex::SystemFutex;
 use crate::offer::Offer;
 use crate::sched::record::Wanted;
 use crate::sched::turn::SWITCH;
@@ -57,7 +60,7 @@ use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
 use tsumugi_core::time::Instant;
 
 impl Worker {
-    /// The next ULT to run; waits for one. `None`: the scheduler stops.
+    /// Returns the next ULT to run; waits for one. `None`: the scheduler stops.
     #[inline]
     pub(super) fn find(&self) -> Option<Slot> {
         let turn = self.turn();
@@ -86,7 +89,7 @@ impl Worker {
         if cfg!(not(tsumugi_loom))
             && let Some(slot) = self.take_offered()
         {
-            // Others may have missed those that hung on it.
+            // Other workers may have missed the ULTs that were linked to this one.
             self.notify();
             return Some(slot);
         }
@@ -108,7 +111,7 @@ impl Worker {
         // SAFETY: we are the seat's owner.
         let near = unsafe { seat.ready.pop() }.and_then(NonNull::new);
         let near = if near.is_none() && seat.offer.is_full() { self.take_back() } else { near };
-        // Those that stay here take turns with those that let others run.
+        // The ULTs that stay here take turns with those that yielded.
         if near.is_none()
             && self.own_count.get() > 0
             && self.own_turn.replace(!self.own_turn.get())
@@ -129,7 +132,7 @@ impl Worker {
         self.next.set(slot.as_ptr());
     }
 
-    /// Takes the next.
+    /// Takes `next`.
     #[inline(always)]
     fn take_next(&self) -> Option<Slot> {
         let next = NonNull::new(self.next.get())?;
@@ -137,18 +140,18 @@ impl Worker {
         Some(next)
     }
 
-    /// Takes the next if it is a child that goes before its parent.
+    /// Takes `next` if it is a child that runs before its parent.
     #[cold]
     fn take_child(&self) -> Option<Slot> {
         if mutant("child_first_after_others") {
             return None;
         }
         let next = NonNull::new(self.next.get())?;
-        // SAFETY: the next is ready, and ours. A joiner is not new.
+        // SAFETY: `next` is ready, and this worker's. A joiner is not new.
         if unsafe { next.as_ref() }.is_new() { self.take_next() } else { None }
     }
 
-    /// Queues the next where others see it: another one is run before.
+    /// Queues `next` where other workers see it, because another ULT runs before.
     #[cold]
     fn show_next(&self) {
         if !mutant("next_not_shown")
@@ -158,7 +161,8 @@ impl Worker {
         }
     }
 
-    /// What others have queued for us, or for anybody.
+    /// Takes a ULT that other threads have queued for this worker, or for any
+    /// worker.
     #[inline]
     fn look_far(&self) -> Option<Slot> {
         if (self.own_count.get() > 0 || !self.seat().pinned.is_empty())
@@ -169,7 +173,7 @@ impl Worker {
         if self.shared.inject.is_empty() { None } else { self.take_injected() }
     }
 
-    /// The oldest of those that stay here.
+    /// Takes the oldest of the ULTs that stay here.
     #[cold]
     fn take_own(&self) -> Option<Slot> {
         let pinned = &self.seat().pinned;
@@ -183,38 +187,40 @@ impl Worker {
         let slot = self.own.borrow_mut().pop_front()?;
         self.own_count.set(self.own_count.get() - 1);
         self.untie();
-        // Of one that let others run when there were none, nobody was told.
+        // A ULT that yielded when the worker had no other one was queued without
+        // a wake-up.
         if !self.seat().yielded.is_empty() && self.shared.sleepers() > 0 {
             self.shared.notify_sleepers();
         }
         Some(slot)
     }
 
-    /// The oldest of the urgent; the others are next here, or elsewhere.
+    /// Takes the oldest urgent ULT; queues the others again, for this worker or
+    /// another.
     #[cold]
     fn take_urgent(&self) -> Option<Slot> {
         let (mut first, mut more) = (None, false);
         self.shared.wanted.hear_of_urgent();
         self.shared.urgent.take_all(|task| match (first, NonNull::new(task)) {
             (Some(_), Some(slot)) => {
-                // SAFETY: `take_all` has taken it out.
+                // SAFETY: `take_all` has taken the ULT out, so it is in no queue.
                 unsafe { self.shared.push_urgent(slot) };
                 more = true;
             }
             (_, slot) => first = slot,
         });
         if more {
-            // Who looked meanwhile found nothing.
+            // A worker that searched meanwhile found nothing.
             self.notify();
         }
         if let Some(slot) = first {
-            // SAFETY: as above.
+            // SAFETY: `take_all` has taken the ULT out, so it is this worker's.
             self.note_come(slot, unsafe { slot.as_ref() }.is_ready());
         }
         first
     }
 
-    /// Takes all that came from outside, and runs the first.
+    /// Takes all ULTs that came from outside, and returns the first.
     #[cold]
     fn take_injected(&self) -> Option<Slot> {
         let (mut first, mut more) = (None, false);
@@ -235,9 +241,9 @@ impl Worker {
         first
     }
 
-    /// Counts one that another thread sent, if it was woken and is not new.
+    /// Counts a ULT that another thread sent, if it was woken and is not new.
     fn note_taken(&self, slot: Slot) {
-        // SAFETY: taken from a queue, so it is ours.
+        // SAFETY: the ULT was taken from a queue, so it is this worker's.
         let woken = unsafe { slot.as_ref() }.is_ready();
         if woken {
             self.count(Counter::WokenAfar);
@@ -245,22 +251,23 @@ impl Worker {
         self.note_come(slot, woken);
     }
 
-    /// The oldest of a queue of those that could starve, another one each time;
-    /// polls on the way.
+    /// Polls, and takes the oldest of a queue that could starve, of another queue
+    /// at each fair turn.
     #[cold]
     fn fair_turn(&self) -> Option<Slot> {
         self.shared.halt.stand();
         self.now.set(self.shared.now());
         self.count(Counter::Polls);
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
-        // Of a queue that nobody pushes to.
+        // For a queue to which nothing is pushed: no push notifies for it.
         self.notify();
         let seat = self.seat();
         let turn = self.fair_turns.get().wrapping_add(1);
         self.fair_turns.set(turn);
         // SAFETY: we are the seat's owner.
         let take = |queue: &Deque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
-        // Where turns are long, too, the others come first each other time.
+        // Where turns take so long that the deque is due at each one, the other
+        // queues still come first at every second turn.
         let is_due =
             || self.now.get().since(self.aged.get()) >= AGED || turn.is_multiple_of(AGED_TURN);
         let aged = turn.is_multiple_of(2) && is_due();
@@ -277,10 +284,10 @@ impl Worker {
                 _ => take(&seat.yielded),
             })
         });
-        // A lone ULT in a yield loop waits for somebody else; where cores are
-        // shared, that somebody needs one.
+        // A lone ULT in a yield loop waits for another thread. Where cores are
+        // shared, that thread needs this core.
         if oldest.is_some() && !moved && self.shared.spin == 0 && !self.shared.has_ready() {
-            os_yield();
+            self.yields.yield_core(|| self.shared.now());
         }
         oldest
     }
@@ -289,7 +296,7 @@ impl Worker {
     fn idle(&self) -> Option<Slot> {
         let shared = &*self.shared;
         self.seat().mail.open();
-        // Each search is patient anew.
+        // Each search begins without stealing, see `steal`.
         self.looks.set(0);
         shared.progress.on_idle(self.index);
         let (mut rounds, mut idle_since, mut counted) = (0, None, false);
@@ -316,7 +323,8 @@ impl Worker {
                 if counted {
                     self.pass_search_on();
                 } else {
-                    // Others may have missed those that hung on it.
+                    // Other workers may have missed the ULTs that were linked to
+                    // this one.
                     self.notify();
                 }
                 shared.hand_clock_on();
@@ -335,9 +343,7 @@ impl Worker {
                 if rests {
                     self.pause();
                 }
-            } else if rounds <= shared.spin + OS_YIELDS {
-                os_yield();
-            } else {
+            } else if rounds > shared.spin + OS_YIELDS || !self.yields.yield_core(|| shared.now()) {
                 self.sleep();
                 self.count_idle(&mut idle_since, self.now.get());
                 rounds = 0;
@@ -345,8 +351,8 @@ impl Worker {
         }
     }
 
-    /// Counts the time since the clock was last looked at. Not when the search
-    /// has found something, which would have to wait for it.
+    /// Counts the time since the clock was last read. It is not called when the
+    /// search has found a ULT, because the ULT would have to wait for it.
     fn count_idle(&self, since: &mut Option<Instant>, now: Instant) {
         if cfg!(not(tsumugi_loom)) {
             let idle = since.replace(now).map_or(Duration::ZERO, |since| now.since(since));
@@ -354,7 +360,7 @@ impl Worker {
         }
     }
 
-    /// One look at everything.
+    /// Looks at everything once.
     fn search(&self) -> Option<Slot> {
         if self.seat().mail.has_come() {
             match self.seat().mail.close() {
@@ -366,8 +372,8 @@ impl Worker {
         near.or_else(|| self.feed()).or_else(|| self.steal())
     }
 
-    /// A short rest, in which the mail is looked at, and what one other worker
-    /// has laid out.
+    /// Pauses shortly, but ends when a ULT comes by mail, or is laid out by the
+    /// worker from which this one took last.
     fn pause(&self) {
         let seats = &self.shared.seats;
         for _ in 0..PAUSES {
@@ -379,8 +385,8 @@ impl Worker {
         }
     }
 
-    /// Sleeps until rung, unless a last look finds something. The caller is
-    /// counted as searching, before and after.
+    /// Sleeps until the bell rings, unless a last look finds something. The
+    /// caller is counted as searching, before and after.
     fn sleep(&self) {
         let shared = &*self.shared;
         if let Some(letter) = self.seat().mail.close() {
@@ -410,7 +416,7 @@ impl Worker {
                 || self.can_feed());
         if stay {
             shared.bells.stay(self.index);
-            // What is there may be in the hands of a thief just now.
+            // A thief may be about to take what was seen.
             spin_loop();
         } else {
             self.count(Counter::Sleeps);
@@ -426,14 +432,14 @@ impl Worker {
         self.now.set(shared.now());
     }
 
-    /// Interrupts sleeps that are due; whether there were any.
+    /// Interrupts sleeps that are due. Returns whether there were any.
     #[inline]
     fn watch_clock(&self) -> bool {
         self.shared.alarms.next().is_some() && self.shared.fire(self.shared.now())
     }
 
-    /// The search is over; if nobody else searches and more is there, it was
-    /// perhaps not rung for because of us.
+    /// Ends the search. Wakes a sleeper if no other worker searches and there is
+    /// more to run: perhaps no bell rang for it, because this worker searched.
     fn pass_search_on(&self) {
         if self.shared.idle.searching.fetch_sub(1, Ordering::SeqCst) == 1
             && self.shared.seats.len() > 1
@@ -441,7 +447,7 @@ impl Worker {
             // SeqCst: between the count and the look; pairs with the fence in
             // `notify_sleepers`.
             fence(Ordering::SeqCst);
-            // Without a sleeper, the queues of the others are left in peace.
+            // Without a sleeper, the queues of the other workers are not read.
             if self.shared.idle.sleepers.load(Ordering::Relaxed) > 0 && self.shared.has_ready() {
                 self.shared.notify_sleepers();
             }
@@ -449,22 +455,22 @@ impl Worker {
     }
 
     fn can_feed(&self) -> bool {
-        // SAFETY: one that waits for a stack is alive.
+        // SAFETY: a ULT that waits for a stack is alive.
         let can = |slot: Slot| self.has_spare_stack(unsafe { slot.as_ref() }.class());
         !self.shared.hungry.is_empty() && self.shared.hungry.is_first(can)
     }
 }
 
-/// After so long a fair turn takes the oldest of the own queue: seldom, because
-/// in a tree of ULTs that is the largest branch, which is better stolen. The
-/// model's turns are to be the same each time.
+/// After so long a fair turn takes the oldest of the own deque. That is seldom,
+/// because in a tree of ULTs the oldest is the largest branch, and to have it
+/// stolen is better. In the model the turns are to be the same each time.
 const AGED: Duration = if cfg!(tsumugi_loom) { Duration::MAX } else { Duration::from_millis(1) };
-/// And after so many fair turns, should nobody have a clock.
+/// The same after so many fair turns, for a system without a clock.
 const AGED_TURN: u32 = if cfg!(tsumugi_loom) { 2 } else { 256 };
-/// Rounds of a search before it is counted as one, so that a short one leaves
-/// the line of the count alone.
+/// Rounds of a search before it is counted as one, so that a short search does
+/// not touch the cache line of the count.
 const UNCOUNTED: u32 = 8;
-/// Rounds of a search between two looks at the clock.
+/// Rounds of a search between two reads of the clock.
 const CLOCK_ROUNDS: u32 = 8;
 const OS_YIELDS: u32 = if cfg!(tsumugi_loom) { 0 } else { 4 };
 const PAUSES: u32 = if cfg!(tsumugi_loom) { 1 } else { 8 };

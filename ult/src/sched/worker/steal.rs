@@ -1,12 +1,13 @@
-//! What a worker takes from others: what they lay out, and what they do not.
+//! What a worker takes from other workers: what they have laid out in their
+//! offers, and by work stealing what they have not.
 //!
 //! A theft takes a barrier on all processors, see `deque`, and on a virtual
-//! machine that stops its victim for microseconds. So whoever pushes lays the
-//! oldest of several ULTs out before anybody asks, see `offer`, and who has
-//! nothing takes it with a swap. Who searches looks at its mail and at what is
-//! laid out alone for a while ([`PATIENCE`]), and then steals: from workers that
-//! do not push, and mail from those that do not come for it, having lost their
-//! processors perhaps.
+//! machine that stops its victim for microseconds. So a worker that pushes lays
+//! the oldest of several ULTs out in advance, see `offer`, and a worker that has
+//! nothing takes them with a swap. For a while ([`PATIENCE`]) a worker that
+//! searches looks only at its mail and at the offers, and then it steals: from
+//! workers that do not push, and mail from workers that do not take it, perhaps
+//! because their OS threads do not run.
 
 use super::{Seen, Worker};
 use crate::deque::{Deque, Steal};
@@ -19,8 +20,8 @@ use core::ptr::NonNull;
 use tsumugi_core::stats::Counter;
 
 impl Worker {
-    /// Takes what another worker has laid out, first where there was something
-    /// last time.
+    /// Takes what another worker has laid out. It looks first where it found
+    /// something last time.
     #[inline]
     pub(super) fn take_offered(&self) -> Option<Slot> {
         let seats = &self.shared.seats;
@@ -35,7 +36,7 @@ impl Worker {
         None
     }
 
-    /// The next of the other workers.
+    /// Returns the next of the other workers.
     fn after(&self, worker: usize) -> usize {
         let workers = self.shared.seats.len();
         let mut next = (worker + 1) % workers;
@@ -51,8 +52,8 @@ impl Worker {
         if seats.len() == 1 {
             return None;
         }
-        // Until its patience is over it looks at nothing of others': a look takes
-        // the line from a worker that pushes, who is to give.
+        // Until its patience is over it reads no queue of other workers: a load
+        // takes the cache line from a worker that pushes, which is to lay ULTs out.
         let looks = self.looks.get();
         if looks < self.shared.spin.min(PATIENCE) {
             self.looks.set(looks + 1);
@@ -81,24 +82,25 @@ impl Worker {
         None
     }
 
-    /// Takes what a worker was sent that did not come for it.
+    /// Takes a ULT that was sent to a worker and that the worker has not taken.
     fn intercept(&self, mail: &Mail<Task>) -> Option<Slot> {
         let slot = self.open_letter(mail.intercept()?);
-        // SAFETY: it is ours now.
+        // SAFETY: the ULT was taken out of the mail, so it is this worker's.
         if unsafe { slot.as_ref() }.is_plain() {
             return Some(slot);
         }
-        // Back to the worker that it stays on, or before all others.
+        // The ULT goes to the worker that it stays on, or to the urgent queue.
         self.route(slot);
         None
     }
 
-    /// Takes the oldest of a queue, and of a long one some more to keep. A lone
-    /// ULT is left to its worker until the second look at it: most such are
-    /// about to be joined.
+    /// Takes the oldest ULT of a queue, and of a long queue some more to keep. A
+    /// lone ULT is left to its worker until it is seen a second time, because
+    /// most lone ULTs are about to be joined.
     fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
         let wants = |task: *mut Task| {
-            // SAFETY: descriptors stay, whoever has this one by now.
+            // SAFETY: descriptors stay as long as the scheduler, whichever ULT
+            // has this one now.
             let seen = (task.addr(), unsafe { &*task }.stamp());
             // The model need not look at everything twice.
             lonely.replace(seen) == seen || cfg!(tsumugi_loom)
@@ -112,7 +114,7 @@ impl Worker {
     }
 
     fn random(&self) -> u64 {
-        // Xorshift: enough to spread thieves.
+        // Xorshift: enough to spread the thieves over their victims.
         let mut x = self.random.get();
         x ^= x << 13;
         x ^= x >> 7;
@@ -122,6 +124,6 @@ impl Worker {
     }
 }
 
-/// Rounds of a search before anything is stolen: a barrier on all processors
-/// takes microseconds, and most come to give in less.
+/// Rounds of a search before the worker steals. A barrier on all processors takes
+/// microseconds, and in most cases ULTs are laid out sooner.
 const PATIENCE: u32 = if cfg!(tsumugi_loom) { 0 } else { 64 };

@@ -1,7 +1,8 @@
-//! Descriptors and stacks: taken, given back, and checked when a ULT leaves.
+//! Descriptors and stacks: they are taken, given back, and checked when a ULT
+//! leaves.
 //!
-//! A new ULT for which there is no stack waits in a queue that all share, and
-//! is fed when one is given back.
+//! A new ULT for which there is no stack waits in a queue that all workers share
+//! (it is hungry), and is queued to run (it is fed) when a stack is given back.
 
 use super::Worker;
 use crate::overflow::Overflow;
@@ -12,11 +13,12 @@ use crate::stack::{Class, Head, Stack};
 use crate::task::Task;
 
 impl Worker {
-    /// A free descriptor.
+    /// Takes a free descriptor.
     #[inline]
     pub(crate) fn slot(&self) -> Slot {
         self.slots.with_mut(|cache| {
-            // SAFETY: this thread's own; `take` does not come back here.
+            // SAFETY: the cache is this thread's own, and `take` does not access
+            // it by another way.
             self.shared.slab.take(unsafe { &mut *cache }, self.shared.home())
         })
     }
@@ -28,42 +30,45 @@ impl Worker {
     /// As for `Slab::put`; this is the calling thread's worker.
     #[inline]
     pub(crate) unsafe fn release(&self, slot: Slot) {
-        // SAFETY: this thread's own, and the caller's.
+        // SAFETY: the cache is this thread's own; by the caller's contract the
+        // slot may be put back.
         self.slots.with_mut(|cache| unsafe { self.shared.slab.put(slot, &mut *cache) });
     }
 
-    /// The stack that a ULT is on, or one for it if it never ran. `None`: no
-    /// stack is free.
+    /// Returns the stack that a ULT is on, or binds one to it if it never ran.
+    /// `None`: no stack is free.
     ///
     /// # Safety
     ///
-    /// The task is ours.
+    /// The task is this worker's.
     #[inline(always)]
     pub(super) unsafe fn stack_of<'a>(&self, task: &'a Task) -> Option<&'a Head> {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the task is this worker's.
         if let Some(head) = unsafe { task.head() } {
             return Some(head);
         }
         let class = task.class();
         let stack = self.stacks.with_mut(|cache| {
-            // SAFETY: this thread's own; `take` does not come back here.
+            // SAFETY: the cache is this thread's own, and `take` does not access
+            // it by another way.
             self.shared.stacks.take(class, unsafe { &mut *cache })
         })?;
-        // SAFETY: the task is ours and has none.
+        // SAFETY: the task is this worker's and has no stack.
         Some(unsafe { task.bind(stack) })
     }
 
     /// Takes a stack back, and queues a ULT that waited for one.
     #[inline(always)]
     pub(super) fn put_stack(&self, stack: Stack) {
-        // SAFETY: this thread's own; `put` does not come back here.
+        // SAFETY: the cache is this thread's own, and `put` does not access it by
+        // another way.
         self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
         if let Some(fed) = self.feed() {
             self.route(fed);
         }
     }
 
-    /// No stack is free: the new ULT waits until one ends.
+    /// Makes a new ULT wait until another one ends, because no stack is free.
     #[cold]
     pub(super) fn starve(&self, slot: Slot) {
         self.shared.hungry.push(slot);
@@ -71,7 +76,7 @@ impl Worker {
         self.shared.notify_sleepers();
     }
 
-    /// A new ULT that waited for a stack, if there is one now.
+    /// Takes a new ULT that waited for a stack, if there is a stack now.
     #[inline]
     pub(super) fn feed(&self) -> Option<Slot> {
         if self.shared.hungry.is_empty() { None } else { self.feed_hungry() }
@@ -80,15 +85,17 @@ impl Worker {
     #[cold]
     fn feed_hungry(&self) -> Option<Slot> {
         let fed = self.shared.hungry.pop(|slot| {
-            // SAFETY: nobody else takes it meanwhile.
+            // SAFETY: a ULT that waits for a stack is alive, and the queue is
+            // locked meanwhile.
             self.has_spare_stack(unsafe { slot.as_ref().class() })
         })?;
-        // SAFETY: it waited for a stack, and is in no queue.
+        // SAFETY: the ULT waited for a stack, and is in no queue.
         match unsafe { fed.as_ref() }.worker() {
             Some(worker) if worker != self.index => {
-                // It cannot have a stack out of our cache.
+                // The other worker cannot take a stack out of this worker's cache.
                 self.stacks.with_mut(|cache| {
-                    // SAFETY: this thread's own; nothing comes back here.
+                    // SAFETY: the cache is this thread's own, and `drain` does
+                    // not access it by another way.
                     self.shared.stacks.drain(unsafe { &mut *cache })
                 });
                 self.route(fed);
@@ -99,7 +106,7 @@ impl Worker {
     }
 
     pub(super) fn has_spare_stack(&self, class: Class) -> bool {
-        // SAFETY: this thread's own.
+        // SAFETY: the cache is this thread's own.
         self.stacks.with(|cache| self.shared.stacks.has_spare(class, unsafe { &*cache }))
     }
 
@@ -108,24 +115,25 @@ impl Worker {
         if !head.is_intact() {
             // SAFETY: the task is this worker's.
             let task = unsafe { slot.as_ref() };
-            // SAFETY: as above: it is not cleared.
+            // SAFETY: as above; the task is not cleared.
             let name = unsafe { task.name() };
             Overflow { id: task.slot().into(), name, stack_bytes: head.bytes() }.abort()
         }
     }
 }
 
-/// What `overflow` asks in a signal handler: is `at` in the guard page of the
-/// ULT that runs on this thread?
+/// Called by `overflow` in a signal handler: returns the overflow if `at` is in
+/// the guard page of the ULT that runs on this thread.
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub(in crate::sched) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
-    // SAFETY: this thread's worker, stopped in the middle of its ULT.
+    // SAFETY: the pointer is this thread's own worker; the thread was stopped in
+    // the middle of the worker's ULT.
     let task = unsafe { current::worker()?.as_ref().current()?.as_ref() };
-    // SAFETY: it runs.
+    // SAFETY: the task runs.
     let head = unsafe { task.head() }?;
     head.is_guard(at).then(|| Overflow {
         id: task.slot().into(),
-        // SAFETY: as above.
+        // SAFETY: as above; the task runs, so it is not cleared.
         name: unsafe { task.name() },
         stack_bytes: head.bytes(),
     })

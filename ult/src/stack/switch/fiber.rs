@@ -1,8 +1,8 @@
-//! What the thread sanitizer is told of contexts: each life of one is a fiber, as
-//! an OS thread is, and goes on where it is switched to.
+//! Contexts as the thread sanitizer sees them: each life of a context is a fiber, as
+//! an OS thread is, and runs where it is switched to.
 //!
-//! A switch orders what came before it on the OS thread before what follows, as
-//! it does in fact.
+//! A switch orders what ran before it on the OS thread before what follows, which is
+//! the real order.
 
 use core::cell::Cell;
 use core::ffi::{c_uint, c_void};
@@ -16,31 +16,31 @@ impl Fiber {
         Self(Cell::new(ptr::null_mut()))
     }
 
-    /// Becomes a new one, which has run nothing yet.
+    /// Makes a new fiber, which has run nothing yet.
     pub(super) fn begin(&self) {
-        // SAFETY: the sanitizer is linked to whatever is built for it.
+        // SAFETY: every program that is built for the sanitizer is linked with it.
         self.0.set(unsafe { __tsan_create_fiber(0) });
     }
 
-    /// Ends. It is not the one that runs.
+    /// Ends the fiber, which is not the running one.
     pub(super) fn end(&self) {
-        // SAFETY: `begin` made it, and nobody switches to it again.
+        // SAFETY: `begin` made the fiber, and no context switches to it again.
         unsafe { __tsan_destroy_fiber(self.0.replace(ptr::null_mut())) };
     }
 
-    /// Becomes the one that runs.
+    /// Stores the running fiber.
     #[inline(always)]
     pub(super) fn note(&self) {
         // SAFETY: as in `begin`.
         self.0.set(unsafe { __tsan_get_current_fiber() });
     }
 
-    /// Says that it runs from here on. Inlined, and the switch follows at once: a
-    /// function that the sanitizer saw entered on one fiber must not return on
-    /// another.
+    /// Marks the fiber as running from here on. Inlined, and the switch follows at
+    /// once: a function that the sanitizer saw entered on one fiber must not return
+    /// on another.
     #[inline(always)]
     pub(super) fn go(&self) {
-        // SAFETY: it has begun, and has not ended.
+        // SAFETY: the fiber has begun, and has not ended.
         unsafe { __tsan_switch_to_fiber(self.0.get(), ORDERED) };
     }
 }

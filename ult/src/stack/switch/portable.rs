@@ -1,5 +1,5 @@
-//! The switch by corosensei, wherever that goes. To pass on to another context,
-//! one tells its resumer to.
+//! The switch by corosensei, on every system that corosensei supports. To pass to
+//! another context, a context tells its resumer to resume the other.
 
 use super::{Left, Life};
 use crate::stack::{Head, Stack};
@@ -17,10 +17,10 @@ pub(crate) struct Switch {
     yielder: UnsafeCell<*const Yielder<*const (), Left>>,
 }
 
-/// Where whoever resumes contexts goes on: corosensei's affair.
+/// The place to which contexts leave: corosensei keeps it.
 pub(crate) struct Link;
 
-/// Where a context left off: corosensei's affair too.
+/// The place where a context left off: corosensei keeps it too.
 pub(crate) struct Saved;
 
 impl Saved {
@@ -28,11 +28,11 @@ impl Saved {
         Self
     }
 
-    /// Takes over a stack that no ULT has.
+    /// Takes over a stack that no ULT has: nothing to do.
     #[inline(always)]
     pub(in crate::stack) fn begin(&self, _switch: &Switch) {}
 
-    /// Has a context brought near that is resumed soon: nothing here.
+    /// Prefetches a context that is resumed soon: nothing to do.
     #[inline(always)]
     pub(crate) fn fetch(&self) {}
 }
@@ -51,37 +51,38 @@ impl Switch {
         }
     }
 
-    /// Gives the stack its context, which never ends: when a life is over, it
-    /// waits for the next.
+    /// Gives the stack its context, which never ends: when a life is over, the
+    /// context waits for the next one.
     ///
     /// # Safety
     ///
-    /// The stack below `top`, which is its head, is the caller's, and new; the
-    /// switch stays where it is.
+    /// The stack below `top`, which is its head, belongs to the caller and is new;
+    /// the switch stays in place.
     pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, run: Life) {
         let this = self as *const Self;
         let stack = Stack(NonNull::new(top.cast::<Head>()).expect("no stack ends at 0"));
         let context =
             Context::with_stack(stack, move |yielder: &Yielder<*const (), Left>, mut life| {
-                // SAFETY: switches stay as long as their stacks; we run on this
-                // one.
+                // SAFETY: a switch stays as long as its stack, and we run on this
+                // stack.
                 unsafe { (*this).yielder.with_mut(|slot| *slot = yielder) };
                 loop {
-                    // SAFETY: whoever resumes an ended life gives the next.
+                    // SAFETY: each resume of an ended life brings the argument of the
+                    // next.
                     unsafe { run(life) };
                     life = yielder.suspend(Left::ENDED);
                 }
             });
-        // SAFETY: the caller's.
+        // SAFETY: the stack is new, so no other thread uses its switch.
         self.context.with_mut(|slot| unsafe { (*slot).write(context) });
     }
 
-    /// Goes on with the context, until somebody leaves who has its place. Where
-    /// one life ended, the next begins, with `life` as its argument.
+    /// Resumes the context, until a context leaves to its resumer. If the life on
+    /// this stack has ended, the next one begins, with `life` as its argument.
     ///
     /// # Safety
     ///
-    /// The context has begun, is suspended, and is the caller's.
+    /// The context has begun, is suspended, and belongs to the caller.
     #[inline(always)]
     pub(in crate::stack) unsafe fn resume(
         &self,
@@ -92,13 +93,13 @@ impl Switch {
         let mut this = self;
         loop {
             let left = this.context.with_mut(|context| {
-                // SAFETY: the caller's; `begin` has given it a context.
+                // SAFETY: the context belongs to the caller; `begin` has written it.
                 match unsafe { (*context).assume_init_mut() }.resume(life) {
                     CoroutineResult::Yield(left) => left,
                     CoroutineResult::Return(never) => match never {},
                 }
             });
-            // SAFETY: made by `pass`, of a switch that stays.
+            // SAFETY: `pass` made the message, with a switch that stays.
             match unsafe { left.passes_to() } {
                 Some(next) => this = next,
                 None => return left,
@@ -106,35 +107,37 @@ impl Switch {
         }
     }
 
-    /// Nothing: each resume says to whom it leaves.
+    /// Does nothing: each resume sets the place to leave to.
     ///
     /// # Safety
     ///
-    /// It is suspended, and the caller's.
+    /// The context is suspended, and belongs to the caller.
     #[inline(always)]
     pub(in crate::stack) unsafe fn relink(&self, _link: &Link) {}
 
-    /// Leaves for whoever resumed it; returns when it is resumed, perhaps by
-    /// somebody else.
+    /// Leaves to the resumer; returns when the context is resumed, perhaps by another
+    /// thread.
     ///
     /// # Safety
     ///
     /// The caller runs on this context.
     #[inline(always)]
     pub(in crate::stack) unsafe fn suspend(&self, _saved: &Saved, left: Left) {
-        // SAFETY: set before the first instruction, valid until the last.
+        // SAFETY: the yielder is set before the first instruction of a life, and
+        // valid until the last.
         let yielder = self.yielder.with(|yielder| unsafe { *yielder });
         // SAFETY: as above.
         unsafe { (*yielder).suspend(left) };
     }
 
-    /// Leaves the first context for the second, which has its place from then on;
-    /// returns when it is resumed, perhaps in the place of somebody else.
+    /// Leaves the first context for the second, which takes over its resumer. Returns
+    /// when the first is resumed, perhaps by another resumer.
     ///
     /// # Safety
     ///
-    /// The caller runs on the first context. The second is in the middle of a
-    /// life, suspended, and the caller's; or the first, and then this returns.
+    /// The caller runs on the first context. The second is in the middle of a life,
+    /// suspended, and belongs to the caller; or it is the first, and then this
+    /// returns.
     #[inline(always)]
     pub(in crate::stack) unsafe fn pass<'a>(
         from: &Saved,
@@ -142,7 +145,7 @@ impl Switch {
         both: impl FnOnce() -> [&'a Self; 2],
     ) {
         let [this, next] = both();
-        // SAFETY: the caller's.
+        // SAFETY: the caller runs on the first context.
         unsafe { this.suspend(from, Left(ptr::from_ref(next).cast_mut().cast()).with_pass()) };
     }
 }
@@ -152,21 +155,21 @@ impl Left {
         Self(self.0.map_addr(|addr| addr | PASS))
     }
 
-    /// Whom it leaves for, if not for its resumer.
+    /// The context that is to be resumed next, if the message is a pass.
     ///
     /// # Safety
     ///
-    /// That one is there.
+    /// The switch of that context is still there.
     unsafe fn passes_to<'a>(self) -> Option<&'a Switch> {
         let next = self.0.map_addr(|addr| addr & !PASS).cast::<Switch>();
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the switch is there.
         (self.0.addr() & PASS != 0).then(|| unsafe { &*next })
     }
 }
 
-// SAFETY: from `floor` to the head the memory is the stack's alone and at least
-// 8 KiB. An overflow hits the guard page, or is noticed at the next switch by
-// the canary and ends the process; unless the user asked for neither.
+// SAFETY: from `floor` to the head the memory belongs to the stack alone, and it has
+// at least 8 KiB. An overflow hits the guard page, or the canary shows it at the next
+// switch, and either ends the process; unless the user chose neither.
 unsafe impl corosensei::stack::Stack for Stack {
     #[inline(always)]
     fn base(&self) -> core::num::NonZeroUsize {
@@ -181,5 +184,5 @@ unsafe impl corosensei::stack::Stack for Stack {
     }
 }
 
-/// Set beside the address of a switch, which is a multiple of 8.
+/// A flag beside the address of a switch, which is a multiple of 8.
 const PASS: usize = 4;

@@ -1,29 +1,29 @@
 //! The switch on x86-64.
 //!
 //! A suspended context is three words at the end of its frames, and a [`Saved`]
-//! points to them: the ULT's, or between two of them the stack's own. While it
-//! runs, its link says where as many of whoever resumed it are:
+//! points to them: the ULT's own, or, between two ULTs, the stack's. While the
+//! context runs, its link points to the three words of its resumer:
 //!
 //! ```text
 //!   Saved ───────► rip │ rbx │ rbp │ frames of the ULT ...
 //!   link ► words ► rip │ rbx │ rbp │ frames of the hub, or of a joiner ...
 //! ```
 //!
-//! The link is the hub's, so it stays the same when contexts pass their place on
-//! to each other, and is not written then.
+//! The link belongs to the hub, so it stays the same when contexts pass to each
+//! other, and is not written then.
 //!
-//! All other registers are said to be lost, so the compiler keeps what it needs,
-//! which mostly is nothing. MXCSR and the x87 control word stay as they are, see
-//! `fp`.
+//! All other registers are declared as clobbered, so the compiler saves those that it
+//! needs, which are mostly none. MXCSR and the x87 control word are left as they are,
+//! see `fp`.
 //!
-//! Each context is entered with `rdx` at its own words and, if it is resumed,
-//! `rdi` what it is given. A resume is a `call` of the address there, and a
-//! suspension the `ret` to it: so the processor, which keeps a stack of such
-//! pairs, predicts where a suspension goes. `pass` comes between the two and
-//! leaves that pair alone.
+//! When a context is entered, `rdx` points to its own words and, if it is resumed,
+//! `rdi` has the argument. A resume is a `call` of the address in the words, and a
+//! suspension is a `ret` to the resumer. So the processor, which keeps a stack of
+//! such pairs, predicts the target of a suspension. `pass` comes between the two and
+//! leaves the pair alone.
 //!
-//! All of it is inlined: a call that switches and then returns would return to
-//! where somebody else was called from, as far as that stack knows.
+//! All of it is inlined. After a call that switches and then returns, the processor's
+//! return stack would predict a return to the caller of another ULT.
 
 #[cfg(tsumugi_tsan)]
 use super::fiber::Fiber;
@@ -33,18 +33,18 @@ use core::arch::{asm, naked_asm};
 use core::cell::Cell;
 use core::ptr;
 
-/// One stack's context. The assembly reads and writes the cells, also where a
-/// model would look at each access.
+/// The context of one stack. The assembly accesses the cells too, also where a model
+/// checker would have to see each access.
 #[repr(C)]
 pub(crate) struct Switch {
-    /// While no ULT has the stack.
+    /// The context's place while no ULT has the stack.
     idle: Saved,
     link: Cell<*const Link>,
     #[cfg(tsumugi_tsan)]
     fiber: Fiber,
 }
 
-/// Where a suspended context's words are.
+/// The address of a suspended context's words.
 #[repr(transparent)]
 pub(crate) struct Saved(Cell<usize>);
 
@@ -53,7 +53,7 @@ impl Saved {
         Self(Cell::new(0))
     }
 
-    /// Takes over a stack that no ULT has.
+    /// Takes over a stack that no ULT has: copies the place of its idle context.
     #[inline(always)]
     pub(in crate::stack) fn begin(&self, switch: &Switch) {
         #[cfg(tsumugi_tsan)]
@@ -61,22 +61,23 @@ impl Saved {
         self.0.set(switch.idle.0.get());
     }
 
-    /// Has the words brought near, of a context that is resumed soon.
+    /// Prefetches the words of a context that is resumed soon.
     #[inline(always)]
     pub(crate) fn fetch(&self) {
         let words = ptr::without_provenance(self.0.get());
-        // SAFETY: a hint, whatever the address.
+        // SAFETY: a prefetch is a hint, and any address is allowed.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(words) };
     }
 
-    /// Where the words are.
+    /// The address of the words.
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn words(&self) -> usize {
         self.0.get()
     }
 }
 
-/// Where whoever resumes contexts goes on when one is suspended.
+/// The place to which contexts leave when they are suspended: the words of the
+/// resumer.
 #[repr(C)]
 pub(crate) struct Link {
     words: Cell<usize>,
@@ -104,21 +105,21 @@ impl Switch {
         }
     }
 
-    /// The life on it is over, and another stack's runs.
+    /// Tells the sanitizer that the life is over; another stack's context runs.
     #[cfg(tsumugi_tsan)]
     pub(in crate::stack) fn end(&self) {
         self.fiber.end();
     }
 
-    /// Gives the stack its context, which never ends: when a life is over, it
-    /// waits for the next.
+    /// Gives the stack its context, which never ends: when a life is over, the
+    /// context waits for the next one.
     ///
     /// # Safety
     ///
-    /// The stack below `top`, a multiple of 16, is the caller's, and new; the
-    /// switch stays where it is.
+    /// The stack below `top`, a multiple of 16, belongs to the caller and is new; the
+    /// switch stays in place.
     pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, run: Life) {
-        // SAFETY: the caller's.
+        // SAFETY: the four words below `top` lie in the caller's new stack.
         unsafe {
             let words = top.cast::<usize>().sub(4);
             words.write((start as unsafe extern "C" fn()) as usize);
@@ -127,14 +128,14 @@ impl Switch {
         }
     }
 
-    /// Goes on with the context, until somebody leaves who has its place. Where
-    /// one life ended, the next begins, with `life` as its argument.
+    /// Resumes the context, until a context leaves to the link. If the life on this
+    /// stack has ended, the next one begins, with `life` as its argument.
     ///
     /// # Safety
     ///
-    /// The context has begun, is suspended with its words there, and is the
-    /// caller's. The link is for no other resume until it has left, and stays
-    /// until it is linked anew.
+    /// The context has begun, is suspended with its words at `saved`, and belongs to
+    /// the caller. The link is used by no other resume until the context has left to
+    /// it, and stays until the context is linked anew.
     #[inline(always)]
     pub(in crate::stack) unsafe fn resume(
         &self,
@@ -143,8 +144,9 @@ impl Switch {
         life: *const (),
     ) -> Left {
         let left;
-        // SAFETY: the words are the context's, see the module's documentation; the
-        // registers that it may change are named, but for two that are kept.
+        // SAFETY: the words at `saved` are the context's, see the module's
+        // documentation. All registers that it may change are declared, except rbx
+        // and rbp, which are saved.
         unsafe {
             self.relink(link);
             #[cfg(tsumugi_tsan)]
@@ -170,18 +172,19 @@ impl Switch {
         Left(left)
     }
 
-    /// Has it leave for another one than the one who resumed it.
+    /// Sets another link, to which the context leaves in place of its resumer.
     ///
     /// # Safety
     ///
-    /// It is suspended, and the caller's; the link stays until it is linked anew.
+    /// The context is suspended, and belongs to the caller; the link stays until the
+    /// context is linked anew.
     #[inline(always)]
     pub(in crate::stack) unsafe fn relink(&self, link: &Link) {
         self.link.set(link);
     }
 
-    /// Leaves for whoever resumed it, and has it written down where its words
-    /// are; returns what it is given when it is resumed, perhaps by somebody else.
+    /// Leaves to the resumer, and stores the address of its own words in `saved`.
+    /// Returns the argument of the next resume, which may be by another thread.
     ///
     /// # Safety
     ///
@@ -190,10 +193,10 @@ impl Switch {
     pub(in crate::stack) unsafe fn suspend(&self, saved: &Saved, left: Left) -> *const () {
         let life;
         #[cfg(tsumugi_tsan)]
-        // SAFETY: whoever resumed it has linked it.
+        // SAFETY: the resumer has set the link.
         unsafe { &(*self.link.get()).fiber }.go();
-        // SAFETY: as in `resume`; the link was written there, and its words
-        // before this was entered.
+        // SAFETY: as in `resume`; the resumer has set the link, and stored its own
+        // words there before this context was entered.
         unsafe {
             asm!(
                 "push rbp",
@@ -217,14 +220,14 @@ impl Switch {
         life
     }
 
-    /// Leaves the first context for the second, which has its place from then on;
-    /// returns when it is resumed, perhaps in the place of somebody else. Which
-    /// two they are, their words say.
+    /// Leaves the first context for the second, which takes over its link. Returns
+    /// when the first is resumed, perhaps through another link. The words at `from`
+    /// and `to` identify the two contexts.
     ///
     /// # Safety
     ///
-    /// The caller runs on the first context. The second is in the middle of a
-    /// life, suspended with its words in `to`, the caller's, and has the same
+    /// The caller runs on the first context. The second is in the middle of a life,
+    /// suspended with its words in `to`, belongs to the caller, and has the same
     /// link; or it is the first, and then this returns.
     #[inline(always)]
     pub(in crate::stack) unsafe fn pass<'a>(
@@ -258,8 +261,9 @@ impl Switch {
     }
 }
 
-/// The first instructions of a context. An unwinder stops here; the debugger
-/// too. `lives` never returns, so a jump keeps calls and returns in pairs.
+/// The first instructions of a context. An unwinder stops here, and so does a
+/// debugger. `lives` never returns, so it is entered by a jump, which keeps calls and
+/// returns in pairs.
 #[unsafe(naked)]
 unsafe extern "C" fn start() {
     naked_asm!(
@@ -280,8 +284,8 @@ unsafe extern "C" fn start() {
 
 unsafe extern "C" fn lives(mut life: *const (), switch: &Switch, run: *const Life) -> ! {
     loop {
-        // SAFETY: whoever resumes an ended life gives the next; `run` lies above
-        // all frames; we run on this context.
+        // SAFETY: each resume of an ended life brings the argument of the next; `run`
+        // lies above all frames; we run on this context.
         unsafe {
             (*run)(life);
             life = switch.suspend(&switch.idle, Left::ENDED);

@@ -1,54 +1,54 @@
-//! What a channel's ends may answer instead.
+//! The errors of a channel's ends.
 
 use core::fmt;
 use tsumugi_core::wait::Interrupted;
 
-/// All receivers are gone; the value comes back.
+/// All receivers are gone. The error has the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
-/// Why a value was not sent at once; it comes back.
+/// Why a value was not sent at once. The error has the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// There is no room.
+    /// There is no room in the channel.
     Full(T),
     /// All receivers are gone.
     Disconnected(T),
 }
 
-/// Why a value was not sent within a limit; it comes back.
+/// Why a value was not sent within a limit. The error has the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendWithinError<T> {
-    /// There was no room in time.
+    /// There was no room before the limit ended the wait.
     Interrupted(Interrupted, T),
     /// All receivers are gone.
     Disconnected(T),
 }
 
-/// All senders are gone, and so are their values.
+/// All senders are gone, and the channel is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError;
 
-/// Why there is no value.
+/// Why `try_recv` returned no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// There is none now.
+    /// The channel is empty.
     Empty,
-    /// There never will be: all senders are gone.
+    /// The channel is empty for good: all senders are gone.
     Disconnected,
 }
 
 /// Why there was no value within a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvWithinError {
-    /// There was none in time.
+    /// No value came before the limit ended the wait.
     Interrupted(Interrupted),
-    /// There never will be: all senders are gone.
+    /// The channel is empty for good: all senders are gone.
     Disconnected,
 }
 
 impl<T> TrySendError<T> {
-    /// The value.
+    /// Returns the value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(value) | Self::Disconnected(value) => value,
@@ -57,7 +57,7 @@ impl<T> TrySendError<T> {
 }
 
 impl<T> SendWithinError<T> {
-    /// The value.
+    /// Returns the value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Interrupted(_, value) | Self::Disconnected(value) => value,

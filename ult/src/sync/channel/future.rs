@@ -1,8 +1,8 @@
-//! The ends of a channel in a future's hands.
+//! The futures of a channel's ends.
 //!
-//! A future that has to wait is a node in the same queue as the sleepers. It
-//! takes the node out when it is dropped, and gives on what it was handed in
-//! the meantime.
+//! A future that has to wait is a node in the same queue as the sleepers. When
+//! the future is dropped, it takes the node out, and passes on the value that it
+//! was handed in the meantime.
 
 use super::error::{RecvError, SendError};
 use super::state::{Put, Take};
@@ -35,7 +35,7 @@ pub struct Recv<'a, T> {
 
 // SAFETY: the node's pointers are followed under the channel's lock only.
 unsafe impl<T: core::marker::Send> core::marker::Send for Send<'_, T> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<T: core::marker::Send> core::marker::Send for Recv<'_, T> {}
 
 impl<'a, T> Send<'a, T> {
@@ -55,26 +55,28 @@ impl<T> Future for Send<'_, T> {
     type Output = Result<(), SendError<T>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: nothing is moved out of it but the value, which is not
-        // pinned.
+        // SAFETY: nothing is moved out of the future except the value, which is
+        // not pinned.
         let this = unsafe { self.get_unchecked_mut() };
         let wake = Wake::Future(context.waker().clone());
         if this.waits {
             let node = &raw mut this.node;
-            // SAFETY: the node is here and was pushed there.
+            // SAFETY: the node is in this pinned future, and was pushed to that
+            // queue.
             if this.shared.with(|state| unsafe { state.senders_waiting.renew(node, wake) }) {
                 return Poll::Pending;
             }
             this.waits = false;
-            // Whoever took us out took the value, unless nobody receives.
+            // The receiver that took the node out took the value. If the value is
+            // still here, the last receiver took the node out.
             return Poll::Ready(this.value.take().map_or(Ok(()), |value| Err(SendError(value))));
         }
         if let Put::Full = put(this.shared, &mut this.value) {
             let mut served = None;
             let (node, slot) = (&raw mut this.node, &raw mut this.value);
             let outcome = this.shared.with(|state| {
-                // SAFETY: nobody else knows of the value yet; the future is
-                // pinned, and takes the node out before it goes.
+                // SAFETY: no other thread has a pointer to the value yet. The
+                // future is pinned, and takes the node out before it is gone.
                 unsafe {
                     let outcome = state.put(&mut *slot, &mut served);
                     if let Put::Full = outcome {
@@ -103,7 +105,8 @@ impl<T> Future for Recv<'_, T> {
         let wake = Wake::Future(context.waker().clone());
         if this.waits {
             let node = &raw mut this.node;
-            // SAFETY: the node is here and was pushed there.
+            // SAFETY: the node is in this pinned future, and was pushed to that
+            // queue.
             if this.shared.with(|state| unsafe { state.receivers_waiting.renew(node, wake) }) {
                 return Poll::Pending;
             }
@@ -120,8 +123,8 @@ impl<T> Future for Recv<'_, T> {
         let outcome = this.shared.with(|state| {
             let outcome = state.take(&mut served);
             if let Take::Empty = outcome {
-                // SAFETY: the future is pinned, and takes the node out before
-                // it goes.
+                // SAFETY: the future is pinned, and takes the node out before it
+                // is gone.
                 unsafe {
                     *node = Node::new().with_slot(slot.cast());
                     state.receivers_waiting.push(node, wake);
@@ -145,8 +148,9 @@ impl<T> Drop for Send<'_, T> {
     fn drop(&mut self) {
         if self.waits {
             let node = &raw mut self.node;
-            // SAFETY: the node is here and was pushed there. If it is there no
-            // more, the value is gone too, or is dropped with us.
+            // SAFETY: the node is in this future, and was pushed to that queue.
+            // If it is no longer in the queue, a receiver has taken the value, or
+            // the value is dropped with the future.
             self.shared.with(|state| unsafe { state.senders_waiting.remove(node) });
         }
     }
@@ -159,8 +163,8 @@ impl<T> Drop for Recv<'_, T> {
         }
         let (node, slot, mut served) = (&raw mut self.node, &raw mut self.value, None);
         let lost = self.shared.with(|state| {
-            // SAFETY: the node is here and was pushed there; the slot is ours
-            // once the node is out.
+            // SAFETY: the node is in this future, and was pushed to that queue.
+            // After the node is out, no other thread accesses the slot.
             unsafe {
                 state.receivers_waiting.remove(node);
                 (*slot).take().and_then(|value| state.put_back(value, &mut served))

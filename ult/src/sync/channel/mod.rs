@@ -1,4 +1,4 @@
-//! Values from many to many, first-in first-out.
+//! Channels with any number of senders and receivers, first-in first-out.
 //!
 //! ```text
 //!   Sender ─┐   ┌───────────────────────────┐   ┌─► Receiver
@@ -8,17 +8,18 @@
 //!      (the buffer is full)                (the buffer is empty)
 //! ```
 //!
-//! A value that comes while a receiver waits goes straight to it, and room
-//! that comes while a sender waits takes the value of the first: whoever is
-//! woken has been served. So a capacity of 0 means that sender and receiver
-//! meet.
+//! A value that is sent while a receiver waits goes directly to that receiver.
+//! Room that becomes free while a sender waits takes the value of the first
+//! sender. So a waiter that is woken has been served already, and with a capacity
+//! of 0 a sender and a receiver meet.
 //!
 //! A channel is disconnected when all ends of one side are dropped. Receivers
-//! still get what was sent before; values that nobody can receive any more
-//! are dropped with the last receiver, and come back from every `send`.
+//! still get the values that were sent before. When the last receiver is dropped,
+//! the values in the channel are dropped, and every later `send` returns its
+//! value as an error.
 //!
-//! Either end works from ULTs, OS threads and futures. A future that receives
-//! loses nothing when it is dropped; one that sends may have sent by then.
+//! Either end works from ULTs, OS threads and futures. A future that receives loses
+//! no value when it is dropped; a future that sends may have sent its value by then.
 //!
 //! Progress: blocking; `try_` calls hold a lock of a few instructions.
 //!
@@ -49,25 +50,26 @@ use core::time::Duration;
 use state::{Put, State, Take};
 use tsumugi_core::wait::Reason;
 
-/// A channel that keeps up to `capacity` values; `send` waits while it is
-/// full. With a capacity of 0 it waits for a receiver.
+/// Makes a channel that keeps up to `capacity` values; `send` waits while it is
+/// full. With a capacity of 0, `send` waits for a receiver.
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     ends(State::bounded(capacity))
 }
 
-/// A channel that keeps any number of values: `send` never waits, and
+/// Makes a channel that keeps any number of values: `send` never waits, and
 /// allocates now and then.
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     ends(State::unbounded())
 }
 
-/// One of the ends into which values go.
+/// A sender: one of the ends into which values go.
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// One of the ends from which values come; each value comes from one of them.
+/// A receiver: one of the ends from which values come. Each value goes to one
+/// receiver.
 pub struct Receiver<T>(Arc<Shared<T>>);
 
-/// The values that come until the channel is disconnected.
+/// An iterator over the values that come until the channel is disconnected.
 #[derive(Debug)]
 pub struct Iter<'a, T>(&'a Receiver<T>);
 
@@ -79,20 +81,21 @@ fn ends<T>(state: State<T>) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends; waits for room.
+    /// Sends a value; waits for room.
     ///
     /// # Errors
     ///
-    /// The value, if all receivers are gone.
+    /// [`SendError`] with the value, if all receivers are gone.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         self.send_within(value, Limit::NONE).map_err(|error| SendError(error.into_inner()))
     }
 
-    /// Sends if there is room.
+    /// Sends a value if there is room now.
     ///
     /// # Errors
     ///
-    /// The value, if there is none or all receivers are gone.
+    /// The value: in [`TrySendError::Full`] if there is no room, in
+    /// [`TrySendError::Disconnected`] if all receivers are gone.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         let mut value = Some(value);
         match put(&self.0, &mut value) {
@@ -102,20 +105,22 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends, if there is room within `limit`.
+    /// Sends a value, if there is room within `limit`.
     ///
     /// # Errors
     ///
-    /// The value, if there was none or all receivers are gone.
+    /// The value: in [`SendWithinError::Interrupted`] if there was no room in
+    /// time, in [`SendWithinError::Disconnected`] if all receivers are gone.
     pub fn send_timeout(&self, value: T, limit: Duration) -> Result<(), SendWithinError<T>> {
         self.send_within(value, limit)
     }
 
-    /// Sends, if there is room within a limit.
+    /// Sends a value, if there is room within a limit.
     ///
     /// # Errors
     ///
-    /// The value, if there was none or all receivers are gone.
+    /// The value: in [`SendWithinError::Interrupted`] if the limit ended the
+    /// wait, in [`SendWithinError::Disconnected`] if all receivers are gone.
     pub fn send_within(&self, value: T, limit: impl Into<Limit>) -> Result<(), SendWithinError<T>> {
         let mut value = Some(value);
         let mut outcome = put(&self.0, &mut value);
@@ -130,7 +135,8 @@ impl<T> Sender<T> {
                 |node| node.with_slot(slot.cast()),
                 |state| &mut state.senders_waiting,
                 |state| {
-                    // SAFETY: nobody else knows of the value yet.
+                    // SAFETY: the node is in no queue yet, so no other thread has
+                    // a pointer to the value.
                     outcome = state.put(unsafe { &mut *slot }, &mut served);
                     matches!(outcome, Put::Full)
                 },
@@ -140,7 +146,7 @@ impl<T> Sender<T> {
                 (Err(why), _) => {
                     return Err(SendWithinError::Interrupted(why, value.expect("not sent")));
                 }
-                // Whoever woke us took it.
+                // The receiver that woke this sender took the value.
                 (Ok(()), false) => return Ok(()),
                 (Ok(()), true) => outcome = Put::Disconnected,
             }
@@ -151,12 +157,12 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends when there is room, for a future to await.
+    /// Returns a future that sends a value when there is room.
     pub fn send_async(&self, value: T) -> Send<'_, T> {
         Send::new(&self.0, value)
     }
 
-    /// How many values are in the channel.
+    /// Returns how many values are in the channel.
     pub fn len(&self) -> usize {
         self.0.with(|state| state.len())
     }
@@ -172,16 +178,17 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// All senders are gone, and so are their values.
+    /// [`RecvError`] if all senders are gone and the channel is empty.
     pub fn recv(&self) -> Result<T, RecvError> {
         self.recv_within(Limit::NONE).map_err(|_| RecvError)
     }
 
-    /// A value, if there is one.
+    /// Takes a value, if there is one now.
     ///
     /// # Errors
     ///
-    /// There is none, or never will be.
+    /// [`TryRecvError::Empty`] if there is none now,
+    /// [`TryRecvError::Disconnected`] if all senders are gone, too.
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         match take(&self.0) {
             Take::Value(value) => Ok(value),
@@ -190,11 +197,13 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Waits for a value, for `limit` at most.
+    /// Waits for a value, for at most `limit`.
     ///
     /// # Errors
     ///
-    /// There was none, or never will be.
+    /// [`RecvWithinError::Interrupted`] if none came in time,
+    /// [`RecvWithinError::Disconnected`] if there is none and all senders are
+    /// gone.
     pub fn recv_timeout(&self, limit: Duration) -> Result<T, RecvWithinError> {
         self.recv_within(limit)
     }
@@ -203,7 +212,9 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// There was none, or never will be.
+    /// [`RecvWithinError::Interrupted`] if the limit ended the wait,
+    /// [`RecvWithinError::Disconnected`] if there is none and all senders are
+    /// gone.
     pub fn recv_within(&self, limit: impl Into<Limit>) -> Result<T, RecvWithinError> {
         match take(&self.0) {
             Take::Value(value) => return Ok(value),
@@ -222,7 +233,8 @@ impl<T> Receiver<T> {
             |state| &mut state.receivers_waiting,
             |state| match state.take_again(&mut served) {
                 Take::Value(taken) => {
-                    // SAFETY: nobody else knows of the slot yet.
+                    // SAFETY: the node is in no queue yet, so no other thread has
+                    // a pointer to the slot.
                     unsafe { *slot = Some(taken) };
                     false
                 }
@@ -235,22 +247,23 @@ impl<T> Receiver<T> {
         value.ok_or(RecvWithinError::Disconnected)
     }
 
-    /// The next value, for a future to await.
+    /// Returns a future of the next value.
     pub fn recv_async(&self) -> Recv<'_, T> {
         Recv::new(&self.0)
     }
 
-    /// The values that come until the channel is disconnected; waits for each.
+    /// Returns an iterator over the values that come until the channel is
+    /// disconnected; it waits for each.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter(self)
     }
 
-    /// The values that are there now.
+    /// Returns an iterator over the values that are in the channel now.
     pub fn try_iter(&self) -> impl Iterator<Item = T> + '_ {
         core::iter::from_fn(|| self.try_recv().ok())
     }
 
-    /// How many values are in the channel.
+    /// Returns how many values are in the channel.
     pub fn len(&self) -> usize {
         self.0.with(|state| state.len())
     }
@@ -261,41 +274,44 @@ impl<T> Receiver<T> {
     }
 }
 
-/// Where senders wait.
+/// The place where senders wait.
 struct Sending<'a, T>(&'a Shared<T>);
 
-/// Where receivers wait.
+/// The place where receivers wait.
 struct Receiving<'a, T>(&'a Shared<T>);
 
 impl<T> Place for Sending<'_, T> {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(self.0, node, |state| &mut state.senders_waiting, |_| {}) }
     }
 
-    /// Its value was sent, or stays with it.
+    /// There is nothing to pass on: the value was sent, or stays with the sender.
     unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
 }
 
 impl<T> Place for Receiving<'_, T> {
     unsafe fn take_out(&self, node: *mut Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract the node is there, and was pushed to
+        // this queue if to any.
         unsafe { queue::take_out(self.0, node, |state| &mut state.receivers_waiting, |_| {}) }
     }
 
     unsafe fn pass_on(&self, node: *mut Node, _: bool) {
         let mut served = None;
-        // SAFETY: the caller's; the slot is a receiver's, in no queue.
+        // SAFETY: by the caller's contract the node is there and in no queue, so
+        // no other thread accesses its slot, which is a receiver's.
         let value = unsafe { (*(*node).slot.cast::<Option<T>>()).take() };
         let lost = value.and_then(|value| self.0.with(|state| state.put_back(value, &mut served)));
         queue::tell(served);
-        // Nobody can receive it. It stays where it is, as all of one's that is
-        // cut off: its destructor is not for this thread.
+        // All receivers are gone. The value is forgotten, as all values of a ULT
+        // that is cut off: its destructor must not run on this thread.
         core::mem::forget(lost);
     }
 }
 
-/// Puts a value in, and tells whoever it is for.
+/// Puts a value in, and wakes the receiver that it was handed to, if any.
 fn put<T>(shared: &Shared<T>, value: &mut Option<T>) -> Put {
     let mut served = None;
     let outcome = loop {
@@ -320,7 +336,7 @@ fn grow<T>(shared: &Shared<T>) {
     shared.with(|state| state.move_into(&mut larger));
 }
 
-/// Takes a value out, and tells the sender whose value takes its room.
+/// Takes a value out. If a sender waits, its value fills the room, and it is woken.
 fn take<T>(shared: &Shared<T>) -> Take<T> {
     let mut served = None;
     let outcome = shared.with(|state| state.take(&mut served));
@@ -364,7 +380,7 @@ impl<T> Drop for Sender<T> {
             state.senders == 0
         });
         if last {
-            // They find their slots empty.
+            // The receivers find their slots empty.
             queue::wake_each(&self.0, |state| state.receivers_waiting.pop());
         }
     }
@@ -377,7 +393,7 @@ impl<T> Drop for Receiver<T> {
             (state.receivers == 0).then(|| state.empty())
         });
         if left.is_some() {
-            // They find their values where they were.
+            // The senders find their values in their slots.
             queue::wake_each(&self.0, |state| state.senders_waiting.pop());
         }
     }

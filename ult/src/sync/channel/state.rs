@@ -1,7 +1,8 @@
-//! What is in a channel and who waits for it; its holder locks.
+//! The state of a channel: the values in it, and the queues of waiters. The
+//! caller of each function holds the channel's lock.
 //!
-//! While both sides have ends: either the buffer is empty or no receiver
-//! waits, and either it has room or no sender waits.
+//! While there are both senders and receivers: either the buffer is empty or no
+//! receiver waits, and either the buffer has room or no sender waits.
 
 use crate::sync::queue::{Queue, Wake};
 use alloc::collections::VecDeque;
@@ -9,31 +10,31 @@ use tsumugi_core::sync::mutant;
 
 pub(super) struct State<T> {
     buffer: VecDeque<T>,
-    /// Values that fit; `usize::MAX` for any number.
+    /// How many values fit; `usize::MAX` for any number.
     capacity: usize,
     pub(super) senders: usize,
     pub(super) receivers: usize,
-    /// Their slots are `Option<T>`, full.
+    /// The senders that wait. Their slots are `Option<T>`, full.
     pub(super) senders_waiting: Queue,
-    /// Their slots are `Option<T>`, empty.
+    /// The receivers that wait. Their slots are `Option<T>`, empty.
     pub(super) receivers_waiting: Queue,
 }
 
-/// What became of a value.
+/// What `put` did with a value.
 pub(super) enum Put {
     Sent,
     Full,
     Disconnected,
 }
 
-/// What there was.
+/// What `take` returned.
 pub(super) enum Take<T> {
     Value(T),
     Empty,
     Disconnected,
 }
 
-// SAFETY: the slots that the queues point to are `Option<T>`s of waiters.
+// SAFETY: the slots to which the queues point are `Option<T>`s of waiters.
 unsafe impl<T: Send> Send for State<T> {}
 
 impl<T> State<T> {
@@ -73,13 +74,14 @@ impl<T> State<T> {
         }
     }
 
-    /// Takes the value unless there is no room; `served` is to be woken.
+    /// Takes the value unless there is no room. The caller must wake `served`.
     pub(super) fn put(&mut self, value: &mut Option<T>, served: &mut Option<Wake>) -> Put {
         if self.receivers == 0 {
             return Put::Disconnected;
         }
         if let Some(first) = self.receivers_waiting.first() {
-            // SAFETY: a waiting receiver's slot is there, and nobody else's.
+            // SAFETY: a waiting receiver's slot is there, and only the holder of
+            // the channel's lock accesses it.
             unsafe { *first.slot.cast::<Option<T>>() = value.take() };
             *served = self.receivers_waiting.pop();
             return Put::Sent;
@@ -91,13 +93,14 @@ impl<T> State<T> {
         Put::Sent
     }
 
-    /// Takes the oldest value; `served` is to be woken.
+    /// Takes the oldest value. The caller must wake `served`.
     pub(super) fn take(&mut self, served: &mut Option<Wake>) -> Take<T> {
         let oldest = self.buffer.pop_front();
-        // `put_back` may have left one too many.
+        // `put_back` may have left one value above the capacity.
         let room = oldest.is_none() || self.buffer.len() < self.capacity;
         let waiting = match self.senders_waiting.first() {
-            // SAFETY: a waiting sender's slot is there, and nobody else's.
+            // SAFETY: a waiting sender's slot is there, and only the holder of
+            // the channel's lock accesses it.
             Some(first) if room => unsafe { (*first.slot.cast::<Option<T>>()).take() },
             _ => None,
         };
@@ -115,19 +118,19 @@ impl<T> State<T> {
         }
     }
 
-    /// As [`take`](Self::take), for a receiver that is about to wait.
+    /// Does what [`take`](Self::take) does, for a receiver that is about to wait.
     pub(super) fn take_again(&mut self, served: &mut Option<Wake>) -> Take<T> {
         if mutant("channel_no_second_look") { Take::Empty } else { self.take(served) }
     }
 
-    /// Puts back what a receiver was given and did not want; `served` is to be
-    /// woken. The value comes back if nobody can receive it.
+    /// Puts back a value that a receiver was handed and did not take. The caller
+    /// must wake `served`. The value is returned if all receivers are gone.
     pub(super) fn put_back(&mut self, value: T, served: &mut Option<Wake>) -> Option<T> {
         if self.receivers == 0 {
             return Some(value);
         }
         if self.receivers_waiting.is_empty() {
-            // One above the capacity, until the next `take`.
+            // The buffer is one above the capacity until the next `take`.
             self.buffer.push_front(value);
             return None;
         }
@@ -136,7 +139,7 @@ impl<T> State<T> {
         value
     }
 
-    /// Takes everything out: nobody can receive it.
+    /// Takes all values out, because all receivers are gone.
     pub(super) fn empty(&mut self) -> VecDeque<T> {
         core::mem::take(&mut self.buffer)
     }

@@ -1,5 +1,6 @@
-//! The dynamically connected transport: what every endpoint promises, of peers
-//! that nobody polls; and what is done where a card has it in part, or not.
+//! The dynamically connected transport: the conformance tests of endpoints, with
+//! peers that do not poll; and the behaviour where a card has the transport in
+//! part, or not.
 
 use super::super::super::{Dynamic, VerbsDomain};
 use super::super::lessen;
@@ -12,7 +13,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
 
-/// Ranks, all of which this thread is.
+/// Ranks that all run in this thread.
 struct Ranks {
     domains: Vec<VerbsDomain>,
     tags: AtomicU64,
@@ -41,8 +42,7 @@ impl Fixture for Ranks {
 
     fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
         let area = std::mem::ManuallyDrop::new(Area::new((bytes as usize).max(1)));
-        // SAFETY: never given back, and nobody looks at it but through the
-        // domain and the tests.
+        // SAFETY: never freed, and accessed only through the domain and the tests.
         unsafe { self.domains[rank.0 as usize].register(area.base, bytes, access) }.unwrap()
     }
 
@@ -53,8 +53,8 @@ impl Fixture for Ranks {
 
 tsumugi_conformance::endpoint!(Ranks);
 
-/// Adds of the first rank to a word of the second one, and what both then say of
-/// the transport.
+/// Adds of the first rank to a word of the second one; returns the state of the
+/// transport at both.
 fn reached(mut two: Two) -> [Dynamic; 2] {
     let far = two.region(1, 64);
     let adds: Vec<Op> =

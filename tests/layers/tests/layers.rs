@@ -18,6 +18,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tsumugi_layers::arrows::{arrows, cycles};
+use tsumugi_layers::modules::{Crate, File};
 
 /// Crate folder, and which packages of the workspace it may stand on.
 const FLOORS: [(&str, &[&str]); 10] = [
@@ -45,6 +47,20 @@ const FLOORS: [(&str, &[&str]); 10] = [
 /// All that the core may take from outside.
 const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
+/// How many files of each crate are in cycles of arrows, at most: fewer is better.
+const CYCLES: [(&str, usize); 7] = [
+    ("core", 44),
+    ("ult", 18),
+    ("pvas", 20),
+    ("backends", 22),
+    ("gas", 37),
+    (".", 55),
+    ("cli", 31),
+];
+
+/// The one arrow that goes up: an error tells why there is no network.
+const UP: [&str; 2] = ["src/error.rs", "src/far/network.rs"];
+
 /// The one file that may name atomics, cells and the model checker.
 const DOOR: &str = "core/src/sync.rs";
 /// What it is made of.
@@ -71,24 +87,53 @@ fn core_needs_next_to_nothing() {
 
 #[test]
 fn modules_use_only_what_stands_above_them() {
-    for (folder, _) in FLOORS {
-        let Ok(order) = module_order(folder) else { continue };
-        for file in rust_files(&root().join(folder).join("src")) {
-            let relative = file.strip_prefix(root().join(folder).join("src")).unwrap();
-            let first = relative.components().next().unwrap().as_os_str().to_str().unwrap();
-            let module = first.trim_end_matches(".rs");
-            let Some(own) = order.iter().position(|name| name == module) else { continue };
-            for (line, used) in crate_paths(&fs::read_to_string(&file).unwrap()) {
-                if let Some(other) = order.iter().position(|name| *name == used) {
-                    assert!(
-                        other <= own,
-                        "{}:{line}: `{module}` uses `crate::{used}`, which stands below it in lib.rs",
-                        file.display()
-                    );
-                }
+    let mut faults = Vec::new();
+    for (folder, _) in CYCLES {
+        let (of, name) = read(folder);
+        let modules = &of.modules[&Vec::new()].children;
+        // The root file stands below all of them.
+        let place = |file: usize| {
+            let module = of.files[file].module.first();
+            modules.iter().position(|name| Some(name) == module).unwrap_or(modules.len())
+        };
+        for ((from, to), (line, path)) in arrows(&of) {
+            let arrow = (name(from), name(to));
+            if place(to) > place(from) && arrow != UP.map(str::to_owned).into() {
+                faults.push(format!("{}:{line}: `{path}` is of {}", arrow.0, arrow.1));
             }
         }
     }
+    assert!(faults.is_empty(), "these stand below in lib.rs:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn files_are_in_no_more_cycles() {
+    for (folder, most) in CYCLES {
+        let (of, name) = read(folder);
+        let cycles = cycles(&of, &arrows(&of));
+        let count: usize = cycles.iter().map(Vec::len).sum();
+        let names = |group: &Vec<usize>| group.iter().map(|file| name(*file)).collect::<Vec<_>>();
+        let groups: Vec<String> = cycles.iter().map(|group| names(group).join(" ")).collect();
+        assert!(count <= most, "{folder}: {count} of at most {most}:\n{}", groups.join("\n"));
+    }
+}
+
+#[test]
+fn paths_lead_to_the_files_of_their_items() {
+    let (of, name) = read(".");
+    let file_of = |from: &str, path: &str| {
+        let parts = |text: &str| -> Vec<String> {
+            text.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        of.file_of(&parts(from), &parts(path)).map(&name)
+    };
+    let error = Some("src/error.rs".to_owned());
+    assert_eq!(file_of("", "error::Error"), error);
+    assert_eq!(file_of("ops", "crate::Error"), error, "by the re-export of the root");
+    assert_eq!(file_of("far::begin", "super::super::Error"), error);
+    assert_eq!(file_of("ops", "crate::error"), error, "a module is its file");
+    assert_eq!(file_of("ops", "std::fmt"), None);
+    assert_eq!(file_of("ops", "tsumugi_core::op::Op"), None, "another crate's");
 }
 
 #[test]
@@ -121,8 +166,16 @@ fn atomics_and_cells_come_through_one_door() {
     }
 }
 
+/// A crate's code, and what its files are called.
+fn read(folder: &str) -> (Crate, impl Fn(usize) -> String + use<>) {
+    let of = Crate::read(&root().join(folder).join("src/lib.rs"));
+    let name = |file: &File| file.path.strip_prefix(root()).unwrap().display().to_string();
+    let names: Vec<String> = of.files.iter().map(name).collect();
+    (of, move |file: usize| names[file].trim_start_matches("./").to_owned())
+}
+
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 fn source(path: &str) -> String {
@@ -141,31 +194,6 @@ fn dependencies(folder: &str) -> Vec<String> {
         .filter(|name| !name.is_empty() && !name.starts_with('#'))
         .map(str::to_owned)
         .collect()
-}
-
-/// The modules of a crate in the order of its `lib.rs`.
-fn module_order(folder: &str) -> std::io::Result<Vec<String>> {
-    let lib = fs::read_to_string(root().join(folder).join("src/lib.rs"))?;
-    Ok(lib
-        .lines()
-        .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "))
-        .filter_map(|rest| rest.split([';', ' ']).next())
-        .map(str::to_owned)
-        .collect())
-}
-
-/// Line numbers and the modules named by `crate::` there.
-fn crate_paths(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let code = line.split("//").next().unwrap();
-        for part in code.split("crate::").skip(1) {
-            let name: String =
-                part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            found.push((number + 1, name));
-        }
-    }
-    found
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

@@ -1,0 +1,138 @@
+//! Peers that cannot be reached yet.
+
+use super::fixture::*;
+use crate::net::SendError;
+use crate::net::wire::End;
+use libc::{ECONNREFUSED, EHOSTUNREACH};
+use std::time::{Duration, Instant};
+use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::op::Op;
+
+fn word() -> Op {
+    Op::get_word(at(5, 8), Width::W8)
+}
+
+/// The peer was met so many milliseconds ago.
+fn met(net: &mut Net, before: u32) {
+    let age = net.rail.age();
+    net.rail.peers.get_mut(&PEER.0).unwrap().met = age.wrapping_sub(before);
+}
+
+/// Its pause is over.
+fn pass(net: &mut Net) {
+    net.rail.early.iter_mut().for_each(|(_, until)| *until = Instant::now());
+}
+
+/// So long that it does not end while a test runs.
+fn stay(net: &mut Net) {
+    let later = Instant::now() + Duration::from_secs(600);
+    net.rail.early.iter_mut().for_each(|(_, until)| *until = later);
+}
+
+#[test]
+fn a_new_peer_that_refuses_is_tried_again_after_a_pause() {
+    let mut net = Net::new();
+    net.knows(PEER, &listing(5));
+    net.knows(OTHER, &listing(5));
+    net.refuse(&[ECONNREFUSED]);
+    let begun = Instant::now();
+    assert_eq!(net.post(&[word().tagged(tag(1))]), 0, "there is no room for it now");
+    let (rank, until) = net.rail.early[0];
+    assert_eq!((rank, net.rail.early.len(), net.rail.in_flight()), (PEER, 1, 0));
+    assert!(until >= begun + Duration::from_millis(20));
+    stay(&mut net);
+    assert_eq!(net.post(&[word()]), 0);
+    assert_eq!(net.send(PEER, b"a"), Err(SendError::Full));
+    assert_eq!((net.refused(), net.calls()), (1, vec![]), "it is left alone");
+    let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
+    assert_eq!((net.post(&[other]), net.calls().len()), (1, 1), "others are not");
+    pass(&mut net);
+    assert_eq!((net.post(&[word()]), net.calls().len()), (1, 1));
+    assert_eq!((net.rail.early.len(), net.rail.failures.count), (0, 0));
+}
+
+#[test]
+fn a_peer_that_was_met_three_seconds_ago_is_not_early() {
+    for (before, is_early) in [(0, true), (2000, true), (3000, false), (60_000, false)] {
+        let mut net = Net::new();
+        net.send(PEER, b"a").unwrap();
+        met(&mut net, before);
+        net.refuse(&[EHOSTUNREACH]);
+        let lost = SendError::Addr(AddrError::PeerLost { rank: PEER });
+        let wanted = if is_early { SendError::Full } else { lost };
+        assert_eq!(net.send(PEER, b"b"), Err(wanted), "after {before} ms");
+        assert_eq!((net.rail.early.len() == 1, net.rail.failures.count == 0), (is_early, is_early));
+    }
+}
+
+#[test]
+fn only_what_may_be_for_that_reason_is() {
+    let mut net = Net::new();
+    net.send(PEER, b"a").unwrap();
+    for code in [libc::ECONNRESET, libc::ENOMEM] {
+        net.refuse(&[code]);
+        assert!(matches!(net.send(PEER, b"b"), Err(SendError::Addr(_))));
+    }
+    assert!(!net.rail.is_early(OTHER, ECONNREFUSED), "it was never met");
+    net.strike(PEER);
+    net.poll();
+    assert!(!net.rail.is_early(PEER, ECONNREFUSED), "it is lost");
+    assert!(net.rail.early.is_empty());
+}
+
+#[test]
+fn each_peer_has_one_pause_which_begins_anew() {
+    let mut net = Net::new();
+    net.send(PEER, b"a").unwrap();
+    net.send(OTHER, b"a").unwrap();
+    assert!(net.rail.is_early(PEER, ECONNREFUSED) && net.rail.is_early(OTHER, ECONNREFUSED));
+    let first = net.rail.early[0].1;
+    assert!(net.rail.is_early(PEER, ECONNREFUSED));
+    let ranks: Vec<_> = net.rail.early.iter().map(|early| early.0).collect();
+    assert_eq!(ranks, [OTHER, PEER]);
+    assert!(net.rail.early[1].1 >= first);
+    // The pause of one peer ends, and the other's goes on.
+    stay(&mut net);
+    net.rail.early[0].1 = Instant::now();
+    assert!(!net.rail.must_pause(OTHER) && net.rail.must_pause(PEER));
+    assert_eq!(net.rail.early.len(), 1);
+}
+
+#[test]
+fn packets_that_came_back_wait_for_the_pause() {
+    let mut net = Net::new();
+    net.send(PEER, b"a").unwrap();
+    net.calls();
+    net.ends(FIRST_SEND + 3, End::Again);
+    net.refuse(&[ECONNREFUSED]);
+    net.poll();
+    assert_eq!((net.refused(), net.rail.failures.count), (1, 0));
+    stay(&mut net);
+    net.poll();
+    assert_eq!((net.refused(), net.calls()), (1, vec![]));
+    pass(&mut net);
+    net.poll();
+    assert_eq!(net.calls().len(), 1);
+}
+
+#[test]
+fn looks_into_a_directory_wait_for_the_pause() {
+    let mut net = Net::new();
+    net.refuse(&[ECONNREFUSED]);
+    assert_eq!(net.post(&[word().tagged(tag(1))]), 1);
+    stay(&mut net);
+    assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
+    assert_eq!((net.refused(), net.rail.failures.count), (1, 0));
+    pass(&mut net);
+    net.poll();
+    assert!(matches!(net.call(), Call::Get { bytes: 128, .. }));
+}
+
+/// What "new" is measured by.
+#[test]
+fn a_rail_grows_older() {
+    let net = Net::new();
+    while net.rail.age() == 0 {
+        std::thread::yield_now();
+    }
+}

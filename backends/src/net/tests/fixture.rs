@@ -1,0 +1,280 @@
+//! A rail over a scripted wire.
+
+pub use super::script::{About, Call, Line, Placed, Script};
+use crate::net::card::{Card, Place};
+use crate::net::memory::Listing;
+use crate::net::noise::Noise;
+use crate::net::packet::{Arrival, SendError};
+use crate::net::rail::{Cards, Limits, Rail, Shared, Sizes};
+use crate::net::wire::{End, Entry, Far, Key};
+use core::ffi::c_int;
+use core::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use tsumugi_core::backend::Completion;
+use tsumugi_core::boot::BootError;
+use tsumugi_core::excerpt::Excerpt;
+use tsumugi_core::mem::{
+    Access, AddrError, LocalAddr, Rank, Region, RegionKey, RegionTable, RemoteAddr,
+};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize};
+use tsumugi_core::tag::Tag;
+
+/// The rail, the shared data of its rank, and its wire.
+pub struct Net {
+    pub rail: Rail<Script>,
+    pub shared: Shared,
+    pub wire: Script,
+}
+
+impl Net {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Limits)) -> Self {
+        Self::sized(DEPTH, change)
+    }
+
+    pub fn sized(depth: usize, change: impl FnOnce(&mut Limits)) -> Self {
+        let wire = Script::default();
+        let rail = rail(&wire, depth, 0, change);
+        Self { rail, shared: shared(), wire }
+    }
+
+    pub fn line(&self) -> MutexGuard<'_, Line> {
+        self.wire.line()
+    }
+
+    /// The calls since the last time.
+    pub fn calls(&self) -> Vec<Call> {
+        std::mem::take(&mut self.line().calls)
+    }
+
+    /// The only call since the last time.
+    pub fn call(&self) -> Call {
+        let mut calls = self.calls();
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        calls.remove(0)
+    }
+
+    /// Posts that the wire has refused.
+    pub fn refused(&self) -> usize {
+        self.line().refused
+    }
+
+    /// Buffers for packets that the wire has.
+    pub fn receives(&self) -> usize {
+        self.line().receives.len()
+    }
+
+    /// Each registration: its start, its bytes, what peers may do, its key.
+    pub fn registered(&self) -> Vec<(usize, u64, Access, u64)> {
+        self.line().registered.clone()
+    }
+
+    /// The registrations that were ended.
+    pub fn closed(&self) -> Vec<u64> {
+        self.line().closed.clone()
+    }
+
+    /// The own end of what is under way.
+    pub fn near(&self, context: usize) -> Placed {
+        self.line().nears[&context]
+    }
+
+    /// The next posts are answered with these errors.
+    pub fn refuse(&self, codes: &[c_int]) {
+        self.line().answers.extend(codes.iter().map(|code| -code));
+    }
+
+    pub fn ends(&self, context: usize, end: End) {
+        self.line().entries.push_back(Entry { context, end });
+    }
+
+    pub fn done(&self, context: usize) {
+        self.ends(context, End::Done(0));
+    }
+
+    /// Puts the peer's region into the cache.
+    pub fn knows(&mut self, rank: Rank, listing: &Listing) {
+        let peer = self.rail.peer(&self.shared, rank).unwrap().unwrap();
+        let key = MAPPED + listing.raw.words[0];
+        self.rail.cache.add(rank, listing, peer.addr, key);
+    }
+
+    pub fn post(&mut self, ops: &[Op]) -> usize {
+        self.rail.see_losses(&self.shared);
+        self.rail.post(&self.shared, ops)
+    }
+
+    /// Polls once.
+    pub fn poll(&mut self) -> Vec<(u64, Result<u64, AddrError>)> {
+        self.rail.see_losses(&self.shared);
+        let mut done = [Completion::EMPTY; 64];
+        let count = self.rail.poll(&self.shared, &mut done);
+        done[..count].iter().map(|done| (done.tag.to_bits(), done.result)).collect()
+    }
+
+    pub fn send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        self.rail.try_send(&self.shared, to, bytes)
+    }
+
+    /// The arrivals, as text.
+    pub fn receive(&mut self) -> (usize, Vec<String>) {
+        let mut arrived = Vec::new();
+        let count = self.rail.receive(&self.shared, &mut |arrival| {
+            arrived.push(match arrival {
+                Arrival::Bell(at) => format!("bell {} {}", at.key.to_bits(), at.offset),
+                Arrival::Packet { from, bytes } => {
+                    format!("{} of {}", String::from_utf8_lossy(bytes), from.0)
+                }
+            });
+        });
+        (count, arrived)
+    }
+
+    /// A packet lands in the first of the buffers that the wire has.
+    pub fn lands(&self, bytes: &[u8]) {
+        let context = self.line().receives.remove(0);
+        self.write(context, bytes);
+        self.ends(context, End::Done(bytes.len()));
+    }
+
+    /// Writes to the address of a post.
+    pub fn write(&self, context: usize, bytes: &[u8]) {
+        let at = self.line().nears[&context].at as *mut u8;
+        // SAFETY: the wire was given as many bytes there for a post that is
+        // under way.
+        unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// A directory slot comes.
+    pub fn answer_read(&self, context: usize, listing: Option<&Listing>) {
+        let words = Listing::encode(listing);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.write(context, &bytes);
+        self.done(context);
+    }
+
+    /// Memory of the own rank, at an odd address.
+    pub fn own(&mut self, bytes: usize, access: Access) -> Region {
+        let memory = (0..=bytes).map(|at| at.wrapping_sub(1) as u8).collect::<Vec<u8>>().leak();
+        let base = NonNull::from(&mut memory[1..]).cast();
+        // SAFETY: leaked, and used as nothing but bytes.
+        let region = unsafe { self.shared.table.register(base, bytes as u64, access) }.unwrap();
+        // SAFETY: the same.
+        unsafe { self.rail.register(region.key, base, bytes as u64, access) }.unwrap();
+        region
+    }
+
+    pub fn strike(&mut self, rank: Rank) {
+        let mut lost = self.shared.lost.lock().unwrap();
+        lost.push(rank);
+        *self.shared.lost_count.get_mut() = lost.len();
+    }
+}
+
+/// Makes a separate rail over this wire.
+pub fn rail(
+    wire: &Script,
+    depth: usize,
+    index: usize,
+    change: impl FnOnce(&mut Limits),
+) -> Rail<Script> {
+    let mut limits = Limits {
+        inject_bytes: 0,
+        give_bytes: 0,
+        piece_bytes_max: u64::MAX,
+        more: false,
+        rings: false,
+        one_by_one: false,
+        word_atomics: true,
+        local_mr: false,
+        key_bytes: 8,
+    };
+    change(&mut limits);
+    let sizes = Sizes { depth, packets: PACKETS, packet_bytes: PACKET_BYTES };
+    Rail::open(wire.clone(), sizes, index, limits, Noise::new(1)).unwrap()
+}
+
+pub fn shared() -> Shared {
+    let shared = Shared {
+        rank: Rank(0),
+        size: SIZE,
+        job: AtomicU64::new(JOB),
+        table: Box::new(RegionTable::new()),
+        own: OnceLock::from(card(0)),
+        cards: OnceLock::new(),
+        lost: Mutex::default(),
+        lost_count: AtomicUsize::new(0),
+        kept: AtomicU32::new(0),
+    };
+    let cards: Box<Cards> = Box::new(|rank, into| {
+        let bytes = card(rank.0 as u8).to_bytes();
+        into[..bytes.len()].copy_from_slice(&bytes);
+        Ok::<_, BootError>(Some(bytes.len()))
+    });
+    assert!(shared.cards.set(cards).is_ok());
+    shared
+}
+
+/// The card of a rank: its address and its directory are known by its number.
+pub fn card(rank: u8) -> Card {
+    let place = Place {
+        address: vec![rank; 8],
+        origin: origin(Rank(rank.into())),
+        key: Key::of(u64::from(rank)),
+    };
+    Card { job: JOB, kind: 3, name: Excerpt::new("a script"), endpoints: vec![place] }
+}
+
+/// Where the directory of a rank is.
+pub fn origin(rank: Rank) -> u64 {
+    0x100_0000 * u64::from(rank.0 + 1)
+}
+
+/// A region of 64 bytes at 0x8000 of a peer, with the device key 50.
+pub fn listing(slot: usize) -> Listing {
+    Listing {
+        key: RegionKey::new(slot, 1),
+        access: Access::ReadWrite as u32,
+        bytes: 64,
+        origin: 0x8000,
+        skew: 0,
+        raw: Key::of(50),
+    }
+}
+
+/// A place in that region of the peer.
+pub fn at(slot: usize, offset: u64) -> RemoteAddr {
+    RemoteAddr { rank: PEER, key: RegionKey::new(slot, 1), offset }
+}
+
+/// The same place in the form that the wire gets.
+pub fn far(offset: u64) -> Far {
+    Far { peer: 100 + u64::from(PEER.0), addr: 0x8000 + offset, key: MAPPED + 50 }
+}
+
+pub fn local(region: &Region, offset: u64) -> LocalAddr {
+    LocalAddr { key: region.key, offset }
+}
+
+pub fn tag(bits: u64) -> Tag {
+    Tag::from_bits(bits)
+}
+
+pub const PEER: Rank = Rank(1);
+pub const OTHER: Rank = Rank(2);
+pub const SIZE: u32 = 4;
+pub const JOB: u64 = 7;
+pub const DEPTH: usize = 4;
+pub const PACKETS: usize = 4;
+pub const PACKET_BYTES: usize = 64;
+/// The wire adds this number to a key when it maps it.
+pub const MAPPED: u64 = 1000;
+/// The contexts of operations come first, then those of directory slots, then
+/// those of packets that go out.
+pub const FIRST_READ: usize = DEPTH;
+pub const FIRST_SEND: usize = DEPTH + 16;
+pub const FIRST_RECEIVE: usize = DEPTH + 16 + PACKETS;

@@ -1,0 +1,208 @@
+//! Ranks that are found dead.
+
+use super::fixture::*;
+use crate::net::SendError;
+use crate::net::memory::Listing;
+use crate::net::wire::{End, Key};
+use libc::{EAGAIN, ECONNRESET, EINPROGRESS};
+use tsumugi_core::mem::{Access, AddrError, RemoteAddr, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::Ordering;
+
+fn word(offset: u64) -> Op {
+    Op::get_word(at(5, offset), Width::W8)
+}
+
+fn lost() -> Result<u64, AddrError> {
+    Err(AddrError::PeerLost { rank: PEER })
+}
+
+/// The operation has ended, and its place is in use until the device is done.
+#[test]
+fn what_is_under_way_to_the_lost_ends_once() {
+    for end in [
+        End::Done(0),
+        End::Again,
+        End::Gone { code: ECONNRESET, provider_code: 0 },
+        End::Refused { code: ECONNRESET, provider_code: 0 },
+    ] {
+        let mut net = Net::new();
+        net.knows(PEER, &listing(5));
+        net.post(&[word(0).tagged(tag(1))]);
+        net.calls();
+        net.strike(PEER);
+        assert_eq!(net.poll(), [(1, lost())]);
+        assert_eq!(net.rail.in_flight(), 1, "the device has it still");
+        net.ends(0, end);
+        assert_eq!((net.poll(), net.calls()), (vec![], vec![]), "{end:?}");
+        assert_eq!(net.rail.in_flight(), 0);
+        assert_eq!(net.poll(), []);
+    }
+}
+
+#[test]
+fn what_waits_to_be_posted_to_the_lost_ends_and_others_go_on() {
+    let mut net = Net::sized(8, |_| {});
+    net.knows(PEER, &listing(5));
+    net.knows(OTHER, &listing(5));
+    let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
+    net.refuse(&[EINPROGRESS, EINPROGRESS]);
+    net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
+    net.post(&[Op::get_word(at(6, 0), Width::W8).tagged(tag(3)), other.tagged(tag(4))]);
+    let add = Op::atomic(Kind::FetchAdd, at(5, 8), 1u64).notifying();
+    net.post(&[add.tagged(tag(5)), word(16).tagged(tag(6))]);
+    net.write(4, &7u64.to_le_bytes());
+    net.done(4);
+    net.ends(5, End::Refused { code: ECONNRESET, provider_code: 0 });
+    net.refuse(&[EAGAIN; 6]);
+    assert_eq!(net.poll(), []);
+    net.line().answers.clear();
+    net.calls();
+    net.strike(PEER);
+    let mut ended = net.poll();
+    ended.sort_by_key(|done| done.0);
+    assert_eq!(ended, [(1, lost()), (3, lost()), (5, Ok(7)), (6, lost())]);
+    assert!(!net.rail.holds(PEER));
+    net.done(1);
+    net.done(3);
+    assert_eq!(net.poll(), [(2, Ok(0)), (4, Ok(0))]);
+    assert_eq!((net.rail.in_flight(), net.rail.posted), (0, 0));
+}
+
+#[test]
+fn a_get_from_the_lost_ends_when_its_buffer_is_free() {
+    let mut net = Net::new();
+    net.knows(PEER, &listing(5));
+    let own = net.own(64, Access::Local);
+    let get = Op::get(at(5, 0), local(&own, 0), 8);
+    net.post(&[get.tagged(tag(1)), get.tagged(tag(2)), get.tagged(tag(3))]);
+    net.strike(PEER);
+    assert_eq!(net.poll(), []);
+    net.done(0);
+    net.ends(1, End::Gone { code: ECONNRESET, provider_code: 0 });
+    assert_eq!(net.poll(), [(1, Ok(0)), (2, lost())]);
+    net.ends(2, End::Refused { code: ECONNRESET, provider_code: 0 });
+    assert_eq!(net.poll(), [(3, lost())]);
+    assert_eq!(net.rail.in_flight(), 0);
+}
+
+#[test]
+fn a_get_into_memory_that_is_kept_ends_at_once() {
+    let mut net = Net::new();
+    net.knows(PEER, &listing(5));
+    let (kept, own) = (net.own(64, Access::Local), net.own(64, Access::Local));
+    net.shared.kept.store(kept.key.to_bits(), Ordering::Relaxed);
+    let into = |region, bits| Op::get(at(5, 0), local(region, 0), 8).tagged(tag(bits));
+    net.post(&[into(&kept, 1), into(&own, 2)]);
+    net.strike(PEER);
+    assert_eq!(net.poll(), [(1, lost())]);
+    net.done(0);
+    assert_eq!((net.poll(), net.rail.in_flight()), (vec![], 1));
+    net.done(1);
+    assert_eq!(net.poll(), [(2, Ok(0))]);
+}
+
+#[test]
+fn where_nothing_is_kept_no_key_is_that_of_what_is() {
+    let mut net = Net::new();
+    net.knows(PEER, &listing(5));
+    // A key that names nothing is refused before it could be taken for "none".
+    let nothing =
+        tsumugi_core::mem::LocalAddr { key: tsumugi_core::mem::RegionKey::from_bits(0), offset: 0 };
+    net.post(&[Op::get(at(5, 0), nothing, 8)]);
+    assert!(matches!(net.poll()[..], [(_, Err(AddrError::StaleKey { .. }))]));
+}
+
+#[test]
+fn what_comes_for_the_lost_is_refused() {
+    let mut net = Net::new();
+    net.knows(PEER, &listing(5));
+    net.knows(OTHER, &Listing { raw: Key::of(60), ..listing(5) });
+    net.strike(PEER);
+    assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
+    assert_eq!(net.poll(), [(1, lost())]);
+    assert_eq!(net.send(PEER, b"a"), Err(SendError::Addr(AddrError::PeerLost { rank: PEER })));
+    assert_eq!((net.calls(), net.rail.failures.count), (vec![], 0));
+    let line = net.line();
+    assert_eq!((&line.removed[..], &line.unmapped[..]), (&[101][..], &[MAPPED + 50][..]));
+    drop(line);
+    let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
+    net.post(&[other]);
+    assert!(matches!(net.call(), Call::Word { .. }), "of the other all is known");
+    assert_eq!(net.send(OTHER, b"a"), Ok(()));
+    // Other ranks may be lost later, and each loss is recorded once.
+    net.strike(OTHER);
+    assert_eq!(net.poll().len(), 1);
+    assert_eq!(net.line().removed, [101, 102]);
+}
+
+#[test]
+fn a_rank_that_was_never_met_is_lost_as_well() {
+    let mut net = Net::new();
+    net.strike(PEER);
+    assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
+    assert_eq!(net.poll(), [(1, lost())]);
+    assert_eq!((net.calls(), net.line().removed.clone()), (vec![], vec![]));
+    let told = net.rail.tell_lost(&net.shared, PEER, b"a");
+    assert_eq!(told, Err(SendError::Addr(AddrError::PeerLost { rank: PEER })));
+}
+
+#[test]
+fn the_lost_are_told_where_the_way_is_open() {
+    let refused = Err(SendError::Addr(AddrError::PeerLost { rank: PEER }));
+    for is_open in [true, false] {
+        let mut net = Net::new();
+        net.line().is_way_open = is_open;
+        net.send(PEER, b"a").unwrap();
+        net.calls();
+        assert_eq!(net.rail.tell_lost(&net.shared, PEER, b"b"), refused, "it is not lost");
+        net.strike(PEER);
+        let rung = net.line().rung;
+        let told = net.rail.tell_lost(&net.shared, PEER, b"b");
+        assert_eq!(net.line().rung, rung + 1);
+        assert_eq!(net.send(PEER, b"b"), refused);
+        if is_open {
+            assert_eq!(told, Ok(()));
+            let Call::Send { bytes, peer, .. } = net.call() else { panic!("a packet") };
+            assert_eq!((&bytes[16..], bytes[12], peer), (&b"b"[..], 1, 101));
+        } else {
+            assert_eq!((told, net.calls()), (refused, vec![]));
+        }
+    }
+}
+
+/// The requests that lost ranks still have must not keep other requests from being
+/// posted.
+#[test]
+fn one_by_one_the_lost_hold_nobody_up() {
+    let mut net = Net::with(|limits| limits.one_by_one = true);
+    net.knows(PEER, &listing(5));
+    net.knows(OTHER, &listing(5));
+    let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
+    net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
+    assert_eq!(net.calls().len(), 1);
+    net.strike(PEER);
+    assert_eq!(net.poll(), [(1, lost())]);
+    assert_eq!((net.calls().len(), net.rail.posted), (1, 1));
+    net.done(0);
+    net.done(1);
+    assert_eq!(net.poll(), [(2, Ok(0))]);
+    assert_eq!(net.rail.posted, 0);
+    // The same with a look into its directory.
+    let mut net = Net::with(|limits| limits.one_by_one = true);
+    net.knows(OTHER, &listing(5));
+    net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
+    assert!(matches!(net.call(), Call::Get { .. }));
+    net.strike(PEER);
+    assert_eq!(net.poll(), [(1, lost())]);
+    assert!(matches!(net.call(), Call::Word { .. }));
+    net.answer_read(FIRST_READ, None);
+    net.done(1);
+    assert_eq!((net.poll(), net.rail.posted), (vec![(2, Ok(0))], 0));
+    // A read of another's goes on, and counts.
+    net.post(&[Op::get_word(RemoteAddr { rank: OTHER, ..at(6, 0) }, Width::W8)]);
+    assert!(matches!(net.call(), Call::Get { .. }));
+    net.strike(tsumugi_core::mem::Rank(3));
+    net.poll();
+    assert_eq!(net.rail.posted, 1);
+}

@@ -1,0 +1,245 @@
+//! Packets on their way to other ranks.
+
+use super::fixture::*;
+use crate::net::wire::End;
+use crate::net::{CardError, SendError};
+use libc::{EAGAIN, ECONNRESET, EINPROGRESS};
+use std::sync::OnceLock;
+use tsumugi_core::boot::BootError;
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::sync::{AtomicUsize, Ordering};
+
+/// A packet of this rank to another, as it crosses the network.
+fn packet(bytes: &[u8]) -> Vec<u8> {
+    let mut packet = JOB.to_le_bytes().to_vec();
+    packet.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+    packet.extend(bytes);
+    packet
+}
+
+fn lost() -> SendError {
+    SendError::Addr(AddrError::PeerLost { rank: PEER })
+}
+
+#[test]
+fn a_packet_has_its_buffer_until_it_is_sent() {
+    let mut net = Net::new();
+    let mut contexts = Vec::new();
+    for text in ["a", "bc", "", "def"] {
+        assert_eq!(net.send(PEER, text.as_bytes()), Ok(()));
+        let Call::Send { bytes, peer, context } = net.call() else { panic!("a packet") };
+        assert_eq!((bytes, peer), (packet(text.as_bytes()), 101));
+        contexts.push(context);
+    }
+    contexts.sort_unstable();
+    let all: Vec<usize> = (FIRST_SEND..FIRST_RECEIVE).collect();
+    assert_eq!(contexts, all, "each has a buffer of its own");
+    assert_eq!(net.send(PEER, b"g"), Err(SendError::Full));
+    net.done(FIRST_SEND + 1);
+    assert_eq!((net.send(PEER, b"g"), net.poll()), (Err(SendError::Full), vec![]));
+    assert_eq!(net.send(PEER, b"g"), Ok(()));
+    assert!(matches!(net.call(), Call::Send { context, .. } if context == FIRST_SEND + 1));
+    assert_eq!(net.send(PEER, b"h"), Err(SendError::Full));
+}
+
+#[test]
+fn what_does_not_fit_or_has_nowhere_to_go_is_refused() {
+    let mut net = Net::new();
+    let max = PACKET_BYTES - 16;
+    assert_eq!(net.rail.packet_bytes_max(), max);
+    let too_long = SendError::TooLong { bytes: max + 1, max };
+    assert_eq!(net.send(PEER, &vec![1; max + 1]), Err(too_long));
+    assert_eq!(net.send(PEER, &vec![1; max]), Ok(()));
+    let nobody = AddrError::NoSuchRank { rank: Rank(SIZE), size: SIZE };
+    assert_eq!(net.send(Rank(SIZE), b"a"), Err(SendError::Addr(nobody)));
+    assert_eq!(net.send(Rank(SIZE - 1), b"a"), Ok(()));
+    assert_eq!(net.calls().len(), 2);
+}
+
+#[test]
+fn a_packet_that_a_wire_refuses_leaves_its_buffer() {
+    let mut net = Net::new();
+    for _ in 0..=PACKETS {
+        net.refuse(&[EAGAIN, EINPROGRESS, ECONNRESET]);
+        assert_eq!(net.send(PEER, b"a"), Err(SendError::Full));
+        assert_eq!(net.send(PEER, b"a"), Err(SendError::Full));
+        assert_eq!(net.send(PEER, b"a"), Err(lost()));
+    }
+    let failures = net.rail.failures;
+    assert_eq!((failures.count, failures.last.unwrap().code), (1 + PACKETS as u64, ECONNRESET));
+    let failure = failures.last.unwrap();
+    assert_eq!((failure.peer, failure.provider_code), (Some(PEER), 0));
+    for _ in 0..PACKETS {
+        assert_eq!(net.send(PEER, b"a"), Ok(()));
+    }
+}
+
+/// The memory that a library keeps for a peer that does not read has a limit.
+#[test]
+fn one_after_sixteen_that_were_given_away_waits_for_its_end() {
+    let mut net = Net::with(|limits| limits.give_bytes = 18);
+    for _ in 0..2 {
+        for _ in 0..16 {
+            assert_eq!(net.send(PEER, b"ab"), Ok(()));
+            let given = Call::Give { bytes: packet(b"ab"), peer: 101 };
+            assert_eq!(net.call(), given);
+        }
+        assert_eq!(net.send(PEER, b"ab"), Ok(()));
+        let Call::Send { context, .. } = net.call() else { panic!("one that completes") };
+        net.done(context);
+        net.poll();
+    }
+    // Each peer has a count of its own, and a packet that is refused does not
+    // count.
+    for _ in 0..16 {
+        net.refuse(&[EAGAIN]);
+        assert_eq!(net.send(OTHER, b"ab"), Err(SendError::Full));
+        assert_eq!(net.send(OTHER, b"ab"), Ok(()));
+        assert!(matches!(net.call(), Call::Give { peer: 102, .. }));
+    }
+    net.refuse(&[ECONNRESET]);
+    assert_eq!(net.send(PEER, b"ab"), Err(lost()));
+    assert_eq!(net.send(PEER, b"abc"), Ok(()));
+    assert!(matches!(net.call(), Call::Send { .. }), "too long to be given away");
+}
+
+#[test]
+fn a_packet_that_comes_back_unsent_is_sent_again() {
+    let mut net = Net::new();
+    net.send(PEER, b"ab").unwrap();
+    let first = net.call();
+    let Call::Send { context, .. } = first else { panic!("a packet") };
+    net.ends(context, End::Again);
+    net.refuse(&[EAGAIN, EINPROGRESS]);
+    net.poll();
+    net.poll();
+    assert_eq!((net.refused(), net.calls()), (2, vec![]));
+    net.poll();
+    assert_eq!(net.call(), first);
+    net.poll();
+    assert_eq!(net.calls(), [], "once");
+    for _ in 1..PACKETS {
+        assert_eq!(net.send(PEER, b"c"), Ok(()));
+    }
+    assert_eq!(net.send(PEER, b"c"), Err(SendError::Full), "its buffer is in use");
+    net.done(context);
+    net.poll();
+    assert_eq!(net.send(PEER, b"c"), Ok(()));
+}
+
+#[test]
+fn packets_that_come_back_are_tried_once_in_a_poll() {
+    let mut net = Net::new();
+    net.send(PEER, b"ab").unwrap();
+    net.send(OTHER, b"cd").unwrap();
+    net.calls();
+    net.ends(FIRST_SEND + 3, End::Again);
+    net.ends(FIRST_SEND + 2, End::Again);
+    net.refuse(&[EAGAIN]);
+    net.poll();
+    let Call::Send { peer: 102, context, .. } = net.call() else { panic!("the other") };
+    assert_eq!(context, FIRST_SEND + 2);
+    net.poll();
+    assert!(matches!(net.call(), Call::Send { peer: 101, .. }));
+}
+
+#[test]
+fn a_packet_that_cannot_be_sent_again_is_dropped_and_leaves_its_buffer() {
+    let mut net = Net::new();
+    net.send(PEER, b"ab").unwrap();
+    net.ends(FIRST_SEND + 3, End::Again);
+    net.refuse(&[ECONNRESET]);
+    net.poll();
+    let failure = net.rail.failures.last.unwrap();
+    assert_eq!((net.rail.failures.count, failure.peer), (1, Some(PEER)));
+    assert_eq!((failure.code, failure.provider_code), (ECONNRESET, 0));
+    for _ in 0..PACKETS {
+        assert_eq!(net.send(PEER, b"c"), Ok(()));
+    }
+    // Nor to a rank that is lost.
+    net.ends(FIRST_SEND, End::Again);
+    net.strike(PEER);
+    net.calls();
+    net.poll();
+    assert_eq!((net.calls(), net.rail.failures.count), (vec![], 2));
+    assert_eq!(net.rail.failures.last.unwrap().code, libc::EHOSTUNREACH);
+    assert_eq!(net.send(OTHER, b"c"), Ok(()));
+}
+
+#[test]
+fn a_packet_that_fails_leaves_its_buffer_and_is_recorded() {
+    let mut net = Net::new();
+    for text in ["a", "b", "c", "d"] {
+        net.send(OTHER, text.as_bytes()).unwrap();
+    }
+    net.ends(FIRST_SEND, End::Gone { code: ECONNRESET, provider_code: 9 });
+    net.poll();
+    let failure = net.rail.failures.last.unwrap();
+    assert_eq!((failure.peer, failure.kind), (Some(OTHER), None));
+    assert_eq!((failure.code, failure.provider_code), (ECONNRESET, 9));
+    assert_eq!(net.send(PEER, b"e"), Ok(()));
+    assert_eq!(net.send(PEER, b"f"), Err(SendError::Full));
+}
+
+/// A rank's card is requested at the first packet to the rank, again and again
+/// until it comes.
+#[test]
+fn a_peer_is_met_by_its_card() {
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let mut net = Net::new();
+    net.shared.cards = OnceLock::new();
+    assert_eq!(net.send(PEER, b"a"), Err(lost()), "there are no cards");
+    assert_eq!(net.rail.failures.last.unwrap().code, libc::ENODATA);
+    let cards: Box<crate::net::Cards> = Box::new(move |rank, into| {
+        let times = count.fetch_add(1, Ordering::Relaxed);
+        let bytes = card(rank.0 as u8).to_bytes();
+        into[..bytes.len()].copy_from_slice(&bytes);
+        match rank.0 {
+            1 if times == 0 => Ok(None),
+            1 => Ok(Some(bytes.len())),
+            2 => Ok(Some(bytes.len() - 1)),
+            _ => Err(BootError::NoCard { rank }),
+        }
+    });
+    assert!(net.shared.cards.set(cards).is_ok());
+    assert_eq!(net.send(PEER, b"a"), Err(SendError::Full), "it has been asked for");
+    assert_eq!(net.send(PEER, b"a"), Ok(()));
+    assert_eq!(net.line().mapped, [(1, origin(PEER))]);
+    assert_eq!(net.send(PEER, b"a"), Ok(()));
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "it is known by now");
+    net.send(OTHER, b"a").unwrap_err();
+    let failure = net.rail.failures.last.unwrap();
+    assert_eq!((failure.code, failure.peer), (libc::EPROTO, Some(OTHER)));
+    assert!(matches!(failure.card, Some(CardError::Length { .. })));
+    let rank = Rank(3);
+    net.send(rank, b"a").unwrap_err();
+    let failure = net.rail.failures.last.unwrap();
+    let why = BootError::NoCard { rank };
+    assert_eq!((failure.code, failure.card), (libc::ENODATA, Some(CardError::Untold { why })));
+    assert_eq!(failure.provider_code, 0);
+    // The own rank needs no card.
+    assert_eq!(net.send(Rank(0), b"a"), Ok(()));
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn a_card_that_is_said_to_be_longer_than_any_is_not_read_beyond() {
+    let mut net = Net::new();
+    net.shared.cards = OnceLock::new();
+    let cards: Box<crate::net::Cards> = Box::new(|_, _| Ok(Some(usize::MAX)));
+    assert!(net.shared.cards.set(cards).is_ok());
+    assert_eq!(net.send(PEER, b"a"), Err(lost()));
+}
+
+#[test]
+fn a_peer_that_the_wire_does_not_take_is_lost() {
+    let mut net = Net::new();
+    net.line().insert_refused = Some(libc::ENOMEM);
+    assert_eq!(net.send(PEER, b"a"), Err(lost()));
+    assert_eq!(net.rail.failures.last.unwrap().code, libc::ENOMEM);
+    net.line().insert_refused = None;
+    net.line().map_refused = Some(libc::EKEYREJECTED);
+    assert_eq!(net.send(PEER, b"a"), Err(lost()));
+    assert_eq!(net.rail.failures.last.unwrap().code, libc::EKEYREJECTED);
+}

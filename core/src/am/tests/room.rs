@@ -1,0 +1,190 @@
+//! Room for requests and replies, and the credits that return it.
+
+extern crate std;
+
+use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, reply};
+use crate::am::cell::{Cell, Inline, Kind as CellKind};
+use crate::am::lanes::Lane;
+use crate::am::{Answer, Bell, Event, Out, SendError};
+use crate::completion::Why;
+use crate::mem::{AddrError, Rank};
+use crate::op::{Kind, Op};
+use crate::time::Instant;
+use std::vec::Vec;
+
+#[test]
+fn room_is_what_the_peer_has_taken_and_no_more_than_was_sent() {
+    let mut alone = Alone::new();
+    for _ in 0..4 {
+        alone.cast(PEER).unwrap();
+        alone.drain();
+    }
+    alone.machine.take_room();
+    for wrong in [5, 0, u64::from(u32::MAX)] {
+        alone.notices(PEER, wrong);
+        assert_eq!((alone.machine.take_room(), alone.cast(PEER)), (false, busy(Why::NoCredit)));
+    }
+    alone.notices(PEER, 3);
+    assert!(alone.machine.take_room());
+    alone.notices(PEER, 2);
+    assert!(!alone.machine.take_room(), "an older word comes late");
+    for _ in 0..3 {
+        alone.cast(PEER).unwrap();
+        alone.drain();
+    }
+    assert_eq!(alone.cast(PEER), busy(Why::NoCredit));
+    assert_eq!(alone.cast(OTHER), Ok(()), "each has its own");
+    // A cell of the peer returns credits, too, up to the number sent.
+    alone.machine.take_room();
+    let said = Cell { ack: 7, ..cell(CellKind::Cast, b"c") };
+    alone.arrives(PEER, said);
+    alone.runs();
+    assert!(alone.machine.take_room());
+    for _ in 0..4 {
+        alone.cast(PEER).unwrap();
+        alone.drain();
+    }
+    assert_eq!(alone.cast(PEER), busy(Why::NoCredit));
+    let said = Cell { ack: 11, ..reply(99) };
+    alone.arrives(PEER, said);
+    assert!(alone.machine.poll().is_none());
+    assert_eq!((alone.cast(PEER), alone.machine.dropped()), (Ok(()), 1));
+}
+
+#[test]
+fn a_call_needs_room_for_its_reply_and_an_entry() {
+    let mut alone = Alone::with(SHAPE, Bell::WithCell, 5, 6, 2);
+    let tokens: Vec<_> = (0..4)
+        .map(|_| {
+            let token = alone.call(PEER).unwrap();
+            alone.drain();
+            token
+        })
+        .collect();
+    alone.notices(PEER, 4);
+    assert_eq!(alone.call(PEER), busy(Why::NoCredit), "four replies are to come");
+    assert_eq!(alone.cast(PEER), Ok(()), "a cast has none");
+    alone.call(OTHER).unwrap();
+    assert_eq!(alone.call(OTHER), busy(Why::NoTag));
+    assert_eq!(alone.machine.check_room(OTHER, false), Ok(()));
+    assert_eq!(alone.machine.calls(), 5);
+    alone.machine.take_room();
+    alone.arrives(PEER, reply(tokens[2].to_bits()));
+    match alone.machine.poll() {
+        Some(Out::Done { token, result }) => {
+            assert_eq!((token, result), (tokens[2], Ok(Inline::EMPTY)))
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(alone.machine.take_room());
+    let next = alone.call(PEER).unwrap();
+    assert_eq!((next.index(), next == tokens[2]), (tokens[2].index(), false));
+    // A reply that comes a second time belongs to no call.
+    alone.arrives(PEER, reply(tokens[2].to_bits()));
+    alone.arrives(PEER, reply(77));
+    assert!(alone.machine.poll().is_none());
+    assert_eq!((alone.machine.dropped(), alone.machine.calls()), (2, 5));
+    // It does not end another call either.
+    alone.arrives(OTHER, reply(next.to_bits()));
+    assert!(alone.machine.poll().is_none());
+    assert_eq!(alone.machine.dropped(), 3);
+}
+
+#[test]
+fn staging_cells_are_kept_for_the_replies_of_handlers_that_run() {
+    let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
+    for token in [5, 6, 7] {
+        alone.arrives(PEER, call(token));
+    }
+    let first = alone.runs().reply_to.unwrap();
+    alone.cast(OTHER).unwrap();
+    assert_eq!(alone.cast(OTHER), busy(Why::NoMemory), "the other is promised");
+    assert!(alone.machine.poll().is_none(), "for the next there is none");
+    assert!(!alone.machine.wants_poll());
+    assert!(!alone.machine.is_landing());
+    alone.drain();
+    assert!(alone.machine.wants_poll());
+    let mut second = alone.runs().reply_to.unwrap();
+    assert!(alone.machine.poll().is_none());
+    alone.machine.take_room();
+    alone.machine.defer(&mut second);
+    assert!(alone.machine.take_room() && alone.machine.wants_poll());
+    alone.machine.defer(&mut second);
+    assert!(!alone.machine.take_room(), "once");
+    let third = alone.runs().reply_to.unwrap();
+    let second = alone.machine.reply(second, &Answer::Failed).unwrap_err();
+    alone.machine.reply(first, &Answer::BadPayload).unwrap();
+    alone.machine.reply(third, &Answer::Failed).unwrap();
+    let puts: Vec<Op> = alone.drain().into_iter().filter(|op| op.kind == Kind::Put).collect();
+    assert_eq!(puts.len(), 2);
+    for (number, (put, wanted)) in puts.iter().zip([(5, 3), (7, 2)]).enumerate() {
+        let cell = alone.cell_of(put, number as u32);
+        assert_eq!((cell.token, cell.status, cell.kind), (wanted.0, wanted.1, 4));
+        let place = SHAPE.cell(Lane::Reply, Rank(0), number as u32) as u64;
+        assert_eq!(put.remote, lanes_at(PEER).add(place));
+    }
+    alone.machine.reply(second, &Answer::Failed).unwrap();
+    assert_eq!(alone.machine.staged(), 1);
+}
+
+#[test]
+fn a_reply_to_the_lost_takes_no_cell_and_gives_its_place_back() {
+    let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
+    alone.arrives(PEER, call(5));
+    alone.arrives(OTHER, call(6));
+    alone.arrives(OTHER, call(7));
+    let first = alone.runs().reply_to.unwrap();
+    let second = alone.runs().reply_to.unwrap();
+    assert!(alone.machine.poll().is_none());
+    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+    alone.machine.reply(first, &Answer::Failed).unwrap();
+    assert_eq!((alone.machine.staged(), alone.ops().len()), (0, 0));
+    assert_eq!(alone.runs().from, OTHER, "there is room for that one now");
+    alone.machine.reply(second, &Answer::Failed).unwrap();
+    assert_eq!(alone.machine.staged(), 1);
+}
+
+#[test]
+fn the_lost_are_heard_no_more() {
+    let mut alone = Alone::new();
+    alone.arrives(PEER, cell(CellKind::Cast, b"c"));
+    let token = alone.call(OTHER).unwrap();
+    alone.machine.take_room();
+    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+    assert!(alone.machine.take_room(), "what waits for it is to hear of it");
+    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+    alone.machine.handle(Event::Lost(Rank(9)), Instant::ZERO);
+    assert!(!alone.machine.take_room(), "once");
+    assert!(alone.machine.poll().is_none(), "what it sent is dropped");
+    alone.arrives(PEER, cell(CellKind::Cast, b"c"));
+    assert!(alone.machine.poll().is_none() && !alone.machine.wants_poll());
+    alone.arrives(OTHER, reply(token.to_bits()));
+    assert!(matches!(alone.machine.poll(), Some(Out::Done { result: Ok(_), .. })));
+    assert_eq!(alone.cast(PEER), lost(PEER));
+    let nobody = SendError::Addr(AddrError::NoSuchRank { rank: Rank(3), size: 3 });
+    assert_eq!((alone.cast(Rank(3)), alone.call(Rank(3))), (Err(nobody), Err(nobody)));
+}
+
+#[test]
+fn cells_of_no_kind_are_dropped_and_count_as_taken() {
+    let mut alone = Alone::new();
+    for _ in 0..2 {
+        alone.arrives(PEER, Cell { kind: 9, ..call(3) });
+        assert!(alone.machine.poll().is_none());
+    }
+    assert_eq!((alone.machine.dropped(), alone.op().operand()), (2, 2));
+    assert!(!alone.machine.is_landing());
+}
+
+#[test]
+fn more_bells_than_cells_are_not_believed() {
+    let mut alone = Alone::new();
+    alone.rings(PEER, 200);
+    assert_eq!(alone.machine.tables.peers[1].due, 8);
+    assert!(alone.machine.poll().is_none() && alone.machine.is_landing());
+    alone.machine.handle(Event::Tick, Instant::ZERO);
+    assert!(!alone.machine.is_landing() && alone.machine.wants_poll());
+    alone.arrives(PEER, cell(CellKind::Cast, b"c"));
+    alone.runs();
+    assert_eq!(alone.machine.tables.peers[1].due, 7);
+}

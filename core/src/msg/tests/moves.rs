@@ -1,0 +1,325 @@
+//! Bytes that move after their message was announced: the side that copies, the
+//! packet that reports the end, and the failures.
+
+use super::script::{Did, One, apart, at};
+use super::*;
+use crate::msg::tables::State;
+
+/// The announcement of a message that stays with rank 1.
+pub(super) fn rts(id: u32, len: u64, flags: u8) -> Packet {
+    Packet { id, tag: 7, a: len, b: 0x9000, count: flags, ..Packet::new(Kind::Rts) }
+}
+
+pub(super) fn fin(id: u32, flags: u8) -> Packet {
+    Packet { id, count: flags, ..Packet::new(Kind::Fin) }
+}
+
+pub(super) fn copied(id: u32, flags: u8) -> Packet {
+    Packet { id, count: flags, ..Packet::new(Kind::Copied) }
+}
+
+pub(super) fn failed(rank: u32) -> Ended {
+    Ended::Failed { rank: Rank(rank) }
+}
+
+pub(super) fn pushed(packet: Packet) -> Did {
+    Did::Pushed(1, packet, None)
+}
+
+pub(super) const REACHED: u8 = Packet::IN_REACH;
+
+impl One {
+    /// The calls on the wire, except returned credits.
+    pub(super) fn acts(&mut self) -> Vec<Did> {
+        let mut did = self.did();
+        did.retain(|did| !matches!(did, Did::Told(..)));
+        did
+    }
+
+    /// A receive that has met a message of rank 1, and the calls on the wire for
+    /// it.
+    pub(super) fn met(&mut self, into: Bytes, rts: Packet) -> (Request, Vec<Did>) {
+        let post = self.post(Some(1), Some(7), into);
+        self.comes(1, rts);
+        self.acts();
+        self.look(1);
+        (post, self.acts())
+    }
+
+    /// A message that was announced to rank 1.
+    pub(super) fn told(&mut self, bytes: Bytes) -> Request {
+        let sent = self.send(1, 7, bytes).pending().unwrap();
+        assert_eq!(self.entry(sent).state, State::Told);
+        self.acts();
+        sent
+    }
+
+    /// Rank 1 requests the bytes.
+    pub(super) fn asks(&mut self, sent: Request, len: u64, flags: u8) {
+        let id = self.id(sent);
+        self.comes(
+            1,
+            Packet { id, tag: 77, a: len, b: 0x5000, count: flags, ..Packet::new(Kind::Cts) },
+        );
+        self.look(1);
+    }
+}
+
+#[test]
+fn a_short_one_in_reach_is_copied_at_once() {
+    for (len, is_job) in [(8192, false), (8193, true)] {
+        let mut one = One::new(Design::Mirror);
+        let (post, did) = one.met(at(64, 10_000), rts(5, len, REACHED));
+        let copy =
+            Copy { peer: Rank(1), from: 0x9000, to: 64, len, streaming: false, by_kernel: false };
+        if is_job {
+            assert_eq!((did, one.entry(post).state), (vec![], State::Fetching));
+            let job = one.machine.poll_job().unwrap();
+            assert_eq!((job.copy, job.split, job.request), (copy, None, post));
+            assert_eq!(one.machine.poll_job(), None);
+            one.done(job, Ok(()));
+            assert_eq!(one.acts(), [pushed(fin(5, 0))]);
+            one.done(job, Ok(()));
+            assert_eq!(one.acts(), [], "it was done before");
+        } else {
+            assert_eq!(did, [Did::Copied(copy), pushed(fin(5, 0))]);
+        }
+        assert_eq!(one.take(post), Some(Ok(received(1, 7, len, false))));
+        assert_eq!(one.machine.under_way(), 0);
+    }
+}
+
+/// Fetched bytes are never copied past the cache; pushed bytes are, from a size
+/// on.
+#[test]
+fn only_what_is_pushed_streams() {
+    for (len, streaming) in [(19_999, false), (20_000, true)] {
+        let mut one = One::new(Design::TwoCopy);
+        one.thresholds(1).nt_from = 20_000;
+        one.met(at(64, 50_000), rts(5, 30_000, REACHED));
+        assert!(!one.machine.poll_job().unwrap().copy.streaming);
+        let sent = one.told(at(0, len));
+        one.asks(sent, len, REACHED);
+        assert_eq!(one.machine.poll_job().unwrap().copy.streaming, streaming);
+    }
+}
+
+#[test]
+fn an_empty_one_is_answered_and_not_copied() {
+    for (room, len) in [(100, 0), (0, 9_000)] {
+        let mut one = One::new(Design::Mirror);
+        one.thresholds(1).both_from = 0;
+        one.wire.split_is_free = room == 0;
+        let (post, did) = one.met(at(64, room), rts(5, len, REACHED));
+        assert_eq!(did, [pushed(fin(5, 0))]);
+        assert_eq!(one.take(post), Some(Ok(received(1, 7, len, len > 0))));
+    }
+}
+
+/// Where the buffer can be reached and the bytes cannot, or from a size on.
+#[test]
+fn the_sender_is_asked_to_copy() {
+    let cases = [
+        (true, REACHED, 5_000, 5_000, true),
+        (true, REACHED, 4_999, 5_000, false),
+        (false, REACHED, 5_000, 5_000, false),
+        (true, 0, 300, u32::MAX, true),
+        (false, 0, 300, u32::MAX, true),
+    ];
+    for (in_reach, flags, len, ask_from, asks) in cases {
+        let mut one = One::new(Design::TwoCopy);
+        one.thresholds(1).ask_from = ask_from;
+        let (post, did) = one.met(Bytes { in_reach, ..at(64, 10_000) }, rts(5, len, flags));
+        let cts = Packet {
+            id: 5,
+            tag: one.id(post),
+            a: len,
+            b: 64,
+            count: if in_reach { REACHED } else { 0 },
+            ..Packet::new(Kind::Cts)
+        };
+        assert_eq!(did == [pushed(cts)], asks, "{did:?}");
+        assert_eq!(one.entry(post).state == State::Coming, asks);
+        if asks && in_reach {
+            let id = one.id(post);
+            one.comes(1, copied(id, 0));
+            one.look(1);
+            assert_eq!(one.take(post), Some(Ok(received(1, 7, len, false))));
+        }
+    }
+}
+
+#[test]
+fn the_kernel_fetches_what_nobody_reaches() {
+    let kernel = Packet::BY_KERNEL;
+    let cases = [
+        (false, kernel, 5_000, false, true),
+        (false, kernel, 4_999, false, false),
+        (false, 0, 5_000, false, false),
+        (true, kernel, 5_000, false, false),
+        (false, kernel | REACHED, 5_000, false, false),
+        (false, kernel, 5_000, true, false),
+    ];
+    for (in_reach, flags, len, far, by_kernel) in cases {
+        let mut one = One::new(Design::TwoCopy);
+        one.thresholds(1).kernel_from = 5_000;
+        if far {
+            one.machine.set_far(Rank(1));
+        }
+        let (post, did) = one.met(Bytes { in_reach, ..at(64, 10_000) }, rts(5, len, flags));
+        let job = one.machine.poll_job();
+        assert_eq!(job.is_some_and(|job| job.copy.by_kernel), by_kernel, "{did:?}");
+        assert_eq!(one.entry(post).by_kernel, by_kernel);
+        let Some(job) = job else { continue };
+        assert_eq!((job.copy.from, job.copy.to, job.copy.len), (0x9000, 64, len));
+        one.done(job, Ok(()));
+        assert_eq!(one.acts(), [pushed(fin(5, 0))]);
+        assert_eq!(one.machine.counts().by_kernel, 1);
+    }
+}
+
+#[test]
+fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
+    for (flags, far) in [(Packet::BY_KERNEL, false), (REACHED, true), (REACHED, false)] {
+        let mut one = One::new(Design::TwoCopy);
+        one.thresholds(1).kernel_from = 0;
+        if far {
+            one.machine.set_far(Rank(1));
+        }
+        let (post, did) = one.met(apart(64, 10_000), rts(5, 9_000, flags));
+        assert_eq!(did, []);
+        let job = one.machine.poll_job().unwrap();
+        one.done(job, Err(failed(1)));
+        assert_eq!(one.machine.counts().by_kernel, 0);
+        if flags == REACHED && !far {
+            assert_eq!(one.acts(), [pushed(fin(5, Packet::FAILED))]);
+            assert_eq!(one.take(post), Some(Err(failed(1))));
+            continue;
+        }
+        let cts = Packet { id: 5, tag: one.id(post), a: 9_000, b: 64, ..Packet::new(Kind::Cts) };
+        assert_eq!(one.acts(), [pushed(cts)]);
+        assert_eq!((one.entry(post).state, one.entry(post).error), (State::Coming, None));
+        assert!(!one.entry(post).by_kernel);
+        // Any other failure ends the receive.
+        let (post, _) = one.met(apart(64, 10_000), rts(6, 9_000, flags));
+        let job = one.machine.poll_job().unwrap();
+        one.done(job, Err(Ended::Cancelled));
+        assert_eq!(one.acts(), [pushed(fin(6, Packet::FAILED))]);
+        assert_eq!(one.take(post), Some(Err(Ended::Cancelled)));
+    }
+}
+
+/// Short or long: another node's bytes are never copied within a call.
+#[test]
+fn what_lies_afar_is_fetched_by_a_job() {
+    let mut one = One::new(Design::TwoCopy);
+    one.machine.set_far(Rank(1));
+    one.thresholds(1).ask_from = 0;
+    let (post, did) = one.met(at(64, 10_000), rts(5, 100, REACHED));
+    assert_eq!((did, one.entry(post).state), (vec![], State::Fetching));
+    let job = one.machine.poll_job().unwrap();
+    assert_eq!((job.copy.peer, job.copy.len), (Rank(1), 100));
+    let mut one = One::new(Design::TwoCopy);
+    one.machine.set_far(Rank(2));
+    assert!(!one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(), "it is another's");
+}
+
+/// A packet that is due waits for a line, and packets go in order.
+#[test]
+fn what_is_due_waits_for_a_line() {
+    let mut one = One::new(Design::TwoCopy);
+    one.wire.room[1] = 0;
+    let (first, did) = one.met(at(64, 100), rts(5, 100, REACHED));
+    assert!(matches!(did[..], [Did::Copied(_), Did::Asked(1)]), "{did:?}");
+    let (second, _) = one.met(apart(64, 100), rts(6, 100, 0));
+    assert_eq!(one.machine.take(first), None, "its sender does not know it");
+    assert!(!one.advance() && one.machine.wants_poll() && one.machine.under_way() == 2);
+    one.acts();
+    one.wire.room[1] = 1;
+    assert!(one.advance());
+    assert_eq!(one.pushed(), [Kind::Fin]);
+    assert!(one.take(first).unwrap().is_ok());
+    assert_eq!(one.entry(second).state, State::Coming);
+    one.wire.room[1] = 1;
+    assert!(one.advance());
+    assert_eq!(one.pushed(), [Kind::Cts]);
+    assert!(!one.machine.wants_poll());
+}
+
+#[test]
+fn a_job_of_an_earlier_life_is_no_more() {
+    let mut one = One::new(Design::TwoCopy);
+    let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, REACHED));
+    let job = one.machine.poll_job().unwrap();
+    one.done(job, Ok(()));
+    assert!(one.take(post).is_some());
+    let (next, _) = one.met(at(64, 10_000), rts(6, 9_000, REACHED));
+    assert_eq!(next.index, post.index);
+    one.acts();
+    one.done(job, Ok(()));
+    one.machine.split_done(&mut one.wire, job.request, [true, false]);
+    let none = Job { request: Request { index: 9_999, generation: 0 }, ..job };
+    one.done(none, Ok(()));
+    one.machine.split_done(&mut one.wire, none.request, [true, false]);
+    assert_eq!((one.acts(), one.entry(next).state), (vec![], State::Fetching));
+    // A receive that is only posted has no job.
+    let posted = one.post(Some(2), None, at(64, 8));
+    one.done(Job { request: posted, ..job }, Ok(()));
+    assert!(one.machine.is_under_way(posted));
+}
+
+/// A death at the last moment does not affect bytes that are here.
+#[test]
+fn what_is_here_when_its_sender_dies_is_received() {
+    for is_here in [true, false] {
+        let mut one = One::new(Design::TwoCopy);
+        let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, REACHED));
+        let job = one.machine.poll_job().unwrap();
+        one.lose(1);
+        one.done(job, if is_here { Ok(()) } else { Err(failed(1)) });
+        let died = Err(Ended::PeerLost { rank: Rank(1) });
+        let whole = Ok(received(1, 7, 9_000, false));
+        assert_eq!(one.take(post), Some(if is_here { whole } else { died }));
+        assert_eq!((one.acts(), one.machine.under_way()), (vec![], 0));
+    }
+    // A send that is being copied to the dead rank.
+    let mut one = One::new(Design::TwoCopy);
+    let sent = one.told(at(0, 9_000));
+    one.asks(sent, 9_000, REACHED);
+    one.thresholds(1).chunk = 60_000;
+    let job = one.machine.poll_job().unwrap();
+    one.lose(1);
+    one.done(job, Ok(()));
+    assert_eq!(one.take(sent), Some(Err(Ended::PeerLost { rank: Rank(1) })));
+    // A message of a sender that died before its receive came.
+    one.comes(2, rts(5, 9_000, REACHED));
+    one.look(2);
+    one.lose(2);
+    let late = one.post(Some(2), None, at(64, 10_000));
+    assert_eq!(one.take(late), Some(Err(Ended::PeerLost { rank: Rank(2) })));
+}
+
+/// The same for a message that was here before its receive.
+#[test]
+fn what_its_packet_said_is_kept_until_it_is_received() {
+    for (in_reach, flags, by_kernel) in
+        [(false, Packet::BY_KERNEL, true), (false, REACHED, false), (true, REACHED, false)]
+    {
+        let mut one = One::new(Design::TwoCopy);
+        one.thresholds(1).kernel_from = 0;
+        one.comes(1, Packet { context: 3, ..rts(5, 9_000, flags) });
+        one.look(1);
+        let pattern = Pattern { context: 3, source: None, tag: None };
+        let into = Bytes { in_reach, ..at(64, 10_000) };
+        let post = one.machine.receive(&mut one.wire, pattern, into).unwrap().pending().unwrap();
+        let job = one.machine.poll_job().unwrap();
+        let streaming = false;
+        let copy = Copy { peer: Rank(1), from: 0x9000, to: 64, len: 9_000, streaming, by_kernel };
+        assert_eq!(job.copy, copy);
+        one.acts();
+        one.done(job, Ok(()));
+        assert_eq!(one.acts(), [pushed(fin(5, 0))]);
+        assert_eq!(one.machine.counts().by_kernel, u64::from(by_kernel));
+        assert_eq!(one.take(post), Some(Ok(received(1, 7, 9_000, false))));
+    }
+}

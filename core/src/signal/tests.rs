@@ -1,0 +1,295 @@
+//! Tests of waiters that sleep through the steps that a test sets.
+
+extern crate std;
+
+use super::*;
+use crate::wait::Interrupted;
+use core::cell::Cell;
+use std::format;
+use std::vec::Vec;
+
+/// A thread with a sleep of two steps that the test sets: one before the commit and
+/// one after it; the second must wake the thread.
+struct Sleeper<B, A> {
+    before: B,
+    after: A,
+    woken: AtomicU32,
+    slept: AtomicU32,
+    /// The address and the wanted value of the last reason.
+    reason: Cell<(u64, u64)>,
+}
+
+impl<B: Fn(), A: Fn()> Sleeper<B, A> {
+    fn new(before: B, after: A) -> Self {
+        let (woken, slept) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { before, after, woken, slept, reason: Cell::new((0, 0)) }
+    }
+
+    fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Relaxed) == self.slept.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        unsafe fn wake(woken: *const ()) {
+            // SAFETY: the pointer is to the test's count, which outlives the sleep.
+            unsafe { &*woken.cast::<AtomicU32>() }.fetch_add(1, Ordering::Relaxed);
+        }
+        assert_eq!(reason.what, "signal");
+        self.reason.set((reason.at, reason.wanted));
+        self.slept.fetch_add(1, Ordering::Relaxed);
+        (self.before)();
+        // SAFETY: the pointer is to an atomic that outlives the sleep.
+        assert!(commit(unsafe { Waker::new((&raw const self.woken).cast(), wake) }));
+    }
+
+    fn slept(&self) -> u32 {
+        assert!(self.is_woken());
+        self.slept.load(Ordering::Relaxed)
+    }
+}
+
+// SAFETY: there is one thread, and a sleep returns after the wake, or panics.
+unsafe impl<B: Fn(), A: Fn()> Wait for Sleeper<B, A>
+where
+    Self: Sync,
+{
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        self.begin(reason, commit);
+        (self.after)();
+        assert!(self.is_woken(), "it sleeps for ever");
+    }
+
+    fn yield_now(&self) {}
+}
+
+// SAFETY: as above; the limit passes after the second step.
+unsafe impl<B: Fn(), A: Fn()> WaitFor for Sleeper<B, A>
+where
+    Self: Sync,
+{
+    unsafe fn sleep_for(
+        &self,
+        reason: Reason,
+        _: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
+        self.begin(reason, commit);
+        (self.after)();
+        assert!(!withdraw(), "its waker wakes it");
+        assert!(self.is_woken(), "it sleeps for ever");
+        Ok(())
+    }
+}
+
+// SAFETY: each test has one thread.
+unsafe impl<B, A> Sync for Sleeper<B, A> {}
+
+fn at(word: &AtomicU64) -> u64 {
+    (&raw const *word) as u64
+}
+
+fn change(lot: &Lot, word: &AtomicU64, value: u64) -> bool {
+    word.store(value, Ordering::SeqCst);
+    lot.announce(at(word))
+}
+
+fn waiting(lot: &Lot) -> u32 {
+    lot.waiting.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+}
+
+fn nothing() {}
+
+const LIMIT: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_condition_holds_for_what_it_says() {
+    for (until, holds, does_not) in [
+        (Until::Equal(5), [5, 5, 5], [4, 6, 0]),
+        (Until::NotEqual(5), [4, 6, u64::MAX], [5, 5, 5]),
+        (Until::AtLeast(5), [5, 6, 5 + (1 << 62)], [4, 0, u64::MAX]),
+        (Until::AtLeast(u64::MAX), [u64::MAX, 0, 7], [u64::MAX - 1, 1 << 63, (1 << 63) - 1]),
+        (Until::AnyBit(6), [2, 4, 7], [0, 1, 8]),
+    ] {
+        let (lot, waiters) = (Lot::new(), Waiters::new());
+        for value in holds {
+            assert!(until.holds(value), "{until:?} {value}");
+            let never = Sleeper::new(|| panic!("it holds"), nothing);
+            let word = AtomicU64::new(value);
+            assert_eq!(waiters.wait(&lot, &word, until, &never), Ok(value));
+            assert_eq!(waiters.wait_for(&lot, &word, until, &never, LIMIT), Ok(Some(value)));
+        }
+        assert!(does_not.iter().all(|value| !until.holds(*value)), "{until:?}");
+        assert_eq!(waiting(&lot), 0);
+    }
+}
+
+#[test]
+fn who_waits_is_woken_by_the_change_that_it_waits_for() {
+    let (lot, waiters) = (Lot::new(), Waiters::new());
+    // As many words as there are different buckets.
+    let words: Vec<AtomicU64> = (0..200).map(|_| AtomicU64::new(0)).collect();
+    for (index, word) in words.iter().enumerate() {
+        assert!(!change(&lot, word, 0) && !lot.has_fired(), "nothing waits for it");
+        let waiter = Sleeper::new(nothing, || {
+            assert_eq!((waiting(&lot), lot.has_fired()), (1, false));
+            assert!(change(&lot, word, 3) && lot.has_fired());
+            assert_eq!((waiters.drain(&lot), waiting(&lot)), (0, 1), "not for that");
+            assert!(!lot.has_fired());
+            let (bucket, other) = (bucket_of(at(word)), &words[(index + 1) % 200]);
+            if bucket_of(at(other)) != bucket {
+                assert!(!change(&lot, other, 0), "another word");
+            }
+            assert_eq!(waiters.drain(&lot), 0);
+            assert!(change(&lot, word, 7));
+            assert_eq!((waiters.drain(&lot), waiters.drain(&lot)), (1, 0));
+        });
+        assert_eq!(waiters.wait(&lot, word, Until::Equal(7), &waiter), Ok(7));
+        assert_eq!((waiter.slept(), waiting(&lot)), (1, 0));
+        assert_eq!(waiter.reason.get(), (at(word), 7));
+        word.store(0, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn words_are_spread_over_the_buckets() {
+    let mut hit = [false; BUCKETS];
+    (0..4096u64).for_each(|word| hit[bucket_of(0x7f00_0000_1000 + 8 * word)] = true);
+    assert!(hit.iter().filter(|hit| **hit).count() > BUCKETS * 3 / 4);
+}
+
+#[test]
+fn a_change_before_the_waiter_has_parked_is_seen_by_it() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let early = || {
+        assert!(change(&lot, &word, 1), "it has said that it will wait");
+        assert_eq!(waiters.drain(&lot), 0, "it is not parked");
+    };
+    let waiter = Sleeper::new(early, nothing);
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), Ok(1));
+    assert_eq!((waiter.slept(), waiting(&lot)), (1, 0));
+}
+
+#[test]
+fn of_those_that_wait_for_one_word_each_waits_for_its_own_value() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let inner = Sleeper::new(nothing, || {
+        assert_eq!(waiting(&lot), 2);
+        assert!(change(&lot, &word, 2));
+        assert_eq!((waiters.drain(&lot), waiting(&lot)), (1, 1));
+    });
+    let outer = Sleeper::new(nothing, || {
+        assert_eq!(waiters.wait(&lot, &word, Until::Equal(2), &inner), Ok(2));
+        assert!(change(&lot, &word, 1));
+        assert_eq!(waiters.drain(&lot), 1);
+    });
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &outer), Ok(1));
+    assert_eq!((outer.slept(), inner.slept(), waiting(&lot)), (1, 1, 0));
+    // Both wait for the same word: one drain wakes both.
+    let inner = Sleeper::new(nothing, || {
+        assert!(change(&lot, &word, 9));
+        assert_eq!(waiters.drain(&lot), 2);
+    });
+    let outer = Sleeper::new(nothing, || {
+        assert_eq!(waiters.wait(&lot, &word, Until::Equal(9), &inner), Ok(9));
+    });
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(9), &outer), Ok(9));
+    assert_eq!((outer.slept(), inner.slept(), waiting(&lot)), (1, 1, 0));
+}
+
+/// A waiter that is woken and finds the word changed again sleeps again.
+#[test]
+fn a_wake_is_no_promise() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let round = Cell::new(0);
+    let waiter = Sleeper::new(nothing, || {
+        round.set(round.get() + 1);
+        assert!(change(&lot, &word, 1));
+        assert_eq!(waiters.drain(&lot), 1);
+        if round.get() < 3 {
+            word.store(0, Ordering::SeqCst);
+        }
+    });
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), Ok(1));
+    assert_eq!((waiter.slept(), waiting(&lot)), (3, 0));
+}
+
+#[test]
+fn a_death_ends_every_wait() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let other = AtomicU64::new(0);
+    assert_eq!((lot.lost(), lot.latest_lost()), (None, None));
+    let lost = Err(AddrError::PeerLost { rank: Rank(4) });
+    let inner = Sleeper::new(nothing, || {
+        lot.break_off(Rank(4));
+        assert!(lot.has_fired());
+        assert_eq!(waiters.drain(&lot), 2);
+    });
+    let outer = Sleeper::new(nothing, || {
+        assert_eq!(waiters.wait(&lot, &other, Until::Equal(1), &inner), lost);
+    });
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &outer), lost);
+    assert_eq!((waiting(&lot), lot.has_fired()), (0, false));
+    assert_eq!((lot.lost(), lot.latest_lost()), (Some(Rank(4)), Some(Rank(4))));
+    lot.break_off(Rank(0));
+    assert_eq!((lot.lost(), lot.latest_lost()), (Some(Rank(4)), Some(Rank(0))));
+    // From now on no wait begins; a condition that holds still gives its value.
+    let never = Sleeper::new(|| panic!("a rank is lost"), nothing);
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &never), lost);
+    assert_eq!(waiters.wait_for(&lot, &word, Until::Equal(1), &never, LIMIT), lost.map(Some));
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(0), &never), Ok(0));
+}
+
+#[test]
+fn a_death_before_the_waiter_has_parked_is_seen_by_it() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let waiter = Sleeper::new(|| lot.break_off(Rank(1)), nothing);
+    let lost = Err(AddrError::PeerLost { rank: Rank(1) });
+    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), lost);
+    assert_eq!((waiter.slept(), waiting(&lot)), (1, 0));
+}
+
+#[test]
+fn who_gives_up_is_woken_and_others_go_on_waiting() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let until = Until::Equal(1);
+    let outer = Sleeper::new(nothing, || {
+        for _ in 0..3 {
+            let alone = Sleeper::new(nothing, nothing);
+            assert_eq!(waiters.wait_for(&lot, &word, until, &alone, LIMIT), Ok(None));
+            assert_eq!((alone.slept(), waiting(&lot)), (1, 1));
+        }
+        assert!(change(&lot, &word, 1));
+        assert_eq!(waiters.drain(&lot), 1);
+    });
+    assert_eq!(waiters.wait(&lot, &word, until, &outer), Ok(1));
+    assert_eq!((outer.slept(), waiting(&lot)), (1, 0));
+}
+
+#[test]
+fn what_comes_before_the_limit_has_passed_is_returned() {
+    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let until = Until::Equal(1);
+    // The waiter is woken and then its limit passes: its giving up leaves nothing
+    // behind.
+    let woken = Sleeper::new(nothing, || {
+        assert!(change(&lot, &word, 1));
+        assert_eq!(waiters.drain(&lot), 1);
+    });
+    assert_eq!(waiters.wait_for(&lot, &word, until, &woken, LIMIT), Ok(Some(1)));
+    // The word was changed, but the waiter was not woken.
+    word.store(0, Ordering::SeqCst);
+    let unseen = Sleeper::new(nothing, || word.store(1, Ordering::SeqCst));
+    assert_eq!(waiters.wait_for(&lot, &word, until, &unseen, LIMIT), Ok(Some(1)));
+    // The waiter is woken for a change that is over: it has still given up.
+    let passing = Sleeper::new(nothing, || {
+        assert!(change(&lot, &word, 1));
+        assert_eq!(waiters.drain(&lot), 1);
+        word.store(0, Ordering::SeqCst);
+    });
+    word.store(0, Ordering::SeqCst);
+    assert_eq!(waiters.wait_for(&lot, &word, until, &passing, LIMIT), Ok(None));
+    assert_eq!((woken.slept(), unseen.slept(), passing.slept()), (1, 1, 1));
+    assert!(waiters.quitting.iter().all(|count| count.load(Ordering::Relaxed) == 0));
+    assert_eq!(format!("{lot:?}"), "Lot(0 waiting)");
+}

@@ -1,0 +1,276 @@
+//! Copies by commands of other ranks.
+
+use super::*;
+use crate::command::{End, Note};
+use crate::control::COMMAND_BYTES;
+use crate::request::Copy;
+
+const CALLER: Rank = Rank(2);
+/// The stamp of the command, which is wider than the part of it in a note.
+const STAMP: u32 = 0x0003_0007;
+
+fn cells() -> Setup<'static> {
+    let setup = plain();
+    Setup { shape: Shape { cells: 4, ..setup.shape }, ..setup }
+}
+
+/// A copy of eight bytes from this rank to rank 1.
+fn of_ours() -> Command {
+    let at = |rank, offset| plain().split.named(rank, OPEN, offset);
+    let request = Copy::new(at(1, 8), at(0, 16), 8).into();
+    Command { request, index: 1, stamp: STAMP, to: OWN, no_relay: false }
+}
+
+/// A note comes, in that word.
+fn note(rig: &mut Rig, word: usize, note: Note) {
+    rig.write(rig.control.note_words() + word, &[note.encode()]);
+    rig.handle(Event::Rang);
+}
+
+fn plain_note(index: u16) -> Note {
+    Note { from: CALLER, index, stamp: STAMP as u16, is_relay: false }
+}
+
+/// A command comes with its note.
+fn comes(rig: &mut Rig, command: Command) {
+    let words = command.encode(CALLER).unwrap();
+    rig.write(rig.control.cell_words(CALLER), &words);
+    note(rig, 3, plain_note(command.index));
+}
+
+fn is_end(rig: &Rig, out: &Outgoing, end: End) -> bool {
+    let Op { remote, kind, notify, .. } = out.op;
+    remote == rig.control.end(CALLER, 1)
+        && (kind, notify, out.op.operand()) == (Kind::PutWord, true, end.encode())
+}
+
+/// The command is fetched, the copy is done, and the caller gets a report.
+#[test]
+fn a_note_leads_to_a_command() {
+    let mut rig = Rig::new(plain());
+    note(&mut rig, 3, plain_note(1));
+    let get = rig.op();
+    let landing = rig.control.landing(8);
+    assert_eq!((get.op.kind, get.op.remote), (Kind::Get, rig.control.command(CALLER, 1)));
+    assert_eq!((get.op.local(), get.op.bytes()), (landing, COMMAND_BYTES as u64));
+    let words = of_ours().encode(CALLER).unwrap();
+    rig.write(rig.control.landing_words(8), &words);
+    rig.end(&get, Ok(0));
+    let put = rig.op();
+    assert_eq!((put.op.kind, put.op.remote), (Kind::Put, remote(1, OPEN, 8)));
+    assert!(put.then.is_none());
+    rig.end(&put, Ok(0));
+    let end = rig.op();
+    assert!(is_end(&rig, &end, End::Told { stamp: STAMP, code: 0 }), "{end:?}");
+    rig.end(&end, Ok(0));
+    assert!(rig.ops().is_empty() && rig.ended().is_empty());
+    assert_eq!((rig.machine.dropped(), rig.machine.hints()), (0, 0));
+}
+
+#[test]
+fn what_is_no_command_of_the_notes_is_dropped() {
+    let mut rig = Rig::new(plain());
+    for (index, is_there) in [(2, false), (1, true), (u16::MAX, false)] {
+        let dropped = rig.machine.dropped();
+        note(&mut rig, 3, plain_note(index));
+        let ops = rig.finish();
+        assert_eq!(ops.len(), usize::from(is_there), "of two places for commands");
+        assert_eq!(rig.machine.dropped(), dropped + 1, "its words are zero");
+    }
+    let right = of_ours();
+    for command in [
+        Command { to: Rank(1), ..right },
+        Command { index: 0, ..right },
+        Command { stamp: STAMP + 1, ..right },
+    ] {
+        let dropped = rig.machine.dropped();
+        note(&mut rig, 5, plain_note(1));
+        let get = rig.op();
+        rig.write(rig.control.landing_words(8), &command.encode(CALLER).unwrap());
+        rig.end(&get, Ok(0));
+        assert!(rig.ops().is_empty());
+        assert_eq!(rig.machine.dropped(), dropped + 1, "{command:?}");
+    }
+    // The landing is not used after a get that has failed.
+    rig.write(rig.control.landing_words(8), &right.encode(CALLER).unwrap());
+    note(&mut rig, 5, plain_note(1));
+    let (get, dropped) = (rig.op(), rig.machine.dropped());
+    rig.end(&get, Err(LOST));
+    assert!(rig.ops().is_empty());
+    assert_eq!(rig.machine.dropped(), dropped + 1);
+    // A rank that does not exist.
+    let stranger = Note { from: Rank(RANKS), ..plain_note(1) };
+    note(&mut rig, 5, stranger);
+    assert!(rig.ops().is_empty());
+    assert_eq!(rig.machine.dropped(), dropped + 2);
+    note(&mut rig, 5, Note { from: Rank(RANKS - 1), ..plain_note(1) });
+    assert_eq!(rig.ops().len(), 1);
+}
+
+#[test]
+fn a_command_that_came_along_is_not_fetched() {
+    let mut rig = Rig::new(cells());
+    comes(&mut rig, of_ours());
+    assert_eq!(rig.op().op.kind, Kind::Put);
+    assert_eq!(rig.machine.hints(), 1);
+    // A command in the cell that is not the note's is not used: the right one is
+    // fetched.
+    let mut rig = Rig::new(cells());
+    comes(&mut rig, Command { stamp: STAMP + 1, ..of_ours() });
+    assert_eq!(rig.op().op.kind, Kind::Get);
+    assert_eq!(rig.machine.hints(), 0);
+}
+
+/// A rank that is not the source of the copy refuses it, with the source's address.
+#[test]
+fn what_is_asked_of_the_wrong_rank_is_refused() {
+    let mut rig = Rig::new(cells());
+    let addr = rig.at(1, OPEN, 0);
+    let request = Copy::new(rig.at(3, OPEN, 0), addr, 8).into();
+    comes(&mut rig, Command { request, ..of_ours() });
+    let code = AccessError::Elsewhere { addr }.to_code();
+    let end = rig.op();
+    assert!(is_end(&rig, &end, End::Told { stamp: STAMP, code }), "{end:?}");
+}
+
+/// The source reports the error of a put, also if the destination reports an end.
+#[test]
+fn an_error_is_told_by_the_source() {
+    for ordered_bytes_max in [0, 8] {
+        let mut rig = Rig::new(Setup { ordered_bytes_max, ..cells() });
+        comes(&mut rig, of_ours());
+        let put = rig.op();
+        if let Some(relay) = put.then {
+            rig.handle(Event::Completed { tag: relay.tag, result: Ok(0) });
+        }
+        rig.end(&put, Err(LOST));
+        let code = AccessError::PeerLost { rank: Rank(3) }.to_code();
+        let end = rig.op();
+        assert!(is_end(&rig, &end, End::Told { stamp: STAMP, code }), "{end:?}");
+    }
+}
+
+/// The operation that is posted behind the last put of a copy, if there is one.
+fn behind(setup: Setup<'static>, change: impl Fn(&Rig, Command) -> Command) -> Option<Op> {
+    let mut rig = Rig::new(setup);
+    let command = change(&rig, of_ours());
+    comes(&mut rig, command);
+    let ops = rig.ops();
+    assert!(ops.iter().all(|out| out.op.kind == Kind::Put));
+    assert!(ops.iter().rev().skip(1).all(|out| out.then.is_none()));
+    ops.last().and_then(|out| out.then)
+}
+
+#[test]
+fn a_relay_goes_behind_the_last_put_where_that_helps() {
+    let ordered = || Setup { ordered_bytes_max: 8, ..cells() };
+    let same = |_: &Rig, command| command;
+    let relay = behind(ordered(), same).expect("eight bytes keep their order");
+    let word = Note { is_relay: true, ..plain_note(1) }.encode();
+    assert_eq!((relay.kind, relay.compare(), relay.operand()), (Kind::CompareSwap, 0, word));
+    assert!(relay.remote.rank == Rank(1) && relay.notify);
+    assert!(behind(Setup { ordered_bytes_max: 7, ..cells() }, same).is_none());
+    assert!(behind(Setup { near: &[Rank(1)], ..ordered() }, same).is_none());
+    let flights = Shape { flights: 1, ..cells().shape };
+    assert!(behind(Setup { shape: flights, ..ordered() }, same).is_none(), "no flight is left");
+    let copy = |dst: GlobalAddr, rig: &Rig| Copy::new(dst, rig.at(0, OPEN, 16), 8);
+    assert!(
+        behind(ordered(), |rig, command| {
+            Command { request: copy(rig.at(2, OPEN, 8), rig).into(), ..command }
+        })
+        .is_none(),
+        "the caller sees it itself"
+    );
+    assert!(behind(ordered(), |_, command| Command { no_relay: true, ..command }).is_none());
+    assert!(
+        behind(ordered(), |rig, command| {
+            let request = copy(rig.at(1, OPEN, 8), rig).then_add(rig.at(1, OPEN, 64), 1).into();
+            Command { request, ..command }
+        })
+        .is_none(),
+        "the word comes after it"
+    );
+    let blocks = |rig: &Rig, command| {
+        let request = copy(rig.at(1, OPEN, 8), rig).strided(2, 8, 8).into();
+        Command { request, ..command }
+    };
+    assert!(behind(ordered(), blocks).is_none(), "the first may land later");
+    let parts = Setup { part_bytes_max: 4, ..ordered() };
+    assert!(behind(parts, same).is_none(), "the first may land later");
+}
+
+/// If two blocks go one after the other, the note follows the last one.
+#[test]
+fn blocks_one_by_one_are_told_of_behind_the_last() {
+    let shape = Shape { flights: 4, ..cells().shape };
+    let mut rig = Rig::new(Setup { shape, ordered_bytes_max: 8, ..cells() });
+    let copy = Copy::new(rig.at(1, OPEN, 8), rig.at(0, OPEN, 16), 8).strided(2, 8, 8);
+    comes(&mut rig, Command { request: copy.into(), ..of_ours() });
+    let first = rig.op();
+    assert!(first.then.is_none());
+    rig.end(&first, Ok(0));
+    let last = rig.op();
+    let relay = last.then.expect("nothing else is in flight");
+    // The destination reports the end: nothing is left to do here.
+    rig.handle(Event::Completed { tag: relay.tag, result: Ok(0) });
+    rig.end(&last, Ok(0));
+    assert!(rig.ops().is_empty());
+    comes(&mut rig, of_ours());
+    assert_eq!(rig.op().op.remote.rank, Rank(1), "its place is free");
+}
+
+/// If there is no room for the note, or it was not posted, the source reports the
+/// end.
+#[test]
+fn a_relay_that_is_not_there_is_made_up_for() {
+    for is_posted in [true, false] {
+        let mut rig = Rig::new(Setup { ordered_bytes_max: 8, ..cells() });
+        comes(&mut rig, of_ours());
+        let put = rig.op();
+        let relay = put.then.expect("it keeps its order");
+        rig.end(&put, Ok(0));
+        assert!(rig.ops().is_empty(), "it may have been told");
+        rig.handle(match is_posted {
+            true => Event::Completed { tag: relay.tag, result: Ok(77) },
+            false => Event::NotPosted(relay.tag),
+        });
+        let end = rig.op();
+        assert!(is_end(&rig, &end, End::Told { stamp: STAMP, code: 0 }), "{end:?}");
+    }
+}
+
+/// At the destination: the caller gets the report in place of the source's.
+#[test]
+fn a_relay_is_told() {
+    let mut rig = Rig::new(cells());
+    note(&mut rig, 3, Note { is_relay: true, ..plain_note(1) });
+    let end = rig.op();
+    assert!(is_end(&rig, &end, End::Relayed { stamp: STAMP as u16 }), "{end:?}");
+    rig.end(&end, Ok(0));
+    assert!(rig.ops().is_empty());
+}
+
+/// There are two places: the third note waits, and the words are taken in turn.
+#[test]
+fn notes_are_taken_in_turn_as_places_are_free() {
+    let mut rig = Rig::new(plain());
+    for (word, index) in [(3, 0), (9, 1), (5, 1)] {
+        note(&mut rig, word, Note { from: Rank(1 + word as u32 / 4), ..plain_note(index) });
+    }
+    let gets = rig.ops();
+    let from = |out: &Outgoing| out.op.remote.rank.0;
+    assert_eq!(gets.iter().map(from).collect::<Vec<_>>(), [1, 2]);
+    let left = |rig: &Rig, word: usize| {
+        rig.words[rig.control.note_words() + word].load(Ordering::Relaxed) != 0
+    };
+    assert_eq!([3, 5, 9].map(|word| left(&rig, word)), [false, false, true]);
+    // A note in a word before the next in turn comes after it.
+    note(&mut rig, 2, Note { from: Rank(1), ..plain_note(1) });
+    rig.end(&gets[0], Ok(0));
+    let third = rig.op();
+    assert_eq!(from(&third), 3);
+    rig.end(&gets[1], Ok(0));
+    assert_eq!(from(&rig.op()), 1);
+    rig.end(&third, Ok(0));
+    assert!(rig.ops().is_empty());
+}

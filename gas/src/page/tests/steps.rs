@@ -1,0 +1,130 @@
+//! The number of operations of a hold, and its pauses for others.
+
+use super::super::gate::Crowd;
+use super::*;
+
+/// Runs a hold until its access is due, and returns its operations.
+fn enters(own: &mut Hold, words: &mut Words, mut pauses: impl FnMut(&mut Words)) -> Vec<Op> {
+    let mut ops = Vec::new();
+    loop {
+        match own.act() {
+            Act::Do(op) => {
+                own.answer(Ok(words.carry_out(&op)));
+                ops.push(op);
+            }
+            Act::Pause(_) => {
+                pauses(words);
+                own.answer(Ok(0));
+            }
+            Act::Ready(_) => return ops,
+            act => panic!("{act:?}"),
+        }
+    }
+}
+
+/// A first hold takes one operation to read the gate, one for the slot, one for the
+/// list, one for the entry, two to store it; while the page is known, a hold takes
+/// three; and each takes one to leave.
+#[test]
+fn a_hold_takes_as_many_operations_as_it_must() {
+    for is_apart in [false, true] {
+        let book = book(3, is_apart);
+        let mut words = world(&book, &[]);
+        for (is_first, count) in [(true, 6), (false, 3)] {
+            let mut own = Hold::new(book, MOVER, PAGE);
+            let ops = enters(&mut own, &mut words, |_| panic!("nobody is there"));
+            assert_eq!(ops.len(), count, "{is_apart} {is_first}: {ops:?}");
+            own.release();
+            let Act::Do(go) = own.act() else { panic!("{own:?}") };
+            own.answer(Ok(words.carry_out(&go)));
+            assert!(matches!(own.act(), Act::Over));
+        }
+        assert!(Book::may_hold(*words.at(book.holders(PAGE)), MOVER));
+    }
+}
+
+/// The hold pauses while the page moves, and while another page has the slot.
+#[test]
+fn a_hold_comes_again_when_it_has_paused() {
+    let book = book(8, false);
+    let moving = State::Moving { owner: FIRST.owner, frame: FIRST.frame, by: Rank(2) };
+    let later = FIRST.moved(Rank(2), 1);
+    for is_moving in [true, false] {
+        let mut words = world(&book, &[]);
+        let gate = book.gate(MOVER, PAGE);
+        if is_moving {
+            *words.at(book.entry(PAGE)) = moving.to_bits();
+        } else {
+            *words.at(gate) = Gate::new(PageId(4), GateState::Valid, 1).to_bits();
+        }
+        let (mut own, mut pauses) = (Hold::new(book, MOVER, PAGE), 0);
+        enters(&mut own, &mut words, |words| {
+            pauses += 1;
+            if pauses == 3 {
+                *words.at(book.entry(PAGE)) = later.to_bits();
+                *words.at(gate) = 0;
+            }
+        });
+        assert_eq!(pauses, 3);
+        assert!(matches!(own.act(), Act::Ready(entry) if entry == later));
+    }
+}
+
+/// A frame beyond the first word of bits is taken and given back by its number.
+#[test]
+fn a_frame_of_a_later_word_has_its_number() {
+    let homes = Homes::new(3, 3, Distribution::Block);
+    let shape = Shape { homes, page_bytes: 8, slots: 4, frames: 200 };
+    let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+    let mut words = world(&book, &[]);
+    let bits = |words: &mut Words, frame| *words.at(book.bit(MOVER, frame).0);
+    *words.at(book.bits(MOVER, 0)) = u64::MAX;
+    *words.at(book.bits(MOVER, 1)) = 0b111;
+    let mut own = Relocation::new(book, MOVER, PAGE);
+    loop {
+        match own.act() {
+            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            Act::Copy { to, .. } => {
+                assert_eq!(to, book.bytes(Entry { owner: MOVER, frame: 67, epoch: 0 }));
+                own.answer(Ok(0));
+            }
+            Act::Over => break,
+            act => panic!("{act:?}"),
+        }
+    }
+    assert_eq!(bits(&mut words, 67), 0b1111);
+    assert_eq!(State::from_bits(*words.at(book.entry(PAGE))), State::At(FIRST.moved(MOVER, 67)));
+}
+
+/// A sweep that loses the turn to a new reader turns the crowd that it finds then,
+/// and waits for both readers.
+#[test]
+fn a_sweep_waits_for_who_came_while_it_turned() {
+    let book = book(1, false);
+    let (mut own, mut words) = (Sweep::new(book), Words(Vec::new()));
+    let crowd = book.crowd(Rank(0));
+    *words.at(crowd) = Crowd(0).come().0;
+    let (mut lost, mut pauses) = (false, 0);
+    loop {
+        match own.act() {
+            Act::Do(op) => {
+                if op.kind == Kind::CompareSwap && !lost {
+                    lost = true;
+                    let now = Crowd(*words.at(crowd)).come().0;
+                    *words.at(crowd) = now;
+                }
+                own.answer(Ok(words.carry_out(&op)));
+            }
+            Act::Pause(_) => {
+                pauses += 1;
+                // The first reader leaves, and later the second one.
+                *words.at(crowd) -= Crowd::one(0);
+                own.answer(Ok(0));
+            }
+            Act::Over => break,
+            act => panic!("{act:?}"),
+        }
+    }
+    assert_eq!((pauses, Crowd(*words.at(crowd)).count(0)), (2, 0));
+    assert_eq!(Crowd(*words.at(crowd)).phase(), 1, "it has been turned once");
+}

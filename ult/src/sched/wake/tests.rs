@@ -1,0 +1,280 @@
+//! Tests of wakes from other threads, one at a time and several at once.
+
+use super::*;
+use crate::sched::batch::Batch;
+use crate::sched::guests::Guest;
+use crate::sched::record::Wanted;
+use crate::sched::worker::tests::{Bench, task};
+use crate::task::Traits;
+use tsumugi_core::stats::Counter;
+use tsumugi_core::wait::Waker;
+
+/// Returns the waker of a sleeping ULT, as its worker publishes it.
+fn waker(slot: Slot) -> Waker {
+    // SAFETY: the tests use each waker once.
+    unsafe { Waker::new(slot.as_ptr().cast_const().cast(), crate::sched::worker::wake) }
+}
+
+/// Runs `f` on a thread that acts as this worker.
+fn as_worker<R>(bench: &Bench, worker: usize, f: impl FnOnce() -> R) -> R {
+    let before = current::set_worker(&raw const bench.workers[worker]);
+    let result = f();
+    current::set_worker(before);
+    result
+}
+
+#[test]
+fn who_is_woken_from_outside_goes_to_its_worker_or_to_all() {
+    let bench = Bench::new(2, 0);
+    let (shared, mail) = (&bench.shared, &bench.shared.seats[1].mail);
+    bench.lull(1);
+    mail.open();
+    let first = bench.sleeping(1);
+    waker(first).wake();
+    assert!(!bench.was_rung(), "its worker looks at the mail");
+    assert_eq!(mail.close().map(|letter| letter.first), Some(first));
+    let second = bench.sleeping(1);
+    waker(second).wake();
+    assert!(bench.was_rung() && task(second).is_ready());
+    assert_eq!(bench.find(0), Some(second));
+    let worker = bench.pinned(1);
+    task(worker).set_sleeping();
+    bench.lull(1);
+    waker(worker).wake();
+    assert!(bench.was_rung() && !shared.seats[1].pinned.is_empty() && shared.inject.is_empty());
+    let urgent = bench.urgent();
+    task(urgent).set_sleeping();
+    bench.lull(0);
+    waker(urgent).wake();
+    assert!(bench.was_rung() && shared.wanted.has(Wanted::URGENT) && shared.inject.is_empty());
+}
+
+#[test]
+fn a_post_rings_its_worker_alone() {
+    let bench = Bench::new(2, 0);
+    bench.lull(0);
+    // SAFETY: the ULT is in no queue.
+    unsafe { bench.shared.post(1, bench.pinned(1)) };
+    assert!(!bench.was_rung());
+}
+
+#[test]
+fn who_is_woken_by_its_worker_stays_there() {
+    let (bench, other) = (Bench::new(1, 0), Bench::new(1, 0));
+    let (own, strange) = (bench.sleeping(0), other.sleeping(0));
+    as_worker(&bench, 0, || {
+        waker(own).wake();
+        waker(strange).wake();
+    });
+    assert!(bench.shared.inject.is_empty() && !bench.shared.seats[0].ready.is_empty());
+    assert!(!other.shared.inject.is_empty() && other.shared.seats[0].ready.is_empty());
+}
+
+#[test]
+fn an_unpark_finds_one_that_parks_or_leaves_a_token() {
+    // On the ULT's own worker, on another worker, and on a thread that is none.
+    for (workers, from) in [(1, Some(0)), (2, Some(0)), (2, None), (1, None)] {
+        let bench = Bench::new(workers, 0);
+        let shared = &bench.shared;
+        shared.parks().claim(if workers == 1 { bench.workers[0].name() } else { 0 });
+        let slot = bench.ready();
+        let unpark = || {
+            // SAFETY: `slot` is a descriptor of this scheduler.
+            let unpark = || unsafe { shared.unpark(slot) };
+            match from {
+                Some(worker) => as_worker(&bench, worker, unpark),
+                None => unpark(),
+            }
+        };
+        let name = bench.workers[0].name();
+        unpark();
+        unpark();
+        assert!(!shared.begin_park(task(slot), name), "there is a token");
+        task(slot).set_runnable();
+        assert!(shared.begin_park(task(slot), name), "and no other");
+        unpark();
+        assert!(task(slot).is_ready());
+        assert_eq!(bench.find(0), Some(slot));
+        assert!(!task(slot).park.take(), "its wake used the token up");
+    }
+}
+
+#[test]
+fn those_that_are_woken_together_come_together() {
+    for from in [Some(0), None] {
+        let bench = Bench::new(2, 0);
+        let all = [(); 3].map(|()| bench.sleeping(0));
+        let (pinned, urgent) = (bench.pinned(1), bench.urgent());
+        let mut batch = Batch::new();
+        let mut send = || {
+            for slot in all.into_iter().chain([pinned, urgent]) {
+                batch.wake(waker(slot));
+            }
+            assert!(!bench.shared.seats[1].pinned.is_empty(), "at once");
+            assert!(bench.shared.inject.is_empty() && bench.shared.seats[0].ready.is_empty());
+            bench.lull(1);
+            core::mem::replace(&mut batch, Batch::new()).send();
+        };
+        match from {
+            Some(worker) => as_worker(&bench, worker, send),
+            None => send(),
+        }
+        assert!(bench.was_rung());
+        bench.shared.idle.sleepers.store(0, Ordering::Relaxed);
+        assert_eq!(bench.find(0), Some(urgent));
+        let mut found: Vec<_> = (0..3).filter_map(|_| bench.find(0)).collect();
+        if from.is_some() {
+            // The worker's own queue gives the youngest first.
+            found.sort_unstable();
+            let mut all = all;
+            all.sort_unstable();
+            assert_eq!(found, all);
+        } else {
+            assert_eq!(found, all);
+        }
+        assert!(all.into_iter().all(|slot| task(slot).is_ready()));
+    }
+}
+
+#[test]
+fn a_batch_of_one_or_of_two_schedulers_is_sent() {
+    let (bench, other) = (Bench::new(1, 0), Bench::new(1, 0));
+    let mut batch = Batch::new();
+    batch.wake(waker(bench.sleeping(0)));
+    batch.wake(waker(other.sleeping(0)));
+    assert!(!bench.shared.inject.is_empty(), "those of the first go when another comes");
+    assert!(other.shared.inject.is_empty());
+    batch.send();
+    assert!(!other.shared.inject.is_empty());
+    Batch::new().send();
+}
+
+#[test]
+fn a_batch_is_counted_where_it_is_woken() {
+    let bench = Bench::new(1, 0);
+    let mut batch = Batch::new();
+    (0..3).for_each(|_| batch.wake(waker(bench.sleeping(0))));
+    as_worker(&bench, 0, || batch.send());
+    assert_eq!(bench.shared.counts().next().unwrap()[Counter::Wakes], 3);
+}
+
+#[test]
+fn a_ring_needs_a_sleeper_and_no_searcher() {
+    let bench = Bench::new(2, 0);
+    assert_eq!(bench.shared.sleepers(), 0);
+    bench.lull(1);
+    assert_eq!(bench.shared.sleepers(), 1);
+    bench.shared.idle.searching.store(1, Ordering::Relaxed);
+    bench.shared.notify_sleepers();
+    assert!(!bench.was_rung());
+    bench.shared.idle.searching.store(0, Ordering::Relaxed);
+    bench.shared.notify_sleepers();
+    assert!(bench.was_rung());
+}
+
+#[test]
+fn whatever_is_queued_is_seen_by_who_would_sleep() {
+    let queues: [fn(&Bench); 5] = [
+        // SAFETY: each ULT is in no queue, and this thread acts as the owner of
+        // every seat.
+        |bench| unsafe { bench.shared.inject.push(bench.ready().as_ptr()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.push_urgent(bench.urgent()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.seats[1].ready.push(bench.ready().as_ptr()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.seats[1].yielded.push(bench.ready().as_ptr()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.seats[1].offer.lay_out(bench.ready().into()) },
+    ];
+    for queue in queues {
+        let bench = Bench::new(2, 0);
+        assert!(!bench.shared.has_ready());
+        queue(&bench);
+        assert!(bench.shared.has_ready());
+    }
+}
+
+#[test]
+fn the_oldest_that_waits_for_a_stack_is_taken_if_it_can_run() {
+    let bench = Bench::new(1, 0);
+    let hungry = &bench.shared.hungry;
+    let [first, second] = [(); 2].map(|()| bench.new_ult(Traits::default()));
+    assert!(hungry.is_empty() && !hungry.is_first(|_| true));
+    hungry.push(first);
+    hungry.push(second);
+    assert!(hungry.is_first(|slot| slot == first) && !hungry.is_first(|slot| slot == second));
+    assert_eq!(hungry.pop(|_| false), None);
+    assert!(!hungry.is_empty());
+    assert_eq!(hungry.pop(|slot| slot == first), Some(first));
+    assert_eq!(hungry.pop(|_| true), Some(second));
+    assert!(hungry.is_empty());
+    assert_eq!(hungry.pop(|_| true), None);
+}
+
+#[test]
+fn guests_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
+        let bench = Bench::new(1, 0);
+        let shared = &*bench.shared;
+        let guests = [(); 3].map(|()| Guest::new());
+        assert!(!shared.guests.has_caller());
+        assert!(!shared.guests.wait(waker(bench.sleeping(0))), "nobody is inside");
+        // SAFETY: the guests stay until they have left.
+        unsafe {
+            assert!(guests[0].enter(shared));
+            guests[0].leave(shared);
+            assert!(!shared.is_stopped(), "nobody wants the end");
+            assert!(guests.iter().all(|guest| guest.enter(shared)));
+            assert!(shared.guests.has_caller());
+            let elsewhere = std::thread::scope(|scope| {
+                scope.spawn(|| shared.guests.has_caller()).join().unwrap()
+            });
+            assert!(!elsewhere, "another thread is not inside");
+            let waits = bench.sleeping(0);
+            assert!(shared.guests.wait(waker(waits)));
+            shared.stop();
+            for at in order {
+                assert!(!shared.is_stopped() && !task(waits).is_ready());
+                guests[at].leave(shared);
+            }
+            assert!(shared.is_stopped() && task(waits).is_ready());
+            assert!(!shared.guests.has_caller());
+            assert!(!guests[0].enter(shared), "it comes too late");
+        }
+    }
+}
+
+#[test]
+fn each_ult_of_a_worker_is_a_guest_by_itself() {
+    let bench = Bench::new(1, 0);
+    let (here, host) = (Bench::new(1, 0), &bench.shared);
+    let [first, second] = [here.ready(), here.ready()];
+    let guest = Guest::new();
+    as_worker(&here, 0, || {
+        here.workers[0].set_current(first);
+        // SAFETY: the guest stays until it has left.
+        unsafe { assert!(guest.enter(host)) };
+        assert!(host.guests.has_caller());
+        here.workers[0].set_current(second);
+        assert!(!host.guests.has_caller());
+        // SAFETY: the guest has entered.
+        unsafe { guest.leave(host) };
+    });
+}
+
+#[test]
+fn a_guest_may_come_while_another_keeps_the_scheduler() {
+    let bench = Bench::new(1, 0);
+    let [first, second] = [(); 2].map(|()| Guest::new());
+    // SAFETY: the guests stay until they have left.
+    unsafe {
+        assert!(first.enter(&bench.shared));
+        bench.shared.stop();
+        assert!(second.enter(&bench.shared));
+        first.leave(&bench.shared);
+        assert!(!bench.shared.is_stopped());
+        second.leave(&bench.shared);
+    }
+    assert!(bench.shared.is_stopped());
+}

@@ -1,0 +1,312 @@
+//! Tests of direct switches, on the only worker.
+
+use super::*;
+use crate::bias::Inside;
+use crate::stack::Head;
+use tsumugi_core::wait::Reason;
+
+/// Makes a bench of one worker, which owns the bias of the park words, and the
+/// ULT that runs on it.
+fn bench() -> (Bench, Slot) {
+    bench_with(Traits::default())
+}
+
+fn bench_with(traits: Traits) -> (Bench, Slot) {
+    let bench = Bench::new(1, 0);
+    bench.shared.parks().claim(name(&bench));
+    let slot = begun(&bench, traits);
+    bench.workers[0].set_current(slot);
+    (bench, slot)
+}
+
+/// Returns the worker's name as the owner of a bias, where fences cost nothing.
+fn name(bench: &Bench) -> usize {
+    ptr::from_ref(&bench.shared.seats[0]).addr()
+}
+
+/// Makes a ULT that is on a stack, and may run.
+fn begun(bench: &Bench, traits: Traits) -> Slot {
+    let slot = bench.new_ult(traits);
+    // SAFETY: the ULT is the test's.
+    let head = unsafe { bench.workers[0].stack_of(task(slot)) }.unwrap();
+    head.set_reason(&Reason::new("test"));
+    task(slot).set_runnable();
+    slot
+}
+
+fn usual(bench: &Bench) -> Slot {
+    begun(bench, Traits::default())
+}
+
+fn head<'a>(slot: Slot) -> &'a Head {
+    // SAFETY: the ULT is the test's, and on a stack.
+    unsafe { task(slot).head() }.unwrap()
+}
+
+fn yielded(bench: &Bench, slot: Slot) {
+    // SAFETY: this thread acts as the owner of the seat.
+    unsafe { bench.shared.seats[0].yielded.push(slot.as_ptr()) };
+}
+
+fn push(bench: &Bench, slot: Slot) {
+    // SAFETY: as above.
+    unsafe { bench.shared.seats[0].ready.push(slot.as_ptr()) };
+}
+
+fn pop(bench: &Bench) -> Option<Slot> {
+    // SAFETY: as above.
+    NonNull::new(unsafe { bench.shared.seats[0].ready.pop() }?)
+}
+
+/// Runs `f` on a thread that acts as the worker.
+fn as_worker<R>(bench: &Bench, f: impl FnOnce() -> R) -> R {
+    let before = current::set_worker(&raw const bench.workers[0]);
+    let result = f();
+    current::set_worker(before);
+    result
+}
+
+/// Returns the reasons against a direct switch, whatever is queued.
+fn ties() -> [fn(&Bench); 4] {
+    [
+        |bench| bench.workers[0].tie(),
+        |bench| bench.spend_turn(0),
+        // SAFETY: the ULT is in no queue.
+        |bench| unsafe { bench.shared.push_urgent(bench.urgent()) },
+        |bench| bench.workers[0].keep(bench.pinned(0)),
+    ]
+}
+
+#[test]
+fn one_that_yields_goes_to_the_oldest_that_did() {
+    let (bench, slot) = bench();
+    let worker = &bench.workers[0];
+    let others = [usual(&bench), usual(&bench)];
+    others.iter().for_each(|other| yielded(&bench, *other));
+    assert_eq!(worker.let_run(slot), Some(others[0]));
+    assert_eq!(worker.current(), Some(others[0]));
+    assert_eq!(worker.let_run(others[0]), Some(others[1]));
+    assert_eq!(worker.let_run(others[1]), Some(slot));
+    assert_eq!(bench.counted(0, Counter::Yields), 3);
+    // A ULT that was pushed comes before those that yielded, and only the hub
+    // takes it.
+    push(&bench, usual(&bench));
+    assert_eq!(worker.let_run(slot), None);
+    assert_eq!(worker.current(), Some(slot));
+    assert_eq!(bench.counted(0, Counter::Yields), 3);
+}
+
+#[test]
+fn one_that_yields_leaves_what_is_unusual_to_the_hub() {
+    for tie in ties() {
+        let (bench, slot) = bench();
+        yielded(&bench, usual(&bench));
+        tie(&bench);
+        assert_eq!(bench.workers[0].let_run(slot), None);
+        assert_eq!(bench.workers[0].current(), Some(slot));
+    }
+    let (bench, slot) = bench();
+    yielded(&bench, bench.new_ult(Traits::default()));
+    assert_eq!(bench.workers[0].let_run(slot), None, "a new one needs a stack");
+    let (bench, slot) = bench_with(Traits { worker: Some(0), ..Traits::default() });
+    yielded(&bench, usual(&bench));
+    assert_eq!(bench.workers[0].let_run(slot), None, "it goes elsewhere");
+}
+
+#[test]
+fn one_that_is_alone_goes_on_until_its_turn_is_over() {
+    let (bench, slot) = bench();
+    for _ in 0..60 {
+        assert_eq!(bench.workers[0].let_run(slot), Some(slot));
+    }
+    assert_eq!(bench.workers[0].let_run(slot), None);
+    assert!(!bench.workers[0].is_alone());
+}
+
+#[test]
+fn one_is_alone_if_nothing_is_queued_anywhere() {
+    let queues: [fn(&Bench); 7] = [
+        |bench| yielded(bench, usual(bench)),
+        |bench| push(bench, usual(bench)),
+        |bench| bench.workers[0].keep(bench.pinned(0)),
+        // SAFETY: each ULT is in no queue, and this thread acts as the owner of
+        // the seat.
+        |bench| unsafe { bench.shared.seats[0].pinned.push(bench.pinned(0).as_ptr()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.urgent.push(bench.urgent().as_ptr()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.inject.push(bench.ready().as_ptr()) },
+        // SAFETY: the same.
+        |bench| unsafe { bench.shared.seats[0].offer.lay_out(bench.ready().into()) },
+    ];
+    for queue in queues {
+        let (bench, _) = bench();
+        assert!(bench.workers[0].is_alone());
+        queue(&bench);
+        let before = bench.workers[0].turn().get();
+        assert!(!bench.workers[0].is_alone());
+        assert!(!before.less(SWITCH).leaves(0) || bench.workers[0].turn().get().leaves(SWITCH));
+    }
+}
+
+#[test]
+fn one_that_parks_goes_to_the_youngest_and_comes_back_by_an_unpark() {
+    let (bench, slot) = bench();
+    let worker = &bench.workers[0];
+    let others = [usual(&bench), usual(&bench)];
+    others.iter().for_each(|other| push(&bench, *other));
+    worker.now.set(Instant::from_ns(77));
+    assert_eq!(worker.let_park(slot), Some(others[1]));
+    assert_eq!(worker.current(), Some(others[1]));
+    assert_eq!(head(slot).since.load(Ordering::Relaxed), 77);
+    assert!(task(slot).park.has_sleeper() && !worker.turn().has_owner());
+    assert_eq!(bench.counted(0, Counter::Parks), 1);
+    // SAFETY: `slot` is a descriptor of this scheduler.
+    unsafe { assert!(worker.unpark_alone(&bench.shared, slot)) };
+    assert!(!worker.turn().has_owner());
+    assert_eq!(bench.counted(0, Counter::Wakes), 1);
+    assert_eq!(worker.let_park(others[1]), Some(slot), "it was the youngest");
+    // SAFETY: as above.
+    unsafe { assert!(worker.unpark_alone(&bench.shared, slot), "it runs") };
+    assert_eq!(bench.counted(0, Counter::Wakes), 1);
+    assert_eq!(worker.let_park(slot), Some(slot), "there is a token");
+    assert_eq!(worker.current(), Some(slot));
+    assert!(!worker.turn().has_owner());
+    assert_eq!(pop(&bench), Some(others[0]), "it waits on");
+    assert_eq!(bench.counted(0, Counter::Parks), 2);
+}
+
+#[test]
+fn one_that_parks_leaves_what_is_unusual_to_the_hub_unless_it_has_a_token() {
+    for tie in ties() {
+        for token in [false, true] {
+            let (bench, slot) = bench();
+            let other = usual(&bench);
+            push(&bench, other);
+            if token {
+                // SAFETY: `slot` is a descriptor of this scheduler.
+                unsafe { bench.workers[0].unpark_alone(&bench.shared, slot) };
+            }
+            tie(&bench);
+            assert_eq!(bench.workers[0].let_park(slot), token.then_some(slot));
+            assert!(!bench.workers[0].turn().has_owner());
+            assert_eq!(pop(&bench), Some(other));
+        }
+    }
+    for token in [false, true] {
+        let (bench, slot) = bench();
+        if token {
+            // SAFETY: as above.
+            unsafe { bench.workers[0].unpark_alone(&bench.shared, slot) };
+        }
+        assert_eq!(bench.workers[0].let_park(slot), token.then_some(slot), "nothing is queued");
+        assert!(!bench.workers[0].turn().has_owner());
+        push(&bench, bench.new_ult(Traits::default()));
+        assert_eq!(bench.workers[0].let_park(slot), None, "a new one needs a stack");
+        assert!(pop(&bench).is_some() && !bench.workers[0].turn().has_owner());
+    }
+}
+
+#[test]
+fn park_words_that_others_use_are_the_hubs() {
+    let (bench, slot) = bench();
+    push(&bench, usual(&bench));
+    bench.shared.parks().end_and_wait();
+    let worker = &bench.workers[0];
+    // SAFETY: `slot` is a descriptor of this scheduler.
+    unsafe { assert!(!worker.unpark_alone(&bench.shared, slot)) };
+    assert_eq!(worker.let_park(slot), None);
+    assert!(!worker.turn().has_owner() && pop(&bench).is_some());
+}
+
+#[test]
+fn one_that_stays_or_is_urgent_is_routed_when_it_is_unparked() {
+    for traits in [
+        Traits { worker: Some(0), ..Traits::default() },
+        Traits { urgent: true, ..Traits::default() },
+    ] {
+        let (bench, slot) = bench_with(traits);
+        assert!(bench.shared.begin_park(task(slot), name(&bench)));
+        // SAFETY: `slot` is a descriptor of this scheduler.
+        unsafe { assert!(bench.workers[0].unpark_alone(&bench.shared, slot)) };
+        assert!(pop(&bench).is_none());
+        assert_eq!(bench.workers[0].own_count.get() == 1, !traits.urgent);
+        assert_eq!(bench.shared.urgent.is_empty(), !traits.urgent);
+    }
+}
+
+#[test]
+fn one_that_sleeps_goes_to_the_youngest() {
+    let (bench, slot) = bench();
+    let worker = &bench.workers[0];
+    let other = usual(&bench);
+    push(&bench, other);
+    worker.now.set(Instant::from_ns(77));
+    let mut commit = |_| {
+        assert_eq!(worker.current(), None, "what blocks in there is no ULT");
+        true
+    };
+    assert!(matches!(worker.let_sleep(slot, &mut commit), Way::Pass(next) if next == other));
+    assert_eq!(worker.current(), Some(other));
+    assert_eq!(task(slot).state(), Some(crate::task::State::Sleeping));
+    assert_eq!(head(slot).since.load(Ordering::Relaxed), 77);
+    assert_eq!(bench.counted(0, Counter::Parks), 1);
+    assert!(pop(&bench).is_none());
+}
+
+#[test]
+fn one_whose_commit_says_no_goes_on() {
+    let (bench, slot) = bench();
+    push(&bench, usual(&bench));
+    assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| false), Way::On));
+    assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
+    assert!(pop(&bench).is_some());
+}
+
+#[test]
+fn one_that_is_woken_in_its_commit_goes_on() {
+    let (bench, slot) = bench();
+    let mut commit = |waker: Waker| {
+        waker.wake();
+        true
+    };
+    let way = as_worker(&bench, || bench.workers[0].let_sleep(slot, &mut commit));
+    assert!(matches!(way, Way::On));
+    assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
+    assert!(pop(&bench).is_none());
+}
+
+#[test]
+fn one_that_sleeps_leaves_to_the_hub_if_nothing_usual_is_queued() {
+    let queues: [fn(&Bench); 2] = [|_| (), |bench| push(bench, bench.new_ult(Traits::default()))];
+    for queue in queues {
+        let (bench, slot) = bench();
+        queue(&bench);
+        assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| true), Way::Leave));
+        assert_eq!(bench.workers[0].current(), Some(slot), "it is what leaves");
+    }
+    // The same if something has come meanwhile that must run before.
+    for come in [ties()[0], ties()[2]] {
+        let (bench, slot) = bench();
+        push(&bench, usual(&bench));
+        let mut commit = |_| {
+            come(&bench);
+            true
+        };
+        assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), Way::Leave));
+        assert!(pop(&bench).is_some());
+    }
+}
+
+#[test]
+fn one_that_sleeps_asks_the_hub_where_it_may_not_pass_its_place_on() {
+    for tie in ties() {
+        let (bench, slot) = bench();
+        push(&bench, usual(&bench));
+        tie(&bench);
+        let mut commit = |_| panic!("the hub's");
+        assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), Way::Ask));
+        assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
+        assert_eq!(bench.counted(0, Counter::Parks), 0);
+    }
+}

@@ -1,0 +1,350 @@
+//! Tests of where ULTs are queued, and of which workers are notified.
+
+use super::*;
+
+/// Lays one ULT out on a worker of two, and pushes others beside it, which stay
+/// in the deque.
+fn pile(bench: &Bench, count: usize) -> (Slot, Vec<Slot>) {
+    let (first, second) = (bench.ready(), bench.ready());
+    bench.workers[0].push(first);
+    bench.workers[0].push(second);
+    assert_eq!(bench.shared.seats[0].offer.seen().map(|letter| letter.first), Some(first));
+    let mut all = vec![second];
+    for slot in bench.several(count - 1) {
+        bench.workers[0].push(slot);
+        all.push(slot);
+    }
+    (first, all)
+}
+
+#[test]
+fn a_push_rings_one_that_sleeps_unless_another_searches() {
+    for searching in [0, 1] {
+        let bench = Bench::new(2, 0);
+        bench.shared.idle.searching.store(searching, Ordering::Relaxed);
+        bench.lull(1);
+        bench.workers[0].push(bench.ready());
+        assert_eq!(bench.was_rung(), searching == 0, "{searching} search");
+    }
+}
+
+#[test]
+fn a_pushed_ult_is_counted_when_it_is_new() {
+    let bench = Bench::new(1, 0);
+    let plain = bench.new_ult(Traits::default());
+    bench.workers[0].spawned(plain);
+    bench.workers[0].spawned_with_traits(bench.pinned(0));
+    assert_eq!(bench.counted(0, Counter::Spawned), 2);
+    assert_eq!(bench.workers[0].own_count.get(), 1, "it stays here");
+}
+
+#[test]
+fn one_alone_is_not_laid_out_and_of_two_the_oldest_is() {
+    let bench = Bench::new(2, 0);
+    let (first, second) = (bench.ready(), bench.ready());
+    bench.workers[0].push(first);
+    assert!(!bench.shared.seats[0].offer.is_full());
+    bench.workers[0].push(second);
+    let letter = bench.shared.seats[0].offer.seen().unwrap();
+    assert!(letter.first == first && !letter.more);
+    // The only worker lays nothing out.
+    let alone = Bench::new(1, 0);
+    alone.workers[0].push(alone.ready());
+    alone.workers[0].push(alone.ready());
+    assert!(!alone.shared.seats[0].offer.is_full());
+}
+
+#[test]
+fn of_many_a_chain_is_laid_out_and_the_taker_has_all_of_it() {
+    let bench = Bench::new(2, 0);
+    let (first, all) = pile(&bench, 24);
+    assert_eq!(bench.workers[1].take_offered(), Some(first));
+    bench.workers[0].notify();
+    let letter = bench.shared.seats[0].offer.seen().unwrap();
+    assert!(letter.first == all[0] && letter.more, "an eighth of them");
+    assert_eq!(bench.workers[1].take_offered(), Some(all[0]));
+    assert_eq!(bench.counted(1, Counter::Steals), 2);
+    assert_eq!(bench.counted(1, Counter::WokenAfar), 0, "they were ready");
+    let ready = &bench.shared.seats[1].ready;
+    // SAFETY: this thread acts as the owner of the seat.
+    let rest: Vec<_> = core::iter::from_fn(|| unsafe { ready.pop() }).collect();
+    assert_eq!(rest, [all[2].as_ptr(), all[1].as_ptr()]);
+    assert_eq!(bench.workers[1].take_offered(), None);
+}
+
+#[test]
+fn what_was_laid_out_is_taken_back_youngest_first() {
+    let bench = Bench::new(2, 0);
+    let (first, all) = pile(&bench, 24);
+    let seat = &bench.shared.seats[0];
+    assert_eq!(bench.workers[0].take_back(), Some(first), "of one, that one");
+    // SAFETY: this thread acts as the owner of the seat.
+    unsafe {
+        while let Some(task) = seat.ready.pop() {
+            seat.yielded.push(task);
+        }
+        while let Some(task) = seat.yielded.pop() {
+            seat.ready.push(task);
+        }
+    }
+    bench.workers[0].notify();
+    assert!(seat.offer.seen().unwrap().more);
+    // SAFETY: as above.
+    while unsafe { seat.ready.pop() }.is_some() {}
+    bench.lull(1);
+    assert_eq!(bench.workers[0].take_back(), Some(all[2]), "of a chain, the youngest");
+    assert!(bench.was_rung(), "the others were in no queue meanwhile");
+    assert_eq!(seat.offer.seen().map(|letter| letter.first), Some(all[0]));
+    // SAFETY: as above.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(all[1].as_ptr()));
+    bench.shared.seats[0].offer.take();
+    assert_eq!(bench.workers[0].take_back(), None);
+}
+
+#[test]
+fn one_that_was_laid_out_is_queued_again_if_it_is_the_only_one() {
+    let bench = Bench::new(2, 0);
+    let worker = &bench.workers[0];
+    let (first, all) = pile(&bench, 1);
+    let seat = &bench.shared.seats[0];
+    assert!(!worker.queues_again(first), "another is younger");
+    // SAFETY: this thread acts as the owner of the seat.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(all[0].as_ptr()));
+    assert!(!worker.queues_again(all[0]), "it is not the one");
+    assert!(seat.offer.is_full());
+    assert!(worker.queues_again(first));
+    assert!(!seat.offer.is_full());
+    // SAFETY: as above.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(first.as_ptr()));
+    assert!(!worker.queues_again(first), "nothing is laid out");
+}
+
+#[test]
+fn the_oldest_of_a_chain_is_not_the_youngest_when_it_is_queued_again() {
+    let bench = Bench::new(2, 0);
+    let (first, all) = pile(&bench, 24);
+    let seat = &bench.shared.seats[0];
+    assert_eq!(seat.offer.take().map(|letter| letter.first), Some(first));
+    bench.workers[0].notify();
+    // SAFETY: this thread acts as the owner of the seat.
+    while unsafe { seat.ready.pop() }.is_some() {}
+    bench.lull(1);
+    assert!(!bench.workers[0].queues_again(all[0]));
+    assert!(bench.was_rung());
+    // The oldest ULT is laid out again.
+    assert_eq!(seat.offer.take().map(|letter| letter.first), Some(all[0]));
+    // SAFETY: as above.
+    let rest: Vec<_> = core::iter::from_fn(|| unsafe { seat.ready.pop() }).collect();
+    assert_eq!(rest, [all[2].as_ptr(), all[1].as_ptr()]);
+}
+
+#[test]
+fn one_of_the_youngest_is_brought_forward_and_the_others_keep_their_order() {
+    let bench = Bench::new(1, 0);
+    let all = bench.several(70);
+    let worker = &bench.workers[0];
+    all.iter().for_each(|slot| worker.push(*slot));
+    assert!(!worker.bring_forward(all[70 - 65]), "too far");
+    assert!(worker.bring_forward(all[70 - 64]));
+    let mut expected = all.clone();
+    let wanted = expected.remove(70 - 64);
+    expected.push(wanted);
+    expected.reverse();
+    let ready = &bench.shared.seats[0].ready;
+    // SAFETY: this thread acts as the owner of the seat.
+    let rest: Vec<_> = core::iter::from_fn(|| NonNull::new(unsafe { ready.pop() }?)).collect();
+    assert_eq!(rest, expected);
+    assert!(!worker.bring_forward(wanted), "it is gone");
+}
+
+#[test]
+fn one_that_was_laid_out_is_brought_forward_too() {
+    let bench = Bench::new(2, 0);
+    let (first, all) = pile(&bench, 24);
+    let seat = &bench.shared.seats[0];
+    assert!(bench.workers[0].bring_forward(first));
+    // SAFETY: this thread acts as the owner of the seat.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(first.as_ptr()));
+    let letter = seat.offer.seen().unwrap();
+    assert!(letter.first == all[0] && letter.more);
+    // SAFETY: as above.
+    while unsafe { seat.ready.pop() }.is_some() {}
+    bench.lull(1);
+    assert!(bench.workers[0].bring_forward(all[0]));
+    assert!(bench.was_rung());
+    // SAFETY: as above.
+    let mut rest: Vec<_> = core::iter::from_fn(|| unsafe { seat.ready.pop() }).collect();
+    rest.extend(seat.offer.take().map(|letter| letter.first.as_ptr()));
+    assert_eq!(rest, [all[0].as_ptr(), all[2].as_ptr(), all[1].as_ptr()]);
+    assert!(!bench.workers[0].bring_forward(all[0]), "nothing is laid out");
+}
+
+#[test]
+fn a_worker_knows_whether_it_has_others_to_run() {
+    let queues: [fn(&Bench); 4] = [
+        |bench| bench.workers[0].push(bench.ready()),
+        |bench| bench.workers[0].queue_yielded(bench.ready()),
+        |bench| bench.workers[0].keep(bench.pinned(0)),
+        |bench| {
+            let letter = bench.ready().into();
+            // SAFETY: this thread acts as the owner of the seat.
+            unsafe { bench.shared.seats[0].offer.lay_out(letter) }
+        },
+    ];
+    for queue in queues {
+        let bench = Bench::new(2, 0);
+        assert!(!bench.workers[0].is_busy());
+        queue(&bench);
+        assert!(bench.workers[0].is_busy());
+    }
+}
+
+#[test]
+fn each_is_routed_to_where_it_may_run() {
+    let bench = Bench::new(2, 0);
+    let worker = &bench.workers[0];
+    bench.lull(1);
+    worker.route(bench.pinned(0));
+    assert_eq!((worker.own_count.get(), worker.ties.get()), (1, 2));
+    assert!(!bench.was_rung(), "nobody else may run it");
+    worker.route(bench.pinned(1));
+    assert!(bench.was_rung() && !bench.shared.seats[1].pinned.is_empty());
+    bench.lull(1);
+    worker.route(bench.urgent());
+    assert!(bench.was_rung() && !bench.shared.urgent.is_empty());
+    assert!(worker.shared.wanted.has(crate::sched::record::Wanted::URGENT));
+    let plain = bench.ready();
+    worker.route(plain);
+    // SAFETY: this thread acts as the owner of the seat.
+    assert_eq!(unsafe { bench.shared.seats[0].ready.pop() }, Some(plain.as_ptr()));
+}
+
+#[test]
+fn one_that_wakes_goes_to_where_it_slept() {
+    let bench = Bench::new(2, 0);
+    let worker = &bench.workers[0];
+    let seat = &bench.shared.seats[0];
+    let wake = |slot| {
+        // SAFETY: the ULT's waker does not exist anywhere else.
+        unsafe { worker.ready(slot) };
+        slot
+    };
+    let here = wake(bench.sleeping(0));
+    // SAFETY: this thread acts as the owner of the seat.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(here.as_ptr()));
+    assert!(task(here).is_ready());
+    // The other worker does not spin, so this worker keeps the ULT.
+    let busy = wake(bench.sleeping(1));
+    // SAFETY: as above.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(busy.as_ptr()));
+    assert!(task(busy).is_ready());
+    bench.shared.seats[1].mail.open();
+    let there = wake(bench.sleeping(1));
+    assert_eq!(bench.shared.seats[1].mail.close().map(|letter| letter.first), Some(there));
+    assert!(seat.ready.is_empty());
+    bench.shared.seats[0].mail.open();
+    let own = wake(bench.sleeping(0));
+    // SAFETY: as above.
+    assert_eq!(unsafe { seat.ready.pop() }, Some(own.as_ptr()), "no letter to itself");
+    let pinned = bench.pinned(0);
+    task(pinned).set_sleeping();
+    wake(pinned);
+    assert!(task(pinned).is_ready());
+    assert_eq!(worker.own_count.get(), 1);
+    assert_eq!(bench.counted(0, Counter::Wakes), 5);
+}
+
+#[test]
+fn one_that_is_handed_over_to_is_next_and_a_second_is_queued() {
+    let bench = Bench::new(1, 0);
+    let worker = &bench.workers[0];
+    worker.handing_over.set(true);
+    let (first, second) = (bench.sleeping(0), bench.sleeping(0));
+    // SAFETY: the ULTs' wakers do not exist anywhere else.
+    unsafe {
+        worker.ready(first);
+        worker.ready(second);
+    }
+    assert_eq!(worker.next.get(), first.as_ptr());
+    assert!(task(first).is_ready());
+    // SAFETY: this thread acts as the owner of the seat.
+    assert_eq!(unsafe { bench.shared.seats[0].ready.pop() }, Some(second.as_ptr()));
+}
+
+#[test]
+fn a_chain_that_wakes_is_queued_and_told_of_once() {
+    let bench = Bench::new(2, 0);
+    let all = [0, 1, 1, 0].map(|worker| bench.sleeping(worker));
+    bench.shared.seats[1].mail.open();
+    bench.lull(1);
+    // SAFETY: the ULTs' wakers do not exist anywhere else.
+    unsafe { bench.workers[0].ready_all(chain(&all).first) };
+    assert!(bench.was_rung());
+    assert_eq!(bench.counted(0, Counter::Wakes), 4);
+    let mail = &bench.shared.seats[1].mail;
+    assert_eq!(mail.close().map(|letter| letter.first), Some(all[1]), "one that slept there");
+    assert!(!task(all[1]).is_ready(), "who opens the letter says so");
+    let seat = &bench.shared.seats[0];
+    assert_eq!(seat.offer.take().map(|letter| letter.first), Some(all[0]));
+    for expected in [all[3], all[2]] {
+        // SAFETY: this thread acts as the owner of the seat.
+        assert_eq!(unsafe { seat.ready.pop() }, Some(expected.as_ptr()));
+        assert!(task(expected).is_ready());
+    }
+}
+
+#[test]
+fn a_letter_says_whether_its_ult_slept() {
+    for workers in [1, 2] {
+        let bench = Bench::new(workers, 0);
+        let worker = &bench.workers[0];
+        let sleeper = bench.sleeping(0);
+        assert_eq!(worker.open_letter(sleeper.into()), sleeper);
+        assert!(task(sleeper).is_ready());
+        worker.open_letter(bench.ready().into());
+        let stolen = u64::from(workers > 1);
+        assert_eq!(bench.counted(0, Counter::WokenAfar), 2 - stolen);
+        assert_eq!(bench.counted(0, Counter::Steals), stolen);
+    }
+}
+
+#[test]
+fn a_letter_that_is_taken_in_is_queued() {
+    let bench = Bench::new(2, 0);
+    let worker = &bench.workers[0];
+    let (plain, pinned) = (bench.sleeping(0), bench.pinned(0));
+    worker.take_in(plain.into());
+    // SAFETY: this thread acts as the owner of the seat.
+    assert_eq!(unsafe { bench.shared.seats[0].ready.pop() }, Some(plain.as_ptr()));
+    worker.take_in(pinned.into());
+    assert_eq!(worker.own_count.get(), 1);
+}
+
+#[test]
+fn one_that_lets_others_run_is_told_of_if_it_is_not_alone() {
+    let beside: [fn(&Bench); 5] = [
+        |_| (),
+        |bench| bench.workers[0].queue_yielded(bench.ready()),
+        // SAFETY: this thread acts as the owner of the seat.
+        |bench| unsafe { bench.shared.seats[0].ready.push(bench.ready().as_ptr()) },
+        |bench| bench.workers[0].keep(bench.pinned(0)),
+        // SAFETY: as above.
+        |bench| unsafe { bench.shared.seats[0].offer.lay_out(bench.ready().into()) },
+    ];
+    for (which, others) in beside.into_iter().enumerate() {
+        let bench = Bench::new(2, 0);
+        others(&bench);
+        bench.lull(1);
+        let slot = bench.new_ult(Traits::default());
+        bench.workers[0].queue_yielded(slot);
+        assert!(task(slot).is_ready());
+        assert!(!bench.shared.seats[0].yielded.is_empty());
+        assert_eq!(bench.was_rung(), which > 0, "beside {which}");
+    }
+    let bench = Bench::new(2, 0);
+    bench.workers[0].queue_yielded(bench.pinned(0));
+    bench.workers[0].queue_yielded(bench.urgent());
+    assert_eq!(bench.workers[0].own_count.get(), 1, "it stays here");
+    assert!(!bench.shared.seats[0].yielded.is_empty(), "an urgent one lets others run");
+    assert_eq!(bench.counted(0, Counter::Yields), 2);
+}
