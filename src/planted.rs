@@ -3,8 +3,7 @@
 
 use crate::{Config, Error, Runtime};
 use std::hint::black_box;
-use tsumugi_conformance::planted::Racy;
-use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_conformance::planted::{Racy, Turns};
 
 tsumugi_conformance::planted! {
     overflow: || {
@@ -17,22 +16,13 @@ tsumugi_conformance::planted! {
         Config::default().run_ranks(2, main).unwrap();
     },
     race: || {
-        let (racy, written) = (Racy::default(), AtomicU32::new(0));
+        let (racy, turns) = (Racy::default(), Turns::default());
         let main = |rt: &Runtime| {
-            // In each round both ranks write, and Relaxed orders nothing.
-            for round in 1..=ROUNDS {
-                // SAFETY: none: this is the defect, as nothing orders the two ranks here.
-                unsafe { racy.get().write_volatile(rt.rank().0.into()) };
-                written.fetch_add(1, Ordering::Relaxed);
-                while written.load(Ordering::Relaxed) < 2 * round {
-                    std::thread::yield_now();
-                }
-            }
+            let rank = rt.rank().0;
+            // SAFETY: none: this is the defect, as nothing orders the two ranks here.
+            turns.take(rank, || unsafe { racy.get().write_volatile(rank.into()) });
             Ok::<_, Error>(())
         };
         Config::default().run_ranks(2, main).unwrap();
     },
 }
-
-/// The sanitizer may have forgotten one write when the other comes, not each time.
-const ROUNDS: u32 = 20;

@@ -55,22 +55,39 @@ pub fn again(name: &str, defect: impl FnOnce()) -> Option<(String, bool)> {
     Some((String::from_utf8_lossy(&output.stderr).into_owned(), output.status.success()))
 }
 
-/// Runs `access` on two threads, without an order between the two: neither has ended
-/// when the other is started.
+/// Runs `access` on two threads, one after the other, and nothing orders the second
+/// access after the first: the sanitizer misses two accesses at one instant, and knows
+/// of two that it sees one after the other.
 pub fn on_two_threads(access: impl Fn(u64) + Sync) {
-    let begun = AtomicU32::new(0);
+    let turns = Turns::default();
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let (access, begun) = (&access, &begun);
-            scope.spawn(move || {
-                begun.fetch_add(1, Ordering::Relaxed);
-                while begun.load(Ordering::Relaxed) < 2 {
-                    std::thread::yield_now();
-                }
-                access(thread);
-            });
+            let (access, turns) = (&access, &turns);
+            scope.spawn(move || turns.take(thread, || access(thread.into())));
         }
     });
+}
+
+/// Gives two threads a turn each. Every operation is Relaxed, so that no turn happens
+/// before the other.
+#[derive(Debug, Default)]
+pub struct Turns(AtomicU32);
+
+impl Turns {
+    /// Runs `access` as turn 0 or 1, and returns when both turns are over: a thread
+    /// that ends sooner would order what it did before what the other one does later.
+    pub fn take(&self, turn: u32, access: impl FnOnce()) {
+        self.wait_for(turn);
+        access();
+        self.0.store(turn + 1, Ordering::Relaxed);
+        self.wait_for(2);
+    }
+
+    fn wait_for(&self, turns: u32) {
+        while self.0.load(Ordering::Relaxed) < turns {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Eight bytes that two threads may touch at once, as only a defect does.
