@@ -9,6 +9,9 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A test that passes with no mutant on.
@@ -52,40 +55,48 @@ pub fn baseline(
             known.insert(name.to_owned(), rest.to_owned());
         }
     }
-    let mut log = append(&list)?;
-    let reached = state.join("reached");
-    let mut tests = Vec::new();
-    for (index, binary) in binaries.iter().enumerate() {
-        for name in names(binary) {
-            let full = format!("{}::{name}", binary.name);
-            if !known.contains_key(&full) {
-                if asked.until.is_some_and(|until| Instant::now() > until) {
-                    return Err("the time is up: the next run goes on from here".to_owned());
-                }
-                fs::write(&reached, vec![0; 1 << 16]).map_err(|error| error.to_string())?;
-                let begin = Instant::now();
-                let end = run(binary, &name, None, Some(&reached), asked.test_limit);
-                let word = match end {
-                    End::Passed => "passes",
-                    End::Failed => "fails",
-                    End::Late => "late",
-                };
-                let bytes = fs::read(&reached).map_err(|error| error.to_string())?;
-                let ids: Vec<String> =
-                    (0..mutants).filter(|id| bytes[*id] != 0).map(|id| id.to_string()).collect();
-                let rest = format!("{word}\t{}\t{}", begin.elapsed().as_millis(), ids.join(" "));
-                writeln!(log, "{full}\t{rest}").map_err(|error| error.to_string())?;
-                if !matches!(end, End::Passed) {
-                    println!("mutants: {full} {word} with no mutant on, and is left out");
-                }
-                known.insert(full.clone(), rest);
-            }
-            let parts: Vec<&str> = known[&full].split('\t').collect();
-            let ["passes", took, ids] = parts[..] else { continue };
-            let took = Duration::from_millis(took.parse().unwrap_or_default());
-            let reaches = ids.split(' ').filter_map(|id| id.parse().ok()).collect();
-            tests.push(Test { binary: index, name: full, took, reaches });
+    let all: Vec<(usize, String, String)> = (0..binaries.len())
+        .flat_map(|index| {
+            let binary = &binaries[index];
+            let full = |name: String| (index, format!("{}::{name}", binary.name), name);
+            names(binary).into_iter().map(full).collect::<Vec<_>>()
+        })
+        .collect();
+    let open: Vec<_> = all.iter().filter(|(_, full, _)| !known.contains_key(full)).collect();
+    let log = Mutex::new((append(&list)?, known));
+    side_by_side(&open, |thread, (index, full, name)| {
+        if asked.until.is_some_and(|until| Instant::now() > until) {
+            return Err("the time is up: the next run goes on from here".to_owned());
         }
+        let reached = state.join(format!("reached-{thread}"));
+        fs::write(&reached, vec![0; 1 << 16]).map_err(|error| error.to_string())?;
+        let begin = Instant::now();
+        let end = run(&binaries[*index], name, None, Some(&reached), asked.test_limit);
+        let word = match end {
+            End::Passed => "passes",
+            End::Failed => "fails",
+            End::Late => "late",
+        };
+        let bytes = fs::read(&reached).map_err(|error| error.to_string())?;
+        let ids: Vec<String> =
+            (0..mutants).filter(|id| bytes[*id] != 0).map(|id| id.to_string()).collect();
+        let rest = format!("{word}\t{}\t{}", begin.elapsed().as_millis(), ids.join(" "));
+        let mut log = log.lock().expect("no thread panics with the log");
+        writeln!(log.0, "{full}\t{rest}").map_err(|error| error.to_string())?;
+        if !matches!(end, End::Passed) {
+            println!("mutants: {full} {word} with no mutant on, and is left out");
+        }
+        log.1.insert(full.clone(), rest);
+        Ok(())
+    })?;
+    let (_, known) = log.into_inner().expect("no thread panics with the log");
+    let mut tests = Vec::new();
+    for (index, full, _) in all {
+        let parts: Vec<&str> = known[&full].split('\t').collect();
+        let ["passes", took, ids] = parts[..] else { continue };
+        let took = Duration::from_millis(took.parse().unwrap_or_default());
+        let reaches = ids.split(' ').filter_map(|id| id.parse().ok()).collect();
+        tests.push(Test { binary: index, name: full, took, reaches });
     }
     tests.sort_by_key(|test| test.took);
     Ok(tests)
@@ -113,13 +124,11 @@ pub fn all(
         verdicts
             .insert(id.parse().map_err(|_| format!("{line:?} in {}", list.display()))?, verdict);
     }
-    let mut log = append(&list)?;
-    for id in chosen {
-        if verdicts.contains_key(id) {
-            continue;
-        }
+    let open: Vec<u32> = chosen.iter().copied().filter(|id| !verdicts.contains_key(id)).collect();
+    let log = Mutex::new((append(&list)?, verdicts));
+    side_by_side(&open, |_, id| {
         if asked.until.is_some_and(|until| Instant::now() > until) {
-            break;
+            return Ok(());
         }
         let verdict = judge(*id, binaries, tests);
         let line = match &verdict {
@@ -128,9 +137,12 @@ pub fn all(
             Verdict::Survived(count) => format!("survived\t{count}"),
             Verdict::NotReached => "unreached\t".to_owned(),
         };
-        writeln!(log, "{id}\t{line}").map_err(|error| error.to_string())?;
-        verdicts.insert(*id, verdict);
-    }
+        let mut log = log.lock().expect("no thread panics with the log");
+        writeln!(log.0, "{id}\t{line}").map_err(|error| error.to_string())?;
+        log.1.insert(*id, verdict);
+        Ok(())
+    })?;
+    let (_, verdicts) = log.into_inner().expect("no thread panics with the log");
     Ok(verdicts)
 }
 
@@ -148,6 +160,27 @@ fn judge(id: u32, binaries: &[Binary], tests: &[Test]) -> Verdict {
         }
     }
     if passed == 0 { Verdict::NotReached } else { Verdict::Survived(passed) }
+}
+
+/// Calls `of` with the number of a thread and each item, on a thread per core, as most
+/// tests are one thread. Returns the first error.
+fn side_by_side<T: Sync>(
+    items: &[T],
+    of: impl Fn(usize, &T) -> Result<(), String> + Sync,
+) -> Result<(), String> {
+    let next = AtomicUsize::new(0);
+    let take = |thread: usize| {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            of(thread, item)?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let take = &take;
+        let threads = 0..thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = threads.map(|thread| scope.spawn(move || take(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread without a panic"))
+    })
 }
 
 fn names(binary: &Binary) -> Vec<String> {
