@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.."
 cargo fmt --all --check
 cargo clippy --workspace --all-targets -- -D warnings
 cargo clippy --package tsumugi-ult --no-default-features -- -D warnings
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet --features tsumugi/capi
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet

@@ -1,5 +1,5 @@
 /* The Advanced Communication Primitives (ACP), on tsumugi. Generated from
- * src/capi/acp by cbindgen; do not edit.
+ * acp/src by cbindgen; do not edit.
  *
  * Names and meaning are those of ACP 3. A call that fails returns the value that
  * ACP documents; tsumugi_acp_error has the reason. Any thread may call, except for

@@ -32,7 +32,7 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 
-/* What the runtime tells, and what it is to be asked: as in src/capi/acp/hook.rs. */
+/* What the runtime tells, and what it is to be asked: as in acp/src/hook.rs. */
 struct acp_malloc_terms {
     int small, large, huge;
     uint64_t low, high;

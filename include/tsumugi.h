@@ -1,6 +1,6 @@
 /* tsumugi: user-level threads and their synchronization, schedulers of other
  * libraries, jobs of several ranks, and the memory of all ranks. Generated from
- * src/capi by cbindgen; do not edit.
+ * capi/src by cbindgen; do not edit.
  *
  * A function that can fail returns TSUMUGI_OK or a negative code;
  * tsumugi_error_text has the text of a code ("Errors: NULL" means

@@ -43,7 +43,7 @@
 //! table is in the cache; all other calls are blocking.
 
 mod access;
-mod bases;
+pub(crate) mod bases;
 mod block;
 mod channel;
 mod copy;
@@ -56,8 +56,6 @@ mod signal;
 mod word;
 mod workspace;
 
-#[cfg(feature = "capi")]
-pub(crate) use bases::Bases;
 pub use block::GlobalBlock;
 pub use channel::{ChannelReceiver, ChannelSender};
 pub use operation::Operation;
@@ -104,19 +102,19 @@ impl Runtime {
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Coll`].
     pub fn global(&self) -> Result<Global, Error> {
-        self.global_of(1)
+        self.global_of(1, 0)
     }
 
     /// Opens the global memory with names of `colors` colours, if it is not open
-    /// yet.
-    pub(crate) fn global_of(&self, colors: u32) -> Result<Global, Error> {
+    /// yet. The registrations of the handle get names of `color`.
+    pub(crate) fn global_of(&self, colors: u32, color: u8) -> Result<Global, Error> {
         let driver = match self.node().global() {
             Some(driver) => driver,
             None => self.open_global(colors)?,
         };
         let flies = self.queue.is_some() || self.far.is_some();
         let (driver, cache) = (driver.clone(), driver.cache());
-        Ok(Global { runtime: self.clone(), driver, cache, flies, color: 0 })
+        Ok(Global { runtime: self.clone(), driver, cache, flies, color })
     }
 
     fn open_global(&self, colors: u32) -> Result<&Arc<Driver>, Error> {
@@ -137,12 +135,6 @@ impl Runtime {
 }
 
 impl Global {
-    /// A handle to the same memory by which registrations get names of `color`.
-    #[cfg(feature = "capi")]
-    pub(crate) fn in_color(&self, color: u8) -> Self {
-        Self { color, ..self.clone() }
-    }
-
     /// The address of `rank`'s starter memory, as words; see [`Runtime::starter`].
     ///
     /// # Errors

@@ -40,7 +40,8 @@
 //! | [`pvas`] | starting jobs, partitions |
 //! | [`boot`] | ranks that other launchers started |
 //! | [`ult::register`] | other schedulers: their tasks block on all of this |
-//! | `capi` | threads, jobs and global memory for C programs, and the calls of ACP (feature `capi`) |
+//! | package `tsumugi-capi` | the library for C programs: threads, jobs and global memory |
+//! | package `tsumugi-acp` | the calls of ACP, in the same library |
 
 #[cfg(test)]
 mod ending;
@@ -80,8 +81,8 @@ mod ledger;
 mod call;
 mod job;
 mod start;
-#[cfg(feature = "capi")]
-pub mod capi;
+#[doc(hidden)]
+pub mod bindings;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
 mod planted;
 

@@ -5,8 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where the product is; tests have words of their own.
-const FOLDERS: [&str; 7] =
-    ["core/src", "ult/src", "pvas/src", "backends/src", "gas/src", "src", "cli/src"];
+const FOLDERS: [&str; 9] = [
+    "core/src",
+    "ult/src",
+    "pvas/src",
+    "backends/src",
+    "gas/src",
+    "src",
+    "acp/src",
+    "capi/src",
+    "cli/src",
+];
 
 /// Pronouns that name no thing.
 const PRONOUNS: [&str; 11] = [

@@ -5,7 +5,7 @@ use crate::{Error, Rank};
 
 /// The address at which each rank has an object.
 #[derive(Debug)]
-pub(crate) enum Bases {
+pub enum Bases {
     /// All ranks have the object at the same place of their memory.
     Same(Place),
     /// Each rank has the object at a place of its own.
@@ -14,7 +14,11 @@ pub(crate) enum Bases {
 
 impl Bases {
     /// Publishes the address at which this rank has the object. Collective.
-    pub(crate) fn tell(global: &Global, own: GlobalAddr) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Coll`].
+    pub fn tell(global: &Global, own: GlobalAddr) -> Result<Self, Error> {
         let split = global.split();
         let place = split.place(own).map(|place| Place { rank: Rank(0), ..place });
         let same = place.and_then(|place| split.addr(place).ok()).unwrap_or_default();
@@ -25,7 +29,7 @@ impl Bases {
     }
 
     /// The address at which `rank` has the object; `None` if there is no such rank.
-    pub(crate) fn of(&self, global: &Global, rank: Rank) -> Option<GlobalAddr> {
+    pub fn of(&self, global: &Global, rank: Rank) -> Option<GlobalAddr> {
         match self {
             _ if rank.0 >= global.runtime.size() => None,
             Self::Same(place) => global.split().addr(Place { rank, ..*place }).ok(),

@@ -116,8 +116,8 @@ impl<T: Plain> GlobalBlock<T> {
         self.block.as_ref().expect("it goes with the array")
     }
 
-    /// The local address of the array and its size in bytes.
-    pub(crate) fn memory(&self) -> (std::ptr::NonNull<u8>, u64) {
+    /// The address of the array in this process, and its size in bytes.
+    pub fn memory(&self) -> (std::ptr::NonNull<u8>, u64) {
         (self.block().region().base, (self.len * size_of::<T>()) as u64)
     }
 

@@ -68,7 +68,7 @@ impl Global {
     /// Whether the calling thread itself copies between two addresses, so that the
     /// copy is complete when the call returns.
     #[inline]
-    pub(crate) fn is_by_caller(&self, dst: GlobalAddr, src: GlobalAddr) -> bool {
+    pub fn is_by_caller(&self, dst: GlobalAddr, src: GlobalAddr) -> bool {
         self.is_near(dst) && self.is_near(src)
     }
 

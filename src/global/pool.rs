@@ -111,7 +111,6 @@ impl Pool {
     }
 
     /// The memory of this rank.
-    #[cfg(feature = "capi")]
     pub(crate) fn own(&self) -> &GlobalBlock<u64> {
         &self.shared.own
     }

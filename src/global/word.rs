@@ -5,8 +5,13 @@ use crate::Remote;
 use tsumugi_core::mem::{Need, Width};
 
 impl Global {
-    /// Carries out a change of a word and returns the old value. Blocking.
-    pub(crate) fn change(&self, word: Change) -> Result<u64, AccessError> {
+    /// Carries out a change of a word and returns the old value. Blocking, as
+    /// [`fetch_add`](Self::fetch_add), which is one kind of change.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    pub fn change(&self, word: Change) -> Result<u64, AccessError> {
         let need = if word.writes() { Need::Write } else { Need::Read };
         let carry = |at: Remote<u64>| self.runtime.carry(&word.at(at.addr()));
         match word.width() {

@@ -3,7 +3,7 @@
 
 mod library;
 
-use library::{build, compile, exports, header, on_two_nodes, root};
+use library::{build, compile, exports, header, on_two_nodes, root, source};
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
@@ -11,27 +11,27 @@ use tsumugi::pvas::Launch;
 
 /// In the order of the header.
 const SOURCES: [&str; 14] = [
-    "acp/job",
-    "acp/memory",
-    "acp/access",
-    "acp/channel",
-    "acp/segment",
-    "acp/workspace",
-    "acp/heap",
-    "acp/element",
-    "acp/vector",
-    "acp/deque",
-    "acp/list",
-    "acp/set",
-    "acp/multiset",
-    "acp/map",
+    "job",
+    "memory",
+    "access",
+    "channel",
+    "segment",
+    "workspace",
+    "heap",
+    "element",
+    "vector",
+    "deque",
+    "list",
+    "set",
+    "multiset",
+    "map",
 ];
 
 const PROGRAMS: [&str; 4] = ["acp_base", "acp_messages", "acp_data", "acp_walk"];
 
 #[test]
 fn the_header_is_that_of_the_sources() {
-    header("acp", &SOURCES);
+    header("acp", "acp", &SOURCES);
 }
 
 /// The functions that ACP 3.0.0 declares are those that are exported here, no
@@ -40,11 +40,8 @@ fn the_header_is_that_of_the_sources() {
 #[test]
 fn every_call_of_acp_is_here() {
     let expected = fs::read_to_string(root().join("tests/foreign/acp_calls.txt")).unwrap();
-    let mut here: Vec<String> = SOURCES
-        .iter()
-        .map(|source| fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap())
-        .flat_map(|source| exports(&source))
-        .collect();
+    let mut here: Vec<String> =
+        SOURCES.iter().flat_map(|name| exports(&source("acp", name))).collect();
     here.retain(|name| name.starts_with("acp_"));
     here.sort_unstable();
     assert_eq!(here, expected.lines().collect::<Vec<_>>());
@@ -55,9 +52,8 @@ fn every_call_is_made_by_some_program() {
     let programs: String = PROGRAMS
         .map(|name| fs::read_to_string(root().join(format!("tests/foreign/{name}.c"))).unwrap())
         .concat();
-    for source in SOURCES {
-        let source = fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap();
-        for exported in exports(&source) {
+    for name in SOURCES {
+        for exported in exports(&source("acp", name)) {
             assert!(programs.contains(&format!("{exported}(")), "nobody calls {exported}");
         }
     }

@@ -3,7 +3,7 @@
 
 mod library;
 
-use library::{build, compile, exports, header, on_two_nodes, root};
+use library::{build, compile, exports, header, on_two_nodes, root, source};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -28,7 +28,7 @@ const SOURCES: [&str; 11] = [
 
 #[test]
 fn the_header_is_that_of_the_sources() {
-    header("tsumugi", &SOURCES);
+    header("tsumugi", "capi", &SOURCES);
 }
 
 #[test]
@@ -71,9 +71,8 @@ fn c_programs_are_ranks_of_a_job() {
 #[test]
 fn every_call_on_memory_is_made_by_the_program() {
     let program = fs::read_to_string(root().join("tests/foreign/memory.c")).unwrap();
-    for source in ["job", "region", "access", "operation"] {
-        let source = fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap();
-        for exported in exports(&source) {
+    for name in ["job", "region", "access", "operation"] {
+        for exported in exports(&source("capi", name)) {
             assert!(program.contains(&format!("{exported}(")), "nobody calls {exported}");
         }
     }

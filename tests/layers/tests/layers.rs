@@ -5,6 +5,10 @@
 //!    │     benches/lock        and that of locks: simulated ranks, on gas
 //!    │     benches/program     whole programs, on arrays whose pages move
 //!    │      │
+//!    │      │   capi           the C interface, and the library for C programs
+//!    │      │    │
+//!    │      │   acp            ACP's interface, in the same library
+//!    │      │    │
 //!   tsumugi (facade)
 //!    │
 //!   ult  pvas  backends  gas   siblings do not know each other
@@ -22,13 +26,15 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// Crate folder, and which packages of the workspace it may stand on.
-const FLOORS: [(&str, &[&str]); 10] = [
+const FLOORS: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
     ("backends", &["tsumugi-core"]),
     ("gas", &["tsumugi-core"]),
     (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends", "tsumugi-gas"]),
+    ("acp", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
+    ("capi", &["tsumugi-core", "tsumugi-ult", "tsumugi", "tsumugi-acp"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("benches/lock", &["tsumugi-core", "tsumugi-gas"]),
     ("benches/program", &["tsumugi-core", "tsumugi-gas", "tsumugi", "tsumugi-bench-ult"]),

@@ -46,6 +46,8 @@ const TESTED_BY: &[(&str, &[&str])] = &[
     ("backends/src/", &["tsumugi-backends"]),
     ("pvas/src/", &["tsumugi-pvas"]),
     ("src/", &["tsumugi"]),
+    ("acp/src/", &["tsumugi-foreign"]),
+    ("capi/src/", &["tsumugi-capi", "tsumugi-foreign"]),
 ];
 
 /// Not run: they build other programs, look at sources, or check models (which

@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 use tsumugi_conformance::left_out;
 
-/// Compares a header with what its sources make, by its own configuration.
-pub fn header(library: &str, sources: &[&str]) {
+/// Compares a header with what the sources of a package make, by its own configuration.
+pub fn header(library: &str, package: &str, sources: &[&str]) {
     let config =
         cbindgen::Config::from_file(root().join(format!("include/{library}.toml"))).unwrap();
     let builder =
         sources.iter().fold(cbindgen::Builder::new().with_config(config), |builder, name| {
-            builder.with_src(root().join(format!("src/capi/{name}.rs")))
+            builder.with_src(path(package, name))
         });
     let mut made = Vec::new();
     builder.generate().unwrap().write(&mut made);
@@ -25,9 +25,7 @@ pub fn header(library: &str, sources: &[&str]) {
         panic!("include/{library}.h is stale: cp {} {}", fresh.display(), committed.display());
     }
     for name in sources {
-        for exported in
-            exports(&fs::read_to_string(root().join(format!("src/capi/{name}.rs"))).unwrap())
-        {
+        for exported in exports(&source(package, name)) {
             assert!(made.contains(&format!("{exported}(")), "{exported} is not in the header");
         }
     }
@@ -52,16 +50,24 @@ pub fn compile(library: &Path, program: &str, link: &str) -> PathBuf {
     compiled
 }
 
+/// A source of a package.
+pub fn source(package: &str, name: &str) -> String {
+    let path = path(package, name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn path(package: &str, name: &str) -> PathBuf {
+    root().join(format!("{package}/src/{name}.rs"))
+}
+
 /// Runs the documented command, in a target folder of its own, and answers
 /// where the libraries are.
 pub fn build() -> PathBuf {
     let target = scratch().join("target");
     let built = Command::new(env!("CARGO"))
         .current_dir(root())
-        .args(["rustc", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib"])
-        .args(["--package", "tsumugi", "--offline", "--target-dir"])
+        .args(["build", "--package", "tsumugi-capi", "--offline", "--target-dir"])
         .arg(&target)
-        .args(["--", "-C", "link-arg=-Wl,-soname,libtsumugi.so.0"])
         // Nothing else that the tests were built with is meant for it.
         .env("RUSTFLAGS", if cfg!(tsumugi_delays) { "--cfg tsumugi_delays" } else { "" })
         .output()

@@ -1,14 +1,14 @@
 //! Jobs: making the process a rank, ending it, and the collectives.
 
-use super::caller::Caller;
 use super::code::{code_of, of_error};
 use super::parameter::{Word, borrow, place};
 use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_addr, tsumugi_scheduler};
-use crate::{Error, Global, Runtime};
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use tsumugi::{Error, Global, Runtime};
+use tsumugi_acp::process::{Caller, end_mirror};
 use tsumugi_ult::sync::Latch;
 
 /// This process as a rank of its job, with the global memory of all ranks. Any
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let ended = end.clone();
         let rank = move || {
             let failed = sender.clone();
-            let result = crate::run(move |runtime| {
+            let result = tsumugi::run(move |runtime| {
                 let opened = (runtime.clone(), runtime.global()?, Caller::of(runtime));
                 let _ = sender.send(Ok(opened));
                 drop(sender);
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         drop(job);
         // SAFETY: no rank reaches the memory any more, because all regions have
         // ended and all ranks have passed the barrier; the caller's contract.
-        let mirrored = unsafe { super::acp::end_mirror() };
+        let mirrored = unsafe { end_mirror() };
         started.end.count_down(1);
         started.caller.end();
         let ended = started.thread.join();
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn tsumugi_run(
     let run = || {
         let main = main.ok_or(TSUMUGI_ERROR_NULL)?;
         let arg = Word(arg);
-        let answer = crate::run(move |runtime| {
+        let answer = tsumugi::run(move |runtime| {
             let arg = arg;
             let mut job = tsumugi_job::new(runtime.clone(), runtime.global()?, None);
             // SAFETY: the caller's.

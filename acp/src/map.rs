@@ -2,9 +2,9 @@
 
 use super::job::{NULL, with};
 use super::{acp_element_t, acp_ga_t, acp_pair_t};
-use crate::global::GlobalAddr;
-use crate::global::container::{Element, Entry, Keyed, Map, Reach, Table};
 use std::ffi::c_int;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::{Element, Entry, Keyed, Map, Reach, Table};
 
 /// A map.
 #[repr(C)]

@@ -8,9 +8,9 @@
 
 use super::acp_ga_t;
 use super::job::{Life, Reason, with};
-use crate::global::{AccessError, After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
 use std::collections::VecDeque;
 use std::ffi::c_int;
+use tsumugi::global::{AccessError, After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::sync::{Mutex, MutexGuard};

@@ -4,10 +4,10 @@ use super::code::{code_of, of_access};
 use super::parameter::borrow;
 use super::region::byte;
 use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, tsumugi_addr, tsumugi_job};
-use crate::global::{AccessError, Change, GlobalAddr};
-use crate::{Plain, Word};
 use std::ffi::{c_int, c_void};
 use std::slice;
+use tsumugi::global::{AccessError, Change, GlobalAddr};
+use tsumugi::{Plain, Word};
 use tsumugi_core::op::Kind;
 
 /// The operand is added, wrapping.

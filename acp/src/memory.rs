@@ -1,13 +1,13 @@
 //! Global memory management: registration, and queries about an address.
 
 use super::job::{Life, NULL, Reason, with};
-use super::mirror::Mirror;
-use crate::Runtime;
-use crate::global::{GlobalAddr, GlobalRegion, Place};
+use super::mirror::mirrored;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
+use tsumugi::bindings::{exposed, pool_memory};
+use tsumugi::global::{GlobalAddr, GlobalRegion, Place};
 
 /// The global address of a byte of any rank's memory; 0 is no address. The bytes of
 /// one region have consecutive addresses.
@@ -125,7 +125,7 @@ impl Life {
     /// As for `acp_register_memory`.
     pub(super) unsafe fn register(&self, addr: usize, bytes: usize) -> Result<acp_atkey_t, Reason> {
         let own = NonNull::new(addr as *mut u8).ok_or("no memory is at NULL")?;
-        let base = if self.runtime.exposed().contains(own) {
+        let base = if exposed(&self.runtime).contains(own) {
             own
         } else {
             // SAFETY: the caller's.
@@ -160,7 +160,7 @@ impl Life {
         if let Some(region) = self.regions().of.get(&first) {
             return Some((region.addr, region.bytes as u64));
         }
-        [&self.starter, self.pool.own()].into_iter().find_map(|array| {
+        [&self.starter, pool_memory(&self.pool)].into_iter().find_map(|array| {
             let (base, bytes) = array.memory();
             let is_it = array.at(0).addr().to_bits() == first;
             is_it.then_some((base.as_ptr() as usize, bytes))
@@ -177,32 +177,3 @@ impl Life {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The address in exposed memory at which memory of the program can be reached.
-///
-/// # Safety
-///
-/// As for `acp_register_memory`.
-pub(in crate::capi) unsafe fn mirrored(
-    runtime: &Runtime,
-    at: NonNull<u8>,
-    bytes: usize,
-) -> Result<NonNull<u8>, &'static str> {
-    let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the caller's.
-    unsafe { mirror.get_or_insert_default().reach(runtime, at.as_ptr() as usize, bytes) }
-}
-
-/// Makes mirrored pages private again, before the exposed memory is unmapped.
-///
-/// # Safety
-///
-/// No other rank writes to registered memory during the call.
-pub(in crate::capi) unsafe fn end_mirror() -> Result<(), &'static str> {
-    let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // SAFETY: the caller's.
-    mirror.map_or(Ok(()), |mut mirror| unsafe { mirror.end() })
-}
-
-// One per process, because it describes the memory of the process.
-static MIRROR: Mutex<Option<Mirror>> = Mutex::new(None);

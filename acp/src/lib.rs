@@ -1,5 +1,6 @@
 //! The interface of the Advanced Communication Primitives (ACP), for programs that
-//! were written for them: `include/acp.h`.
+//! were written for them. The header is `include/acp.h`; the package `tsumugi-capi`
+//! makes the library.
 //!
 //! ```text
 //!  main thread     acp_init ──────── calls ──────── acp_finalize
@@ -9,9 +10,10 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `job` | init, finalize, reset, abort, sync, rank, procs |
-//! | `mirror` | makes the program's own memory reachable for other ranks |
+//! | `caller` | the thread that has made its process a rank |
 //! | `still` | stops all other threads for a moment, as `mirror` needs |
+//! | `mirror` | makes the program's own memory reachable for other ranks |
+//! | `job` | init, finalize, reset, abort, sync, rank, procs |
 //! | `memory` | starter memory, registration, queries about an address |
 //! | `access` | copies and atomics with handles |
 //! | `channel`, `segment`, `workspace` | the communication library |
@@ -23,26 +25,26 @@
 //! returns; handles are increasing numbers; containers have locks for which their
 //! callers sleep. A call that fails returns the value that ACP documents, and
 //! `tsumugi_acp_error` has the reason.
+#![allow(non_camel_case_types)]
 
-mod access;
-mod channel;
-mod deque;
-mod element;
-mod heap;
-mod hook;
-mod job;
-mod list;
-mod map;
-mod memory;
-mod mirror;
-mod multiset;
-mod segment;
-mod set;
+mod caller;
 mod still;
-mod vector;
+mod mirror;
+mod job;
+mod memory;
+mod access;
+mod hook;
+mod channel;
+mod segment;
 mod workspace;
-
-pub(super) use memory::{end_mirror, mirrored};
+mod heap;
+mod element;
+mod vector;
+mod deque;
+mod list;
+mod set;
+mod multiset;
+mod map;
 
 pub use access::*;
 pub use channel::*;
@@ -58,3 +60,11 @@ pub use segment::*;
 pub use set::*;
 pub use vector::*;
 pub use workspace::*;
+
+/// What the C interface shares with this one. It stands here because there is one of
+/// each in a process: the thread that made the process a rank, and the list of the
+/// pages that are shared.
+pub mod process {
+    pub use crate::caller::Caller;
+    pub use crate::mirror::{end_mirror, mirrored};
+}

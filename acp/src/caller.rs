@@ -8,23 +8,20 @@
 //! not track the other threads of the program: while the first one sleeps in a
 //! call, they are assumed to sleep too.
 
-use crate::Runtime;
+use tsumugi::{Runtime, bindings};
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::count_while_awake;
 
 /// The count of awake threads outside of the workers; this thread counts in it
 /// until [`end`](Self::end).
-#[derive(Clone, Copy)]
-pub(super) struct Caller(&'static AtomicU32);
+#[derive(Clone, Copy, Debug)]
+pub struct Caller(&'static AtomicU32);
 
 impl Caller {
     /// Counts the thread that waits for this rank to begin; called before that
     /// thread learns that the rank has begun.
-    pub(super) fn of(runtime: &Runtime) -> Self {
-        let outside: *const AtomicU32 = runtime.node().member().control().outside();
-        // SAFETY: a space that has a heap is never unmapped, and a rank's space has
-        // one.
-        let outside = unsafe { &*outside };
+    pub fn of(runtime: &Runtime) -> Self {
+        let outside = bindings::outside(runtime);
         // SeqCst: one total order with the steps by which workers fall asleep, as
         // for all accesses to this count.
         outside.fetch_add(1, Ordering::SeqCst);
@@ -33,13 +30,13 @@ impl Caller {
 
     /// Called by the thread that is counted: from now on its sleeps in calls are
     /// left out of the count.
-    pub(super) fn begin(self) {
+    pub fn begin(self) {
         count_while_awake(Some(self.0));
     }
 
     /// Called when the rank ends. If another thread ends the rank than began it,
     /// the first thread may be anywhere, so it stays in the count.
-    pub(super) fn end(self) {
+    pub fn end(self) {
         let count = count_while_awake(None);
         if count.is_some_and(|count| std::ptr::eq(count, self.0)) {
             // SeqCst: as in `of`.

@@ -6,10 +6,12 @@ use super::{
     TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RANGE,
     TSUMUGI_ERROR_REACH, remember, tsumugi_job,
 };
-use crate::global::{GlobalAddr, GlobalBlock, GlobalPtr, GlobalRegion};
-use crate::{Agent, Rank};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
+use tsumugi::bindings::exposed;
+use tsumugi::global::{GlobalAddr, GlobalBlock, GlobalPtr, GlobalRegion};
+use tsumugi::{Agent, Rank};
+use tsumugi_acp::process::mirrored;
 
 /// The address of a byte of any rank's memory, or `TSUMUGI_ADDR_NULL`. It is a
 /// plain word: it may be stored and sent. Addresses are ordered by rank, then
@@ -95,11 +97,11 @@ pub unsafe extern "C" fn tsumugi_register(
         // SAFETY: the caller's.
         let (job, out) = unsafe { (borrow(job)?, place(out)?) };
         let at = NonNull::new(at.cast::<u8>()).ok_or(TSUMUGI_ERROR_NULL)?;
-        let base = if job.runtime.exposed().contains(at) {
+        let base = if exposed(&job.runtime).contains(at) {
             at
         } else if job.is_apart() {
             // SAFETY: the caller's.
-            let base = unsafe { super::acp::mirrored(&job.runtime, at, bytes) };
+            let base = unsafe { mirrored(&job.runtime, at, bytes) };
             base.map_err(|error| remember(TSUMUGI_ERROR_REACH, error))?
         } else {
             return Err(TSUMUGI_ERROR_REACH);

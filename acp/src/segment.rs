@@ -2,11 +2,11 @@
 
 use super::acp_unregister_memory;
 use super::job::{Life, Reason, current, note};
-use crate::Rank;
-use crate::global::{GlobalAddr, SegmentSink, SegmentSource};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tsumugi::Rank;
+use tsumugi::global::{GlobalAddr, SegmentSink, SegmentSource};
 
 /// An end of a segmented buffer.
 pub struct segbufitem {

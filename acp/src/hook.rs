@@ -3,11 +3,12 @@
 //! library and passes it the address of the heap.
 
 use super::job::{Life, with};
-use crate::global::GlobalAddr;
-use crate::global::container::Store;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
+use tsumugi::bindings::pool_memory;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::Store;
 
 /// Which blocks the hook takes: `small` stands for blocks of less than `low` bytes,
 /// `large` for blocks from `low` bytes on, `huge` for blocks from `high` bytes on.
@@ -45,7 +46,7 @@ impl Hook {
     /// it may take blocks from the heap.
     pub(super) fn begin(self, life: &Life) {
         let Self { small, large, huge, low, high } = self;
-        let (base, bytes) = life.pool.own().memory();
+        let (base, bytes) = pool_memory(&life.pool).memory();
         if !(small || large || huge) {
             return;
         }
@@ -93,9 +94,9 @@ extern "C" fn take(bytes: usize) -> *mut c_void {
 /// Frees memory that `take` allocated.
 extern "C" fn give(at: *mut c_void) {
     with((), |life| {
-        let (base, _) = life.pool.own().memory();
+        let (base, _) = pool_memory(&life.pool).memory();
         let offset = (at as usize).wrapping_sub(base.as_ptr() as usize);
-        let first = life.pool.own().at(0).addr().to_bits();
+        let first = pool_memory(&life.pool).at(0).addr().to_bits();
         Ok(life.pool.free(GlobalAddr::from_bits(first + offset as u64))?)
     });
 }

@@ -3,9 +3,9 @@
 use super::element::{acp_element_t, data};
 use super::job::{NULL, with};
 use super::{acp_ga_t, acp_pair_t};
-use crate::global::GlobalAddr;
-use crate::global::container::{Deque, Sequence};
 use std::ffi::c_int;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::{Deque, Sequence};
 
 /// A deque of bytes.
 #[repr(C)]

@@ -1,17 +1,15 @@
 //! The C interface: user-level threads and their synchronization, schedulers of
-//! other libraries, jobs of several ranks, and the memory of all ranks (feature
-//! `capi`; header `include/tsumugi.h`).
+//! other libraries, jobs of several ranks, and the memory of all ranks. The header is
+//! `include/tsumugi.h`.
 //!
 //! ```text
-//! cargo rustc --release --lib --features capi --crate-type cdylib,staticlib -- \
-//!     -C link-arg=-Wl,-soname,libtsumugi.so.0
+//! cargo build --release --package tsumugi-capi
 //! ```
 //!
-//! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`. The header is
-//! generated from these files, and a test compares the two; see
+//! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`, with the functions
+//! of the package `tsumugi-acp` (`include/acp.h`) too. The headers are generated from
+//! the sources of the two packages, and a test compares them; see
 //! `include/README.md`.
-//!
-//! [`acp`] is a second interface, under ACP's names: `include/acp.h`.
 //!
 //! Rules:
 //! - A function that can fail returns `TSUMUGI_OK` or a negative code;
@@ -33,12 +31,10 @@ mod park;
 mod lock;
 mod key;
 mod wait;
-mod caller;
 mod job;
 mod region;
 mod access;
 mod operation;
-pub mod acp;
 
 pub use access::*;
 pub use code::*;

@@ -2,9 +2,9 @@
 
 use super::job::with;
 use super::{ACP_GA_NULL, acp_ga_t};
-use crate::global::GlobalAddr;
-use crate::global::container::Store;
 use std::ffi::c_int;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::Store;
 
 /// Allocates `size` bytes from the heap of `rank`; returns `ACP_GA_NULL` on
 /// failure. Lock-free.

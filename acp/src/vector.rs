@@ -3,9 +3,9 @@
 use super::acp_ga_t;
 use super::element::data;
 use super::job::{NULL, with};
-use crate::global::GlobalAddr;
-use crate::global::container::{Sequence, Vector};
 use std::ffi::c_int;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::{Sequence, Vector};
 
 /// A vector of bytes.
 #[repr(C)]

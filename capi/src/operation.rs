@@ -6,9 +6,9 @@ use super::parameter::borrow;
 use super::{
     TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_REACH, tsumugi_addr, tsumugi_job,
 };
-use crate::Rank;
-use crate::global::{After, Change, Copy, GlobalAddr, Operation, Request};
 use std::ffi::{c_int, c_void};
+use tsumugi::Rank;
+use tsumugi::global::{After, Change, Copy, GlobalAddr, Operation, Request};
 
 /// An operation that was begun; the handle lives until a wait or a let-go ends it.
 #[derive(Debug)]

@@ -1,11 +1,9 @@
 //! Being a rank: from `acp_init` to `acp_finalize`.
 
-use super::super::caller::Caller;
 use super::access::Handles;
+use super::caller::Caller;
 use super::hook::Hook;
 use super::memory::Regions;
-use crate::global::{Bases, Global, GlobalAddr, GlobalBlock, Pool};
-use crate::{Comm, Error, Rank, Runtime};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -13,6 +11,9 @@ use std::fmt::Display;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
+use tsumugi::bindings::{self, Bases};
+use tsumugi::global::{Global, GlobalAddr, GlobalBlock, Pool};
+use tsumugi::{Comm, Error, Rank, Runtime};
 use tsumugi_ult::sync::Latch;
 
 /// Prepares this process as a rank of its job; returns when all ranks have called
@@ -60,7 +61,7 @@ pub extern "C" fn acp_finalize() -> c_int {
     }
     // SAFETY: after the barrier no rank reaches the memory any more, and this
     // rank's own threads do not use it.
-    if let Err(error) = unsafe { super::memory::end_mirror() } {
+    if let Err(error) = unsafe { super::mirror::end_mirror() } {
         return note(-1, error);
     }
     ended.end.count_down(1);
@@ -216,15 +217,16 @@ impl Life {
     /// Begins a life. Collective.
     fn begin(runtime: &Runtime, options: Options, rank: u32) -> Result<Arc<Self>, Error> {
         // ACP has one colour, and all names of that colour belong to the program.
-        let global = runtime.global_of(1 + u32::from(OWN_COLOR))?;
-        let own = global.in_color(OWN_COLOR);
+        let colors = 1 + u32::from(OWN_COLOR);
+        let global = bindings::global_of(runtime, colors, 0)?;
+        let own = bindings::global_of(runtime, colors, OWN_COLOR)?;
         let starter = own.expose::<u64>(options.starter_bytes.div_ceil(8))?;
         let starters = Bases::tell(&global, starter.at(0).addr())?;
         let pool = own.pool(options.heap_bytes)?;
         let comm = runtime.comm();
         let comms = [comm.duplicate()?, comm.duplicate()?];
-        let numbered = match runtime.agree(u64::from(rank == runtime.rank().0))? {
-            Some(1) => None,
+        let numbered = match runtime.sum(u64::from(rank != runtime.rank().0))? {
+            0 => None,
             _ => Some(numbers(&runtime.gather(u64::from(rank))?)?),
         };
         Ok(Arc::new(Self {
@@ -367,7 +369,7 @@ fn start(options: Options) -> Result<Started, String> {
     let ended = end.clone();
     let rank = move || {
         let failed = sender.clone();
-        let result = crate::run(move |runtime| {
+        let result = tsumugi::run(move |runtime| {
             let life = Life::begin(runtime, options, runtime.rank().0)?;
             *life_slot().write().unwrap_or_else(PoisonError::into_inner) = Some(life);
             let _ = sender.send(Ok(Caller::of(runtime)));

@@ -2,10 +2,10 @@
 
 use super::acp_ga_t;
 use super::job::{note, with};
-use crate::Rank;
-use crate::global::{GlobalAddr, Workspace};
 use std::ffi::c_int;
 use std::sync::PoisonError;
+use tsumugi::Rank;
+use tsumugi::global::{GlobalAddr, Workspace};
 
 /// A workspace.
 #[derive(Debug)]

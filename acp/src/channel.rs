@@ -3,13 +3,13 @@
 //! same channel at both.
 
 use super::job::{Life, current, note, with};
-use crate::comm::{Keep, Owned, Receiving, Sending};
-use crate::{Comm, MessageError, Rank};
 use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use tsumugi::comm::{Keep, Owned, Receiving, Sending};
+use tsumugi::{Comm, MessageError, Rank};
 
 /// An end of a channel.
 pub struct chitem {

@@ -1,10 +1,10 @@
 //! Result codes, their texts, and the reason of the last failure.
 
-use crate::global::AccessError;
-use crate::{AddrError, Error};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::fmt::Display;
+use tsumugi::global::AccessError;
+use tsumugi::{AddrError, Error};
 use tsumugi_ult::{Interrupted, SpawnError, StartError};
 
 /// The call has succeeded.

@@ -2,10 +2,10 @@
 
 use super::job::{NULL, with};
 use super::{acp_element_t, acp_ga_t};
-use crate::global::GlobalAddr;
-use crate::global::container::{Cursor, Element, List};
 use std::cmp::Ordering;
 use std::ffi::c_int;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::{Cursor, Element, List};
 
 /// A list.
 #[repr(C)]

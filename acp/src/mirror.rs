@@ -26,10 +26,12 @@
 //! thread writes nothing between the copy and the exchange.
 
 use super::still::Still;
-use crate::Runtime;
 use std::alloc::Layout;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+use tsumugi::Runtime;
+use tsumugi::bindings::exposed;
 
 /// All windows of this process.
 #[derive(Debug, Default)]
@@ -50,6 +52,32 @@ struct Mappings(Vec<(Range<usize>, String, usize)>);
 // SAFETY: it holds addresses of the process's memory, which are the same on all
 // threads; which threads may use the memory is the program's responsibility.
 unsafe impl Send for Mirror {}
+
+/// The address in exposed memory at which memory of the program can be reached.
+///
+/// # Safety
+///
+/// As for `acp_register_memory`.
+pub unsafe fn mirrored(
+    runtime: &Runtime,
+    at: NonNull<u8>,
+    bytes: usize,
+) -> Result<NonNull<u8>, &'static str> {
+    let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller's.
+    unsafe { mirror.get_or_insert_default().reach(runtime, at.as_ptr() as usize, bytes) }
+}
+
+/// Makes mirrored pages private again, before the exposed memory is unmapped.
+///
+/// # Safety
+///
+/// No other rank writes to registered memory during the call.
+pub unsafe fn end_mirror() -> Result<(), &'static str> {
+    let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // SAFETY: the caller's.
+    mirror.map_or(Ok(()), |mut mirror| unsafe { mirror.end() })
+}
 
 impl Mirror {
     /// Returns the address at which the `bytes` bytes at `addr` are exposed; shares
@@ -166,7 +194,7 @@ impl Mirror {
             let start = range.start.saturating_sub(margin) / PAGE * PAGE;
             let end = range.end.checked_add(margin)?.next_multiple_of(PAGE);
             let layout = Layout::from_size_align(end - start, PAGE).ok()?;
-            if let Some(base) = runtime.exposed().allocate_zeroed(layout) {
+            if let Some(base) = exposed(runtime).allocate_zeroed(layout) {
                 self.windows.push(Window { addrs: start..end, base });
                 return Some(self.windows.len() - 1);
             }
@@ -295,6 +323,9 @@ unsafe fn take_back(page: usize, bytes: usize) -> bool {
         }
     }
 }
+
+// One per process, because it describes the memory of the process.
+static MIRROR: Mutex<Option<Mirror>> = Mutex::new(None);
 
 const NO_LIST: &str = "the system does not say what is mapped";
 /// The unit of mapping. The kernel's pages are of this size or larger; if they are

@@ -2,9 +2,9 @@
 
 use super::job::{NULL, with};
 use super::{acp_element_t, acp_ga_t};
-use crate::global::GlobalAddr;
-use crate::global::container::{Entry, Keyed, Reach, Set, Table};
 use std::ffi::c_int;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::{Entry, Keyed, Reach, Set, Table};
 
 /// A set.
 #[repr(C)]

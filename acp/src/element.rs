@@ -2,10 +2,10 @@
 
 use super::acp_ga_t;
 use super::job::{Life, Reason};
-use crate::Rank;
-use crate::global::GlobalAddr;
-use crate::global::container::{Data, Element};
 use std::ffi::c_int;
+use tsumugi::Rank;
+use tsumugi::global::GlobalAddr;
+use tsumugi::global::container::{Data, Element};
 
 /// A range of bytes in global memory.
 #[repr(C)]
