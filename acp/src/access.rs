@@ -7,13 +7,12 @@
 //! standard error.
 
 use super::acp_ga_t;
-use super::job::{Life, Reason, with};
-use std::collections::VecDeque;
+use super::life::{Handles, Life, Reason, Table, note, with};
 use std::ffi::c_int;
 use tsumugi::global::{AccessError, After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, Ordering};
-use tsumugi_ult::sync::{Mutex, MutexGuard};
+use tsumugi_ult::sync::MutexGuard;
 
 /// The handle of a copy or an atomic operation that was begun; 0 is no handle.
 pub type acp_handle_t = i64;
@@ -202,19 +201,6 @@ pub extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
     with(0, |life| Ok(c_int::from(life.handles.is_open(life, handle))))
 }
 
-/// The operations of a rank that were begun.
-#[derive(Default)]
-pub(super) struct Handles {
-    table: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    last: acp_handle_t,
-    /// The operations that may not be complete, in the order of their handles.
-    open: VecDeque<(acp_handle_t, Operation)>,
-}
-
 impl Handles {
     fn copy(
         &self,
@@ -304,7 +290,7 @@ impl Table {
             if let Err(error) = operation.wait() {
                 let reason = reason(life, error);
                 tell(life, &reason);
-                super::job::note((), reason.0);
+                note((), reason.0);
             }
         }
     }

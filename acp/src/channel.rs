@@ -2,7 +2,7 @@
 //! tag of the job's messages; the n-th channel that a pair of ranks makes is the
 //! same channel at both.
 
-use super::job::{Life, current, note, with};
+use super::life::{Life, current, note, with};
 use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;

@@ -1,7 +1,7 @@
 //! Deques of bytes: see [`Deque`].
 
 use super::element::{acp_element_t, data};
-use super::job::{NULL, with};
+use super::life::{NULL, with};
 use super::{acp_ga_t, acp_pair_t};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;

@@ -1,7 +1,7 @@
 //! Ranges of global memory, as the data library names them.
 
 use super::acp_ga_t;
-use super::job::{Life, Reason};
+use super::life::{Life, Reason};
 use std::ffi::c_int;
 use tsumugi::Rank;
 use tsumugi::global::GlobalAddr;

@@ -1,6 +1,6 @@
 //! Allocation from the heap of any rank.
 
-use super::job::with;
+use super::life::with;
 use super::{ACP_GA_NULL, acp_ga_t};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;

@@ -2,24 +2,14 @@
 //! program's own allocations from the heap of the rank. This module looks for that
 //! library and passes it the address of the heap.
 
-use super::job::{Life, with};
+use super::life::{Life, with};
+use super::options::Hook;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
 use tsumugi::bindings::pool_memory;
 use tsumugi::global::GlobalAddr;
 use tsumugi::global::container::Store;
-
-/// Which blocks the hook takes: `small` stands for blocks of less than `low` bytes,
-/// `large` for blocks from `low` bytes on, `huge` for blocks from `high` bytes on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hook {
-    pub(super) small: bool,
-    pub(super) large: bool,
-    pub(super) huge: bool,
-    pub(super) low: u64,
-    pub(super) high: u64,
-}
 
 /// The same struct as in `include/acp_malloc.c`.
 #[repr(C)]
@@ -33,12 +23,6 @@ struct Terms {
     bytes: usize,
     take: extern "C" fn(usize) -> *mut c_void,
     give: extern "C" fn(*mut c_void),
-}
-
-impl Default for Hook {
-    fn default() -> Self {
-        Self { small: false, large: false, huge: false, low: 128, high: 128 << 10 }
-    }
 }
 
 impl Hook {

@@ -1,19 +1,14 @@
 //! Being a rank: from `acp_init` to `acp_finalize`.
 
-use super::access::Handles;
+use super::ACP_HANDLE_ALL;
 use super::caller::Caller;
-use super::hook::Hook;
-use super::memory::Regions;
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char, c_int};
-use std::fmt::Display;
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use super::life::{LAST, Life, NOT_A_RANK, life_slot, note, with};
+use super::mirror::end_mirror;
+use super::options::{Hook, Options};
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use tsumugi::bindings::{self, Bases};
-use tsumugi::global::{Global, GlobalAddr, GlobalBlock, Pool};
-use tsumugi::{Comm, Error, Rank, Runtime};
+use tsumugi::Error;
 use tsumugi_ult::sync::Latch;
 
 /// Prepares this process as a rank of its job; returns when all ranks have called
@@ -55,13 +50,13 @@ pub extern "C" fn acp_finalize() -> c_int {
     Hook::end();
     let life = life_slot().write().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(life) = life {
-        life.handles.complete(&life, super::ACP_HANDLE_ALL);
+        life.handles.complete(&life, ACP_HANDLE_ALL);
         // The loss of a rank is reported by the join below.
         let _ = life.runtime.barrier();
     }
     // SAFETY: after the barrier no rank reaches the memory any more, and this
     // rank's own threads do not use it.
-    if let Err(error) = unsafe { super::mirror::end_mirror() } {
+    if let Err(error) = unsafe { end_mirror() } {
         return note(-1, error);
     }
     ended.end.count_down(1);
@@ -80,7 +75,7 @@ pub extern "C" fn acp_finalize() -> c_int {
 pub extern "C" fn acp_reset(rank: c_int) -> c_int {
     let reset = with(-1, |life| {
         let (runtime, options) = (life.runtime.clone(), life.options.clone());
-        life.handles.complete(life, super::ACP_HANDLE_ALL);
+        life.handles.complete(life, ACP_HANDLE_ALL);
         Hook::end();
         runtime.barrier()?;
         let next = Life::begin(&runtime, options, rank as u32)?;
@@ -134,7 +129,7 @@ pub extern "C" fn acp_sync() -> c_int {
 /// The rank of this process, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_rank() -> c_int {
-    with(-1, |life| Ok(life.rank as c_int))
+    with(-1, |life| Ok(life.number() as c_int))
 }
 
 /// The number of ranks, or -1.
@@ -150,54 +145,6 @@ pub extern "C" fn tsumugi_acp_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// The state of a rank between `acp_init` and `acp_reset` or `acp_finalize`.
-pub(super) struct Life {
-    pub(super) runtime: Runtime,
-    pub(super) global: Global,
-    pub(super) pool: Pool,
-    /// The communicator of channels, and the one by which the ends of segmented
-    /// buffers connect.
-    pub(super) comms: [Comm; 2],
-    pub(super) starter: GlobalBlock<u64>,
-    pub(super) starters: Bases,
-    pub(super) handles: Handles,
-    pub(super) regions: Mutex<Regions>,
-    /// How many channels, and how many segmented buffers, each pair of ranks has
-    /// made so far.
-    pub(super) made: [Mutex<HashMap<(u32, u32), u32>>; 2],
-    /// The rank number where the next workspace begins, and the number of bytes
-    /// that each rank has of a workspace.
-    pub(super) workspaces: Mutex<(u64, u64)>,
-    options: Options,
-    rank: u32,
-    /// The rank for each of ACP's numbers, if `acp_reset` has renumbered the ranks.
-    numbered: Option<Box<[u32]>>,
-}
-
-/// The reason of a failed call.
-pub(super) struct Reason(pub(super) String);
-
-impl<E: Display> From<E> for Reason {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// Runs `call` if this process is a rank. Returns `failed` if it is none, or if
-/// `call` fails.
-pub(super) fn with<T>(failed: T, call: impl FnOnce(&Life) -> Result<T, Reason>) -> T {
-    let life = life_slot().read().unwrap_or_else(PoisonError::into_inner).clone();
-    match life {
-        Some(life) => call(&life).unwrap_or_else(|reason| note(failed, reason.0)),
-        None => note(failed, NOT_A_RANK),
-    }
-}
-
-/// The present life, for an object that keeps it until the object is freed.
-pub(super) fn current() -> Option<Arc<Life>> {
-    life_slot().read().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
 /// Lets the malloc hook take blocks from the heap from now on.
 fn begin_hook() {
     with((), |life| {
@@ -206,160 +153,11 @@ fn begin_hook() {
     });
 }
 
-/// Stores the reason of a failed call, and returns `failed`.
-pub(super) fn note<T>(failed: T, reason: impl Display) -> T {
-    let reason = CString::new(reason.to_string()).unwrap_or_default();
-    LAST.with_borrow_mut(|last| *last = reason);
-    failed
-}
-
-impl Life {
-    /// Begins a life. Collective.
-    fn begin(runtime: &Runtime, options: Options, rank: u32) -> Result<Arc<Self>, Error> {
-        // ACP has one colour, and all names of that colour belong to the program.
-        let colors = 1 + u32::from(OWN_COLOR);
-        let global = bindings::global_of(runtime, colors, 0)?;
-        let own = bindings::global_of(runtime, colors, OWN_COLOR)?;
-        let starter = own.expose::<u64>(options.starter_bytes.div_ceil(8))?;
-        let starters = Bases::tell(&global, starter.at(0).addr())?;
-        let pool = own.pool(options.heap_bytes)?;
-        let comm = runtime.comm();
-        let comms = [comm.duplicate()?, comm.duplicate()?];
-        let numbered = match runtime.sum(u64::from(rank != runtime.rank().0))? {
-            0 => None,
-            _ => Some(numbers(&runtime.gather(u64::from(rank))?)?),
-        };
-        Ok(Arc::new(Self {
-            runtime: runtime.clone(),
-            global,
-            pool,
-            comms,
-            starter,
-            starters,
-            handles: Handles::default(),
-            regions: Mutex::default(),
-            made: Default::default(),
-            workspaces: Mutex::new((0, WORKSPACE_BYTES)),
-            options,
-            rank,
-            numbered,
-        }))
-    }
-
-    /// The rank that has this number of ACP's.
-    pub(super) fn rank_of(&self, number: c_int) -> Result<Rank, Reason> {
-        let number = u32::try_from(number).ok().filter(|number| *number < self.runtime.size());
-        let number = number.ok_or("there is no such rank")?;
-        Ok(Rank(self.numbered.as_ref().map_or(number, |ranks| ranks[number as usize])))
-    }
-
-    /// This rank's own number.
-    pub(super) const fn number(&self) -> u32 {
-        self.rank
-    }
-
-    /// The number of the rank that has `addr` in its starter memory; `None` if no
-    /// rank has it there.
-    pub(super) fn starter_of(&self, addr: GlobalAddr) -> Option<u32> {
-        let split = self.global.split();
-        let rank = split.rank(addr).filter(|rank| rank.0 < self.runtime.size())?;
-        let first = self.starters.of(&self.global, rank)?;
-        split.distance(first, addr).map(|_| self.number_of(rank))
-    }
-
-    /// ACP's number of a rank.
-    pub(super) fn number_of(&self, rank: Rank) -> u32 {
-        match &self.numbered {
-            None => rank.0,
-            Some(ranks) => {
-                let number = ranks.iter().position(|known| *known == rank.0);
-                number.expect("each rank has a number") as u32
-            }
-        }
-    }
-
-    /// A number for an object that two ranks make together. Both ranks get the same
-    /// number if they make the same objects in the same order.
-    pub(super) fn make(&self, what: usize, pair: (Rank, Rank)) -> u32 {
-        let mut made = self.made[what].lock().unwrap_or_else(PoisonError::into_inner);
-        let count = made.entry((pair.0.0, pair.1.0)).or_insert(0);
-        *count += 1;
-        *count
-    }
-}
-
 /// A rank that runs on threads in the background.
 struct Started {
     end: Arc<Latch>,
     caller: Caller,
     thread: JoinHandle<Result<(), Error>>,
-}
-
-#[derive(Clone)]
-struct Options {
-    starter_bytes: usize,
-    heap_bytes: u64,
-    hook: Hook,
-}
-
-impl Options {
-    /// Removes ACP's options from main's arguments.
-    ///
-    /// # Safety
-    ///
-    /// As for `acp_init`.
-    unsafe fn take(argc: *mut c_int, argv: *mut *mut *mut c_char) -> Self {
-        let hook = Hook::default();
-        let mut options = Self { starter_bytes: STARTER_BYTES, heap_bytes: HEAP_BYTES, hook };
-        if argc.is_null() || argv.is_null() {
-            return options;
-        }
-        // SAFETY: the caller's: `argv` has `argc` strings and then NULL.
-        let (count, list) = unsafe { (*argc as usize, *argv) };
-        let (mut from, mut to) = (0, 0);
-        while from < count {
-            // SAFETY: `from` is below the count.
-            let (at, text) = unsafe {
-                let at = *list.add(from);
-                (at, CStr::from_ptr(at).to_string_lossy())
-            };
-            from += 1;
-            let Some(name) = text.strip_prefix("--acp-") else {
-                // SAFETY: `to` is below `from`, which is at most the count.
-                unsafe { *list.add(to) = at };
-                to += 1;
-                continue;
-            };
-            let (name, value) = match name.split_once('=') {
-                Some((name, value)) => (name, value.to_owned()),
-                None if from < count => {
-                    // SAFETY: `from` is below the count.
-                    let value = unsafe { CStr::from_ptr(*list.add(from)) };
-                    from += 1;
-                    (name, value.to_string_lossy().into_owned())
-                }
-                None => (name, String::new()),
-            };
-            match (name, value.parse::<u64>()) {
-                ("size-smem", Ok(bytes)) => options.starter_bytes = bytes as usize,
-                ("size-smem-dl", Ok(bytes)) => options.heap_bytes = bytes.max(HEAP_BYTES),
-                ("malloc-hook-small", Ok(flag)) => options.hook.small = flag != 0,
-                ("malloc-hook-large", Ok(flag)) => options.hook.large = flag != 0,
-                ("malloc-hook-huge", Ok(flag)) => options.hook.huge = flag != 0,
-                ("malloc-hook-low", Ok(bytes)) => options.hook.low = bytes,
-                ("malloc-hook-high", Ok(bytes)) => options.hook.high = bytes,
-                _ => {}
-            }
-        }
-        // SAFETY: the caller's; `to` is below the count, so there is room for NULL.
-        unsafe {
-            *argc = to as c_int;
-            if to < count {
-                *list.add(to) = std::ptr::null_mut();
-            }
-        }
-        options
-    }
 }
 
 /// Runs the rank on threads of its own.
@@ -389,39 +187,9 @@ fn start(options: Options) -> Result<Started, String> {
     Ok(Started { end, caller, thread })
 }
 
-/// The rank for each number, from the number that each rank has requested.
-fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
-    let mut ranks = vec![None; wanted.len()];
-    for (rank, number) in wanted.iter().enumerate() {
-        match ranks.get_mut(*number as usize) {
-            Some(place @ None) => *place = Some(rank as u32),
-            _ => return Err(Error::program("each rank needs a number of its own")),
-        }
-    }
-    Ok(ranks.into_iter().flatten().collect())
-}
-
-fn job() -> std::sync::MutexGuard<'static, Option<Started>> {
+fn job() -> MutexGuard<'static, Option<Started>> {
     JOB.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn life_slot() -> &'static RwLock<Option<Arc<Life>>> {
-    &LIFE
-}
-
-/// No global address.
-pub(super) const NULL: u64 = GlobalAddr::NULL.to_bits();
-
-// Statics, because ACP's functions have no handle of their job.
+// A static, because ACP's functions have no handle of their job.
 static JOB: Mutex<Option<Started>> = Mutex::new(None);
-static LIFE: RwLock<Option<Arc<Life>>> = RwLock::new(None);
-thread_local! {
-    static LAST: RefCell<CString> = RefCell::default();
-}
-
-const NOT_A_RANK: &str = "this process is no rank: acp_init comes first";
-/// The colour of the starter memory and the heap.
-const OWN_COLOR: u8 = 1;
-const STARTER_BYTES: usize = 10_240;
-const HEAP_BYTES: u64 = 64 << 20;
-const WORKSPACE_BYTES: u64 = 1 << 20;

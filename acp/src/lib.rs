@@ -13,6 +13,7 @@
 //! | `caller` | the thread that has made its process a rank |
 //! | `still` | stops all other threads for a moment, as `mirror` needs |
 //! | `mirror` | makes the program's own memory reachable for other ranks |
+//! | `options`, `life` | what main's arguments say; the state of a rank, and how calls come to it |
 //! | `job` | init, finalize, reset, abort, sync, rank, procs |
 //! | `memory` | starter memory, registration, queries about an address |
 //! | `access` | copies and atomics with handles |
@@ -30,10 +31,12 @@
 mod caller;
 mod still;
 mod mirror;
-mod job;
+mod options;
+mod life;
 mod memory;
 mod access;
 mod hook;
+mod job;
 mod channel;
 mod segment;
 mod workspace;

@@ -1,6 +1,6 @@
 //! Lists: see [`List`].
 
-use super::job::{NULL, with};
+use super::life::{NULL, with};
 use super::{acp_element_t, acp_ga_t};
 use std::cmp::Ordering;
 use std::ffi::c_int;

@@ -1,13 +1,12 @@
 //! Global memory management: registration, and queries about an address.
 
-use super::job::{Life, NULL, Reason, with};
+use super::life::{Life, NULL, Reason, Region, Regions, with};
 use super::mirror::mirrored;
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{MutexGuard, PoisonError};
 use tsumugi::bindings::{exposed, pool_memory};
-use tsumugi::global::{GlobalAddr, GlobalRegion, Place};
+use tsumugi::global::{GlobalAddr, Place};
 
 /// The global address of a byte of any rank's memory; 0 is no address. The bytes of
 /// one region have consecutive addresses.
@@ -102,19 +101,6 @@ pub extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_colors() -> c_int {
     with(-1, |_| Ok(1))
-}
-
-/// The regions that this rank has registered, by their keys.
-#[derive(Debug, Default)]
-pub(super) struct Regions {
-    of: HashMap<acp_atkey_t, Region>,
-}
-
-#[derive(Debug)]
-struct Region {
-    addr: usize,
-    bytes: usize,
-    registration: GlobalRegion<u8>,
 }
 
 impl Life {

@@ -1,7 +1,7 @@
 //! Segmented buffers: see [`SegmentSource`] and [`SegmentSink`].
 
 use super::acp_unregister_memory;
-use super::job::{Life, Reason, current, note};
+use super::life::{Life, Reason, current, note};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! Sets: see [`Set`].
 
-use super::job::{NULL, with};
+use super::life::{NULL, with};
 use super::{acp_element_t, acp_ga_t};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;

@@ -2,7 +2,7 @@
 
 use super::acp_ga_t;
 use super::element::data;
-use super::job::{NULL, with};
+use super::life::{NULL, with};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;
 use tsumugi::global::container::{Sequence, Vector};

@@ -1,7 +1,7 @@
 //! Workspaces: see [`Workspace`].
 
 use super::acp_ga_t;
-use super::job::{note, with};
+use super::life::{note, with};
 use std::ffi::c_int;
 use std::sync::PoisonError;
 use tsumugi::Rank;

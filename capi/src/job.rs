@@ -2,7 +2,7 @@
 
 use super::code::{code_of, of_error};
 use super::parameter::{Word, borrow, place};
-use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_addr, tsumugi_scheduler};
+use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_scheduler};
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -19,7 +19,7 @@ pub struct tsumugi_job {
     scheduler: tsumugi_scheduler,
     started: Option<Started>,
     /// The program's own memory that was registered: start, bytes, global address.
-    pub(super) regions: Mutex<Vec<(usize, usize, tsumugi_addr)>>,
+    pub(super) regions: Mutex<Vec<(usize, usize, u64)>>,
 }
 
 /// A rank that runs on threads in the background.
@@ -244,7 +244,7 @@ impl tsumugi_job {
         self.started.is_some()
     }
 
-    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Vec<(usize, usize, tsumugi_addr)>> {
+    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Vec<(usize, usize, u64)>> {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
