@@ -3,7 +3,7 @@
 
 mod library;
 
-use library::{build, compile, exports, header, on_two_nodes, root, source};
+use library::{build, compile, compile_names, exports, header, on_two_nodes, root, source};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -29,6 +29,27 @@ const SOURCES: [&str; 11] = [
 #[test]
 fn the_header_is_that_of_the_sources() {
     header("tsumugi", "capi", &SOURCES);
+}
+
+/// What a package exports is in the library even where nothing of this one uses it.
+#[test]
+fn both_libraries_have_the_functions_of_both_headers() {
+    let files = ["capi", "acp"].map(|package| fs::read_dir(root().join(package).join("src")));
+    let names: Vec<String> = files
+        .into_iter()
+        .flat_map(Result::unwrap)
+        .flat_map(|file| exports(&fs::read_to_string(file.unwrap().path()).unwrap()))
+        .collect();
+    for header in ["tsumugi", "acp"] {
+        let begin = format!("{header}_");
+        assert!(names.iter().any(|name| name.starts_with(&begin)), "none of {header}.h");
+    }
+    let library = build();
+    for link in ["libtsumugi.so", "libtsumugi.a"] {
+        let program = compile_names(&library, &names, link);
+        let ran = Command::new(program).status().unwrap();
+        assert!(ran.success(), "{link}: {ran}");
+    }
 }
 
 #[test]

@@ -33,13 +33,31 @@ pub fn header(library: &str, package: &str, sources: &[&str]) {
 
 /// Compiles a C program of this folder, and answers where it is.
 pub fn compile(library: &Path, program: &str, link: &str) -> PathBuf {
+    let source = root().join(format!("tests/foreign/{program}.c"));
+    compile_source(library, &source, program, link)
+}
+
+/// Compiles a C program that does nothing but name these functions.
+pub fn compile_names(library: &Path, names: &[String], link: &str) -> PathBuf {
+    let list: Vec<String> = names.iter().map(|name| format!("(function){name}")).collect();
+    let program = format!(
+        "#include <acp.h>\n#include <tsumugi.h>\ntypedef void (*function)(void);\n\
+         function volatile all[] = {{\n{}\n}};\nint main(void) {{ return !all[0]; }}\n",
+        list.join(",\n")
+    );
+    let source = scratch().join("names.c");
+    fs::write(&source, program).unwrap();
+    compile_source(library, &source, "names", link)
+}
+
+fn compile_source(library: &Path, source: &Path, program: &str, link: &str) -> PathBuf {
     let compiled = scratch().join(format!("{program}-{link}"));
     let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
         .arg("-D_GNU_SOURCE")
         .arg("-I")
         .arg(root().join("include"))
-        .arg(root().join(format!("tests/foreign/{program}.c")))
+        .arg(source)
         .arg(library.join(link))
         .arg(format!("-Wl,-rpath,{}", library.display()))
         .args(["-lm", "-ldl", "-o"])
