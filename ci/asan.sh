@@ -43,7 +43,7 @@ else
     run --package tsumugi-core --package tsumugi-gas --package tsumugi-backends --lib \
         --test faulty --test hostile --test loopback
     # The simulator of whole jobs takes minutes.
-    run --package tsumugi --lib --test ranks -- --skip start::tests
+    run --package tsumugi --package tsumugi-capi --lib --test ranks -- --skip start::tests
 fi
 if grep -q "WARNING: ASan" "$work/log"; then
     echo "the sanitizer does not know a stack: its reports cannot be trusted" >&2
