@@ -1,16 +1,16 @@
-//! How each attack ends.
+//! Runs each attack in a process of its own, and checks how it ends.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What an attack comes to.
+/// The expected end of an attack.
 #[derive(Clone, Copy)]
 enum End {
-    /// The interface held: the program says so, and exits with 0.
+    /// The interface held: the program prints `held` and exits with 0.
     Held,
-    /// The same, and each of the first sentences stands on its standard error once,
+    /// The same; in addition, its standard error has each of the first sentences once,
     /// and none of the others.
     Says(&'static [&'static str], &'static [&'static str]),
     /// The process is aborted, with this sentence on its standard error.
@@ -120,8 +120,8 @@ fn each_attack_has_an_end() {
     assert_eq!(listed, known);
 }
 
-/// The table of `src/main.rs`: its rows are numbered, and each names programs that
-/// there are, or tests.
+/// The rows of the table in `src/main.rs` are numbered without gaps, and each row names
+/// programs or tests that exist.
 #[test]
 fn each_row_of_the_table_has_a_program() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -179,7 +179,8 @@ fn check(name: &str, end: End) {
     }
 }
 
-/// Both its outputs are read while it runs: else who fills a pipe never ends.
+/// Both outputs of a program are read while it runs: otherwise a program that fills a
+/// pipe would never end.
 #[test]
 fn what_says_much_ends() {
     let mut says = Command::new("sh");
@@ -194,7 +195,7 @@ fn run(name: &str) -> Output {
     end_of(attack, name)
 }
 
-/// Runs it for at most [`LIMIT`].
+/// Runs `command` for at most [`LIMIT`].
 fn end_of(mut command: Command, name: &str) -> Output {
     let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
     let child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap();
@@ -208,7 +209,7 @@ fn end_of(mut command: Command, name: &str) -> Output {
     })
 }
 
-/// What a crowded machine leaves of a second or two.
+/// An attack takes a second or two, but much longer on a crowded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 const SIGABRT: i32 = 6;
