@@ -1,4 +1,5 @@
-//! The cases: each starts a launcher of its own and looks at what is left.
+//! The cases of this test. Each starts a launcher or ranks of its own, and checks their
+//! output, their exit codes, and that no process is left.
 
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_is_told,
@@ -18,7 +19,7 @@ use tsumugi::pvas::partition::{Limits, Shape};
 use tsumugi_conformance::cases::Case;
 use tsumugi_conformance::{Seeded, cases};
 
-/// All of them.
+/// All cases.
 pub const ALL: &[Case] = cases![
     ranks_meet,
     more_ranks_than_cores,
@@ -145,7 +146,7 @@ fn a_rank_that_dies_in_a_program_is_named() {
         let mut job = start(4, "programs-forever");
         let pids = job.read_until("working", 4);
         thread::sleep(Duration::from_micros(seeded.below(300_000)));
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pids[victim] as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -179,7 +180,7 @@ fn arrays_come_and_go_while_all_use_them() {
     }
 }
 
-/// Also the launcher's policy, not the environment, is what ranks get.
+/// The ranks get the launcher's policy, which the environment does not change.
 fn ranks_that_only_read_refuse_puts() {
     let done = passes(3, "readers", &[]);
     assert_eq!(done.text.matches("read and were answered").count(), 3, "{}", done.text);
@@ -189,7 +190,7 @@ fn more_ranks_than_cores() {
     passes(33, "meet", &[]);
 }
 
-/// Programs run on stacks of the partition.
+/// The program of a rank runs on a stack of its partition, and not on the main thread's.
 fn a_small_stack_of_the_main_thread_is_enough() {
     let own = std::env::current_exe().expect("a test knows its own path");
     let mut shell = Command::new("/bin/sh");
@@ -202,7 +203,8 @@ fn updates_are_all_there() {
     passes(3, "updates", &[]);
 }
 
-/// Also where there is no device that could be the agent of words.
+/// Words for which the device is requested have the processors as their agent where there
+/// is no device.
 fn words_have_one_agent() {
     let done = passes(3, "tally-short", &[]);
     assert_eq!(done.text.matches("updates by Cpu: all there").count(), 6, "{}", done.text);
@@ -220,7 +222,8 @@ fn messages_keep_their_order() {
     }
 }
 
-/// Each time: and the others hear of it and end by themselves.
+/// In each round, the launcher names the killed rank, and the other ranks find out and
+/// end by themselves.
 fn a_killed_rank_ends_the_job_and_is_named() {
     let mut seeded = Seeded(7);
     for victim in [0, 1, 3, 2, 0] {
@@ -228,7 +231,7 @@ fn a_killed_rank_ends_the_job_and_is_named() {
         let pids = job.read_until("working", 4);
         std::thread::sleep(Duration::from_micros(seeded.below(50_000)));
         let pid = pids[victim];
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -275,9 +278,9 @@ fn a_stall_is_reported() {
     let report = job.read_errors_until("77");
     assert!(report.contains("quiet"), "{report}");
     assert!(report.contains("signal"), "{report}");
-    // It is reported, and not killed.
+    // The launcher reports the stall and does not end the job.
     assert!(job.child.try_wait().unwrap().is_none(), "{report}");
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();
 }
@@ -289,8 +292,8 @@ fn an_idle_job_burns_no_core() {
     assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
 }
 
-/// Where there are as many CPUs as workers, each has one of those that the job
-/// may use; where ranks can share them evenly, they do.
+/// If there are as many CPUs as workers, each worker is bound to another one of the CPUs
+/// that the job may use. If fewer CPUs can be shared evenly, the workers share them.
 fn workers_keep_to_the_cpuset() {
     let cpus = tsumugi::affinity::allowed().unwrap();
     let ranks = cpus.len().min(4) as u32;
@@ -300,7 +303,7 @@ fn workers_keep_to_the_cpuset() {
         assert_eq!(done.text.matches(&format!("keeps to [{cpu}]")).count(), 1, "{}", done.text);
     }
     let last = *cpus.last().unwrap();
-    // What is started has the CPUs of the thread that starts it.
+    // A process inherits the CPUs of the thread that starts it.
     let narrow = thread::spawn(move || {
         tsumugi::affinity::pin(last).unwrap();
         run(1, "bound")
@@ -325,8 +328,8 @@ fn programs_are_started_from_ults() {
     assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
 }
 
-/// What the ledger says grows with the ranks of a node is all that does: what
-/// messages need, and a mapping for each peer.
+/// With each further rank of a node, a rank's memory grows at most by what the ledger
+/// lists for messages, and the number of mappings by one.
 fn tables_grow_by_what_is_listed() {
     let most = |ranks, word: &str| {
         let done = passes(ranks, "hold", &[]);
@@ -358,19 +361,19 @@ fn calls_to_a_killed_rank_end() {
     let mut job = start_with(2, "callers", &[LONG_GRACE]);
     let pids = job.read_until("calling", 2);
     std::thread::sleep(Duration::from_millis(20));
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(pids[1] as i32, libc::SIGKILL) }, 0);
     let done = job.finish();
     assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
     assert_eq!(done.text.matches("lost 40 calls").count(), 1, "{}", done.text);
 }
 
-/// For jobs whose other ranks end by themselves when they have heard of a death:
-/// however busy the machine is, nobody ends them before.
+/// For jobs whose surviving ranks end by themselves after a death: the launcher does not
+/// end them before, however busy the machine is.
 pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_MS", "200000");
 
-/// Ranks that have said, as their last word, that another one has died; at least one
-/// of them means the one that was killed, and the others may mean who ended before.
+/// The number of ranks that have ended with an error that another rank has died. At least
+/// one of the errors names `victim`; the others may name a survivor that ended earlier.
 pub fn ends_of_survivors(text: &str, victim: usize) -> usize {
     let first = format!("rank: rank {victim} has died");
     assert!(text.lines().any(|line| line == first), "{first}: {text}");
@@ -378,11 +381,11 @@ pub fn ends_of_survivors(text: &str, victim: usize) -> usize {
     ends.filter(|end| end.ends_with(" has died")).count()
 }
 
-/// What makes long messages go in parts, and late receivers ask for them.
+/// Variables that make long messages go in parts, and late receivers request them.
 const PUSHED: &[(&str, &str)] =
     &[("TSUMUGI_STREAM_FROM_BYTES", "20000"), ("TSUMUGI_ASK_FROM_BYTES", "1")];
 
-/// What makes both sides copy long messages.
+/// A variable that makes both sides copy long messages.
 const SPLIT: &[(&str, &str)] = &[("TSUMUGI_BOTH_FROM_BYTES", "20000")];
 
 fn messages_with_a_killed_rank_end() {
@@ -392,7 +395,7 @@ fn messages_with_a_killed_rank_end() {
         let mut job = start_with(3, "exchangers", &[way, &[LONG_GRACE]].concat());
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(40_000)));
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pids[2] as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -406,33 +409,35 @@ fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
         let done = passes(3, role, &from(bytes));
         numbers_after(&done.text, "by kernel ")
     };
-    // Of each round, those that are long enough: whole, and cut off.
+    // In each round, the kernel copies the messages that are long enough: three whole
+    // ones, and three that are cut off.
     let all = if tsumugi::pvas::cma::probe().is_ok() { 20 * (3 + 3) } else { 0 };
     assert_eq!(counts("outside", "20000"), [all; 3]);
     assert_eq!(counts("outside", "4294967295"), [0; 3]);
     assert_eq!(counts("outside-alone", "20000"), [0; 3]);
 }
 
-/// It has the lock of one vector, or waits for it, or does not; the other is none
-/// of its business.
+/// The killed rank holds the lock of one vector, waits for it, or does neither; it does
+/// not use the other vector.
 fn containers_of_a_killed_rank_say_so() {
     those_who_lose_a_rank_say_so("holders", 12, "all pushes ended: true");
 }
 
-/// It has pages, is home to some, and moves one, or not.
+/// The killed rank owns pages, is home to some, and may be moving one.
 fn pages_of_a_killed_rank_say_so() {
     those_who_lose_a_rank_say_so("owners", 13, "kept some: true");
 }
 
-/// Kills one of three ranks while they work: the two others come to the end of their
-/// work. One of them may find that the other has ended by then.
+/// Kills one of three ranks while all work: the two others finish their work. One of the
+/// two may find that the other one has ended by then.
 fn those_who_lose_a_rank_say_so(role: &str, seed: u64, said: &str) {
-    let (mut seeded, all) = (Seeded(seed), said.strip_suffix("true").expect("a yes or a no"));
+    let all = said.strip_suffix("true").expect("`said` ends with true");
+    let mut seeded = Seeded(seed);
     for _ in 0..5 {
         let mut job = start_with(3, role, &[LONG_GRACE]);
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(20_000)));
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pids[2] as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -446,7 +451,7 @@ fn an_unanswered_call_is_reported() {
     let mut job = start(2, "unanswered");
     let report = job.read_errors_until("waits for the answer of rank 0 to a message for 77");
     assert!(report.contains("quiet"), "{report}");
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();
 }
