@@ -349,10 +349,10 @@ pub fn a_waiter_is_told<F: Fixture>() {
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
     let addr = at(PEER, &region, 16);
     execute(memory, &Op::atomic(Kind::FetchAdd, addr, 1u64).notifying()).unwrap();
-    assert!(!fixture.has_notice(PEER), "nobody waits yet");
+    assert!(!fixture.has_notice(PEER), "no thread waits yet");
     fixture.expect_notice(PEER, &region, 16);
     execute(memory, &Op::atomic(Kind::FetchAdd, addr, 1u64)).unwrap();
-    assert!(!fixture.has_notice(PEER), "a silent operation tells nobody");
+    assert!(!fixture.has_notice(PEER), "a silent operation notifies no waiter");
     execute(memory, &Op::put_word(addr, Width::W8, 9).notifying()).unwrap();
     assert!(fixture.has_notice(PEER));
     assert_eq!(execute(memory, &Op::get_word(addr, Width::W8)), Ok(9));

@@ -140,7 +140,7 @@ pub fn a_wake_ends_the_sleep<F: Fixture>() {
                 event.publish(waker);
                 true
             });
-            assert_eq!(event.happened.load(Ordering::Relaxed), round + 1, "woken for nothing");
+            assert_eq!(event.happened.load(Ordering::Relaxed), round + 1, "woken without an event");
         }
         waking.join().unwrap();
     });
@@ -216,7 +216,7 @@ pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
             },
         );
         assert_eq!(slept, Ok(()));
-        assert_eq!(event.happened.load(Ordering::Relaxed), 1, "it did not wait for the wake");
+        assert_eq!(event.happened.load(Ordering::Relaxed), 1, "the call did not wait for the wake");
         late.expect("the limit passed").join().unwrap();
     });
 }
