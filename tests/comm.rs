@@ -63,7 +63,7 @@ fn a_message_too_long_for_its_buffer_is_an_error_and_the_next_one_is_not() {
                         "a message of {bytes} bytes from rank 0 with tag {bytes} for a buffer of {room}"
                     )
                 );
-                assert!(into.iter().all(|byte| *byte == 5), "the beginning is there");
+                assert!(into.iter().all(|byte| *byte == 5), "the beginning arrives");
                 assert!(comm.recv(peer, bytes, &mut vec![0u8; room]).is_err());
                 let mut next = [0u8; 4];
                 assert_eq!(comm.recv(peer, bytes, &mut next)?.bytes, 4);
@@ -209,7 +209,7 @@ fn a_flood_is_held_at_its_source_and_nothing_is_lost() {
                 let comm = rt.comm();
                 (0..MESSAGES).try_for_each(|number| comm.send(peer, 2, &[number; 50]))
             });
-            // What the flood does not fit must not hold up.
+            // The flood, which the receiver does not take yet, must not delay this message.
             comm.send(peer, 1, &rt.buffer::<u8>(100_000)?)?;
             sender.join().unwrap()?;
         } else {
@@ -275,11 +275,11 @@ fn a_scope_ends_when_its_messages_have() {
             assert_eq!(received, sent);
         }
         assert_eq!(received, sent);
-        // What nobody will send is cancelled when the scope unwinds.
+        // A receive without a message is cancelled when the scope unwinds.
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             comm.scope(|scope| {
                 let _handle = scope.irecv(peer, 99, &mut received[0]).unwrap();
-                panic!("as the test wants it");
+                panic!("the scope unwinds");
             })
         }));
         assert!(panic.is_err());

@@ -1,14 +1,15 @@
-//! What the documents name is there.
+//! The files, folders and items that the documents in `docs/` name exist.
 //!
 //! A reference is a path in backquotes and, behind it, the names of items in that file:
-//! `src/ops.rs` `put`, `get`. Of `Runtime::put` each part is looked for. A script may
-//! have arguments that it knows in the same backquotes: `ci/netns.sh pages`. A path has
-//! one of the [`ENDS`], or a slash at its end, which is a folder's.
+//! `src/ops.rs` `put`, `get`. For `Runtime::put`, the file must have each part. The path
+//! of a script may be followed by arguments in the same backquotes, which the script
+//! must have, too: `ci/netns.sh pages`. A path ends with one of the [`ENDS`], and that of
+//! a folder with a slash.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the names of files end with that are looked for.
+/// The ends of names of files that are checked.
 const ENDS: [&str; 5] = [".rs", ".sh", ".md", ".h", ".c"];
 
 #[test]
@@ -37,12 +38,13 @@ fn what_is_not_there_is_named() {
     assert_eq!((count, lines), (8, vec![1, 6, 8, 8, 8, 9]));
 }
 
-/// How many paths a text names, and at which line what is not there.
+/// The number of paths that a text names, and the missing files and items: the line of
+/// the reference, and what is missing.
 fn faults_of(text: &str) -> (usize, Vec<(usize, String)>) {
     let text = without_blocks(text);
-    assert!(text.matches('`').count().is_multiple_of(2), "a backquote has no other:\n{text}");
+    assert!(text.matches('`').count().is_multiple_of(2), "a backquote has no partner:\n{text}");
     let (mut line, mut count, mut faults) = (1, 0, Vec::new());
-    let mut file = None; // Of the items that may come next.
+    let mut file = None; // The file of the items that may come next.
     for (at, part) in text.split('`').enumerate() {
         let (path, argument) = part.split_once(' ').unwrap_or((part, ""));
         let mut found = None;
@@ -84,7 +86,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The text with empty lines where it has blocks of code.
+/// The text, with empty lines in place of its blocks of code.
 fn without_blocks(text: &str) -> String {
     let mut is_in = false;
     let lines = text.lines().map(|line| {

@@ -1,8 +1,8 @@
-//! Locks as a program sees them, on ranks that are threads.
+//! The interface of locks, on ranks that are threads.
 
 mod every_way;
 #[path = "job/locks.rs"]
-#[allow(dead_code, reason = "windows are another test's")]
+#[allow(dead_code, reason = "another test has the windows")]
 mod locks;
 
 use every_way::run_ranks;
@@ -48,7 +48,7 @@ fn readers_are_inside_together() {
         for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
             let lock = rt.share_lock(Rank(2), kind)?;
             let _held = lock.read()?;
-            // Nobody passes before all have it.
+            // No rank leaves the barrier before all ranks hold the lock.
             rt.barrier()?;
             assert!(lock.try_lock(Mode::Exclusive)?.is_none());
             rt.barrier()?;

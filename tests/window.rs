@@ -1,8 +1,8 @@
-//! Windows as a program sees them, on ranks that are threads.
+//! The interface of windows, on ranks that are threads.
 
 mod every_way;
 #[path = "job/locks.rs"]
-#[allow(dead_code, reason = "locks are another test's")]
+#[allow(dead_code, reason = "another test has the locks")]
 mod locks;
 
 use every_way::run_ranks;
@@ -23,7 +23,7 @@ fn all_hold_all_together() {
             let window = rt.window_by::<u64>(design, 1)?;
             for _ in 0..20 {
                 let held = window.lock_all()?;
-                // Nobody passes before everybody is inside.
+                // No rank leaves the barrier before all ranks hold all targets.
                 rt.barrier()?;
                 held.release()?;
                 let held = window.exclusive(rt.rank())?;
@@ -79,7 +79,7 @@ fn a_rank_that_computes_keeps_nobody_waiting() {
     run_ranks(3, |rt| {
         let window = rt.window_by::<u64>(Design::Tree, 1)?;
         rt.barrier()?;
-        // Rank 0 runs the leaf.
+        // Rank 0 runs the leaf of the tree lock.
         if rt.rank() == Rank(0) {
             let start = Instant::now();
             while rt.get(window.at(Rank(0), 0))? < 2 {
@@ -113,7 +113,7 @@ fn who_waits_for_a_dead_holder_is_told_who_it_was() {
                 return Err(Error::program("gone with the window"));
             }
             rt.barrier()?;
-            // That one, or one that has ended of it.
+            // The lost rank is the holder, or a rank that has ended because of it.
             let lost = window.lock_all().map(drop).unwrap_err();
             let is_lost = matches!(lost, WindowError::Addr(AddrError::PeerLost { .. }));
             assert!(is_lost, "{design:?}: {lost}");
@@ -143,7 +143,7 @@ fn a_private_copy_changes_when_it_is_synchronised() {
         let (own, next) = (u64::from(rt.rank().0), Rank((rt.rank().0 + 1) % 3));
         let before = (own + 2) % 3;
         let mut private = window.private()?;
-        // All are as nobody has put yet.
+        // No rank puts before all ranks have made their private copies.
         rt.barrier()?;
         for round in 1..=20 {
             private[0] = round * 10 + own;
@@ -151,20 +151,20 @@ fn a_private_copy_changes_when_it_is_synchronised() {
             window.fence()?;
             let told = round * 10 + before;
             let earlier = if round > 1 { told - 10 } else { 0 };
-            assert_eq!(private[1], earlier, "not before the sync");
+            assert_eq!(private[1], earlier, "the copy has not changed before the sync");
             assert_eq!(window.get(rt.rank(), 1)?, told);
             private.fence()?;
             assert_eq!(private[1], told);
             assert_eq!(window.get(next, 0)?, round * 10 + u64::from(next.0));
             rt.barrier()?;
         }
-        // Both have changed: whose is it to be?
+        // Both the copy and the window have changed, which is a conflict.
         private[2] = 7;
         window.put(next, 2, &[8])?;
         window.fence()?;
         assert_eq!(private.sync(), Err(WindowError::Conflict { index: 2 }));
         assert_eq!((private[2], window.get(rt.rank(), 2)?), (7, 8));
-        // Under a hold of the own array: others' changes come in one piece.
+        // Under an exclusive hold of the own target, the changes of other ranks are whole.
         private[2] = 0;
         rt.barrier()?;
         private.sync()?;

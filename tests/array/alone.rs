@@ -1,4 +1,4 @@
-//! What is refused of arrays that one rank makes.
+//! Arrays that one rank makes: the arguments that are refused.
 
 use super::run_ranks;
 use tsumugi::Rank;

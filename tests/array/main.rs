@@ -33,7 +33,7 @@ fn put_and_own(directory: Directory) {
         rt.barrier()?;
         let mut all = vec![0; 10_000];
         for turn in 0..size {
-            // Everybody reads all while the parts go round.
+            // Every rank reads the whole array while the parts move around.
             let next = part((rank + turn) % size);
             let moved = array.own(next.clone())?;
             assert!(moved <= next.len() / array.page_len() + 2);
@@ -42,7 +42,7 @@ fn put_and_own(directory: Directory) {
             rt.barrier()?;
             let middle = (next.start + next.end) / 2;
             assert_eq!(array.owner(middle)?, rt.rank());
-            assert_eq!(array.own(middle..middle + 1)?, 0, "it is here");
+            assert_eq!(array.own(middle..middle + 1)?, 0, "the page is here");
             assert_eq!(array.get(middle)?, middle as u64 * 3);
             rt.barrier()?;
         }
@@ -135,7 +135,7 @@ fn whatever_moves_each_element_is_as_if_nothing_did() {
     }
 }
 
-/// Each planted at all ranks, of which each has one thread.
+/// Each defect is planted at all ranks, and each rank has one worker.
 #[test]
 #[cfg(debug_assertions)]
 fn histories_show_planted_defects() {
@@ -162,7 +162,7 @@ fn pages_go_where_they_are_sent() {
                 let to = Rank((page % 3) as u32);
                 let moved = array.relocate(PageId(page), to)?;
                 assert_eq!(moved, array.first_owner(page as usize * 2)? != to);
-                assert!(!array.relocate(PageId(page), to)?, "it is there");
+                assert!(!array.relocate(PageId(page), to)?, "the page is there");
             }
             let none = AddrError::NoSuchRank { rank: Rank(3), size: 3 };
             assert_eq!(array.relocate(PageId(1), Rank(3)), Err(ArrayError::Addr(none)));
@@ -207,8 +207,8 @@ fn pages_are_dealt_as_asked() {
         .unwrap();
 }
 
-/// Of a million pages a rank has the books of those that it is home to, of those
-/// that it knows, and a bit for each that it may have.
+/// For an array of a million pages, a rank stores the directory of the pages that it is
+/// home to, its location cache, and one bit for each page that it may own.
 #[test]
 fn a_million_pages() {
     Config::default()
@@ -247,7 +247,7 @@ fn what_cannot_be_is_said() {
             assert_eq!(array.own(3..3), Ok(0));
             rt.barrier()?;
             if rt.rank().0 == 0 {
-                // It has its five, and no room for another.
+                // Rank 0 owns five pages already, and has no frame for another one.
                 assert_eq!(array.own(5..6), Err(ArrayError::Full { room: 5 }));
                 assert_eq!(array.get(5)?, 0);
             }
