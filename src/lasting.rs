@@ -182,7 +182,7 @@ mod tests {
             if let Some(result) = lasting.ended(result) {
                 return result;
             }
-            // Each step by another ULT. SAFETY: the copy before is not used again.
+            // Each step may run on another ULT. SAFETY: the copy before is not used again.
             lasting = unsafe { lasting.take_over() };
         }
     }

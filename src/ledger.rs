@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);
             let traffic = ledger.in_use(ranks, 0)[2].bytes;
-            assert!(traffic >= total + later, "{traffic}: what is used later is in use");
+            assert!(traffic >= total + later, "{traffic}: the tables for traffic are in use");
             assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
             for used in &used {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");

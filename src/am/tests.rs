@@ -44,7 +44,7 @@ fn run(
         });
         let _ = done.send(result.map(|_: Vec<()>| ()));
     });
-    let late = |_| panic!("seed {seed}: the ranks have failed, or sleep for ever");
+    let late = |_| panic!("seed {seed}: the ranks have failed or sleep for ever");
     outcome.recv_timeout(LIMIT).unwrap_or_else(late)
 }
 
@@ -157,7 +157,7 @@ fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
             let holds = Box::new(kept.clone());
             let ended = rt.am().call(Rank(1), HandlerId(LATER), payload, Some(holds), limit);
             assert!(matches!(ended, Err(Error::Call(CallError::Timeout))), "{ended:?}");
-            assert_eq!(Arc::strong_count(&kept), 2, "it may be read still");
+            assert_eq!(Arc::strong_count(&kept), 2, "the target may still read the payload");
             rt.call(Rank(1), OPEN, b"")?;
             while Arc::strong_count(&kept) > 1 {
                 Here.yield_now();
@@ -295,10 +295,10 @@ fn a_rank_with_an_operation_under_way_is_not_quiet() {
             while begun.elapsed() < Duration::from_millis(5) {
                 Here.yield_now();
             }
-            assert!(outside() > 0, "an operation is under way");
+            assert!(outside() > 0, "an operation is in progress");
             net.hold(&[]);
             rt.am().settle();
-            assert_eq!(net.under_way(), 0, "it has arrived");
+            assert_eq!(net.under_way(), 0, "the operation has ended");
             while outside() > 0 {
                 Here.yield_now();
             }
@@ -417,7 +417,7 @@ fn what_never_began_goes_with_the_rank() {
     });
     assert!(job.is_err());
     for table in gone.into_inner().unwrap() {
-        assert!(table.strong_count() == 0, "its table is kept by what was refused");
+        assert!(table.strong_count() == 0, "a refused operation keeps the table");
     }
 }
 
@@ -476,7 +476,8 @@ fn answers_are_given_late_from_anywhere() {
     .unwrap();
 }
 
-/// The limit wakes no caller any more.
+/// The time limit of a call whose ULT was cut off wakes no caller, and the call does not
+/// count as in progress outside of the rank any more.
 #[test]
 fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
     run(2, CALM, 11, |rt, _| {
@@ -534,7 +535,7 @@ fn an_answer_of_one_that_was_cut_off_is_given() {
             net.hold(&others);
             let mut state = rt.am().lock();
             for rank in others {
-                let seat = state.seats.find(rank).expect("it was called");
+                let seat = state.seats.find(rank).expect("a rank that was called");
                 while state.machine.cast(seat, HandlerId(COUNT), b"").is_ok() {}
             }
             assert_eq!(state.machine.staged(), STAGING_CELLS);

@@ -413,7 +413,7 @@ mod tests {
         beats.help(member, &mut send);
         beats.help(member, &mut send);
         beats.round(member, &mut send);
-        assert_eq!(sent, 1, "when it is due, and once");
+        assert_eq!(sent, 1, "the beat is sent once, when it is due");
     }
 
     #[test]
@@ -426,14 +426,14 @@ mod tests {
         beats.saw(&members[0], Rank(2));
         look(&beats, &members[0]);
         beats.round(&members[0], |_, _| true);
-        assert!(members[1].is_alive(Rank(2)), "it has sent something");
+        assert!(members[1].is_alive(Rank(2)), "rank 2 has sent a packet");
         age(&beats, late);
         beats.round(&members[0], |_, _| true);
         age(&beats, given_up - late);
         beats.saw(&members[0], Rank(3));
         look(&beats, &members[0]);
         beats.round(&members[0], |_, _| true);
-        assert!(!members[1].is_alive(Rank(2)), "another one's is no sign of the first's");
+        assert!(!members[1].is_alive(Rank(2)), "only packets of its first rank count");
     }
 
     #[test]
@@ -442,12 +442,12 @@ mod tests {
         let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
         age(&beats, start - given_up + late);
         beats.round(&members[0], |_, _| true);
-        assert!(members[1].is_alive(Rank(3)), "it may only start now");
+        assert!(members[1].is_alive(Rank(3)), "the node may start late");
         assert_eq!(beats.heard(&members[0], Rank(2), &[]), Some(vec![]));
         age(&beats, late);
         beats.round(&members[0], |_, _| true);
         age(&beats, given_up - late);
-        assert_eq!(beats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "nobody has looked");
+        assert_eq!(beats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "no poll yet");
         look(&beats, &members[0]);
         let mut told = Vec::new();
         let lost = beats.round(&members[0], |to, word| {
@@ -478,8 +478,8 @@ mod tests {
         let beats = beats(&members[0]);
         let after = 7500_u32.to_le_bytes();
         assert_eq!(beats.told(&members[0], Rank(2), &after), Some(Verdict::Ends));
-        assert_eq!(beats.told(&members[0], Rank(3), &after), None, "it is not the first");
-        assert_eq!(beats.told(&members[0], Rank(1), &after), None, "of this very node");
+        assert_eq!(beats.told(&members[0], Rank(3), &after), None, "rank 3 is not a first rank");
+        assert_eq!(beats.told(&members[0], Rank(1), &after), None, "rank 1 is on the own node");
         assert_eq!(beats.told(&members[0], Rank(2), &after[1..]), None);
         members[0].declare_lost(Rank(2));
         beats.lock().silence.leaves(1);
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn the_dead_of_a_node_are_told_at_once() {
         let members = members();
-        // None is long.
+        // No beat is long.
         let beats = Beats::new(&members[0], LIMIT, 0);
         let mut told = Vec::new();
         for _ in 0..3 {
@@ -515,7 +515,7 @@ mod tests {
                 let Word::Beat(bytes) = word else { panic!("{word:?}") };
                 lengths.push(bytes.len());
                 let nodes = members[0].nodes();
-                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("it makes sense");
+                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("a valid beat");
                 assert_eq!((node, dead.next(), dead.next()), (0, Some(Rank(1)), None));
                 true
             });
@@ -553,7 +553,7 @@ mod tests {
         ] {
             assert_eq!(beats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
         }
-        assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "of this very node");
+        assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "rank 1 is on the own node");
     }
 
     #[test]
@@ -561,7 +561,7 @@ mod tests {
         let members = members();
         members[0].declare_lost(Rank(2));
         assert_eq!(beats(&members[0]).heard(&members[0], Rank(2), &[]), Some(vec![]));
-        assert!(members[0].is_alive(Rank(3)), "it was sent before its rank died");
+        assert!(members[0].is_alive(Rank(3)), "the beat was sent before its rank died");
     }
 
     #[test]

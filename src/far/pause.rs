@@ -93,7 +93,7 @@ mod tests {
     fn sleeps(pieces: u32, fills_after: u32, may_linger: bool) -> (u32, Duration) {
         const HELD: u32 = 4;
         let (mut pause, mut left, mut held) = (Pause::new(), pieces, 0);
-        // Nothing has come for long.
+        // No piece has come for a long time.
         while pause.take() < MOST {
             assert_eq!(pause.after(NOTHING, may_linger), Next::Sleep);
         }

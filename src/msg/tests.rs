@@ -104,19 +104,20 @@ fn run(
     let refused = |rt: &Runtime| {
         main(rt)?;
         rt.barrier()?;
-        assert_eq!(rt.messages().counts().dropped, 0, "every parcel made sense");
+        assert_eq!(rt.messages().counts().dropped, 0, "a valid parcel was dropped");
         Ok(())
     };
     config.run_ranks_apart(nodes.len() as u32, far, refused).map(|_| ())
 }
 
-/// The messages that it would have received are for the next receiver.
+/// A ULT that polls for its message is cut off: another ULT can poll, and the next
+/// receive gets the message.
 #[test]
 fn one_that_is_cut_off_looking_lets_others_look() {
     let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
     let ended = config.run_ranks(1, |rt| {
         let comm = rt.comm();
-        // Before a receive is posted, and after.
+        // The ULT is cut off before its receive is posted, and after.
         for len in [8, 100_000] {
             let theirs = comm.clone();
             cut_off(move || {

@@ -8,7 +8,7 @@ fn flight(agent: Agent) -> Flight {
     Flight { op, rest: Rest::Nothing, table: None }
 }
 
-/// A device with compare-and-swap, and a rival that changes the word first once.
+/// The device has compare-and-swap, and a rival changes the word before the first one.
 #[test]
 fn what_the_device_has_not_goes_by_its_compare_and_swap() {
     let mut flight = flight(Agent::Device);

@@ -23,7 +23,8 @@ fn a_device_that_is_not_here_is_named() {
 }
 
 /// On a stream provider, which has atomics for words but does not use them for puts
-/// and gets of as many bytes.
+/// and gets of as many bytes: aligned bytes of a word's length, which must not be torn,
+/// do not go by its puts and gets.
 #[test]
 fn bytes_that_are_one_word_go_by_nothing_that_tears() {
     let stream = Moves { memory: true, rings: false, copies_words: false, words: 1 | 4 | 8 };

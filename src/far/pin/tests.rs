@@ -82,14 +82,14 @@ fn windows_of_adopted_memory_end_with_it() {
     assert_eq!(known.area_of(start - 1), None);
     assert_eq!(known.area_of(start + bytes + 64), None);
     let windows = [0, 2 * STRIDE, 5 * STRIDE].map(|offset| area.window(start + offset));
-    assert_eq!(windows[2].bytes, 1, "never past its end");
+    assert_eq!(windows[2].bytes, 1, "a window ends with its area");
     let other = Area { start: start + bytes, bytes: 64 };
     for window in windows.into_iter().chain([other]) {
         assert_eq!(touch(&mut known, window), []);
     }
     assert!(known.find(windows[1]).is_some());
-    assert_eq!(known.disown(start), Err(InUse), "the device may have it");
-    assert_eq!(known.area_of(start), Some(area), "and nothing has happened");
+    assert_eq!(known.disown(start), Err(InUse), "the device may use a window");
+    assert_eq!(known.area_of(start), Some(area), "the refused call changes nothing");
     known.give_back(windows[1].start);
     let mut ended = known.disown(start).unwrap();
     ended.sort_by_key(|key| key.index());

@@ -73,7 +73,7 @@ impl World {
                 // TCP sends again after a pause, and then after twice that.
                 let mut again = (1..).map(|times: u32| now + timeout * ((1 << times) - 1));
                 let mut first =
-                    || again.find(|at| *at >= cut.when.end).expect("there is always one");
+                    || again.find(|at| *at >= cut.when.end).expect("TCP sends again");
                 cut.due = cut.due.or_else(|| Some(first()));
             }
             // Packets arrive in order.
@@ -197,11 +197,11 @@ fn a_long_pause(seed: u64) {
     world.nodes[who as usize].paused = BEGUN..BEGUN + long;
     world.run(BEGUN + long);
     for other in (0..3).filter(|other| *other != who) {
-        assert!(world.has_lost(other, who), "node {other} waits for {who} for ever");
+        assert!(world.has_lost(other, who), "node {other} has not given up {who}");
         assert!(!world.has_lost(other, 3 - who - other));
     }
     world.run(BEGUN + long + 4 * LIMIT);
-    assert_eq!(world.ended(), [who], "it alone is told");
+    assert_eq!(world.ended(), [who], "only the lost node ends");
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn an_early_death(seed: u64) {
     world.nodes[who as usize].paused = begin..u32::MAX;
     let other = 3 - who - late;
     world.run(begin + rule.given_up + 1000);
-    assert!(world.has_lost(other, who), "{other} waits for {who} as if it had not started");
-    assert!(!world.has_lost(other, late), "{late} has only started late");
+    assert!(world.has_lost(other, who), "{other} treats {who} as not started");
+    assert!(!world.has_lost(other, late), "{late} is given up, and has only started late");
     world.run(BEGUN + 2 * LIMIT);
     assert!(!world.has_lost(other, late) && !world.has_lost(late, other));
 }

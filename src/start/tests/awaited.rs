@@ -38,7 +38,7 @@ fn whoever_polls_does_not_wait_for_the_launcher() {
             assert!(culprit.is_awaited() && culprit.tell(Rank(2)));
             for ended in fails {
                 let who = AddrError::PeerLost { rank: Rank(2) };
-                assert_eq!(ended.join().expect("it does not panic"), Err(who));
+                assert_eq!(ended.join().expect("no ULT panics"), Err(who));
             }
         }
         // SeqCst: the ranks are ULTs of one worker.

@@ -7,8 +7,9 @@ use crate::{Error, Rank, Runtime};
 use std::sync::{Arc, OnceLock};
 use tsumugi_core::sync::with_mutant;
 
-/// The first seed of a network over which something was found wrong, and how often it
-/// was: a rank that fails an assertion would leave the others waiting for it.
+/// The first seed of a network over which a value was wrong, and the number of wrong
+/// values. The values are counted, because a rank that failed an assertion would leave
+/// the other ranks waiting for it.
 fn first_wrong() -> Option<(u64, u64)> {
     let first = Arc::new(OnceLock::new());
     let found = first.clone();
@@ -32,8 +33,7 @@ fn first_wrong() -> Option<(u64, u64)> {
     first.get().copied()
 }
 
-/// How many increments are left of those that both ranks made under holds of one
-/// target.
+/// The value of a counter after both ranks have incremented it under holds of one target.
 fn counted(rt: &Runtime, design: Design) -> Result<u64, Error> {
     let window = rt.window_by::<u64>(design, WORDS)?;
     for _ in 0..ROUNDS {
@@ -50,8 +50,8 @@ fn counted(rt: &Runtime, design: Design) -> Result<u64, Error> {
     Ok(count)
 }
 
-/// How often a rank, told that a hold was given back, did not find what was put
-/// under it.
+/// How often a rank did not find the value that another rank had put under a hold, after
+/// a barrier that followed the release.
 fn stale(rt: &Runtime, design: Design, all: bool) -> Result<u64, Error> {
     let window = rt.window_by::<u64>(design, WORDS)?;
     let other = Rank(1 - rt.rank().0);

@@ -37,7 +37,7 @@ fn far(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
 }
 
 fn inner(window: &mut Window<u64>) -> &mut Inner {
-    Arc::get_mut(&mut window.inner).expect("nobody else has the window")
+    Arc::get_mut(&mut window.inner).expect("the only handle of the window")
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_is_held_of_all_is_given_back_when_one_cannot_be_had() {
 /// number: all nodes come back.
 #[test]
 fn a_node_comes_back_with_what_was_waited_for() {
-    // More rounds than a rank has nodes, by each want.
+    // For each want, more rounds than a rank has nodes.
     const ROUNDS: usize = 3 * 300;
     far(Design::Each, |window| {
         for round in 0..ROUNDS {
