@@ -279,7 +279,7 @@ mod tests {
         };
         let late = Instant::now() + Duration::from_secs(20);
         while state() != Some(true) {
-            assert!(Instant::now() < late, "it still runs");
+            assert!(Instant::now() < late, "the process still runs");
             thread::yield_now();
         }
     }

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(graph.csr.vertices(), 63_666);
         let libc = graph.vertex("libc6").unwrap();
         assert_eq!(graph.name(libc), "libc6");
-        assert!(graph.csr.row(libc).len() > 10_000, "most packages stand on the C library");
+        assert!(graph.csr.row(libc).len() > 10_000, "most packages depend on the C library");
         assert_eq!(graph.csr.levels(libc)[libc as usize], 0);
     }
 

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(Order::receive(&mut from).unwrap(), order());
         assert_eq!(order().variable("A").as_deref(), Some("b=c\n"));
         assert_eq!(order().variable("B"), None);
-        assert_eq!(from, [15], "a signal comes behind it");
+        assert_eq!(from, [15], "the byte of a signal follows the order");
     }
 
     #[test]

@@ -223,7 +223,7 @@ mod tests {
             let mut bed = bed();
             bed.ended(0, &[(5, how)]);
             assert_eq!(bed.cause(0), Some((Some(5), code)));
-            assert_eq!(bed.cause(500), None, "once");
+            assert_eq!(bed.cause(500), None, "a cause is reported once");
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
             let mut bed = bed();
             // Ends that the agent saw together, reported in one message or in two.
             bed.ended(0, &[(1, HEARD | 7), (2, HEARD | SIGNAL | 6)]);
-            assert_eq!(bed.cause(0), None, "a better one may come");
+            assert_eq!(bed.cause(0), None, "a better cause may come");
             bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);
             assert_eq!(bed.cause(150), Some((Some(4), code)));
             let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended with it\n";
@@ -253,7 +253,7 @@ mod tests {
         }
         let mut alone = bed();
         alone.ended(0, &[(1, HEARD | 7)]);
-        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other");
+        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other cause");
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         bed.ended(0, &[(1, 3)]);
         assert_eq!(bed.cause(0), Some((Some(1), 3)));
         bed.ended(1, &[(1, 3), (2, SIGNAL | 6)]);
-        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "it was said");
+        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "the end was reported");
         assert_eq!(bed.verdict.others(), None);
     }
 
@@ -274,7 +274,7 @@ mod tests {
         bed.ended(10, &[(1, 1)]);
         bed.verdict.agent_ended(0, 1, bed.at(20));
         assert_eq!(bed.verdict.due(), Some(bed.at(150)));
-        assert_eq!(bed.cause(150), Some((Some(4), 1)), "it ended early");
+        assert_eq!(bed.cause(150), Some((Some(4), 1)), "rank 4 ended first");
     }
 
     #[test]

@@ -17,11 +17,11 @@ fn place(tasks: &Tasks<()>, _: Args) -> Result<u64, Error> {
 }
 
 fn fails(_: &Tasks<()>, _: Args) -> Result<u64, Error> {
-    Err(Error::program("it does not want to"))
+    Err(Error::program("the task refuses to run"))
 }
 
 fn panics(_: &Tasks<()>, _: Args) -> Result<u64, Error> {
-    panic!("it does not want to")
+    panic!("the task refuses to run")
 }
 
 const ALL: &[Function<()>] = &[fib, place, fails, panics];
@@ -78,14 +78,14 @@ fn what_finds_no_room_is_called() {
 
 #[test]
 fn a_failure_reaches_the_root_and_all_ranks() {
-    for (function, why) in [(2, "it does not want to"), (3, "a task panicked"), (9, "9 of 4")] {
+    for (function, why) in [(2, "the task refuses to run"), (3, "a task panicked"), (9, "9 of 4")] {
         let said = run_ranks(2, move |rt| {
             let tasks = Tasks::new(rt, (), ALL)?;
             let ended = tasks.run(|tasks| {
                 let handle = tasks.fork_at(Rank(1), function, args([]))?;
                 tasks.join(handle)
             });
-            let said = ended.expect_err("it fails").to_string();
+            let said = ended.expect_err("the task fails").to_string();
             rt.barrier()?;
             Ok::<_, Error>(said)
         });
@@ -103,7 +103,7 @@ fn a_task_that_nobody_joins_is_an_error() {
             let _forgotten = tasks.fork(0, args([3]))?;
             Ok(1)
         });
-        Ok::<_, Error>(ended.expect_err("it was forgotten").to_string())
+        Ok::<_, Error>(ended.expect_err("one task was not joined").to_string())
     });
     for said in said.unwrap() {
         assert!(said.contains("not joined"), "{said}");

@@ -151,7 +151,7 @@ mod tests {
         let rows = [
             of_page("get_cached", 8, 20.0),
             of_page("get_uncached", 8, 30.0),
-            // Nor are a few bytes an excuse.
+            // The bytes of a small page take too little time to matter.
             of_page("get_cached", 64, 21.0),
             of_page("get_uncached", 64, 40.0),
             of_page("wire_get_cached", 64, 1.0),

@@ -1,4 +1,4 @@
-//! The distributed search against the serial one, on ranks that are threads.
+//! Compares the distributed search with the serial one, on ranks that are threads.
 
 use super::*;
 use crate::graph::Csr;
