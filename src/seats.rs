@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_come_first_and_others_as_they_come() {
+    fn neighbours_have_the_first_seats_and_others_follow_in_order() {
         let near = [4, 5, 9].map(Rank);
         let mut seats = Seats::new(Neighbours::new(Rank(5), near));
         assert_eq!(seats.find(Rank(7)), None);

@@ -37,7 +37,7 @@ fn value(rank: usize, word: usize) -> u64 {
 /// Blocks at two strides, one forwards and one backwards. The caller is the source, the
 /// destination, neither, or both.
 #[test]
-fn blocks_at_strides_land_where_they_should() {
+fn strided_blocks_land_in_their_places() {
     run_ranks(|rt, global, all| {
         if rt.rank() != Rank(0) {
             return Ok(());
@@ -64,7 +64,7 @@ fn blocks_at_strides_land_where_they_should() {
 
 /// A list names blocks at any places in the memory of two ranks.
 #[test]
-fn blocks_of_a_list_land_where_it_says() {
+fn blocks_of_a_list_land_in_their_places() {
     run_ranks(|rt, global, all| {
         if rt.rank() != Rank(0) {
             return Ok(());
@@ -149,7 +149,7 @@ fn an_operation_begins_when_its_condition_holds() {
 /// A caller that begins more operations than there is room for sleeps in `begin`, and
 /// gets an error from `try_begin_after`.
 #[test]
-fn who_begins_too_much_waits_or_is_told() {
+fn a_caller_that_begins_too_many_operations_waits_or_gets_an_error() {
     run_ranks(|rt, global, all| {
         let peer = all[(rt.rank().0 as usize + 1) % RANKS as usize];
         let add = Change::atomic(Kind::FetchAdd, peer.addr(), 1u64);
@@ -177,7 +177,7 @@ fn who_begins_too_much_waits_or_is_told() {
 /// A put, a copy and an atomic each change a word with a signal, which wakes the ULT that
 /// waits for the word.
 #[test]
-fn words_that_are_signalled_wake_who_waits() {
+fn signals_of_operations_wake_waiters() {
     run_ranks(|rt, global, all| {
         let (own, next) = (rt.rank().0 as usize, (rt.rank().0 as usize + 1) % RANKS as usize);
         let flag = |rank: usize| global.index(all[rank], 599);

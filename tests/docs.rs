@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const ENDS: [&str; 5] = [".rs", ".sh", ".md", ".h", ".c"];
 
 #[test]
-fn what_the_documents_name_is_there() {
+fn paths_and_items_in_the_documents_exist() {
     let documents = fs::read_dir(root().join("docs")).expect("there are documents");
     let paths: Vec<PathBuf> = documents.map(|entry| entry.unwrap().path()).collect();
     assert!(!paths.is_empty(), "docs/ is empty");
@@ -28,7 +28,7 @@ fn what_the_documents_name_is_there() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_files_and_items_are_reported() {
     let text = "`tests/docs.rs` `faults_of`, `fault`, `tests/none.rs`\n\
         ```text\n`tests/none.rs\n```\n`tests/readme.rs`\n  `Path::no_such_item`\n\n\
         | `no_folder/` | `ci/none.sh all`, `tests/` `ci/style.sh no_argument` |\n\

@@ -59,7 +59,7 @@ fn every_access_reaches_every_rank() {
 }
 
 #[test]
-fn bytes_go_between_any_two_ranks() {
+fn copies_go_between_any_two_ranks() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(300_000)?;
@@ -92,7 +92,7 @@ fn bytes_go_between_any_two_ranks() {
 
 /// A chain of operations through all ranks keeps its order, and a flush ends after it.
 #[test]
-fn what_comes_after_begins_after() {
+fn operations_of_a_chain_keep_their_order() {
     run_ranks(4, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(4)?;
@@ -122,7 +122,7 @@ fn what_comes_after_begins_after() {
 
 /// A copy changes a word after it has landed, which wakes the ULT that waits for the word.
 #[test]
-fn a_copy_that_has_landed_wakes_who_waits() {
+fn a_copy_that_has_landed_wakes_a_waiter() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(2)?;
@@ -204,7 +204,7 @@ fn an_address_that_outlives_its_memory_is_stale() {
 /// Registers memory that the program has already: an array, and a part of it. The other
 /// ranks access it all the time; after `unregister` has returned, none of them does.
 #[test]
-fn memory_comes_back_when_nobody_reaches_it() {
+fn registered_memory_comes_back_when_no_rank_accesses_it() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let stop = global.expose::<u64>(1)?;
@@ -261,7 +261,7 @@ fn memory_comes_back_when_nobody_reaches_it() {
 
 /// `addr_of` and `local` are inverse to each other, and `rank_of` names the owner.
 #[test]
-fn an_address_and_its_memory_find_each_other() {
+fn addr_of_and_local_are_inverse() {
     run_ranks(2, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(10)?;
@@ -306,7 +306,7 @@ fn an_address_and_its_memory_find_each_other() {
 
 /// Many ULTs of all ranks add to words of all ranks, and no addition is lost.
 #[test]
-fn updates_of_many_ults_are_all_there() {
+fn no_update_of_many_ults_is_lost() {
     const ULTS: u64 = 60;
     run_ranks(3, |rt| {
         let global = rt.global()?;
@@ -345,7 +345,7 @@ fn updates_of_many_ults_are_all_there() {
 
 /// The ranks' keys differ, because one rank has registered memory before.
 #[test]
-fn it_opens_whatever_was_registered_before() {
+fn the_global_memory_opens_although_keys_differ() {
     run_ranks(3, |rt| {
         let _own = if rt.rank() == Rank(1) { Some(rt.expose::<u64>(1)?) } else { None };
         let global = rt.global()?;
@@ -363,7 +363,7 @@ fn it_opens_whatever_was_registered_before() {
 /// An operation on the memory of a rank that is gone fails with an error that names the
 /// rank. All other operations still work.
 #[test]
-fn a_lost_rank_ends_what_needs_it() {
+fn operations_on_a_lost_rank_fail() {
     let lost = AccessError::PeerLost { rank: Rank(2) };
     let error = Config::default().run_ranks(3, |rt| {
         let global = rt.global()?;
@@ -395,7 +395,7 @@ fn a_lost_rank_ends_what_needs_it() {
 /// A ring of segments wraps around several times, and no segment is overwritten before it
 /// is taken.
 #[test]
-fn segments_come_in_turn_and_whole() {
+fn segments_arrive_in_order_and_whole() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let buffer = global.expose::<u64>(4 * 16)?;

@@ -48,7 +48,7 @@ fn look_into(rt: &Runtime) {
 }
 
 #[test]
-fn what_a_rank_allocates_lies_in_its_partition() {
+fn allocations_of_a_rank_lie_in_its_partition() {
     let (before, mut grown) = (Box::new(5_u64), vec![1_u8; 100]);
     rank(move |rt| {
         look_into(rt);
@@ -118,7 +118,7 @@ impl Drop for Last {
 }
 
 #[test]
-fn thread_locals_go_with_their_threads() {
+fn thread_locals_are_dropped_with_their_threads() {
     thread_local! {
         static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) };
     }
@@ -212,7 +212,7 @@ fn a_forked_child_leaves_the_heap_alone() {
 }
 
 #[test]
-fn a_million_blocks_of_four_threads_never_meet() {
+fn a_million_blocks_of_four_threads_never_overlap() {
     rank(|_| {
         thread::scope(|scope| {
             let (sends, receives): (Vec<_>, Vec<_>) = (0..4).map(|_| mpsc::channel()).unzip();
@@ -323,8 +323,8 @@ fn a_full_heap_spills_to_the_system() {
 /// whether the receive or the message comes first. The counters of copies would show a
 /// message between two buffers outside of the heaps.
 #[test]
-fn what_a_rank_allocates_goes_by_one_copy() {
-    const NAME: &str = "what_a_rank_allocates_goes_by_one_copy";
+fn allocations_of_a_rank_are_sent_with_one_copy() {
+    const NAME: &str = "allocations_of_a_rank_are_sent_with_one_copy";
     if !is_again(NAME) {
         let job = Launch::new(2)
             .program(std::env::current_exe().unwrap(), ["--exact", NAME, "--nocapture"])

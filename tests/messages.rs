@@ -101,7 +101,7 @@ fn messages_of_one_rank_are_handled_in_their_order() {
 }
 
 #[test]
-fn many_ults_call_at_once_and_nobody_blocks_for_ever() {
+fn calls_of_many_ults_at_once_all_end() {
     const ULTS: u64 = 400;
     run_ranks(3, |rt: &Runtime| {
         rt.handler(ECHO, |message| reversed(message.bytes));

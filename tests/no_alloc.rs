@@ -39,7 +39,7 @@ static GLOBAL: Counting = Counting;
 
 /// One test for all paths, because the counters are those of the process.
 #[test]
-fn operations_allocate_nothing_by_whatever_path() {
+fn operations_allocate_nothing_on_any_path() {
     for (path, rounds) in
         [(Path::Direct, 200_000), (Path::Delegate, 50_000), (Path::Offload, 4_000)]
     {

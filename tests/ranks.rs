@@ -133,7 +133,7 @@ fn arrays_of_different_lengths_are_refused() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_an_error() {
+fn a_request_for_too_much_memory_is_an_error() {
     run_ranks(1, |rt: &Runtime| {
         let failed = rt.expose::<u64>(1 << 50).unwrap_err();
         assert!(matches!(failed, Error::OutOfMemory { bytes, .. } if bytes == 8 << 50), "{failed}");
@@ -178,7 +178,7 @@ fn resident_shared_bytes() -> u64 {
 }
 
 #[test]
-fn a_key_is_stale_though_its_memory_is_in_use_again() {
+fn a_stale_key_stays_stale_when_its_memory_is_used_again() {
     run_ranks(2, |rt: &Runtime| {
         let peer = Rank(1 - rt.rank().0);
         let mut old = Vec::new();
@@ -205,7 +205,7 @@ fn a_key_is_stale_though_its_memory_is_in_use_again() {
 }
 
 #[test]
-fn dropped_arrays_are_used_again() {
+fn memory_of_dropped_arrays_is_used_again() {
     // 3,000 arrays of up to 128 KiB in an area of 16 MiB.
     let mut config = Config::default();
     config.space.exposed_bytes = 16 << 20;
@@ -366,7 +366,7 @@ fn a_barrier_without_a_failed_rank_ends_and_so_do_all_later_ones() {
 }
 
 #[test]
-fn a_barrier_waits_for_the_last_however_late() {
+fn a_barrier_waits_for_a_late_rank() {
     run_ranks(3, |rt: &Runtime| {
         let come = rt.share::<u64>(1)?;
         for round in 1..=6u64 {
@@ -412,7 +412,7 @@ fn sleeps_on_a_signal(rt: &Runtime) -> bool {
 }
 
 #[test]
-fn floats_sum_the_same_everywhere() {
+fn sums_of_floats_are_the_same_on_all_ranks() {
     let sums = run_ranks(11, |rt: &Runtime| rt.sum(0.1 * f64::from(rt.rank().0))).unwrap();
     assert!(sums.iter().all(|sum| sum.to_bits() == sums[0].to_bits()), "{sums:?}");
     assert!((sums[0] - 5.5).abs() < 1e-12);

@@ -12,12 +12,12 @@ use tsumugi::window::{Design, Refused, WindowError};
 use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
-fn what_is_held_is_whole() {
+fn words_under_holds_of_a_window_lose_no_write() {
     run_ranks(3, |rt| locks::windows(rt, 40));
 }
 
 #[test]
-fn all_hold_all_together() {
+fn all_ranks_hold_all_targets_together() {
     run_ranks(4, |rt| {
         for design in DESIGNS {
             let window = rt.window_by::<u64>(design, 1)?;
@@ -37,7 +37,7 @@ fn all_hold_all_together() {
 }
 
 #[test]
-fn exclusive_holds_of_two_targets_do_not_meet() {
+fn exclusive_holds_of_two_targets_do_not_exclude_each_other() {
     run_ranks(2, |rt| {
         for design in [Design::Each, Design::Tree, Design::TwoLevel] {
             let window = rt.window_by::<u64>(design, 1)?;
@@ -51,7 +51,7 @@ fn exclusive_holds_of_two_targets_do_not_meet() {
 }
 
 #[test]
-fn what_would_wait_for_itself_is_refused() {
+fn a_lock_that_would_wait_for_itself_is_refused() {
     run_ranks(2, |rt| {
         for design in DESIGNS {
             let window = rt.window_by::<u64>(design, 1)?;
@@ -75,7 +75,7 @@ fn what_would_wait_for_itself_is_refused() {
 }
 
 #[test]
-fn a_rank_that_computes_keeps_nobody_waiting() {
+fn a_rank_that_computes_does_not_block_other_ranks() {
     run_ranks(3, |rt| {
         let window = rt.window_by::<u64>(Design::Tree, 1)?;
         rt.barrier()?;
@@ -98,12 +98,12 @@ fn a_rank_that_computes_keeps_nobody_waiting() {
 }
 
 #[test]
-fn epochs_bring_what_was_put() {
+fn values_put_in_an_epoch_are_visible_after_it() {
     run_ranks(3, |rt| locks::epochs(rt, 50));
 }
 
 #[test]
-fn who_waits_for_a_dead_holder_is_told_who_it_was() {
+fn a_wait_for_a_dead_holder_fails_with_its_rank() {
     for design in DESIGNS {
         let ended = Config::default().run_ranks(3, |rt| {
             let window = rt.window_by::<u64>(design, 1)?;

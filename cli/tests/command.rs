@@ -220,7 +220,7 @@ fn children_of(parent: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_job_ends_as_its_first_rank_that_failed() {
+fn a_job_ends_with_the_code_of_its_first_rank_that_failed() {
     let output = tsumugi(&["run", "-n", "3", "--label", "--", "sh", "-c", "echo $TSUMUGI_RANK"]);
     assert!(output.status.success(), "{}", said(&output));
     let mut lines: Vec<String> = shown(&output).lines().map(str::to_owned).collect();
@@ -241,7 +241,7 @@ fn a_program_that_cannot_be_run_is_named() {
 }
 
 #[test]
-fn what_does_not_exist_is_a_usage_error() {
+fn a_bad_argument_is_a_usage_error() {
     let graph = Scratch::new("named.mtx", SMALL);
     assert_refused(&["demo", "--ranks", "0"], 2, &["'0'", "at least 1"]);
     assert_refused(&["demo", "--ults", "many"], 2, &["'many'"]);

@@ -89,7 +89,7 @@ fn the_secret_is_on_no_command_line() {
 }
 
 #[test]
-fn the_first_failure_is_the_commands() {
+fn the_command_ends_with_the_code_of_the_first_failure() {
     let rsh = Rsh::new("code", "");
     let line = "if [ $TSUMUGI_RANK = 3 ]; then exit 9; fi; sleep 100";
     let begin = Instant::now();
@@ -200,7 +200,7 @@ fn a_host_that_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn nodes_that_nothing_connects_are_named() {
+fn nodes_without_a_network_are_named() {
     let rsh = Rsh::new("nodes", "export TSUMUGI_NODE=$host TSUMUGI_NETWORK=off");
     let own = env!("CARGO_BIN_EXE_tsumugi");
     let output = rsh.output(&["-n", "2", own, "demo", "--ults", "4"]);

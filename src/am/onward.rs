@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_pass_through_what_was_lent() {
+    fn bytes_pass_through_the_lent_chunk() {
         let (mut onward, get) = begin(100, 200, 30);
         assert!(onward.is_unlent());
         let get = onward.lend(local(512), &get);

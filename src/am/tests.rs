@@ -60,7 +60,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 #[test]
-fn calls_casts_and_long_ones_arrive_once_in_order() {
+fn calls_casts_and_long_messages_arrive_once_in_order() {
     for seed in 0..12 {
         run(4, plan(seed), seed, move |rt, _| chatter(rt, seed)).unwrap();
     }
@@ -230,7 +230,7 @@ fn a_death_ends_far_calls_and_nothing_else() {
 }
 
 #[test]
-fn what_ends_after_the_job_ends_quietly() {
+fn an_operation_that_ends_after_its_job_has_no_effect() {
     let (net, running) = Net::start(2, CALM, 5);
     let config = Config::default().workers(1);
     let job = config.run_ranks(2, |rt| {
@@ -309,7 +309,7 @@ fn a_rank_with_an_operation_under_way_is_not_quiet() {
 }
 
 #[test]
-fn what_nobody_tells_of_is_offered_again() {
+fn a_refused_operation_is_offered_again_without_a_doorbell() {
     // No other operation is under way that could end.
     let refusing = Plan { refuse: 950, ..CALM };
     run(2, refusing, 8, |rt, net| {
@@ -328,7 +328,7 @@ fn what_nobody_tells_of_is_offered_again() {
 }
 
 #[test]
-fn what_a_thread_sends_is_offered_although_all_sleep() {
+fn a_message_of_an_os_thread_is_offered_although_all_workers_sleep() {
     let refusing = Plan { refuse: 950, ..CALM };
     run(2, refusing, 12, |rt, _| {
         let count = Arc::new(AtomicU64::new(0));
@@ -356,7 +356,7 @@ fn what_a_thread_sends_is_offered_although_all_sleep() {
 }
 
 #[test]
-fn a_rank_that_stalls_does_not_hold_up_others() {
+fn a_rank_that_stalls_does_not_delay_others() {
     run(3, Plan { room: 3, ..CALM }, 11, |rt, net| {
         rt.handler(COUNT, |message| message.bytes.to_vec());
         rt.barrier()?;
@@ -377,7 +377,7 @@ fn a_rank_that_stalls_does_not_hold_up_others() {
 }
 
 #[test]
-fn a_node_that_stalls_does_not_hold_up_this_one() {
+fn a_node_that_stalls_does_not_delay_the_own_node() {
     run(8, Plan { per_node: 2, ..CALM }, 14, |rt, net| {
         rt.handler(COUNT, |message| message.bytes.to_vec());
         rt.barrier()?;
@@ -404,7 +404,7 @@ fn a_node_that_stalls_does_not_hold_up_this_one() {
 }
 
 #[test]
-fn what_never_began_goes_with_the_rank() {
+fn an_operation_that_never_began_is_freed_with_the_rank() {
     let (net, _running) = Net::start(2, Plan { room: 0, ..CALM }, 13);
     let gone = Mutex::new(Vec::new());
     let job = Config::default().workers(1).run_ranks(2, |rt| {
@@ -444,7 +444,7 @@ fn a_refused_address_ends_the_calls() {
 }
 
 #[test]
-fn answers_are_given_late_from_anywhere() {
+fn answers_may_come_late_and_from_any_thread() {
     run(2, Plan { room: 2, ..CALM }, 10, |rt, _| {
         let duties = Arc::new(Mutex::new(Vec::<(Box<[u8]>, ReplyTo)>::new()));
         let own = duties.clone();
@@ -479,7 +479,7 @@ fn answers_are_given_late_from_anywhere() {
 /// The time limit of a call whose ULT was cut off wakes no caller, and the call does not
 /// count as in progress outside of the rank any more.
 #[test]
-fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
+fn the_time_limit_of_a_ult_that_was_cut_off_is_dropped() {
     run(2, CALM, 11, |rt, _| {
         let gate = Arc::new(AtomicBool::new(false));
         let (own, opens) = (gate.clone(), gate);
@@ -510,7 +510,7 @@ fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
 }
 
 #[test]
-fn an_answer_of_one_that_was_cut_off_is_given() {
+fn an_answer_of_a_ult_that_was_cut_off_is_sent() {
     run(6, CALM, 12, |rt, net| {
         rt.handler(COUNT, |_| []);
         let duty = Arc::new(Mutex::new(None));

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_of_a_node_beats_and_to_the_first() {
+    fn only_the_first_rank_of_a_node_sends_beats_and_to_first_ranks() {
         let members = members();
         let mut sent = Vec::new();
         for member in &members {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_found_no_room_is_sent_later_and_once() {
+    fn a_beat_without_room_is_sent_later_and_once() {
         let member = &members()[0];
         let (beats, mut tries) = (beats(member), 0);
         for _ in 0..5 {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_watch_found_no_room_for_is_sent_by_whoever_has_the_device() {
+    fn a_beat_without_room_is_sent_by_the_thread_with_the_device() {
         let member = &members()[0];
         let (beats, mut sent) = (beats(member), 0);
         let mut send = |_: Rank, _: Word<'_>| {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn any_packet_of_its_first_rank_says_that_a_node_is_there() {
+    fn a_packet_of_its_first_rank_keeps_a_node_alive() {
         let members = members();
         let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
         age(&beats, start - given_up + late);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_not_heard_is_lost_and_told() {
+    fn a_silent_node_is_declared_lost_and_notified() {
         let members = members();
         let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
         age(&beats, start - given_up + late);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_ends_waits_for_none_that_was_given_up() {
+    fn a_rank_that_ends_does_not_wait_for_a_rank_that_was_given_up() {
         let members = members();
         let (beats, Rule { start, .. }) = (beats(&members[0]), rule());
         age(&beats, start);
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_by_one_that_it_knows_ends() {
+    fn a_rank_ends_if_a_first_rank_has_given_it_up() {
         let members = members();
         let beats = beats(&members[0]);
         let after = 7500_u32.to_le_bytes();
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_of_a_node_are_told_at_once() {
+    fn deaths_on_the_own_node_are_sent_at_once() {
         let members = members();
         // No beat is long.
         let beats = Beats::new(&members[0], LIMIT, 0);
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn each_second_beat_is_long_and_says_the_same() {
+    fn each_second_beat_is_long_and_has_the_same_content() {
         let members = members();
         let ours = beats(&members[0]);
         members[0].declare_lost(Rank(1));
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_says_that_the_first_of_its_node_has_died() {
+    fn the_next_rank_sends_the_death_of_the_first_rank_of_its_node() {
         let members = members();
         let beats = beats(&members[1]);
         members[1].declare_lost(Rank(0));
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_of_another_node_are_known() {
+    fn deaths_of_another_node_are_marked() {
         let members = members();
         let beats = beats(&members[0]);
         let news = beats.heard(&members[0], Rank(2), &3_u32.to_le_bytes());
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_first_rank_has_died_is_lost_and_that_one_named_first() {
+    fn a_node_whose_first_rank_has_died_is_lost_and_the_first_rank_is_named_first() {
         let members = members();
         let news = beats(&members[0]).heard(&members[0], Rank(3), &2_u32.to_le_bytes());
         assert_eq!(news, Some(vec![Rank(2), Rank(3)]));

@@ -161,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn every_rank_has_its_own_and_every_node_one_name() {
+    fn every_rank_has_its_address_and_every_node_one_host() {
         is_whole(&kept());
     }
 
     #[test]
-    fn a_node_has_them_once() {
+    fn ranks_of_a_node_share_one_copy_of_the_cards() {
         let kept = kept();
         let packed = kept.packed().expect("the packed cards");
         kept.share(Box::leak(packed.to_vec().into_boxed_slice()));

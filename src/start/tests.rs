@@ -291,7 +291,7 @@ fn a_directory_has_one_agent_for_each_word() {
 }
 
 #[test]
-fn histories_are_those_of_one_memory_by_a_devices_directory() {
+fn histories_with_the_directory_of_a_device_are_linearizable() {
     let play = |rt: &Runtime, seed| {
         let plan = histories::Plan { seed, ults: 2, steps: 15, directory: Directory::Device };
         histories::play(rt, plan).map(drop)
@@ -303,7 +303,7 @@ fn histories_are_those_of_one_memory_by_a_devices_directory() {
 }
 
 #[test]
-fn a_beat_that_found_no_room_goes_with_whoever_polls() {
+fn a_beat_without_room_is_sent_by_the_thread_that_polls() {
     run(&[1, 2], None, |rt, weather| {
         let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
         far.miss_beat();
@@ -315,7 +315,7 @@ fn a_beat_that_found_no_room_goes_with_whoever_polls() {
 }
 
 #[test]
-fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
+fn a_long_message_is_fetched_from_a_buffer_and_sent_in_pieces_from_other_memory() {
     // Without faults, with many faults, and with packets only.
     for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {

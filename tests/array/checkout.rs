@@ -6,12 +6,12 @@ use tsumugi::Config;
 use tsumugi::array::{ArrayError, Dealt, Read, ReadWrite, Write};
 
 #[test]
-fn what_was_checked_in_before_a_fence_is_seen_after_it() {
+fn values_checked_in_before_a_fence_are_seen_after_it() {
     run_ranks(3, |rt| copies::rounds(rt, 12_000, 1));
 }
 
 #[test]
-fn a_copy_costs_nothing_until_it_is_said_to_be_old() {
+fn a_copy_is_kept_until_an_acquire() {
     run_ranks(2, |rt| {
         let array = rt.array::<u32>(100)?;
         let lent = array.checkout(60..70, Read)?;
@@ -41,7 +41,7 @@ fn a_copy_costs_nothing_until_it_is_said_to_be_old() {
 }
 
 #[test]
-fn what_is_lent_is_lent_to_one_writer() {
+fn a_range_is_lent_to_one_writer_or_to_several_readers() {
     run_ranks(2, |rt| {
         let dealt = Dealt { page_len: 16, cached_bytes: 32 << 10, ..Dealt::default() };
         let array = rt.array_by::<u64>(1 << 14, dealt)?;
@@ -68,7 +68,7 @@ fn what_is_lent_is_lent_to_one_writer() {
 
 /// A ULT that has elements checked out may go on on any worker.
 #[test]
-fn checkouts_go_where_their_ults_go() {
+fn checkouts_move_between_workers_with_their_ults() {
     Config::default()
         .workers(2)
         .run_ranks(2, |rt| {

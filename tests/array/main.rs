@@ -17,7 +17,7 @@ use tsumugi::{AddrError, Config, Error, Rank};
 use tsumugi_core::sync::with_mutant;
 
 #[test]
-fn what_was_put_is_there_whoever_owns_it() {
+fn values_stay_while_parts_of_an_array_change_owners() {
     for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         put_and_own(directory);
     }
@@ -92,7 +92,7 @@ fn update_and_own(directory: Directory) {
 }
 
 #[test]
-fn elements_of_any_size_and_every_atomic() {
+fn elements_of_any_size_and_every_atomic_work() {
     run_ranks(2, |rt| {
         let halves = rt.array_by::<u32>(7, Dealt { page_len: 3, ..Dealt::default() })?;
         let wide = rt.array_by::<[u8; 24]>(5, Dealt { page_len: 2, ..Dealt::default() })?;
@@ -118,14 +118,14 @@ fn elements_of_any_size_and_every_atomic() {
 }
 
 #[test]
-fn what_is_done_with_them_on_threads() {
+fn programs_on_arrays_work_on_ranks_that_are_threads() {
     for size in [1, 3] {
         run_ranks(size, |rt| moving::play(rt, 1));
     }
 }
 
 #[test]
-fn whatever_moves_each_element_is_as_if_nothing_did() {
+fn elements_are_linearizable_while_pages_move() {
     for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         run_ranks(3, |rt| {
             let plan = histories::Plan { seed: 1, ults: 3, steps: 40, directory };
@@ -186,7 +186,7 @@ fn pages_go_where_they_are_sent() {
 }
 
 #[test]
-fn pages_are_dealt_as_asked() {
+fn pages_are_distributed_as_requested() {
     Config::default()
         .run_ranks(3, |rt| {
             let by = Distribution::By(|page: PageId| Rank((page.0 % 2) as u32 + 1));
@@ -210,7 +210,7 @@ fn pages_are_dealt_as_asked() {
 /// For an array of a million pages, a rank stores the directory of the pages that it is
 /// home to, its location cache, and one bit for each page that it may own.
 #[test]
-fn a_million_pages() {
+fn the_books_of_a_million_pages_are_small() {
     Config::default()
         .run_ranks(4, |rt| {
             let dealt = Dealt { page_len: 1, ..Dealt::default() };
@@ -234,7 +234,7 @@ fn a_million_pages() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn bad_calls_on_arrays_are_errors() {
     Config::default()
         .run_ranks(2, |rt| {
             let array =

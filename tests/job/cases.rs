@@ -2,13 +2,14 @@
 //! output, their exit codes, and that no process is left.
 
 use crate::foreign::{
-    a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_is_told,
-    a_start_that_fails_says_why, an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes,
-    containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
-    homes_answer_other_nodes, locks_span_nodes, pages_move_between_nodes, programs_span_nodes,
-    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
-    ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
-    the_network_outlives_a_callback_that_panics, who_has_no_memory_meets_others_later,
+    a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_ends_with_the_reason,
+    a_rank_without_memory_meets_others_later, a_start_that_fails_reports_the_reason,
+    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
+    global_memory_spans_nodes, histories_span_nodes, homes_answer_other_nodes, locks_span_nodes,
+    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    ranks_of_several_nodes_without_a_network_fail_with_the_reason,
+    the_network_outlives_a_callback_that_panics,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
 use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
@@ -24,11 +25,11 @@ pub const ALL: &[Case] = cases![
     ranks_meet,
     more_ranks_than_cores,
     a_small_stack_of_the_main_thread_is_enough,
-    updates_are_all_there,
+    no_update_is_lost,
     words_have_one_agent,
     a_killed_rank_ends_the_job_and_is_named,
     a_panic_ends_the_job,
-    a_panic_of_a_ult_is_its_joiners,
+    a_panic_of_a_ult_is_returned_to_its_joiner,
     an_early_exit_is_a_failure,
     an_error_of_main_ends_the_job,
     a_stack_overflow_names_the_ult,
@@ -37,47 +38,47 @@ pub const ALL: &[Case] = cases![
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
     programs_are_started_from_ults,
-    tables_grow_by_what_is_listed,
+    tables_grow_as_the_ledger_lists,
     a_rank_that_computes_answers_calls,
     calls_to_a_killed_rank_end,
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
-    buffers_outside_are_copied_by_the_kernel_where_it_may,
+    buffers_outside_of_partitions_are_copied_by_the_kernel,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
     ranks_meet_by_the_variables_of_others,
     ranks_meet_by_name,
     a_death_is_noticed_without_a_launcher,
-    ranks_of_several_nodes_say_so,
+    ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     ranks_of_several_nodes_are_one_job,
     the_network_outlives_a_callback_that_panics,
-    a_rank_that_was_given_up_is_told,
+    a_rank_that_was_given_up_ends_with_the_reason,
     global_memory_spans_nodes,
     containers_span_nodes,
     locks_span_nodes,
     pages_move_between_nodes,
     homes_answer_other_nodes,
-    who_has_no_memory_meets_others_later,
+    a_rank_without_memory_meets_others_later,
     arrays_span_nodes,
     histories_span_nodes,
     programs_span_nodes,
     an_idle_job_on_several_nodes_burns_no_core,
-    everybody_reaches_everybody,
-    global_memory_is_one,
-    arrays_come_and_go_while_all_use_them,
-    containers_are_everybodys,
+    every_rank_reaches_every_rank,
+    global_memory_works_on_all_ranks,
+    arrays_are_made_and_freed_while_all_ranks_use_them,
+    containers_are_used_by_all_ranks,
     a_thousand_ults_of_each_rank_use_containers,
-    locks_are_everybodys,
-    pages_move_while_all_use_them,
+    locks_are_taken_by_all_ranks,
+    pages_move_while_all_ranks_use_them,
     arrays_are_made_copied_and_balanced,
-    histories_are_those_of_one_memory,
-    programs_find_what_they_should,
+    histories_are_linearizable,
+    programs_find_the_known_answers,
     a_rank_that_dies_in_a_program_is_named,
     a_killed_holder_is_named,
-    containers_of_a_killed_rank_say_so,
-    pages_of_a_killed_rank_say_so,
-    a_start_that_fails_says_why,
+    containers_of_a_killed_rank_return_errors,
+    pages_of_a_killed_rank_return_errors,
+    a_start_that_fails_reports_the_reason,
 ];
 
 fn ranks_meet() {
@@ -86,14 +87,14 @@ fn ranks_meet() {
     }
 }
 
-fn everybody_reaches_everybody() {
+fn every_rank_reaches_every_rank() {
     for ranks in [1, 3] {
         passes(ranks, "reach", &[]);
     }
     passes(2, "reach", &[("TSUMUGI_PATH", "delegate")]);
 }
 
-fn containers_are_everybodys() {
+fn containers_are_used_by_all_ranks() {
     for ranks in [2, 4] {
         passes(ranks, "containers", &[]);
     }
@@ -103,14 +104,14 @@ fn a_thousand_ults_of_each_rank_use_containers() {
     passes(2, "containers-crowd", &[]);
 }
 
-fn locks_are_everybodys() {
+fn locks_are_taken_by_all_ranks() {
     for ranks in [2, 4] {
         passes(ranks, "locks", &[]);
     }
     passes(3, "locks-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
-fn pages_move_while_all_use_them() {
+fn pages_move_while_all_ranks_use_them() {
     for ranks in [1, 2, 4] {
         let done = passes(ranks, "pages", &[]);
         assert!(done.text.contains(" before, 0.000 after"), "{}", done.text);
@@ -124,7 +125,7 @@ fn arrays_are_made_copied_and_balanced() {
     }
 }
 
-fn histories_are_those_of_one_memory() {
+fn histories_are_linearizable() {
     for ranks in [2, 4] {
         let done = passes(ranks, "histories", &[]);
         assert!(done.text.contains("15 histories, "), "{}", done.text);
@@ -132,7 +133,7 @@ fn histories_are_those_of_one_memory() {
     passes(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
-fn programs_find_what_they_should() {
+fn programs_find_the_known_answers() {
     for ranks in [1, 2, 4] {
         let done = passes(ranks, "programs", &[]);
         assert!(done.text.contains("all programs have found"), "{}", done.text);
@@ -163,14 +164,14 @@ fn a_killed_holder_is_named() {
     assert!(done.text.contains("rank 2"), "{}", done.text);
 }
 
-fn global_memory_is_one() {
+fn global_memory_works_on_all_ranks() {
     for ranks in [1, 3] {
         passes(ranks, "global", &[]);
     }
     passes(2, "global", &[("TSUMUGI_PATH", "delegate")]);
 }
 
-fn arrays_come_and_go_while_all_use_them() {
+fn arrays_are_made_and_freed_while_all_ranks_use_them() {
     for ranks in [2, 4] {
         let done = passes(ranks, "churn", &[]);
         assert!(done.text.contains("arrays found"), "{}", done.text);
@@ -199,7 +200,7 @@ fn a_small_stack_of_the_main_thread_is_enough() {
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn updates_are_all_there() {
+fn no_update_is_lost() {
     passes(3, "updates", &[]);
 }
 
@@ -249,7 +250,7 @@ fn a_panic_ends_the_job() {
     assert!(done.text.contains("rank 2 (pid "), "{}", done.text);
 }
 
-fn a_panic_of_a_ult_is_its_joiners() {
+fn a_panic_of_a_ult_is_returned_to_its_joiner() {
     let done = passes(2, "ult-panic", &[]);
     assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
 }
@@ -330,7 +331,7 @@ fn programs_are_started_from_ults() {
 
 /// With each further rank of a node, a rank's memory grows at most by what the ledger
 /// lists for messages, and the number of mappings by one.
-fn tables_grow_by_what_is_listed() {
+fn tables_grow_as_the_ledger_lists() {
     let most = |ranks, word: &str| {
         let done = passes(ranks, "hold", &[]);
         let numbers = numbers_after(&done.text, word);
@@ -403,7 +404,7 @@ fn messages_with_a_killed_rank_end() {
     }
 }
 
-fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
+fn buffers_outside_of_partitions_are_copied_by_the_kernel() {
     let from = |bytes: &'static str| [("TSUMUGI_KERNEL_FROM_BYTES", bytes)];
     let counts = |role: &str, bytes: &'static str| {
         let done = passes(3, role, &from(bytes));
@@ -419,18 +420,18 @@ fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
 
 /// The killed rank holds the lock of one vector, waits for it, or does neither; it does
 /// not use the other vector.
-fn containers_of_a_killed_rank_say_so() {
-    those_who_lose_a_rank_say_so("holders", 12, "all pushes ended: true");
+fn containers_of_a_killed_rank_return_errors() {
+    survivors_finish_their_work("holders", 12, "all pushes ended: true");
 }
 
 /// The killed rank owns pages, is home to some, and may be moving one.
-fn pages_of_a_killed_rank_say_so() {
-    those_who_lose_a_rank_say_so("owners", 13, "kept some: true");
+fn pages_of_a_killed_rank_return_errors() {
+    survivors_finish_their_work("owners", 13, "kept some: true");
 }
 
 /// Kills one of three ranks while all work: the two others finish their work. One of the
 /// two may find that the other one has ended by then.
-fn those_who_lose_a_rank_say_so(role: &str, seed: u64, said: &str) {
+fn survivors_finish_their_work(role: &str, seed: u64, said: &str) {
     let all = said.strip_suffix("true").expect("`said` ends with true");
     let mut seeded = Seeded(seed);
     for _ in 0..5 {

@@ -72,7 +72,7 @@ pub fn a_death_is_noticed_without_a_launcher() {
 }
 
 /// Ranks of several nodes fail with the reason why no network connects them.
-pub fn ranks_of_several_nodes_say_so() {
+pub fn ranks_of_several_nodes_without_a_network_fail_with_the_reason() {
     let mut script = Script::new(2);
     let off = ("TSUMUGI_NETWORK", "off".to_owned());
     for rank in 0..2 {
@@ -143,7 +143,7 @@ pub fn histories_span_nodes() {
 }
 
 /// A greeting for which a rank has no memory is answered later.
-pub fn who_has_no_memory_meets_others_later() {
+pub fn a_rank_without_memory_meets_others_later() {
     on_two_nodes(2, "poor", "called");
 }
 
@@ -165,7 +165,7 @@ pub fn an_idle_job_on_several_nodes_burns_no_core() {
 
 /// A rank that is stopped for a short time keeps its place. A rank that is stopped for
 /// too long is given up, and ends with a message when it runs again.
-pub fn a_rank_that_was_given_up_is_told() {
+pub fn a_rank_that_was_given_up_ends_with_the_reason() {
     let mut script = Script::new(2);
     // The first pause is far below the limit; the second lasts until the rank is given
     // up.
@@ -224,7 +224,7 @@ fn between_nodes(script: &Script, rank: u32) -> Vec<Variable> {
 }
 
 /// A start fails with the reason if a rank does not come, and if the secret is too short.
-pub fn a_start_that_fails_says_why() {
+pub fn a_start_that_fails_reports_the_reason() {
     let mut script = Script::new(2);
     let soon = ("TSUMUGI_BOOT_SECONDS", "1".to_owned());
     script.add(0, "meet", &[&script.tcp[..], &[soon]].concat());

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_come_of_another_end_waits_for_a_better_one() {
+    fn an_end_that_may_be_a_consequence_waits_for_a_better_cause() {
         let mut bed = bed();
         bed.ended(0, &[(0, 1)]);
         bed.ended(20, &[(1, PANIC as u32)]);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_rank_that_may_have_heard_of_another_is_not_the_cause() {
+    fn the_end_of_a_rank_that_knew_of_another_end_is_not_the_cause() {
         for (how, code) in [(3, 3), (SIGNAL | 9, 137), (1, 1), (0, 1)] {
             let mut bed = bed();
             // Ends that the agent saw together, reported in one message or in two.
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_told_again_is_no_other() {
+    fn an_end_that_is_reported_again_is_ignored() {
         let mut bed = bed();
         bed.ended(0, &[(1, 3)]);
         bed.ended(0, &[(1, 3)]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_and_signals_that_follow_come_of_it_and_crashes_do_not() {
+    fn later_codes_and_signals_are_consequences_and_crashes_are_not() {
         let mut bed = bed();
         bed.ended(0, &[(4, 7)]);
         assert_eq!(bed.cause(0), Some((Some(4), 7)));

@@ -79,7 +79,7 @@ fn sent(errands: &mut Errands, room: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
+fn every_errand_is_done_once_with_little_room_in_any_order() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     let (mut seeded, mut word, mut results) = (Seeded(5), 0_u64, Vec::new());
     let (mut there, mut back) = (Vec::new(), Vec::new());
@@ -114,7 +114,7 @@ fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
 }
 
 #[test]
-fn a_window_is_kept_and_more_is_not_answered() {
+fn requests_beyond_the_window_are_not_sent_or_served() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     for tag in 0..40 {
         assert!(asks.begin(&add(tag, 1), || None));
@@ -129,7 +129,7 @@ fn a_window_is_kept_and_more_is_not_answered() {
 }
 
 #[test]
-fn errors_come_back_as_they_were() {
+fn errors_are_the_same_after_encoding() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     let addr = add(0, 1).remote;
     let errors = [
@@ -150,7 +150,7 @@ fn errors_come_back_as_they_were() {
 }
 
 #[test]
-fn a_loss_ends_what_is_under_way_and_what_is_not() {
+fn a_loss_ends_requests_in_flight_and_unsent_ones() {
     let mut asks = Errands::new(ASKS);
     for tag in 0..40 {
         assert!(asks.begin(&add(tag, 1), || None));
@@ -298,7 +298,7 @@ fn moves_in_pieces(long: usize) {
 /// A put and the word behind it are one parcel with one answer, and the thread that
 /// is notified goes first: the answer waits.
 #[test]
-fn a_put_and_what_is_behind_it_are_one() {
+fn a_put_and_its_atomic_are_one_parcel() {
     let here = Memory::new(ASKS);
     let mut own = vec![7u8; JOINED_BYTES as usize];
     let base = NonNull::from(&mut own[..]).cast();
@@ -345,7 +345,7 @@ fn a_put_and_what_is_behind_it_are_one() {
 
 /// Notified threads are busy, and parcels come all the time.
 #[test]
-fn a_patient_answer_goes_in_the_end() {
+fn an_answer_that_is_put_off_is_sent_in_the_end() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     assert!(asks.begin(&add(1, 1).notifying(), || None));
     let request = &sent(&mut asks, 1)[0];
@@ -370,7 +370,7 @@ fn a_patient_answer_goes_in_the_end() {
 /// There is room for one parcel at a time, and a rank sends more requests than fit
 /// through: own requests, and answers that were put off, go all the same.
 #[test]
-fn who_asks_for_much_keeps_nobody_from_anything() {
+fn a_rank_with_many_requests_does_not_starve_others() {
     const FLOODS: Rank = Rank(2);
     let (mut floods, mut asks) = (Errands::new(FLOODS), Errands::new(ASKS));
     let mut serves = Errands::new(SERVES);

@@ -26,7 +26,7 @@ fn touch(known: &mut Known, area: Area) -> Vec<RegionKey> {
 }
 
 #[test]
-fn the_least_used_makes_room() {
+fn the_least_recently_used_window_makes_room() {
     let mut known = Known::default();
     for index in 0..BYTES_MAX / (2 * STRIDE) {
         assert_eq!(touch(&mut known, full(index)), []);
@@ -38,7 +38,7 @@ fn the_least_used_makes_room() {
 }
 
 #[test]
-fn many_short_ones_are_bounded_by_their_number() {
+fn the_number_of_short_windows_is_bounded() {
     let mut known = Known::default();
     let short = |index| Area { bytes: 4096, ..full(index) };
     for index in 0..WINDOWS_MAX {
@@ -51,7 +51,7 @@ fn many_short_ones_are_bounded_by_their_number() {
 }
 
 #[test]
-fn what_is_in_use_stays() {
+fn a_window_in_use_stays_registered() {
     let mut known = Known::default();
     for index in 0..BYTES_MAX / (2 * STRIDE) {
         touch(&mut known, full(index));
@@ -63,7 +63,7 @@ fn what_is_in_use_stays() {
 }
 
 #[test]
-fn where_the_system_locks_no_more_the_shown_ones_change_places() {
+fn a_window_is_replaced_if_the_system_locks_no_more_memory() {
     let mut known = Known::default();
     assert_eq!(touch(&mut known, full(3)), []);
     known.is_refused = true;

@@ -72,8 +72,7 @@ impl World {
             if cut.when.contains(&now) {
                 // TCP sends again after a pause, and then after twice that.
                 let mut again = (1..).map(|times: u32| now + timeout * ((1 << times) - 1));
-                let mut first =
-                    || again.find(|at| *at >= cut.when.end).expect("TCP sends again");
+                let mut first = || again.find(|at| *at >= cut.when.end).expect("TCP sends again");
                 cut.due = cut.due.or_else(|| Some(first()));
             }
             // Packets arrive in order.
@@ -186,7 +185,7 @@ fn short_pauses(seed: u64) {
 }
 
 #[test]
-fn what_is_shorter_than_the_limit_costs_nothing() {
+fn a_pause_shorter_than_the_limit_has_no_effect() {
     check(0..400, short_pauses);
 }
 
@@ -205,7 +204,7 @@ fn a_long_pause(seed: u64) {
 }
 
 #[test]
-fn who_was_held_off_too_long_is_given_up_and_told() {
+fn a_node_that_was_stopped_too_long_is_given_up_and_notified() {
     check(0..200, a_long_pause);
 }
 
@@ -224,7 +223,7 @@ fn a_long_cut(seed: u64) {
 }
 
 #[test]
-fn of_two_that_a_cut_has_parted_one_ends() {
+fn one_of_two_nodes_that_a_cut_has_parted_ends() {
     check(0..200, a_long_cut);
 }
 
@@ -267,7 +266,7 @@ fn planted_defects_are_caught() {
 }
 
 #[test]
-fn who_is_not_heard_and_hears_is_told_at_once() {
+fn a_node_that_hears_and_is_not_heard_ends_at_once() {
     check(0..200, |seed| {
         let mut world = World::new(seed, 2);
         let mute = world.draw.below(2) as u32;
@@ -280,7 +279,7 @@ fn who_is_not_heard_and_hears_is_told_at_once() {
 }
 
 #[test]
-fn nobody_is_given_up_by_who_has_not_looked() {
+fn a_node_that_has_not_looked_gives_up_no_node() {
     let mut world = World::new(1, 2);
     let node = &mut world.nodes[0].silence;
     for now in (0..BEGUN + 4 * LIMIT).step_by(TICK as usize) {
@@ -292,7 +291,7 @@ fn nobody_is_given_up_by_who_has_not_looked() {
 }
 
 #[test]
-fn who_comes_late_itself_gives_the_others_as_much_time() {
+fn a_node_that_was_stopped_gives_others_more_time() {
     let mut world = World::new(1, 2);
     let node = &mut world.nodes[0].silence;
     let mut go = |from: u32, to: u32| {

@@ -57,7 +57,7 @@ fn leave(doors: &[Arc<Door>]) {
 }
 
 #[test]
-fn a_card_is_asked_for_once_and_when_it_is_wanted() {
+fn a_card_is_requested_once_and_when_it_is_needed() {
     let (_server, doors) = doors();
     assert_eq!(doors[0].fetched(), 0, "no card was requested");
     assert_eq!(doors[0].host_of(1), None);
@@ -73,7 +73,7 @@ fn a_card_is_asked_for_once_and_when_it_is_wanted() {
 }
 
 #[test]
-fn cards_come_to_a_rank_that_waits_for_the_others() {
+fn cards_arrive_at_a_rank_that_waits_in_the_barrier() {
     let (_server, doors) = doors();
     thread::scope(|scope| {
         for door in &doors[..3] {
@@ -91,7 +91,7 @@ fn cards_come_to_a_rank_that_waits_for_the_others() {
 }
 
 #[test]
-fn many_threads_find_many_ranks() {
+fn many_threads_request_many_cards() {
     let (_server, doors) = doors();
     thread::scope(|scope| {
         for door in &doors {
@@ -104,7 +104,7 @@ fn many_threads_find_many_ranks() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_said_and_not_waited_for() {
+fn a_server_that_is_gone_is_an_error_without_a_wait() {
     let (server, doors) = doors();
     drop(server);
     let begun = Instant::now();

@@ -10,7 +10,7 @@ use tsumugi_ult::Here;
 /// A ULT that polls for its operation is cut off: another ULT can poll, and the
 /// operation keeps no tag.
 #[test]
-fn one_that_is_cut_off_looking_lets_others_look() {
+fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
     let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
     run_as(config, &[1, 2], None, |rt, weather| {
         let words = rt.share::<u64>(1)?;
@@ -34,7 +34,7 @@ fn one_that_is_cut_off_looking_lets_others_look() {
 }
 
 #[test]
-fn an_operation_of_one_that_was_cut_off_keeps_no_place() {
+fn an_operation_of_a_ult_that_was_cut_off_keeps_no_place() {
     run(&[1, 2], None, |rt, weather| {
         let global = rt.global()?;
         let words = global.expose::<u64>(1)?;

@@ -10,7 +10,7 @@ use tsumugi_ult::Here;
 
 /// With packets only: each of them passes the fence of the link.
 #[test]
-fn nothing_of_a_rank_that_was_given_up_is_let_in() {
+fn packets_of_a_rank_that_was_given_up_are_refused() {
     let (stage, handled) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(0)));
     run_each(&[1, 2], Some(3 * ROUNDS), move |rt, weather| {
         let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");

@@ -68,12 +68,12 @@ fn stale(rt: &Runtime, design: Design, all: bool) -> Result<u64, Error> {
 }
 
 #[test]
-fn what_was_put_under_a_hold_is_there_when_it_is_given_back() {
+fn puts_under_a_hold_have_landed_before_its_release() {
     assert_eq!(first_wrong(), None);
 }
 
 #[test]
-fn a_hold_that_is_given_back_unflushed_is_found_out() {
+fn a_release_without_a_flush_is_caught() {
     for mutant in ["hold_unflushed", "hold_unflushed_of_claim", "hold_unflushed_of_all"] {
         let caught = with_mutant(mutant, first_wrong);
         println!("{mutant}: seed and times: {caught:?}");

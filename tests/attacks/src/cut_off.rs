@@ -14,22 +14,22 @@ use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, 
 use tsumugi_ult::{Config, Scheduler, StackArea, State, spawn, yield_now};
 
 pub const ALL: &[Attack] = &[
-    ("lock_handed_to_who_was_cut_off", lock_handed_to_who_was_cut_off),
-    ("share_handed_to_who_was_cut_off", share_handed_to_who_was_cut_off),
-    ("permit_handed_to_who_was_cut_off", permit_handed_to_who_was_cut_off),
-    ("value_handed_to_who_was_cut_off", value_handed_to_who_was_cut_off),
-    ("notice_handed_to_who_was_cut_off", notice_handed_to_who_was_cut_off),
-    ("turn_handed_to_who_was_cut_off", turn_handed_to_who_was_cut_off),
-    ("handed_over_and_then_cut_off", handed_over_and_then_cut_off),
-    ("barrier_of_who_was_cut_off", barrier_of_who_was_cut_off),
-    ("flag_of_who_was_cut_off", flag_of_who_was_cut_off),
-    ("message_for_who_was_cut_off", message_for_who_was_cut_off),
-    ("message_for_who_looked_and_was_cut_off", message_for_who_looked_and_was_cut_off),
-    ("tags_of_who_was_cut_off", tags_of_who_was_cut_off),
-    ("room_for_who_was_cut_off", room_for_who_was_cut_off),
-    ("shared_lock_for_who_was_cut_off", shared_lock_for_who_was_cut_off),
-    ("shared_lock_on_the_wire_of_who_was_cut_off", shared_lock_on_the_wire_of_who_was_cut_off),
-    ("shared_lock_for_many_who_were_cut_off", shared_lock_for_many_who_were_cut_off),
+    ("lock_handed_to_a_cut_off_ult", lock_handed_to_a_cut_off_ult),
+    ("share_handed_to_a_cut_off_ult", share_handed_to_a_cut_off_ult),
+    ("permit_handed_to_a_cut_off_ult", permit_handed_to_a_cut_off_ult),
+    ("value_handed_to_a_cut_off_ult", value_handed_to_a_cut_off_ult),
+    ("notification_handed_to_a_cut_off_ult", notification_handed_to_a_cut_off_ult),
+    ("turn_handed_to_a_cut_off_ult", turn_handed_to_a_cut_off_ult),
+    ("ults_cut_off_after_a_hand_over", ults_cut_off_after_a_hand_over),
+    ("barrier_of_a_cut_off_ult", barrier_of_a_cut_off_ult),
+    ("flag_of_a_cut_off_ult", flag_of_a_cut_off_ult),
+    ("message_for_a_cut_off_ult", message_for_a_cut_off_ult),
+    ("message_for_a_cut_off_ult_that_polled", message_for_a_cut_off_ult_that_polled),
+    ("tags_of_cut_off_ults", tags_of_cut_off_ults),
+    ("room_behind_cut_off_ults", room_behind_cut_off_ults),
+    ("shared_lock_for_a_cut_off_ult", shared_lock_for_a_cut_off_ult),
+    ("shared_lock_with_operations_of_cut_off_ults", shared_lock_with_operations_of_cut_off_ults),
+    ("shared_lock_for_many_cut_off_ults", shared_lock_for_many_cut_off_ults),
 ];
 
 /// Runs `waits` on `count` ULTs, and cuts them off once all sleep.
@@ -50,7 +50,7 @@ fn cut_off(count: usize, waits: impl Fn() + Clone + Send + 'static) {
     drop(scheduler);
 }
 
-fn lock_handed_to_who_was_cut_off() {
+fn lock_handed_to_a_cut_off_ult() {
     static LOCK: Mutex<()> = Mutex::new(());
     let held = LOCK.lock();
     cut_off(3, || drop(LOCK.lock()));
@@ -58,7 +58,7 @@ fn lock_handed_to_who_was_cut_off() {
     drop(LOCK.lock());
 }
 
-fn share_handed_to_who_was_cut_off() {
+fn share_handed_to_a_cut_off_ult() {
     static LOCK: RwLock<()> = RwLock::new(());
     let held = LOCK.write();
     cut_off(2, || drop(LOCK.read()));
@@ -79,14 +79,14 @@ fn share_handed_to_who_was_cut_off() {
     drop(held);
 }
 
-fn permit_handed_to_who_was_cut_off() {
+fn permit_handed_to_a_cut_off_ult() {
     static PERMITS: Semaphore = Semaphore::new(0);
     cut_off(3, || PERMITS.acquire(2));
     PERMITS.release(2);
     PERMITS.acquire(2);
 }
 
-fn value_handed_to_who_was_cut_off() {
+fn value_handed_to_a_cut_off_ult() {
     let (send, receive) = channel::bounded::<u32>(0);
     let theirs = receive.clone();
     cut_off(3, move || {
@@ -97,7 +97,7 @@ fn value_handed_to_who_was_cut_off() {
     assert_eq!(sending.join().unwrap(), Ok(()));
 }
 
-fn notice_handed_to_who_was_cut_off() {
+fn notification_handed_to_a_cut_off_ult() {
     static STEP: Mutex<u32> = Mutex::new(0);
     static CHANGED: Condvar = Condvar::new();
     cut_off(3, || CHANGED.wait(&mut STEP.lock()));
@@ -121,7 +121,7 @@ fn notice_handed_to_who_was_cut_off() {
     waiting.join().unwrap();
 }
 
-fn turn_handed_to_who_was_cut_off() {
+fn turn_handed_to_a_cut_off_ult() {
     static ONCE: Once = Once::new();
     let caught = catch_unwind(|| {
         ONCE.call(|| {
@@ -136,7 +136,7 @@ fn turn_handed_to_who_was_cut_off() {
 }
 
 /// A message that arrives after its receiver was cut off goes to the next receive.
-fn message_for_who_was_cut_off() {
+fn message_for_a_cut_off_ult() {
     let ended = tsumugi::run_ranks(2, |rt| {
         let comm = rt.comm();
         for len in [1, 64, 100_000] {
@@ -161,7 +161,7 @@ fn message_for_who_was_cut_off() {
 
 /// The same as `message_for_a_cut_off_ult` with receivers that have begun, of which one
 /// polls and does not sleep.
-fn message_for_who_looked_and_was_cut_off() {
+fn message_for_a_cut_off_ult_that_polled() {
     let config = tsumugi::Config { spin: Some(1 << 28), ..tsumugi::Config::default().workers(1) };
     let ended = config.run_ranks(2, |rt| {
         let comm = rt.comm();
@@ -199,7 +199,7 @@ fn message_for_who_looked_and_was_cut_off() {
 
 /// Each operation in progress has a tag. The ULTs that are cut off have more operations
 /// than there are tags.
-fn tags_of_who_was_cut_off() {
+fn tags_of_cut_off_ults() {
     let config = tsumugi::Config::default().path(Path::Offload);
     let ended = config.run_ranks(1, |rt| {
         let word = rt.share::<u64>(1)?.at(Rank(0), 0);
@@ -227,7 +227,7 @@ fn tags_of_who_was_cut_off() {
 
 /// After ULTs that wait for a shared lock were cut off, the other ULTs of their rank and
 /// the other ranks still get the lock.
-fn shared_lock_for_who_was_cut_off() {
+fn shared_lock_for_a_cut_off_ult() {
     let ended = tsumugi::run_ranks(2, |rt| {
         for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
             let lock = rt.share_lock(Rank(0), kind)?;
@@ -255,7 +255,7 @@ fn shared_lock_for_who_was_cut_off() {
 
 /// Operations on a lock's words go through a queue, so some of them are in progress when
 /// their ULTs are cut off. The lock is free afterwards.
-fn shared_lock_on_the_wire_of_who_was_cut_off() {
+fn shared_lock_with_operations_of_cut_off_ults() {
     for path in [Path::Delegate, Path::Offload] {
         let config = tsumugi::Config::default().workers(1).path(path);
         let ended = config.run_ranks(2, |rt| -> Result<(), Error> {
@@ -305,7 +305,7 @@ fn cut_off_at_work(lock: &SharedLock, round: u32) {
 
 /// More ULTs wait for the lock than the rank has queue nodes. Those without a node wait
 /// for one, and are counted by the lock already.
-fn shared_lock_for_many_who_were_cut_off() {
+fn shared_lock_for_many_cut_off_ults() {
     let ended = tsumugi::run_ranks(2, |rt| -> Result<(), Error> {
         for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
             let lock = rt.share_lock(Rank(0), kind)?;
@@ -327,7 +327,7 @@ fn shared_lock_for_many_who_were_cut_off() {
 
 /// Free room for messages goes to a waiter that can use it, even if many cut-off ULTs
 /// wait in front of it.
-fn room_for_who_was_cut_off() {
+fn room_behind_cut_off_ults() {
     let opened = AtomicBool::new(false);
     let opened = &*Box::leak(Box::new(opened));
     let ended = tsumugi::run_ranks(2, |rt| {
@@ -359,7 +359,7 @@ fn room_for_who_was_cut_off() {
 
 /// A ULT that was handed a lock, a permit or a value and is cut off before it runs
 /// again: the next waiter gets it.
-fn handed_over_and_then_cut_off() {
+fn ults_cut_off_after_a_hand_over() {
     static LOCK: Mutex<()> = Mutex::new(());
     cut_off_ready(|| LOCK.lock(), || drop(LOCK.lock()), drop);
     drop(LOCK.lock());
@@ -414,7 +414,7 @@ fn cut_off_ready<T>(
     assert!(!ran_on.load(Ordering::Relaxed), "the ULT ran before it was cut off");
 }
 
-fn barrier_of_who_was_cut_off() {
+fn barrier_of_a_cut_off_ult() {
     let barrier = Arc::new(Barrier::new(2));
     let theirs = barrier.clone();
     cut_off(1, move || {
@@ -426,7 +426,7 @@ fn barrier_of_who_was_cut_off() {
     assert_ne!(barrier.wait(), other.join().unwrap());
 }
 
-fn flag_of_who_was_cut_off() {
+fn flag_of_a_cut_off_ult() {
     static FLAG: Flag = Flag::new();
     cut_off(1, || FLAG.wait());
     let waiting = std::thread::spawn(|| FLAG.wait());

@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | 1, 2 | a value in a `thread_local!` that is held over yields and sleeps | `thread_locals_over_sleeps`, `guards_over_sleeps`, `guards_over_sleeps_are_fatal`, `guards_over_sleeps_in_a_job` |
 //! | 3 | a borrow of a `RefCell` that is held over a sleep | `thread_locals_over_sleeps` |
-//! | 4 | a destructor that sleeps while its ULT unwinds | `panics_that_sleep`, `panics_that_sleep_are_told`, `panics_that_sleep_are_fatal`, `panics_that_run_a_scheduler` |
+//! | 4 | a destructor that sleeps while its ULT unwinds | `panics_that_sleep`, `panics_that_sleep_are_reported`, `panics_that_sleep_are_fatal`, `panics_that_run_a_scheduler` |
 //! | 5 | a stack that overflows, with a canary below | `ult/tests/os.rs: an_overflow_is_named` |
 //! | 6 | the same without a guard | `has_no_guards.rs` |
 //! | 7 | the same with a guard page | `ult/tests/os.rs: an_overflow_is_named` |
@@ -28,7 +28,7 @@
 //! | 14 | stacks and names of any size, and workers of any number | `builders_of_any_size` |
 //! | 15 | configurations whose sums overflow | `stacks_larger_than_memory`, `configurations_that_wrap` |
 //! | 16 | a stack area of any size | `builders_of_any_size` |
-//! | 17 | a lock, permit, value or message that is handed to a ULT that was cut off | `lock_handed_to_who_was_cut_off`, `share_handed_to_who_was_cut_off`, `permit_handed_to_who_was_cut_off`, `value_handed_to_who_was_cut_off`, `notice_handed_to_who_was_cut_off`, `turn_handed_to_who_was_cut_off`, `handed_over_and_then_cut_off`, `barrier_of_who_was_cut_off`, `flag_of_who_was_cut_off`, `message_for_who_was_cut_off`, `message_for_who_looked_and_was_cut_off`, `tags_of_who_was_cut_off`, `room_for_who_was_cut_off`, `shared_lock_for_who_was_cut_off`, `shared_lock_on_the_wire_of_who_was_cut_off`, `shared_lock_for_many_who_were_cut_off` |
+//! | 17 | a lock, permit, value or message that is handed to a ULT that was cut off | `lock_handed_to_a_cut_off_ult`, `share_handed_to_a_cut_off_ult`, `permit_handed_to_a_cut_off_ult`, `value_handed_to_a_cut_off_ult`, `notification_handed_to_a_cut_off_ult`, `turn_handed_to_a_cut_off_ult`, `ults_cut_off_after_a_hand_over`, `barrier_of_a_cut_off_ult`, `flag_of_a_cut_off_ult`, `message_for_a_cut_off_ult`, `message_for_a_cut_off_ult_that_polled`, `tags_of_cut_off_ults`, `room_behind_cut_off_ults`, `shared_lock_for_a_cut_off_ult`, `shared_lock_with_operations_of_cut_off_ults`, `shared_lock_for_many_cut_off_ults` |
 //! | 18 | schedulers that end with sleepers, one after another | `ult/tests/spawn_join.rs: a_scheduler_is_freed_unless_it_abandons_sleepers` |
 //! | 19 | very many sleepers | `ult/tests/time.rs: many_sleepers_all_wake_and_none_too_early` |
 //! | 20 | a poll that joins | `progress_that_joins` |
@@ -49,12 +49,12 @@
 //! | 41 | the same in a receive | `receive_values_of_no_size` |
 //! | 42 | lengths for which there cannot be memory | `more_than_there_can_be`, `containers_of_any_length`, `channels_of_any_length` |
 //! | 43 | indices that wrap | `indices_that_wrap` |
-//! | 44 | a change of published values | `tests/attacks/tests/publish.rs: nobody_changes_what_is_published` |
+//! | 44 | a change of published values | `tests/attacks/tests/publish.rs: published_values_cannot_be_changed` |
 //! | 45 | a job in a job | `jobs_in_jobs` |
 //! | 46 | a future dropped half-way | `futures_dropped_half_way` |
 //! | 47, 48 | a callback that panics or blocks, on each path | `callbacks_that_panic`, `callbacks_that_block`, `wakers_that_panic` |
 //! | 49, 50 | a handler that panics or blocks | `handlers_that_panic`, `handlers_that_block` |
-//! | 51 | a heap that outlives its job | `tests/global_heap.rs: thread_locals_go_with_their_threads` |
+//! | 51 | a heap that outlives its job | `tests/global_heap.rs: thread_locals_are_dropped_with_their_threads` |
 //! | 52 | a fork on a ULT's stack, on the worker's, and after the job | `forks_on_any_stack` |
 
 #![forbid(unsafe_code)]

@@ -15,7 +15,7 @@ use tsumugi_ult::{
 pub const ALL: &[Attack] = &[
     ("thread_locals_over_sleeps", thread_locals_over_sleeps),
     ("panics_that_sleep", panics_that_sleep),
-    ("panics_that_sleep_are_told", panics_that_sleep_are_told),
+    ("panics_that_sleep_are_reported", panics_that_sleep_are_reported),
     ("panics_that_sleep_are_fatal", panics_that_sleep_are_fatal),
     ("panics_that_run_a_scheduler", panics_that_run_a_scheduler),
     ("guards_over_sleeps", guards_over_sleeps),
@@ -133,7 +133,7 @@ impl Drop for Yields {
 /// Each ULT that suspends while it unwinds is reported, once. No other ULT is reported:
 /// neither one that runs on a thread that counts as panicking, nor one that panics
 /// itself and does not suspend in that.
-fn panics_that_sleep_are_told() {
+fn panics_that_sleep_are_reported() {
     for workers in [1, 2] {
         let scheduler = checked(workers, SuspensionCheck::Report);
         let spawner = scheduler.spawner();

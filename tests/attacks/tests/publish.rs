@@ -14,7 +14,7 @@ static HEAP: GlobalHeap = GlobalHeap;
 /// This test is alone in its process, because a process allocates in the heap of its
 /// first job.
 #[test]
-fn nobody_changes_what_is_published() {
+fn published_values_cannot_be_changed() {
     let mut config = Config::from_env().unwrap();
     config.space.policy.peers = Peers::Read;
     let ran = config.run_ranks(1, |rt| {

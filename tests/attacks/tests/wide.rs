@@ -33,7 +33,7 @@ wide! {
 }
 
 #[test]
-fn values_that_are_aligned_to_lines() {
+fn values_that_are_aligned_to_cache_lines_work() {
     values::all_ways(|rt| {
         values::all_calls(rt, |n| Line([n as u64; 8]))?;
         types::more_calls(rt, |n| Line([n as u64; 8]))?;

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_after_the_other_could_have_done_is_accepted() {
+    fn sequential_histories_are_accepted() {
         let events = [
             event(1, 4, What::Write(7)),
             event(2, 3, What::Read(0)),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_could_not_is_not() {
+    fn histories_without_a_sequential_order_are_refused() {
         let lost = [event(1, 2, What::Write(7)), event(3, 4, What::Read(0))];
         assert!(check_register(0, &lost).is_err());
         let back =

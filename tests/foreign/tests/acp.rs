@@ -30,14 +30,14 @@ const SOURCES: [&str; 14] = [
 const PROGRAMS: [&str; 4] = ["acp_base", "acp_messages", "acp_data", "acp_walk"];
 
 #[test]
-fn the_header_is_that_of_the_sources() {
+fn the_header_matches_the_sources() {
     header("acp", &SOURCES);
 }
 
 /// The exported functions are exactly those that ACP 3.0.0 declares. ACP's header also
 /// has eight macros, such as `acp_front`, for functions that do not exist in ACP either.
 #[test]
-fn every_call_of_acp_is_here() {
+fn every_function_of_acp_is_exported() {
     let expected = fs::read_to_string(root().join("tests/foreign/acp_calls.txt")).unwrap();
     let mut here: Vec<String> = SOURCES
         .iter()
@@ -50,7 +50,7 @@ fn every_call_of_acp_is_here() {
 }
 
 #[test]
-fn every_call_is_made_by_some_program() {
+fn every_exported_function_is_called_by_a_program() {
     let programs: String = PROGRAMS
         .map(|name| fs::read_to_string(root().join(format!("tests/foreign/{name}.c"))).unwrap())
         .concat();
@@ -63,7 +63,7 @@ fn every_call_is_made_by_some_program() {
 }
 
 #[test]
-fn programs_of_acp_run_on_processes() {
+fn programs_of_acp_run_as_jobs() {
     let library = build();
     for program in PROGRAMS {
         let links = [("libtsumugi.so", 1), ("libtsumugi.so", 2), ("libtsumugi.so", 4)];
@@ -89,7 +89,7 @@ fn programs_of_acp_run_on_processes() {
 /// An impossible copy is reported on standard error, with the option that would help.
 /// Copies that fail in a loop are reported a limited number of times.
 #[test]
-fn a_copy_beyond_the_starter_memory_is_told() {
+fn a_copy_beyond_the_starter_memory_is_reported() {
     let program = compile(&build(), "acp_base", "libtsumugi.so");
     let end = Command::new(program).arg("beyond").output().expect("the program runs");
     let said = String::from_utf8_lossy(&end.stderr);
@@ -114,7 +114,7 @@ fn the_shared_library_has_a_name() {
 
 /// The hook is a library that is loaded before the program's own.
 #[test]
-fn a_programs_malloc_takes_from_its_heap() {
+fn malloc_of_a_program_allocates_from_the_heap_of_its_rank() {
     let library = build();
     let hook = library.join("libacp_malloc.so");
     let built = Command::new(env::var_os("CC").unwrap_or("cc".into()))

@@ -27,7 +27,7 @@ const SOURCES: [&str; 11] = [
 ];
 
 #[test]
-fn the_header_is_that_of_the_sources() {
+fn the_header_matches_the_sources() {
     header("tsumugi", &SOURCES);
 }
 
@@ -71,7 +71,7 @@ fn c_programs_are_ranks_of_a_job() {
 }
 
 #[test]
-fn every_call_on_memory_is_made_by_the_program() {
+fn every_function_on_memory_is_called_by_the_program() {
     let program = fs::read_to_string(root().join("tests/foreign/memory.c")).unwrap();
     for source in ["job", "region", "access", "operation"] {
         let source = fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap();

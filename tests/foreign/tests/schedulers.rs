@@ -203,7 +203,7 @@ fn jobs_of_a_pool_sleep_and_block_on_futures() {
 }
 
 #[test]
-fn a_forgotten_scheduler_leaves_its_place() {
+fn a_dropped_registration_frees_its_place() {
     let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
     for _ in 0..100 {
         // Other tests may have all places for a moment.
@@ -256,7 +256,7 @@ fn tokio_tasks_await_operations_without_a_worker() {
 }
 
 #[test]
-fn tokio_lends_a_thread_to_what_blocks() {
+fn a_blocking_thread_of_tokio_waits_for_operations() {
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_time()

@@ -78,7 +78,7 @@ fn crates_stand_on_lower_floors_only() {
 }
 
 #[test]
-fn core_needs_next_to_nothing() {
+fn core_needs_two_crates_and_no_std() {
     for name in dependencies("core") {
         assert!(CORE_DEPENDENCIES.contains(&name.as_str()), "core must not use {name}");
     }
@@ -107,7 +107,7 @@ fn modules_use_only_what_stands_above_them() {
 }
 
 #[test]
-fn files_are_in_no_more_cycles() {
+fn the_number_of_files_in_cycles_does_not_grow() {
     for (folder, most) in CYCLES {
         let (of, name) = read(folder);
         let cycles = cycles(&of, &arrows(&of));

@@ -27,7 +27,7 @@ fn panics(_: &Tasks<()>, _: Args) -> Result<u64, Error> {
 const ALL: &[Function<()>] = &[fib, place, fails, panics];
 
 #[test]
-fn tasks_are_run_once_wherever() {
+fn tasks_give_their_results_on_one_rank_and_on_several() {
     for ranks in [1, 2, 3] {
         let ended = run_ranks(ranks, |rt| {
             let tasks = Tasks::new(rt, (), ALL)?;
@@ -61,7 +61,7 @@ fn a_task_runs_where_it_was_sent() {
 }
 
 #[test]
-fn what_finds_no_room_is_called() {
+fn a_task_without_room_is_called_by_its_parent() {
     let ended = run_ranks(2, |rt| {
         let tasks = Tasks::new(rt, (), ALL)?;
         let many = PLACES + DEQUE_TASKS;
@@ -96,7 +96,7 @@ fn a_failure_reaches_the_root_and_all_ranks() {
 }
 
 #[test]
-fn a_task_that_nobody_joins_is_an_error() {
+fn a_task_that_is_not_joined_is_an_error() {
     let said = run_ranks(2, |rt| {
         let tasks = Tasks::new(rt, (), ALL)?;
         let ended = tasks.run(|tasks| {
@@ -111,7 +111,7 @@ fn a_task_that_nobody_joins_is_an_error() {
 }
 
 #[test]
-fn a_task_travels_as_it_is() {
+fn a_task_is_the_same_after_encoding() {
     let task = Task { function: 3, home: Rank(9), place: 77, args: [1, 2, 3, 4, 5, u64::MAX] };
     assert_eq!(Task::from_bytes(&task.to_bytes()), Some(task));
     assert_eq!(Task::from_bytes(&[1; 63]), None);
