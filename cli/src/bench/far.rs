@@ -7,7 +7,7 @@
 //!
 //! Rank 0 works on the first rank of another node, which waits. A put or get of bytes
 //! may take effect in parts, a put or get of a word never does. `ci/far_latency.sh`
-//! runs libfabric's own benchmark and UCX's beside it.
+//! measures the same operations beside C programs on libfabric and on UCX.
 
 use super::{Contender, Group, Measured, budget};
 use crate::args::Measure;
