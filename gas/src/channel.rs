@@ -110,7 +110,10 @@ impl Channel {
     ///
     /// If `bytes` is not a power of two of at least 64.
     pub fn new(split: Split, ring: GlobalAddr, head: GlobalAddr, bytes: u64) -> Self {
-        assert!(bytes.is_power_of_two() && bytes >= 64, "a ring of {bytes} bytes");
+        assert!(
+            bytes.is_power_of_two() && bytes >= 64,
+            "a ring of {bytes} bytes: it needs a power of two of at least 64"
+        );
         Self { split, ring, head, bytes }
     }
 
@@ -126,7 +129,12 @@ impl Channel {
     ///
     /// If `words` has another size.
     pub fn receiver(self, words: &[AtomicU64]) -> Receiver<'_> {
-        assert_eq!(words.len() as u64 * 8, Self::ring_size(self.bytes));
+        assert_eq!(
+            words.len() as u64 * 8,
+            Self::ring_size(self.bytes),
+            "bytes of the memory for a ring of {}",
+            self.bytes
+        );
         Receiver { channel: self, words, taken: 0, reported: 0, message: None }
     }
 }

@@ -321,17 +321,25 @@ impl fmt::Display for SplitError {
         match self {
             Self::Widths { rank, color, life, offset } => write!(
                 f,
-                "an address of {rank} + {color} + {REGION_BITS} + {life} + {offset} bits is none of 64"
+                "{rank} rank + {color} colour + {REGION_BITS} region + {life} life + {offset} offset \
+                 bits: the sum must be 64, with 2 rank bits or more, at most 8 for colour and life \
+                 each, and at most 32 for rank and colour"
             ),
             Self::TooLarge { ranks, colors, region_bytes } => write!(
                 f,
-                "64 bits are too few for {ranks} ranks of {colors} colours with regions of {region_bytes} bytes"
+                "an address of 64 bits cannot name {ranks} ranks of {colors} colours with regions of \
+                 {region_bytes} bytes"
             ),
-            Self::Rank { rank, last } => write!(f, "{rank}: an address has room up to {last}"),
-            Self::Color { color } => write!(f, "an address has no room for colour {color}"),
-            Self::Life { life } => write!(f, "an address has no room for life {life}"),
+            Self::Rank { rank, last } => {
+                write!(f, "{rank}: an address can name ranks up to {last}")
+            }
+            Self::Color { color } => write!(f, "an address has too few bits for colour {color}"),
+            Self::Life { life } => write!(f, "an address has too few bits for life {life}"),
             Self::Offset { offset, bytes_max } => {
-                write!(f, "offset {offset:#x}: an address has room for {bytes_max:#x} bytes")
+                write!(
+                    f,
+                    "offset {offset:#x}: an address can name {bytes_max:#x} bytes of a region"
+                )
             }
         }
     }
@@ -341,7 +349,7 @@ impl core::error::Error for SplitError {}
 
 impl fmt::Display for LeavesRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:+} leaves the region", self.addr, self.bytes)
+        write!(f, "{} {:+} bytes: no address of the same region", self.addr, self.bytes)
     }
 }
 

@@ -79,7 +79,7 @@ pub struct Target {
 
 /// A target. Its table stays until the slot is [released](Cache::release).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "what is held is to be given back"]
+#[must_use = "a slot that is not released keeps its table"]
 pub struct Held {
     /// The target of the address.
     pub target: Target,
@@ -93,7 +93,7 @@ pub struct HeldSlot(u32);
 
 /// A target. Its table stays until the slot is [unpinned](Cache::unpin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a pin is to be given back"]
+#[must_use = "a slot that is not unpinned keeps its table"]
 pub struct Pinned {
     /// The target of the address.
     pub target: Target,
@@ -151,8 +151,12 @@ impl<'m> Cache<'m> {
         split: Split,
         starter: Starter,
     ) -> Self {
-        assert!(slots.len().is_power_of_two() && slots.len() >= WAYS as usize);
-        assert_eq!(copies.len(), slots.len() * TABLE_WORDS);
+        let count = slots.len();
+        assert!(
+            count.is_power_of_two() && count >= WAYS as usize,
+            "{count} slots: the cache needs a power of two of at least {WAYS}"
+        );
+        assert_eq!(copies.len(), count * TABLE_WORDS, "words of the copies for {count} slots");
         let sets_mask = slots.len() as u32 / WAYS - 1;
         let offset_mask = split.region_bytes_max() - 1;
         let starter = starter.entry().encode();

@@ -96,7 +96,7 @@ impl<M: Means> Carries for AtOnce<'_, M> {
 
 /// A lock that is held.
 #[derive(Debug)]
-#[must_use = "a lock that is not given back is held for ever"]
+#[must_use = "a lock that is not released stays held"]
 pub struct Held {
     mode: Mode,
     /// `None`: the lock was taken by one operation.
@@ -249,7 +249,7 @@ impl Held {
     #[cold]
     #[inline(never)]
     fn lets_go(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
-        let kept = self.kept.expect("it had more than one operation");
+        let kept = self.kept.expect("a claim of several operations is kept");
         let mut claim = Claim::kept(*lock, self.mode, kept);
         claim.release();
         run(means, &mut claim, None)?;
@@ -338,7 +338,7 @@ fn run(
             Standing::Failed(error) => return Err(error),
             Standing::Asking | Standing::Going => {}
         }
-        let (at, until) = claim.waits_for().expect("it waits, or has something to do");
+        let (at, until) = claim.waits_for().expect("a claim without an operation waits");
         match means.wait_as(claim, at, until, limit) {
             Ok(Some(value)) => claim.handle_word(value),
             Ok(None) => {

@@ -126,22 +126,30 @@ impl<'m> Machine<'m> {
     /// If the tables do not fit the shape, or the split has no room for the job.
     pub fn new(setup: Setup<'m>, tables: Tables<'m>) -> Self {
         let Setup { rank, split, shape, .. } = setup;
-        assert_eq!(shape.fault(), None);
-        assert!(rank.0 < shape.ranks && shape.ranks - 1 <= split.last_rank().0);
-        assert!(shape.colors <= split.colors(), "{} colours", shape.colors);
-        assert!(setup.part_bytes_max > 0);
+        if let Some(fault) = shape.fault() {
+            panic!("{fault}: {shape:?}");
+        }
+        let (ranks, last) = (shape.ranks, split.last_rank());
+        assert!(rank.0 < ranks, "{rank} of a job of {ranks} ranks");
+        assert!(ranks - 1 <= last.0, "{ranks} ranks: an address can name ranks up to {last}");
+        let (colors, colors_max) = (shape.colors, split.colors());
+        assert!(colors <= colors_max, "{colors} colours: an address can name {colors_max}");
+        assert!(setup.part_bytes_max > 0, "part_bytes_max is 0: must be at least 1");
         let Tables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
         let Tables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
         let names = shape.colors as usize * crate::address::REGIONS;
-        assert_eq!(lens, [shape.words(), shape.copies as usize, names, bits, bits]);
+        let wanted = [shape.words(), shape.copies as usize, names, bits, bits];
+        assert_eq!(lens, wanted, "lengths of words, slots, records, awaited, told");
         let lens = [jobs.len(), issued.len(), commands.len(), edges.len()];
         let wanted = [shape.own_jobs, shape.commands, shape.conditions].map(|len| len as usize);
-        assert_eq!(lens, [shape.jobs(), wanted[0], wanted[1], wanted[2]]);
+        let wanted = [shape.jobs(), wanted[0], wanted[1], wanted[2]];
+        assert_eq!(lens, wanted, "lengths of jobs, issued, commands, edges");
         assert_eq!(
             [fetches.len(), flights.len()],
-            [shape.fetches, shape.flights].map(|len| len as usize)
+            [shape.fetches, shape.flights].map(|len| len as usize),
+            "lengths of fetches, flights"
         );
 
         let control = Control::new(setup.control, rank, shape);

@@ -349,7 +349,7 @@ impl Book {
 impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Count { what, count, most } = self;
-        write!(f, "{count} {what}, where 1 to {most} are possible")
+        write!(f, "{count} {what}: there must be 1 to {most}")
     }
 }
 

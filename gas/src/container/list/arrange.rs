@@ -354,7 +354,7 @@ fn adopt<S: Store + ?Sized>(
     if count == 0 {
         return set_words(store, end, [end.to_bits(), end.to_bits(), 0]);
     }
-    debug_assert!(first != before.to_bits(), "a list that counts has a first");
+    debug_assert!(first != before.to_bits(), "a list with elements has a first element");
     set_words(store, end, [first, last, count])?;
     set_words(store, after(store, GlobalAddr::from_bits(first), 8), [end.to_bits()])?;
     set_words(store, GlobalAddr::from_bits(last), [end.to_bits()])
