@@ -106,7 +106,11 @@ impl Card {
     ///
     /// If the network address is longer than [`NETWORK_BYTES_MAX`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        assert!(self.network.len() <= NETWORK_BYTES_MAX, "{} bytes", self.network.len());
+        let bytes = self.network.len();
+        assert!(
+            bytes <= NETWORK_BYTES_MAX,
+            "a network address of {bytes} bytes: a card has room for {NETWORK_BYTES_MAX}"
+        );
         let host = &self.host[..self.host.floor_char_boundary(HOST_BYTES_MAX)];
         let mut bytes = self.head.to_bytes().to_vec();
         let mut field = |kind: u8, field: &[u8]| {
@@ -162,15 +166,24 @@ impl Card {
 impl fmt::Display for CardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotACard => f.write_str("not a card"),
-            Self::Version { found } => {
-                write!(f, "a card of version {found}, this program has {VERSION}")
+            Self::NotACard => f.write_str("bytes that are not a card of tsumugi"),
+            Self::Version { found } => write!(
+                f,
+                "a card of version {found}, this program reads version {VERSION}: all ranks need \
+                 the same version of tsumugi"
+            ),
+            Self::Truncated { bytes } => {
+                write!(f, "a card of {bytes} bytes that ends within a field")
             }
-            Self::Truncated { bytes } => write!(f, "a card that breaks off after {bytes} bytes"),
             Self::Field { kind, bytes } => {
-                write!(f, "a card whose field {kind} of {bytes} bytes is wrong")
+                write!(
+                    f,
+                    "a card whose field {kind} of {bytes} bytes is too long or not valid text"
+                )
             }
-            Self::Count { kind } => write!(f, "a card whose field {kind} is not there once"),
+            Self::Count { kind } => {
+                write!(f, "a card in which the field {kind} is missing or there twice")
+            }
         }
     }
 }

@@ -153,19 +153,22 @@ impl fmt::Display for ChooseError {
             Self::Env(error) => error.fmt(f),
             Self::Secret => write!(
                 f,
-                "{} is not set, or shorter than {} bytes: ranks that meet over TCP need a word \
-                 that nobody else knows",
+                "{} is not set, or shorter than {} bytes: ranks that meet over TCP need a secret \
+                 word, the same on all ranks",
                 env::SECRET,
                 Secret::BYTES_MIN
             ),
             Self::Listen { errno: 0 } => {
-                write!(f, "rank 0 is not at {}: no such host", env::MASTER)
+                let master = env::MASTER;
+                write!(f, "rank 0 cannot listen at its address: no such host ({master} sets it)")
             }
             Self::Listen { errno } => {
                 let error = io::Error::from_raw_os_error(*errno);
                 write!(f, "rank 0 cannot listen at its address: {error} ({} sets it)", env::MASTER)
             }
-            Self::Boot { way, error } => write!(f, "finding the other ranks by {way}: {error}"),
+            Self::Boot { way, error } => {
+                write!(f, "this rank cannot find the other ranks by {way}: {error}")
+            }
         }
     }
 }

@@ -176,7 +176,7 @@ impl Pmi {
             let key = self.key(self.rank, of, at);
             let line = format!("cmd=put kvsname={} key={key} value={value}\n", self.kvsname);
             if !self.ask(&line, "put_result")?.is_ok() {
-                return Err(BootError::Refused { why: "the PMI server does not take its card" });
+                return Err(BootError::Refused { why: "the PMI server does not accept its card" });
             }
         }
         Ok(())
@@ -309,7 +309,7 @@ fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
-const GARBLED: BootError = BootError::Garbled { what: "what the PMI server says" };
+const GARBLED: BootError = BootError::Garbled { what: "the answer of the PMI server" };
 const PREFIX_BYTES: usize = 4;
 const VALUE_BYTES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 1024;

@@ -136,7 +136,7 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// [`CardError`], if the ranks could not communicate.
     pub fn check(&self, card: &[u8]) -> Result<(), CardError> {
-        let own = self.shared.own.get().expect("it was opened with one");
+        let own = self.shared.own.get().expect("a domain is opened with its own card");
         Card::parse(card, own).map(drop)
     }
 
@@ -272,7 +272,7 @@ impl<W: Wire> NetDomain<W> {
     /// the device releases their buffers, unless the buffers lie in the region of
     /// [`keep`](Self::keep).
     pub fn strike(&self, rank: Rank) {
-        let mut lost = self.shared.lost.lock().expect("nothing panics under it");
+        let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
         if !lost.contains(&rank) {
             lost.push(rank);
             // Release: pairs with the Acquire in `Rail::see_losses`.
@@ -371,7 +371,9 @@ impl<W: Wire> Domain for NetDomain<W> {
     /// If all endpoints are in use; [`try_endpoint`](Self::try_endpoint) returns
     /// `None` then.
     fn endpoint(&self) -> NetEndpoint<'_, W> {
-        self.try_endpoint().expect("an endpoint that is not in use")
+        let count = self.rails.len();
+        self.try_endpoint()
+            .unwrap_or_else(|| panic!("all {count} endpoints of the domain are in use"))
     }
 }
 

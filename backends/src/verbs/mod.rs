@@ -132,7 +132,7 @@ impl VerbsDomain {
             facts = Some(rail.wire.device.facts.clone());
             rails.push(rail);
         }
-        let mut facts = facts.expect("one endpoint at least");
+        let mut facts = facts.expect("the configuration has at least one endpoint");
         if is_asked && facts.dynamic == Dynamic::Possible {
             facts.dynamic = Dynamic::Refused;
         }

@@ -62,9 +62,9 @@ impl Line {
 impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word { index } => write!(f, "word {index} has no ="),
-            Self::TooMany => write!(f, "more than {WORDS_MAX} words"),
-            Self::NoCommand => f.write_str("no cmd= at its start"),
+            Self::Word { index } => write!(f, "word {index} of the line has no '='"),
+            Self::TooMany => write!(f, "the line has more than {WORDS_MAX} words"),
+            Self::NoCommand => f.write_str("the line does not begin with 'cmd='"),
         }
     }
 }
