@@ -112,7 +112,10 @@ fn check(table: &GlobalArray<u64>, plan: Plan, own: std::ops::Range<u64>) -> Res
     let wrong = found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
     match wrong {
         0 => Ok(()),
-        _ => Err(Error::program(format!("{wrong} of {} words are wrong", expected.len()))),
+        _ => Err(Error::program(format!(
+            "{wrong} of the {} words of this rank differ from those of a serial run",
+            expected.len()
+        ))),
     }
 }
 

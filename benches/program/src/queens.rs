@@ -70,7 +70,9 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let time = start.elapsed();
     let known = KNOWN[plan.queens as usize];
     if ways != known {
-        return Err(Error::program(format!("{} queens: {ways} ways, not {known}", plan.queens)));
+        let queens = plan.queens;
+        let what = format!("{queens} queens: {ways} ways were found, and there are {known}");
+        return Err(Error::program(what));
     }
     Ok(Outcome { ways, time, counts: tasks.all_counts()? })
 }

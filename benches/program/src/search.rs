@@ -209,7 +209,7 @@ impl Search {
         match found.iter().zip(expected).position(|(found, expected)| found != expected) {
             None => Ok(()),
             Some(vertex) => Err(Error::program(format!(
-                "vertex {vertex} has level {}, and by one thread {}",
+                "vertex {vertex} has level {}, a serial search gives {}",
                 found[vertex], expected[vertex]
             ))),
         }

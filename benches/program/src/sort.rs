@@ -145,13 +145,14 @@ fn check(
     let mut found = vec![0; (range.end + 1).min(sorted.len()) - range.start];
     sorted.get_slice(range.start, &mut found)?;
     if let Some(at) = found.windows(2).position(|pair| pair[0] > pair[1]) {
-        return Err(Error::program(format!("key {} is behind the next", range.start + at)));
+        let (index, key, next) = (range.start + at, found[at], found[at + 1]);
+        return Err(Error::program(format!("key {index} is {key}, larger than the next, {next}")));
     }
     let print = |keys: &[u64]| keys.iter().fold(0u64, |sum, key| sum.wrapping_add(mix(*key)));
     found.truncate(range.len());
     let (before, after) = (rt.sum(print(given))?, rt.sum(print(&found))?);
     if before != after {
-        return Err(Error::program("the keys are not those that were given"));
+        return Err(Error::program("the sorted keys are not the keys that were given"));
     }
     Ok(())
 }

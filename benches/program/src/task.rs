@@ -63,7 +63,7 @@ pub type Function<C> = fn(&Tasks<C>, Args) -> Result<u64, Error>;
 pub struct Tasks<C>(Arc<Crew<C>>);
 
 /// A task that was forked, and must be joined.
-#[must_use = "a task that nobody joins makes its run fail"]
+#[must_use = "a task that is not joined makes its run fail"]
 #[derive(Debug)]
 pub struct Handle(State);
 
@@ -277,7 +277,9 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         crew.own().places.push(place);
         match outcome {
             Outcome::Value(value) => Ok(value),
-            Outcome::Failed(rank) => Err(Error::program(format!("a task failed at {rank}"))),
+            Outcome::Failed(rank) => {
+                Err(Error::program(format!("a task failed at {rank}, which reports why")))
+            }
         }
     }
 
@@ -285,7 +287,9 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         let known = self.0.functions.len();
         match self.0.functions.get(function as usize) {
             Some(function) => function(self, args),
-            None => Err(Error::program(format!("task of function {function} of {known}"))),
+            None => Err(Error::program(format!(
+                "a task of function {function}: the ranks gave {known} functions"
+            ))),
         }
     }
 
@@ -302,8 +306,8 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         match (used, forked == ran) {
             (0, true) => Ok(()),
             _ => Err(Error::program(format!(
-                "of {forked} tasks {ran} were run, and {used} are not joined: the root returned \
-                 before them"
+                "of {forked} tasks {ran} were run, and {used} are not joined: join every task \
+                 before the root returns"
             ))),
         }
     }
@@ -345,7 +349,7 @@ impl Task {
 
 /// The arguments of a task, filled up with zeroes.
 pub fn args<const N: usize>(given: [u64; N]) -> Args {
-    const { assert!(N <= ARGS, "a task has no room for as many") };
+    const { assert!(N <= ARGS, "a task has at most 6 words of arguments") };
     let mut args = [0; ARGS];
     args[..N].copy_from_slice(&given);
     args

@@ -59,7 +59,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let nodes = tasks.run(|tasks| node(tasks, args(Node::root(plan.depth))))?;
     let time = start.elapsed();
     if plan.depth == T1_DEPTH && nodes != T1_NODES {
-        return Err(Error::program(format!("{nodes} nodes, and T1 has {T1_NODES}")));
+        return Err(Error::program(format!("{nodes} nodes were found, and T1 has {T1_NODES}")));
     }
     Ok(Outcome { nodes, time, counts: tasks.all_counts()? })
 }
