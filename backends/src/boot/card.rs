@@ -80,7 +80,8 @@ impl Head {
     ///
     /// # Errors
     ///
-    /// [`CardError`], if the bytes are not the head of a card of this version.
+    /// [`CardError::NotACard`] if the bytes do not begin as a card;
+    /// [`CardError::Version`] if the card is of another version.
     pub fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<Self, CardError> {
         match bytes {
             [a, b, VERSION, 0, ..] if [*a, *b] == MAGIC => {}
@@ -127,7 +128,14 @@ impl Card {
     ///
     /// # Errors
     ///
-    /// [`CardError`], if the bytes are not a whole card of this version.
+    /// A [`CardError`] if the bytes are not a whole card of this version:
+    ///
+    /// - [`CardError::NotACard`]: the bytes do not begin as a card.
+    /// - [`CardError::Version`]: the card is of another version.
+    /// - [`CardError::Truncated`]: the card ends within its head or a field.
+    /// - [`CardError::Field`]: the name of the host or the network address is too long,
+    ///   or the name is not valid UTF-8.
+    /// - [`CardError::Count`]: one of these two fields is missing, or there twice.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
         let truncated = CardError::Truncated { bytes: bytes.len() };
         let Some((head, mut rest)) = bytes.split_first_chunk() else {

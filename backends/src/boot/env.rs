@@ -130,7 +130,13 @@ pub fn is_one_node(size: u32, lookup: Lookup<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// [`EnvError`], if a variable of the launcher is missing or has a wrong value.
+/// - [`EnvError::Missing`]: a variable is not set that the launcher's other variables
+///   or `TSUMUGI_BOOT` require.
+/// - [`EnvError::Number`]: a rank, a size, a port or a descriptor is not a number, or
+///   is too large.
+/// - [`EnvError::Choice`]: `TSUMUGI_BOOT` has an unknown word, or a list of hosts or
+///   addresses cannot be used.
+/// - [`EnvError::Size`]: the rank is not below the size.
 pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
     let wanted = lookup(BOOT).unwrap_or_else(|| "auto".to_owned());
     let may = |word: &str| wanted == "auto" || wanted == word;
@@ -168,7 +174,8 @@ pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
 ///
 /// # Errors
 ///
-/// [`EnvError::Number`], if the variable is no number, or more than a day.
+/// [`EnvError::Number`] if `TSUMUGI_BOOT_SECONDS` is not a number, or is more than
+/// 86,400 (a day).
 pub fn limit(lookup: Lookup<'_>) -> Result<Duration, EnvError> {
     let seconds = match lookup(SECONDS) {
         None => SECONDS_DEFAULT,

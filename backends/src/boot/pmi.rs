@@ -69,8 +69,10 @@ impl Pmi {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the server does not answer in time, or not as PMI-1
-    /// requires.
+    /// - [`BootError::NoSuchRank`]: `rank` is not below `size`.
+    /// - [`BootError::TimedOut`]: the server has not answered within `limit`.
+    /// - [`BootError::Disconnected`]: the connection to the server broke.
+    /// - [`BootError::Garbled`]: an answer is not as PMI-1 requires.
     pub fn new(fd: OwnedFd, rank: Rank, size: u32, limit: Duration) -> Result<Self, BootError> {
         BootError::check_rank(rank, size)?;
         let mut pmi = Self {

@@ -48,8 +48,12 @@ impl Pmix {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the library cannot be loaded or the server cannot be
-    /// reached; [`BootError::System`] has PMIx's own error number.
+    /// - [`BootError::Refused`]: the library cannot be loaded, or lacks a function.
+    /// - [`BootError::System`]: a call of the library failed, with PMIx's own error
+    ///   number; for example, no server can be reached.
+    /// - [`BootError::Garbled`]: the server's size of the job is not a number of 32
+    ///   bits.
+    /// - [`BootError::NoSuchRank`]: this rank is not below that size.
     pub fn new(lookup: Lookup<'_>) -> Result<Self, BootError> {
         let missing = BootError::Refused {
             why: "libpmix.so.2 cannot be loaded, or lacks a function (TSUMUGI_PMIX sets its path)",

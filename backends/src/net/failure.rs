@@ -18,8 +18,8 @@ pub struct Failures {
 pub struct Failure {
     /// The rank that owns the memory; `None` if it is not known.
     pub peer: Option<Rank>,
-    /// The kind of the operation; `None` for packets, reads of a peer's directory and
-    /// registrations, and if it is not known.
+    /// The kind of the operation; `None` for packets, reads of a peer's directory,
+    /// registrations and the first contact with a peer, and if it is not known.
     pub kind: Option<Kind>,
     /// The library's error.
     pub code: i32,
@@ -52,11 +52,12 @@ impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.kind {
             Some(kind) => write!(f, "{kind:?}")?,
+            None if self.card.is_some() => write!(f, "contact")?,
             None => write!(f, "a packet, a directory read or a registration")?,
         }
         match self.peer {
-            Some(peer) => write!(f, " for {peer}")?,
-            None => write!(f, " for an unknown rank")?,
+            Some(peer) => write!(f, " with {peer}")?,
+            None => write!(f, " with an unknown rank")?,
         }
         let (code, provider) = (self.code, self.provider_code);
         match self.card {

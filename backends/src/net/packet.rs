@@ -52,7 +52,8 @@ pub enum SendError {
         /// The bytes that fit.
         max: usize,
     },
-    /// The rank does not exist or has died.
+    /// [`AddrError::NoSuchRank`]: the rank does not exist. [`AddrError::PeerLost`]: the
+    /// rank has died, or its card or the device refuses the connection to it.
     Addr(AddrError),
 }
 

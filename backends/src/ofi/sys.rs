@@ -277,8 +277,9 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// [`LoadError`], if the library or a function is missing, or the library is
-    /// too old.
+    /// [`LoadError::NotFound`] if the system has no `libfabric.so.1`;
+    /// [`LoadError::NoSuchFunction`] if the library lacks a function;
+    /// [`LoadError::TooOld`] if it is older than 1.17.
     pub fn load() -> Result<Self, LoadError> {
         let handlers = Handlers::saved();
         // SAFETY: the name is a C string; the library's constructors run, as with

@@ -206,7 +206,8 @@ macro_rules! library {
             ///
             /// # Errors
             ///
-            /// [`LoadError`], if the library or a function is missing.
+            /// [`LoadError::NotFound`] if the system has no such library;
+            /// [`LoadError::NoSuchFunction`] if the library lacks a function.
             pub fn load() -> Result<Self, LoadError> {
                 // SAFETY: the name is a C string; loading the library runs its
                 // constructors.

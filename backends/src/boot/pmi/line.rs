@@ -27,7 +27,11 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`LineError`], if the text is no line of PMI-1.
+    /// A [`LineError`] if the text is not a line of PMI-1:
+    ///
+    /// - [`LineError::Word`]: a word has no `=`, and does not belong to a message.
+    /// - [`LineError::TooMany`]: the line has more than 32 words.
+    /// - [`LineError::NoCommand`]: the line does not begin with `cmd=`.
     pub fn parse(line: &str) -> Result<Self, LineError> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for (index, word) in line.split_whitespace().enumerate() {

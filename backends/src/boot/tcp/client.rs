@@ -264,7 +264,13 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the server has not received the report.
+    /// A [`BootError`] if the server has not confirmed the report:
+    ///
+    /// - [`BootError::Refused`]: the server refuses this agent, has another version, or
+    ///   does not know the secret.
+    /// - [`BootError::Disconnected`]: the server has answered before, and is gone.
+    /// - [`BootError::TimedOut`], [`BootError::System`] or [`BootError::Garbled`]:
+    ///   there was no connection, or no valid answer, within the time limit.
     pub fn tell(&mut self, ends: Vec<Ended>) -> Result<(), BootError> {
         self.0.expect_done(&Message::Ended { ends }, "reporting the ends of ranks")
     }

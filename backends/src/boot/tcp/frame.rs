@@ -236,7 +236,14 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// [`FrameError`], if the bytes are no message.
+    /// A [`FrameError`] if the bytes are not a message:
+    ///
+    /// - [`FrameError::Length`]: there are no bytes.
+    /// - [`FrameError::Kind`]: no message has this kind.
+    /// - [`FrameError::Body`]: the fields do not fill the body exactly, or a field has
+    ///   a value that is not possible.
+    /// - [`FrameError::Stranger`]: the other end is not a tsumugi program.
+    /// - [`FrameError::Version`]: the other end uses another version of the protocol.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
         let (kind, fields) = body.split_first().ok_or(FrameError::Length { bytes: 0 })?;
         let mut fields = Fields { rest: fields, kind: *kind, bytes: body.len() };
