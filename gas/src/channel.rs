@@ -83,7 +83,9 @@ pub trait Issue {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full>;
 }
 
@@ -162,8 +164,9 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room for operations. The caller must try again when
-    /// an operation has ended.
+    /// [`Full::Operations`] or [`Full::Conditions`] if there is no place for an
+    /// operation, or for its conditions. The caller must try again when an operation
+    /// has ended.
     pub fn advance<I: Issue + ?Sized>(&mut self, issue: &mut I, head: u64) -> Result<bool, Full> {
         loop {
             if let Some((landed, bytes)) = self.owed {

@@ -203,7 +203,9 @@ impl<'m> Order<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_issue(&mut self, after: After<'_>, is_same: bool) -> Result<Handle, Full> {
         match after {
             After::Nothing => self.issue(|_, _| {}, 0),
@@ -222,7 +224,9 @@ impl<'m> Order<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_issue_each(&mut self, is_awaited: impl Fn(Handle) -> bool) -> Result<Handle, Full> {
         let awaited = self.live().filter(|&handle| is_awaited(handle)).count();
         let attach = |this: &mut Self, waiter: u32| {

@@ -175,8 +175,16 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     ///
-    /// [`Miss`] if there is no target. Nothing is held then, but the machine may
-    /// [have waited](Self::is_waited_for) for this lookup.
+    /// A [`Miss`] if there is no target:
+    ///
+    /// - [`Miss::NoTable`]: the table of the address's rank is not in the cache, or has
+    ///   just been replaced.
+    /// - [`Miss::NotListed`]: the cached table has no such region.
+    /// - [`Miss::Refused`]: the address is null, some of the bytes lie outside the
+    ///   region, or the region does not allow the access.
+    ///
+    /// Nothing is held then, but the machine may [have waited](Self::is_waited_for) for
+    /// this lookup.
     ///
     /// # Panics
     ///
@@ -245,7 +253,16 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     ///
-    /// [`Miss`] if there is no target, as of [`hold`](Self::hold).
+    /// A [`Miss`] if there is no target:
+    ///
+    /// - [`Miss::NoTable`]: the table of the address's rank is not in the cache, or has
+    ///   just been replaced.
+    /// - [`Miss::NotListed`]: the cached table has no such region.
+    /// - [`Miss::Refused`]: the address is null, some of the bytes lie outside the
+    ///   region, or the region does not allow the access.
+    ///
+    /// No slot is pinned then, but the machine may [have waited](Self::is_waited_for)
+    /// for this lookup.
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
         if self.split.region(addr) == STARTER {
             let target = self.target(addr, bytes, need, self.starter, Word(0));

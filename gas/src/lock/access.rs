@@ -158,7 +158,12 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// [`Refused`] if the rank would wait for itself.
+    /// A [`Refused`] if the rank would wait for itself:
+    ///
+    /// - [`Refused::OtherSide`]: the rank is inside on the other side: it holds all
+    ///   targets and wants one exclusively, or the other way round.
+    /// - [`Refused::OneLock`], with [`Design::Global`]: the rank holds the window's one
+    ///   lock, and not both locks are for all targets.
     ///
     /// # Panics
     ///

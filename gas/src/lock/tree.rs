@@ -73,7 +73,9 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// [`TreeError`], which names the value that is not possible.
+    /// - [`TreeError::NoRanks`]: `ranks` is 0.
+    /// - [`TreeError::PerLeaf`]: `per_leaf` is not from 1 to [`FAN_MAX`].
+    /// - [`TreeError::Arity`]: `arity` is not from 2 to [`FAN_MAX`].
     pub const fn new(
         ranks: u32,
         per_leaf: u32,

@@ -201,7 +201,10 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`NameError`] if the region gets no name.
+    /// - [`NameError::Full`]: all names of the colour are in use, or not free again
+    ///   yet.
+    /// - [`NameError::NoSuchColor`]: the ranks have no such colour.
+    /// - [`NameError::TooLong`]: an address cannot name all bytes of the region.
     pub fn register(
         &mut self,
         color: u8,
@@ -217,7 +220,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Stale`] if there is no such region here.
+    /// [`AccessError::Nowhere`] if `addr` is not an address of this rank;
+    /// [`AccessError::Stale`] if no region is registered there, or if the address is of
+    /// the starter memory.
     pub fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
         self.registry.unregister(addr)
     }
@@ -238,7 +243,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
         let ranks = self.ranks_of(&request);
         let handle = self.order.try_issue(after, ranks == self.last_ranks)?;
@@ -251,7 +258,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_flush(&mut self, rank: Rank) -> Result<Handle, Full> {
         let (split, jobs) = (self.setup.split, &self.jobs[..]);
         let handle = self.order.try_issue_each(|handle| {
@@ -267,7 +276,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_flush_all(&mut self) -> Result<Handle, Full> {
         self.try_issue(Request::Fence, After::All)
     }
@@ -287,7 +298,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the address is of no rank of the job.
+    /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
+    /// colour.
     pub fn want(&mut self, addr: GlobalAddr) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.want(table))
@@ -298,7 +310,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the address is of no rank of the job.
+    /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
+    /// colour.
     pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.refresh(table, version))

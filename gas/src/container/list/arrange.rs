@@ -10,7 +10,7 @@ impl List {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn assign<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         if self == other {
             return Ok(());
@@ -27,7 +27,7 @@ impl List {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn assign_range<S: Store + ?Sized>(
         self,
         store: &S,
