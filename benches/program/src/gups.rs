@@ -55,7 +55,8 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// Errors of the array; an error if an update is missing.
+/// An [`Error`] if a rank dies, if the array cannot be made, or if an update is
+/// missing.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Duration, Error> {
     let words = 1usize << plan.log_words;
     // A rank accesses all pages, so its location cache has room for all of them.

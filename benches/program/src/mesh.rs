@@ -123,8 +123,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of the arrays and of [`Tasks::run`]; an error if the answer is not that of
-/// one thread.
+/// An [`Error`] if a rank dies, if the arrays or the tasks cannot be made, if a task
+/// fails, or if a block differs from that of a serial run.
 pub fn play(rt: &Runtime, plan: Plan, way: Way) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, Mesh::new(rt, plan)?, &[of_rank, step, adapt])?;
     let mesh = tasks.context();

@@ -54,8 +54,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of the arrays; an error if the keys are not in order, or not the given
-/// keys.
+/// An [`Error`] if a rank dies, if the arrays cannot be made, or if the keys are not in
+/// order, or are not the given keys.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let (size, rank) = (rt.size() as usize, rt.rank().0 as usize);
     let keys = rt.array::<u64>(plan.keys * size)?;

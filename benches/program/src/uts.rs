@@ -52,7 +52,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of [`Tasks::run`]; an error if T1 does not have its published size.
+/// An [`Error`] if a rank dies, if the tasks cannot be made, if a task fails, or if the
+/// tree T1 does not have its published size.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, plan.grain, &[node])?;
     let start = Instant::now();

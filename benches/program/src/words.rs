@@ -15,7 +15,8 @@ pub struct Words(std::vec::IntoIter<String>);
 ///
 /// # Errors
 ///
-/// Errors of the arguments, and errors of the program.
+/// An [`Error`] if an argument is wrong, if the rank cannot start, or if the program
+/// fails.
 pub fn main<A: Send>(
     take: impl FnOnce(&mut Words) -> Result<A, Error>,
     play: impl FnOnce(&Runtime, A) -> Result<(), Error> + Send,

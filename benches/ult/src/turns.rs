@@ -66,8 +66,11 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// [`Missing`] with the reason, if there was no answer within `limit` or it
-    /// was no result. No other turn may follow.
+    /// - [`Missing::Hung`]: there was no answer within `limit`.
+    /// - [`Missing::Died`]: the process has ended, or has closed its output.
+    /// - [`Missing::Refused`]: the system cannot do this row, with its reason.
+    ///
+    /// No other turn may follow.
     pub fn turn(&mut self, limit: Duration) -> Result<Vec<f64>, Missing> {
         self.signal(libc::SIGCONT);
         let late = Instant::now() + limit;
