@@ -328,9 +328,9 @@ impl fmt::Display for SplitError {
         match self {
             Self::Widths { rank, color, life, offset } => write!(
                 f,
-                "{rank} rank, {color} colour, {REGION_BITS} region, {life} life and {offset} offset \
-                 bits: the sum must be 64, with rank from 2, colour and life up to 8 each, and \
-                 rank and colour up to 32 together"
+                "{rank} rank, {color} colour, {REGION_BITS} region, {life} life and {offset} \
+                 offset bits: the sum must be 64, with rank from 2, colour and life up to 8 each, \
+                 and rank and colour up to 32 together"
             ),
             Self::TooLarge { ranks, colors, region_bytes } => write!(
                 f,
