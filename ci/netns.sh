@@ -630,7 +630,7 @@ another_network() {
             "$job" --role meet >>"$work/log" 2>&1 &
         ranks+=($!)
     done
-    if finish || ! grep -q 'goes by ofi udp;ofi_rxd on .*, this rank by ofi tcp;ofi_rxm' "$work/log" ||
+    if finish || ! grep -q 'network is ofi udp;ofi_rxd on .*, this rank.s is ofi tcp;ofi_rxm' "$work/log" ||
         grep -q 'no answer' "$work/log"; then
         cat "$work/log"
         echo "netns: ranks on two networks: not said so" >&2

@@ -294,7 +294,7 @@ mod tests {
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
         // The other tables of the global memory grow by a cache line for each 512
         // ranks; the table of nodes grows by half a byte for each rank.
-        let bits = [("who is to answer", 8), ("whose table may be here", 8)];
+        let bits = [("ranks that must answer", 8), ("ranks with a table here", 8)];
         let beats = (BEATS, far::BEATS_BYTES as u64 / NODE_RANKS);
         assert_eq!(growing, [&[beats][..], &bits].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);

@@ -30,8 +30,8 @@ impl Ledger {
         let private = [
             part::<Slot>("slots of the tables of others", copies as usize),
             part::<Record>("own names", colors as usize * REGIONS),
-            part::<u64>("who is to answer", bitmap),
-            part::<u64>("whose table may be here", bitmap),
+            part::<u64>("ranks that must answer", bitmap),
+            part::<u64>("ranks with a table here", bitmap),
             part::<Fetch>("tables on their way", fetches as usize),
             part::<Issued>("order of operations", own_jobs as usize),
             part::<Edge>("conditions of order", conditions as usize),
@@ -81,7 +81,7 @@ mod tests {
             let bits = match few.name {
                 "holders, drops, acks" => 3 * 64,
                 "hints" => 2,
-                "who is to answer" | "whose table may be here" => 64,
+                "ranks that must answer" | "ranks with a table here" => 64,
                 _ => 0,
             };
             assert_eq!(slope, bits * u64::from(ranks) / 64, "{}", few.name);

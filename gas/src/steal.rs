@@ -135,7 +135,7 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
     /// [`CAPACITY_MAX`].
     pub fn new(ends: &'a AtomicU64, items: &'a [[AtomicU64; WORDS]]) -> Self {
         let capacity = items.len();
-        assert!(is_capacity(capacity), "a deque of {capacity} items");
+        check_capacity(capacity);
         Self { ends, items }
     }
 
@@ -206,7 +206,7 @@ impl Theft {
     ///
     /// Those of [`Deque::new`].
     pub fn new(ends: RemoteAddr, capacity: usize) -> Self {
-        assert!(is_capacity(capacity), "a deque of {capacity} items");
+        check_capacity(capacity);
         Self { ends, capacity, at: At::Looking, tries: 0 }
     }
 
@@ -216,7 +216,8 @@ impl Theft {
             At::Looking => Act::Do(Op::get_word(self.ends, Width::W8)),
             At::Copying(ends) => Act::Copy(place(ends.first, self.capacity)),
             At::Asking(ends) => {
-                let (_, rest) = ends.oldest().expect("there was one");
+                let (_, rest) =
+                    ends.oldest().expect("the deque had an item when its ends were read");
                 Act::Do(Op::compare_swap(self.ends, ends.to_bits(), rest.to_bits()))
             }
             At::Taken => Act::Taken,
@@ -263,8 +264,11 @@ fn look(seen: Ends) -> At {
     if seen.count == 0 { At::Nothing } else { At::Copying(seen) }
 }
 
-const fn is_capacity(capacity: usize) -> bool {
-    capacity.is_power_of_two() && capacity <= CAPACITY_MAX
+fn check_capacity(capacity: usize) {
+    assert!(
+        capacity.is_power_of_two() && capacity <= CAPACITY_MAX,
+        "a deque of {capacity} items: it needs a power of two, {CAPACITY_MAX} at most"
+    );
 }
 
 const fn place(number: u64, capacity: usize) -> usize {

@@ -240,9 +240,14 @@ mod tests {
         // The kind of its addresses, and the version of the protocol.
         let kind = unlike(|card| card[16] ^= 1).to_string();
         let hub = "hub inside of this process";
-        assert_eq!(kind, format!("rank 1 on there: it goes by {hub}, this rank by {hub}"));
+        assert_eq!(
+            kind,
+            format!(
+                "rank 1 on there: its network is {hub}, this rank's is {hub}: they must be the same"
+            )
+        );
         let version = unlike(|card| card[4] += 1).to_string();
-        assert!(version.starts_with("rank 1 on there: it speaks version 3"), "{version}");
+        assert!(version.starts_with("rank 1 on there: it uses version 3"), "{version}");
         assert_eq!(unlike(|_| ()), NoNetwork::Peer { rank: Rank(1) });
     }
 }

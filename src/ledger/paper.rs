@@ -125,7 +125,7 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     (
         "who has whose table",
         Some(4_000_000),
-        &["holders, drops, acks", "hints", "who is to answer", "whose table may be here"],
+        &["holders, drops, acks", "hints", "ranks that must answer", "ranks with a table here"],
     ),
     ("where the starter memories are", Some(12_000_000), &[]),
     ("queue pairs; here the library's", Some(160_000_000), &[]),

@@ -257,7 +257,7 @@ fn what_cannot_be_is_said() {
             let refused = Err(ArrayError::NotByMessages);
             assert_eq!(array.relocate(PageId(0), rt.rank()), refused);
             let none = rt.array::<u64>(0).unwrap_err();
-            assert_eq!(none.to_string(), "0 pages, where 1 to 34359738368 are possible");
+            assert_eq!(none.to_string(), "0 pages: there must be 1 to 34359738368");
             Ok::<(), Error>(())
         })
         .unwrap();

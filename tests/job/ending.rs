@@ -20,7 +20,7 @@ pub fn late(rt: &Runtime) -> Result<(), Error> {
     }
     if rt.rank() == Rank(1) {
         let last = Rank(rt.size() - 1);
-        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("its card is not to be had");
+        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("its card cannot be obtained");
         assert_eq!(lost, AddrError::PeerLost { rank: last });
         say(&format!("without a launcher: {lost}"));
         return Err(lost.into());

@@ -69,7 +69,7 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
         let lengths: Vec<usize> =
             lengths.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
         if lengths.iter().any(|bytes| *bytes > CARD_BYTES_MAX) {
-            return Err(BootError::Garbled { what: "what the allgather gave" });
+            return Err(BootError::Garbled { what: "the result of the allgather" });
         }
         let longest = lengths.iter().max().copied().unwrap_or(0);
         let mut own = self.own.clone();
@@ -168,7 +168,7 @@ mod tests {
             true
         };
         let mut noise = Given::new(Rank(0), 2, noise).unwrap();
-        let garbled = BootError::Garbled { what: "what the allgather gave" };
+        let garbled = BootError::Garbled { what: "the result of the allgather" };
         assert_eq!(noise.barrier(), Err(garbled));
         assert!(Given::new(Rank(2), 2, |_: &[u8], _: &mut [u8]| true).is_err());
     }

@@ -48,11 +48,15 @@ impl Pmix {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the library cannot be loaded or the server cannot be
-    /// reached; [`BootError::System`] has PMIx's own error number.
+    /// - [`BootError::Refused`]: the library cannot be loaded, or lacks a function.
+    /// - [`BootError::System`]: a call of the library failed, with PMIx's own error
+    ///   number; for example, no server can be reached.
+    /// - [`BootError::Garbled`]: the server's size of the job is not a number of 32
+    ///   bits.
+    /// - [`BootError::NoSuchRank`]: this rank is not below that size.
     pub fn new(lookup: Lookup<'_>) -> Result<Self, BootError> {
         let missing = BootError::Refused {
-            why: "libpmix.so.2 cannot be loaded (TSUMUGI_PMIX says where it is)",
+            why: "libpmix.so.2 cannot be loaded, or lacks a function (TSUMUGI_PMIX sets its path)",
         };
         let library = paths(lookup).iter().find_map(|path| super::sys::load(path));
         let functions = library.and_then(Functions::of).ok_or(missing)?;
@@ -258,7 +262,7 @@ const DONE_AT_ONCE: c_int = -157;
 /// A card that does not come within this many seconds counts as missing.
 const CARD_SECONDS: u32 = 10;
 const LIBRARY: &str = "libpmix.so.2";
-const GARBLED: BootError = BootError::Garbled { what: "what the PMIx server says" };
+const GARBLED: BootError = BootError::Garbled { what: "the answer of the PMIx server" };
 
 #[cfg(test)]
 mod tests {

@@ -44,7 +44,7 @@ impl Probed {
 /// The trials that are made with all libraries.
 impl Probed {
     pub(crate) const LANDED: &str = "a put that completes has landed";
-    pub(crate) const SLEEPER: &str = "a target that sleeps is served";
+    pub(crate) const SLEEPER: &str = "a sleeping target is served";
     pub(crate) const STALE: &str = "a stale key is refused";
 }
 
@@ -56,9 +56,9 @@ impl fmt::Display for Row {
         }
         match self.verdict {
             Verdict::Works => write!(f, "works"),
-            Verdict::Refused(code) => write!(f, "refused, error {code}"),
-            Verdict::Wrong => write!(f, "wrong"),
-            Verdict::Silent => write!(f, "no answer"),
+            Verdict::Refused(code) => write!(f, "refused with error {code}"),
+            Verdict::Wrong => write!(f, "completed with a wrong result"),
+            Verdict::Silent => write!(f, "not completed in time"),
         }
     }
 }

@@ -218,7 +218,7 @@ fn who_does_not_know_the_secret_does_not_get_in() {
     let mut right = Client::new(Rank(0), 1, address.clone(), secret(), LONG).unwrap();
     start(&mut right).unwrap();
     let mut double = Client::new(Rank(0), 1, address, secret(), LONG).unwrap();
-    let why = "another process is this rank";
+    let why = "another process has this rank already";
     assert_eq!(double.publish(b"x"), Err(BootError::Refused { why }));
     right.leave().unwrap();
 }

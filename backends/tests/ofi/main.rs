@@ -111,7 +111,7 @@ fn auto_progress_serves_who_sleeps<P: Provider>() {
     let config =
         Config { progress: Progress::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
     match OfiDomain::open(&config, Rank(0), 1) {
-        Ok(domain) => assert!(domain.probed().works("a target that sleeps is served")),
+        Ok(domain) => assert!(domain.probed().works("a sleeping target is served")),
         Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),
         Err(error) => panic!("{error}"),
     }

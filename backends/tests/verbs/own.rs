@@ -20,7 +20,7 @@ pub fn the_probe_agrees_with_what_is_promised() {
     assert!(!domain.capabilities().device_atomics, "not of every kind and width");
     let Facts { software, dynamic, .. } = *domain.facts();
     assert!(!software || dynamic != Dynamic::Possible, "{dynamic}");
-    assert!(domain.probed().works("a target that sleeps is served"));
+    assert!(domain.probed().works("a sleeping target is served"));
     assert!(domain.probed().works("a stale key is refused"));
     if domain.facts().atomics != Atomics::None {
         assert!(domain.probed().works("fetch-add") && domain.probed().works("compare-swap"));

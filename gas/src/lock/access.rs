@@ -158,13 +158,18 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// [`Refused`] if the rank would wait for itself.
+    /// A [`Refused`] if the rank would wait for itself:
+    ///
+    /// - [`Refused::OtherSide`]: the rank is inside on the other side: it holds all
+    ///   targets and wants one exclusively, or the other way round.
+    /// - [`Refused::OneLock`], with [`Design::Global`]: the rank holds the window's one
+    ///   lock, and not both locks are for all targets.
     ///
     /// # Panics
     ///
     /// If the access does not rest.
     pub fn begin(&mut self, door: &mut Door, want: Want, node: NodeId) -> Result<(), Refused> {
-        assert!(self.stage == Stage::Rest, "{self:?} is under way");
+        assert!(self.stage == Stage::Rest, "begin of an access that does not rest: {self:?}");
         let side = self.side_of(want);
         if self.plan.design == Design::Global
             && door.holds > 0
@@ -214,7 +219,7 @@ impl Access {
     ///
     /// If nothing is held.
     pub fn release(&mut self, door: &mut Door) {
-        assert!(self.stage == Stage::Held, "{self:?} holds nothing");
+        assert!(self.stage == Stage::Held, "release of an access that holds nothing: {self:?}");
         self.goes_to(Stage::Releasing);
         if self.plan.design == Design::TwoLevel {
             let held = u32::from(self.side_of(self.want).is_some());
@@ -431,11 +436,12 @@ impl Hash for Access {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OtherSide { side: Side::All } => "this rank holds all targets, shared",
-            Self::OtherSide { side: Side::Exclusive } => "this rank holds a target exclusively",
-            Self::OneLock => "this rank holds the window's one lock",
-        })
+        let held = match self {
+            Self::OtherSide { side: Side::All } => "all targets, shared",
+            Self::OtherSide { side: Side::Exclusive } => "a target exclusively",
+            Self::OneLock => "the window's one lock",
+        };
+        write!(f, "this rank holds {held}, and would wait for itself: release that lock first")
     }
 }
 

@@ -75,7 +75,7 @@ impl Entry {
     /// because the rank would wait for its own leaving if the side was revoked
     /// between.
     pub fn enter(&mut self, side: Side) {
-        assert!(self.at == At::Out, "{self:?} is not outside");
+        assert!(self.at == At::Out, "enter by a rank that is not outside: {self:?}");
         (self.side, self.at) = (side, At::Coming);
     }
 
@@ -86,7 +86,7 @@ impl Entry {
     ///
     /// If the rank is not inside.
     pub fn leave(&mut self) {
-        assert!(self.at == At::In, "{self:?} is not inside");
+        assert!(self.at == At::In, "leave by a rank that is not inside: {self:?}");
         self.at = At::Going;
     }
 

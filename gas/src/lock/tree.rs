@@ -73,7 +73,9 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// [`TreeError`], which names the value that is not possible.
+    /// - [`TreeError::NoRanks`]: `ranks` is 0.
+    /// - [`TreeError::PerLeaf`]: `per_leaf` is not from 1 to [`FAN_MAX`].
+    /// - [`TreeError::Arity`]: `arity` is not from 2 to [`FAN_MAX`].
     pub const fn new(
         ranks: u32,
         per_leaf: u32,
@@ -188,9 +190,9 @@ impl Tree {
 impl core::fmt::Display for TreeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NoRanks => f.write_str("a tree over no ranks"),
-            Self::PerLeaf(ranks) => write!(f, "a leaf of {ranks} ranks: it has 1 to {FAN_MAX}"),
-            Self::Arity(arity) => write!(f, "an arity of {arity}: it is 2 to {FAN_MAX}"),
+            Self::NoRanks => f.write_str("a tree over 0 ranks: it needs at least one"),
+            Self::PerLeaf(ranks) => write!(f, "{ranks} ranks per leaf: must be 1 to {FAN_MAX}"),
+            Self::Arity(arity) => write!(f, "{arity} children per vertex: must be 2 to {FAN_MAX}"),
         }
     }
 }

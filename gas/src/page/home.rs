@@ -31,7 +31,7 @@ impl Homes {
     ///
     /// If there are no ranks.
     pub const fn new(ranks: u32, pages: u64, first: Distribution) -> Self {
-        assert!(ranks > 0, "pages of no ranks");
+        assert!(ranks > 0, "pages need at least one rank");
         Self { ranks, pages, is_block: matches!(first, Distribution::Block) }
     }
 

@@ -98,9 +98,9 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] if some of the bytes lie outside the region,
-    /// [`AccessError::ReadOnly`] or [`AccessError::Stale`] if the region does not
-    /// allow the access.
+    /// - [`AccessError::OutOfRange`]: some of the bytes lie outside the region.
+    /// - [`AccessError::ReadOnly`]: `need` is to write, and the region is for reading.
+    /// - [`AccessError::Stale`]: the region is for its own rank alone.
     pub fn admit(
         &self,
         addr: GlobalAddr,

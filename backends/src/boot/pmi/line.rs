@@ -27,7 +27,11 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`LineError`], if the text is no line of PMI-1.
+    /// A [`LineError`] if the text is not a line of PMI-1:
+    ///
+    /// - [`LineError::Word`]: a word has no `=`, and does not belong to a message.
+    /// - [`LineError::TooMany`]: the line has more than 32 words.
+    /// - [`LineError::NoCommand`]: the line does not begin with `cmd=`.
     pub fn parse(line: &str) -> Result<Self, LineError> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for (index, word) in line.split_whitespace().enumerate() {
@@ -62,9 +66,9 @@ impl Line {
 impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word { index } => write!(f, "word {index} has no ="),
-            Self::TooMany => write!(f, "more than {WORDS_MAX} words"),
-            Self::NoCommand => f.write_str("no cmd= at its start"),
+            Self::Word { index } => write!(f, "word {index} of the line has no '='"),
+            Self::TooMany => write!(f, "the line has more than {WORDS_MAX} words"),
+            Self::NoCommand => f.write_str("the line does not begin with 'cmd='"),
         }
     }
 }

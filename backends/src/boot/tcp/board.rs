@@ -58,8 +58,10 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// [`Refusal`], if the rank or size is wrong, if another process has the rank,
-    /// or if the rank was declared lost.
+    /// - [`Refusal::Size`]: the rank is not below the size of the job, or `size` is
+    ///   another size.
+    /// - [`Refusal::Taken`]: another process has the rank.
+    /// - [`Refusal::Lost`]: the rank was declared lost.
     pub fn join(&mut self, rank: u32, size: u32, session: u64) -> Result<(), Refusal> {
         let seats = self.seats.len();
         let seat = self.seats.get_mut(rank as usize).ok_or(Refusal::Size)?;
@@ -92,7 +94,9 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// The message, if it is no request.
+    /// The message, if it is not a request, if it requests the heads behind the last
+    /// rank, or if it names a barrier that is neither the rank's last one nor the next
+    /// one.
     pub fn handle(&mut self, rank: u32, message: Message) -> Result<Option<Message>, Message> {
         let size = self.seats.len();
         let seat = &mut self.seats[rank as usize];

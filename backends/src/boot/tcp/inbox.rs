@@ -30,7 +30,9 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// [`FrameError`]; the rest of the stream then has no meaning.
+    /// [`FrameError::Length`] if the next message is empty or too long; the other
+    /// errors of [`Message::parse`] if its body is not a message. The rest of the
+    /// stream then has no meaning.
     pub fn pop(&mut self) -> Result<Option<Message>, FrameError> {
         let Some((head, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
         let bytes = u32::from_le_bytes(*head);

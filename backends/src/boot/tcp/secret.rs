@@ -56,7 +56,8 @@ impl Secret {
     }
 
     fn mac(&self, end: End, what: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC accepts a key of any length");
         mac.update(b"tsumugi boot");
         mac.update(&[end as u8]);
         for part in what {

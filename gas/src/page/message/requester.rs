@@ -112,7 +112,7 @@ impl Requester {
                 self.owes = Owes::Stopped(epoch);
                 self.pays()
             }
-            _ => unreachable!("{message:?} is no requester's"),
+            _ => unreachable!("{message:?}: a requester receives no such message"),
         }
     }
 
