@@ -38,7 +38,7 @@ use crate::card::Card;
 use crate::deadline::Deadline;
 use crate::lend::{Lent, lend, zeroes};
 use crate::neighbours::Neighbours;
-use crate::seats::{SEAT_BYTES, Seats};
+use crate::peers::{PEER_BYTES, Peers, near};
 use crate::{Error, Rank};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -52,7 +52,7 @@ use tsumugi_core::am::{
     Token,
 };
 use tsumugi_core::completion::Why;
-use tsumugi_core::mem::{Access, LocalAddr, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Region, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::{Wait, Waker};
@@ -96,17 +96,17 @@ pub(crate) struct Am {
     blocks: RwLock<Vec<RegionKey>>,
 }
 
-/// The state under the lock. The machine and its tables use seats, not ranks.
+/// The state under the lock. The machine and its tables name peers by their indices.
 struct State {
     machine: Machine<'static>,
-    seats: Seats,
-    /// Seats to which a greeting is to be sent, and greetings for which there was no
+    peers: Peers,
+    /// Peers to which a greeting is to be sent, and greetings for which there was no
     /// memory.
-    to_greet: VecDeque<Rank>,
+    to_greet: VecDeque<PeerIndex>,
     put_off: Vec<(Rank, Greeting)>,
     /// An entry for each call of the machine.
     calls: Vec<Entry>,
-    /// Senders that wait for room, for each seat.
+    /// Senders that wait for room, for each peer.
     stuck: Vec<VecDeque<Stuck>>,
     stuck_len: usize,
     /// Answers of ULTs that were cut off before there was room.
@@ -115,7 +115,7 @@ struct State {
     has_ended: bool,
     /// Operations on other nodes have ended since waiters were last woken.
     has_room: bool,
-    peers: Lent<am::Peer>,
+    peer_table: Lent<am::Peer>,
     blocks: Lent<am::Block<'static>>,
     regions: Vec<Region>,
     _tables: Tables,
@@ -174,7 +174,7 @@ fn shape(peers: u32, ranks: u32) -> Shape {
 /// Computes the memory for a job of `ranks` ranks from the types.
 pub(crate) fn footprint(ranks: u32) -> Footprint {
     let lanes = |peers| shape(peers, ranks).memory_size();
-    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + SEAT_BYTES;
+    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + PEER_BYTES;
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
     Footprint {
@@ -227,7 +227,7 @@ impl Am {
         };
         let tables = am::Tables { peers, calls, slots, landings };
         // The doorbell after the cell: another thread may carry out each of them.
-        let machine = Machine::new(own, shape, Bell::AfterCell, memory, tables)
+        let machine = Machine::new(near(own), shape, Bell::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(Self {
             member: member.clone(),
@@ -239,7 +239,7 @@ impl Am {
             landing,
             state: Mutex::new(State {
                 machine,
-                seats: Seats::new(neighbours),
+                peers: Peers::new(neighbours),
                 to_greet: VecDeque::new(),
                 put_off: Vec::new(),
                 calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
@@ -248,7 +248,7 @@ impl Am {
                 owed: Vec::new(),
                 has_ended: false,
                 has_room: false,
-                peers: peers_lent,
+                peer_table: peers_lent,
                 blocks: lend(Vec::new()).1,
                 regions: Vec::new(),
                 _tables: (calls_lent, slots_lent, landings_lent),
@@ -282,11 +282,11 @@ impl Am {
     /// Connects the lanes of the node's ranks, in their order.
     pub(crate) fn connect(&self, cards: &[Card]) {
         let mut state = self.lock();
-        let own = state.seats.find(self.member.rank()).expect("a rank is its own neighbour");
-        for (seat, card) in (0..).map(Rank).zip(cards) {
-            let rank = state.seats.rank(seat);
+        let own = state.peers.find(self.member.rank()).expect("a rank is its own neighbour");
+        for (peer, card) in (0..).map(PeerIndex).zip(cards) {
+            let rank = state.peers.rank(peer);
             let lanes = RemoteAddr { rank, key: card.calls, offset: 0 };
-            state.machine.connect(seat, lanes, own);
+            state.machine.connect(peer, lanes, own);
         }
     }
 
@@ -349,11 +349,11 @@ impl Am {
         self.deadline.left()
     }
 
-    /// Checks that a request may be sent to a seat.
-    fn check_room(&self, state: &State, to: Rank, wants_reply: bool) -> Result<(), SendError> {
+    /// Checks that a request may be sent to a peer.
+    fn check_room(&self, state: &State, to: PeerIndex, wants_reply: bool) -> Result<(), SendError> {
         state.machine.check_room(to, wants_reply)?;
         match self.far.get() {
-            Some(far) if !far.is_near(state.seats.rank(to)) && far.is_full() => {
+            Some(far) if !far.is_near(state.peers.rank(to)) && far.is_full() => {
                 Err(SendError::Busy(Why::NoMemory))
             }
             _ => Ok(()),

@@ -162,7 +162,7 @@ impl Job {
         // All users of the node can read the job's name, but the token is secret:
         // packets carry it.
         let (job, node) = (format!("{:016x}", boot::shown_for(token)), NodeId(node));
-        let meeting = Meeting { job: &job, node, rank: Rank(place.local), size: place.size, limit };
+        let meeting = Meeting { job: &job, node, local: place.local, size: place.size, limit };
         let member = Member::meet(&meeting, &config.space)?.among(nodes.clone(), rank);
         // With several hosts, each host's agent ends the other ranks.
         let rest =

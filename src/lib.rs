@@ -57,7 +57,7 @@ mod queue;
 mod lend;
 mod card;
 mod neighbours;
-mod seats;
+mod peers;
 mod far;
 mod am;
 mod msg;

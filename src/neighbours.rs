@@ -5,6 +5,7 @@
 //! search.
 
 use crate::Rank;
+use tsumugi_core::mem::LocalRank;
 use tsumugi_pvas::Member;
 
 /// The ranks of this node, in the order of their numbers.
@@ -46,20 +47,20 @@ impl Neighbours {
     }
 
     /// The rank at that place.
-    pub(crate) fn rank(&self, local: Rank) -> Rank {
+    pub(crate) fn rank(&self, local: LocalRank) -> Rank {
         self.ranks[local.0 as usize]
     }
 
     /// The place of a rank on the node. `None`: it is on another node.
     #[inline(always)]
-    pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
+    pub(crate) fn local(&self, rank: Rank) -> Option<LocalRank> {
         let at = rank.0.wrapping_sub(self.first);
-        if at < self.len { Some(Rank(self.before + at)) } else { self.search(rank) }
+        if at < self.len { Some(LocalRank(self.before + at)) } else { self.search(rank) }
     }
 
     #[cold]
-    fn search(&self, rank: Rank) -> Option<Rank> {
-        self.ranks.binary_search(&rank).ok().map(|at| Rank(at as u32))
+    fn search(&self, rank: Rank) -> Option<LocalRank> {
+        self.ranks.binary_search(&rank).ok().map(|at| LocalRank(at as u32))
     }
 }
 

@@ -17,7 +17,7 @@ use tsumugi::pvas::populate::{By, Populated};
 use tsumugi::pvas::space::Pages;
 use tsumugi::pvas::{HugePages, Member, Populate, Space, attach};
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::{LocalRank, Memory};
 
 /// Returns the description at rank 0; an empty text at rank 1 and in the process
 /// that starts the ranks.
@@ -34,7 +34,6 @@ pub fn describe() -> Result<String, Failure> {
 
 fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     let space = member.space().clone();
-    let rank = Member::rank(member);
     let layout = Layout::from_size_align(BLOCK_BYTES, PAGE_BYTES).expect("a valid layout");
     let out =
         tsumugi::Error::OutOfMemory { bytes: BLOCK_BYTES, variable: tsumugi::pvas::config::HEAP };
@@ -47,8 +46,10 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     let touch_ns = start.elapsed().as_nanos() as f64;
     member.publish(&(block.as_ptr() as u64).to_ne_bytes())?;
     member.barrier()?;
-    let (peer, mut card) = (Rank((rank.0 + 1) % space.size()), [0; CARD_BYTES_MAX]);
-    member.card(peer, &mut card)?;
+    let own = member.local();
+    // On one node the rank of a member is its place.
+    let (peer, mut card) = (LocalRank((own.0 + 1) % space.size()), [0; CARD_BYTES_MAX]);
+    member.card(Rank(peer.0), &mut card)?;
     let at = u64::from_ne_bytes(card[..8].try_into().expect("eight bytes")) as *mut u8;
     let at = NonNull::new(at).expect("a block is somewhere");
     space.reach(peer, at, BLOCK_BYTES as u64);
@@ -59,12 +60,17 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
         black_box(unsafe { at.add(page).read_volatile() });
     }
     let read_ns = start.elapsed().as_nanos() as f64;
-    let facts = facts(&space, rank, peer, (touch_ns, read_ns));
+    let facts = facts(&space, own, peer, (touch_ns, read_ns));
     member.barrier()?;
     Ok(facts)
 }
 
-fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64)) -> String {
+fn facts(
+    space: &Space,
+    own: LocalRank,
+    peer: LocalRank,
+    (touch_ns, read_ns): (f64, f64),
+) -> String {
     let (shape, policy) = (space.shape(), space.policy());
     let populated = |done: Populated| {
         let by = match done.by {
@@ -84,7 +90,7 @@ fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64))
         ("partitions", format!("at {:#x}, 1 << {} apart", shape.base, shape.shift)),
         ("each, virtual", text::bytes(shape.bytes() as u64)),
         ("populate", policy.populate.word().to_owned()),
-        ("populated by its owner", space.populated(rank).map_or_else(none, populated)),
+        ("populated by its owner", space.populated(own).map_or_else(none, populated)),
         (
             "a peer's, populated",
             if policy.populate == Populate::Peers { populated(of_peers) } else { none() },
@@ -93,7 +99,7 @@ fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64))
         ("first use of a page, peer", per_page(read_ns)),
         ("huge pages, asked for", policy.huge_pages.word().to_owned()),
         ("huge pages, allowed", allowed(policy.huge_pages)),
-        ("huge pages, owner", got(space.pages(rank))),
+        ("huge pages, owner", got(space.pages(own))),
         ("huge pages, peer's", got(space.pages(peer))),
         ("peers may", policy.peers.word().to_owned()),
         ("cross-memory copy", cma),

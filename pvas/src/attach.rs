@@ -27,14 +27,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
-use tsumugi_core::mem::{Access, Rank, Region};
+use tsumugi_core::mem::{Access, LocalRank, Rank, Region};
 
 /// A rank of this process: its partition and its view of all others.
 #[derive(Clone, Debug)]
 pub struct Member {
     space: Arc<Space>,
     rank: Rank,
-    local: Rank,
+    local: LocalRank,
     nodes: Arc<Nodes>,
     culprit: Arc<Culprit>,
 }
@@ -69,7 +69,7 @@ pub enum AttachError {
     /// and this program closes descriptors.
     Descriptor {
         /// The rank that the memory file belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The number of the descriptor.
         fd: RawFd,
     },
@@ -118,12 +118,12 @@ impl Member {
     pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
         let nodes = Arc::new(Nodes::one(size));
-        let member = |rank| {
-            let member = Self::new(space.clone(), nodes.clone(), rank);
+        let member = |local| {
+            let member = Self::new(space.clone(), nodes.clone(), local);
             member.take().expect("a fresh partition is nobody's");
             member
         };
-        Ok((0..size).map(Rank).map(member).collect())
+        Ok((0..size).map(LocalRank).map(member).collect())
     }
 
     fn from_env(fds: &str) -> Result<Self, AttachError> {
@@ -141,17 +141,17 @@ impl Member {
         }
         let take =
             |(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd });
-        let ranks = (0..size).map(Rank).cycle();
+        let ranks = (0..size).map(LocalRank).cycle();
         let mut files = ranks.zip(fds).map(take).collect::<Result<Vec<_>, _>>()?;
         let huge = files.split_off(size as usize);
-        Self::adopt(&Files { shape, policy, files, huge }, Rank(rank))
+        Self::adopt(&Files { shape, policy, files, huge }, LocalRank(rank))
     }
 
     fn meet_from_env() -> Result<Self, AttachError> {
         let meeting = Meeting {
             job: &variable(config::JOB)?,
             node: NodeId::here(),
-            rank: Rank(variable_number(config::RANK)?),
+            local: LocalRank(variable_number(config::RANK)?),
             size: variable_number(config::SIZE)?,
             limit: MEET_WITHIN,
         };
@@ -168,20 +168,21 @@ impl Member {
     /// mapped, or if the rank is taken.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
         let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
-        Self::adopt(&files, meeting.rank)
+        Self::adopt(&files, meeting.local)
     }
 
     /// Takes the rank in a space of which this process has received the files.
-    fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
-        let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
+    fn adopt(files: &Files, local: LocalRank) -> Result<Self, AttachError> {
+        let space = Space::adopt(files, local).map_err(AttachError::Space)?;
         let nodes = Arc::new(Nodes::one(space.size()));
-        let member = Self::new(space, nodes, rank);
+        let member = Self::new(space, nodes, local);
         member.take()?;
         Ok(member)
     }
 
-    fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank) -> Self {
-        Self { space, rank, local: rank, nodes, culprit: Arc::default() }
+    /// A member of a job of one node, in which the rank is its place on the node.
+    fn new(space: Arc<Space>, nodes: Arc<Nodes>, local: LocalRank) -> Self {
+        Self { space, rank: Rank(local.0), local, nodes, culprit: Arc::default() }
     }
 
     /// This rank as a member of a job of several nodes; from here on its numbers
@@ -194,7 +195,7 @@ impl Member {
     #[must_use]
     pub fn among(self, nodes: Arc<Nodes>, rank: Rank) -> Self {
         let place = nodes.place(rank).map(|place| (place.local, place.size));
-        assert_eq!(place, Some((self.local.0, self.space.size())), "{rank} of {nodes:?}");
+        assert_eq!(place, Some((self.local, self.space.size())), "{rank} of {nodes:?}");
         Self { rank, nodes, ..self }
     }
 
@@ -236,7 +237,7 @@ impl Member {
     }
 
     /// This rank's place among the ranks of its node, which is its number there.
-    pub fn local(&self) -> Rank {
+    pub fn local(&self) -> LocalRank {
         self.local
     }
 
@@ -251,9 +252,9 @@ impl Member {
     }
 
     /// The place of a rank on this node; `None` if the rank is on another node.
-    pub fn local_of(&self, rank: Rank) -> Option<Rank> {
+    pub fn local_of(&self, rank: Rank) -> Option<LocalRank> {
         let place = self.nodes.place(rank)?;
-        (place.node == self.node()).then_some(Rank(place.local))
+        (place.node == self.node()).then_some(place.local)
     }
 
     /// The number of this node in the job.
@@ -285,7 +286,7 @@ impl Member {
     pub fn is_alive(&self, rank: Rank) -> bool {
         let Some(place) = self.nodes.place(rank) else { return false };
         if place.node == self.node() {
-            return self.space.control(Rank(place.local)).is_alive();
+            return self.space.control(place.local).is_alive();
         }
         !self.gone().any(|gone| gone == Gone::Rank(rank) || gone == Gone::Node(place.node))
     }
@@ -342,7 +343,7 @@ impl Member {
     }
 
     fn graves(&self) -> &Graves {
-        self.space.control(Rank(0)).graves()
+        self.space.control(LocalRank(0)).graves()
     }
 
     /// The allocator for this rank's regions: memory that peers may reach.
@@ -458,9 +459,9 @@ mod tests {
         assert_eq!(members[0].control_of(Rank(2)).state(), State::Finished);
         let space = members[1].space();
         let exposed = members[1].exposed();
-        assert!(space.is_exposed(Rank(1), exposed.start(), exposed.bytes() as u64));
-        assert!(!space.is_exposed(Rank(0), exposed.start(), 1));
-        assert!(!space.is_exposed(Rank(1), members[1].stacks().0, 1));
-        assert!(!space.is_exposed(Rank(1), members[1].heap().start(), 1));
+        assert!(space.is_exposed(LocalRank(1), exposed.start(), exposed.bytes() as u64));
+        assert!(!space.is_exposed(LocalRank(0), exposed.start(), 1));
+        assert!(!space.is_exposed(LocalRank(1), members[1].stacks().0, 1));
+        assert!(!space.is_exposed(LocalRank(1), members[1].heap().start(), 1));
     }
 }

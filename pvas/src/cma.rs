@@ -14,7 +14,7 @@ use crate::sys;
 use std::fmt;
 use std::io;
 use std::ptr::NonNull;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Why bytes of another process were not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Space {
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn cma(&self, rank: Rank) -> Result<(), CmaError> {
+    pub fn cma(&self, rank: LocalRank) -> Result<(), CmaError> {
         let control = self.control(rank);
         let (pid, word) = (control.pid(), NonNull::from(control.pid_word()).addr().get());
         if pid == 0 || !control.is_alive() {

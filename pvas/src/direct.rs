@@ -19,7 +19,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
-    Access, AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
+    Access, AddrError, Agent, LocalAddr, LocalRank, Need, Rank, Region, RegionKey, RegisterError,
+    RemoteAddr,
 };
 use tsumugi_core::sync::mapped::AtomicU64;
 
@@ -43,7 +44,7 @@ pub struct Direct {
 impl Direct {
     /// Makes the access of `rank`, which is a rank of this process with the place
     /// `local` on its node.
-    pub(crate) fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank, local: Rank) -> Self {
+    pub(crate) fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank, local: LocalRank) -> Self {
         let (start, shift) = (space.shape().start(local), space.shape().shift);
         let neighbours = nodes.neighbours(rank);
         let (first, count) = (neighbours.start, neighbours.end - neighbours.start);
@@ -210,7 +211,7 @@ impl Direct {
         if place.node != own.node {
             return Err(AddrError::OtherNode { rank });
         }
-        Ok(self.space.control(Rank(place.local)))
+        Ok(self.space.control(place.local))
     }
 
     /// The word of a neighbour at `offset`, if all ranks may write it. If this
@@ -250,9 +251,9 @@ impl Direct {
     }
 
     /// This rank's place on its node.
-    fn local_rank(&self) -> Rank {
+    fn local_rank(&self) -> LocalRank {
         let head: *const Control = self.control(self.rank);
-        Rank(((head as usize - self.space.shape().base) >> self.shift) as u32)
+        LocalRank(((head as usize - self.space.shape().base) >> self.shift) as u32)
     }
 }
 

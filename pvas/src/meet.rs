@@ -42,7 +42,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// The parameters of a meeting of the ranks of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Meeting<'a> {
     /// The node.
     pub node: NodeId,
     /// This rank's place among the ranks of the node; rank 0 leads.
-    pub rank: Rank,
+    pub local: LocalRank,
     /// The number of ranks of the node.
     pub size: u32,
     /// How long a rank waits for the others.
@@ -69,13 +69,13 @@ impl Files {
     /// [`MeetError`], if the files cannot be made, or if the ranks do not meet
     /// within the limit.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, MeetError> {
-        let (rank, size) = (meeting.rank, meeting.size);
+        let (rank, size) = (meeting.local, meeting.size);
         if rank.0 >= size {
             return Err(MeetError::Size { rank: rank.0, size });
         }
         let deadline = Instant::now() + meeting.limit;
         match rank {
-            Rank(0) => lead(meeting, config, deadline),
+            LocalRank(0) => lead(meeting, config, deadline),
             _ => join(meeting, deadline),
         }
     }
@@ -101,7 +101,10 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
     while let Some(missing) = served.iter().position(|served| !served) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(MeetError::Missing { rank: Rank(missing as u32), limit: meeting.limit });
+            return Err(MeetError::Missing {
+                rank: LocalRank(missing as u32),
+                limit: meeting.limit,
+            });
         }
         sys::poll(&[listener.as_fd()], left).map_err(system("poll"))?;
         if let Ok((stream, _)) = listener.accept() {
@@ -129,7 +132,7 @@ fn serve(
     meeting: &Meeting<'_>,
     files: &Files,
     served: &[bool],
-) -> Option<Rank> {
+) -> Option<LocalRank> {
     if sys::peer_user(stream.as_fd()).ok()? != sys::own_user() {
         return None;
     }
@@ -169,7 +172,7 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     Hello::of(meeting).send(&stream).map_err(system("hello"))?;
     let answer = Answer::receive(&stream).map_err(system("answer"))?;
     if answer.verdict != Verdict::Welcome {
-        return Err(MeetError::Refused { rank: meeting.rank, why: answer.verdict });
+        return Err(MeetError::Refused { rank: meeting.local, why: answer.verdict });
     }
     let kinds = if answer.has_huge() { 2 } else { 1 };
     let (wanted, mut fds) = (kinds * meeting.size as usize, Vec::new());

@@ -7,6 +7,7 @@ use std::mem::take;
 use std::sync::{MutexGuard, PoisonError};
 use tsumugi_core::am::{Answer, Body, Event, HandlerId, Incoming, Message, Out, SendError};
 use tsumugi_core::backend::execute;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::time::Instant;
@@ -27,9 +28,9 @@ impl Am {
         let mut state = self.lock();
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
-            for seat in (0..state.seats.count()).map(Rank) {
-                if !self.is_alive(state.seats.rank(seat)) {
-                    state.machine.handle(Event::Lost(seat), Instant::ZERO);
+            for peer in state.peers.all() {
+                if !self.is_alive(state.peers.rank(peer)) {
+                    state.machine.handle(Event::Lost(peer), Instant::ZERO);
                 }
             }
         }
@@ -248,7 +249,7 @@ impl Am {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// Wakes the senders for which there may be room now; of each seat as many as a
+    /// Wakes the senders for which there may be room now; of each peer as many as a
     /// lane has cells.
     pub(super) fn give_room(&self, mut state: MutexGuard<'_, State>) {
         let has_room = take(&mut state.has_room);
@@ -256,18 +257,18 @@ impl Am {
             return;
         }
         let mut woken = Vec::new();
-        for seat in 0..state.stuck.len() {
-            if state.stuck[seat].is_empty() {
+        for peer in 0..state.stuck.len() {
+            if state.stuck[peer].is_empty() {
                 continue;
             }
             // A cast has room whenever a call has. If more senders are woken than
             // find room, the rest wait again.
-            let count = match self.check_room(&state, Rank(seat as u32), false) {
+            let count = match self.check_room(&state, PeerIndex(peer as u32), false) {
                 Ok(()) => self.shape.cells as usize,
                 Err(SendError::Busy(_)) => 0,
                 Err(_) => usize::MAX,
             };
-            let stuck = &mut state.stuck[seat];
+            let stuck = &mut state.stuck[peer];
             let count = count.min(stuck.len());
             woken.extend(stuck.drain(..count).map(|stuck| stuck.waker));
             state.stuck_len -= count;

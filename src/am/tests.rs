@@ -534,8 +534,8 @@ fn an_answer_of_one_that_was_cut_off_is_given() {
             net.hold(&others);
             let mut state = rt.am().lock();
             for rank in others {
-                let seat = state.seats.find(rank).expect("it was called");
-                while state.machine.cast(seat, HandlerId(COUNT), b"").is_ok() {}
+                let peer = state.peers.find(rank).expect("it was called");
+                while state.machine.cast(peer, HandlerId(COUNT), b"").is_ok() {}
             }
             assert_eq!(state.machine.staged(), STAGING_CELLS);
             drop(state);

@@ -28,11 +28,12 @@ use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
 use crate::config::Chosen;
 use crate::neighbours::Neighbours;
-use crate::seats::Seats;
-use crate::{Error, MessageError, Rank};
+use crate::peers::Peers;
+use crate::{Error, MessageError};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Split, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
@@ -112,16 +113,16 @@ impl Messages {
         })?;
         let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
         let post = parcels.map(|parcels| {
-            let seats = Seats::new(neighbours.clone());
-            (parcels.clone(), Box::new(Post::new(member, seats, shape, parcels)))
+            let peers = Peers::new(neighbours.clone());
+            (parcels.clone(), Box::new(Post::new(member, peers, shape, parcels)))
         });
         let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
-        let splits = (0..neighbours.count()).map(|seat| near.splits(Rank(seat))).collect();
+        let splits = (0..neighbours.count()).map(|peer| near.splits(PeerIndex(peer))).collect();
         let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
         let board = boards.get(own.0 as usize).copied();
         let mut state = State::new(own, shape, chosen.messages, near, post, boards);
-        let gauges = (0..).map(Rank).zip(neighbours.ranks()).map(|(seat, rank)| {
-            state.use_thresholds(seat, thresholds_of(&member.way_to(rank).1));
+        let gauges = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {
+            state.use_thresholds(peer, thresholds_of(&member.way_to(rank).1));
             member.gauge_of(rank)
         });
         let gauges = gauges.collect();
@@ -242,17 +243,17 @@ impl Messages {
         if let Some(board) = &self.board
             && self.death().is_some()
         {
-            for (seat, rank) in (0..).map(Rank).zip(self.neighbours.ranks()) {
+            for (local, rank) in (0..).map(LocalRank).zip(self.neighbours.ranks()) {
                 if !self.member.is_alive(rank) {
-                    board.lost(seat);
+                    board.lost(local);
                 }
             }
         }
     }
 
-    /// The gauge of a neighbour. `None`: the seat is of another node.
-    fn gauge(&self, seat: Rank) -> Option<&Gauge> {
-        self.gauges.get(seat.0 as usize)
+    /// The gauge of a neighbour. `None`: the peer is of another node.
+    fn gauge(&self, peer: PeerIndex) -> Option<&Gauge> {
+        self.gauges.get(peer.0 as usize)
     }
 
     pub(super) fn work(&self) -> bool {
@@ -344,7 +345,7 @@ impl Messages {
             // result.
             unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
         });
-        if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { rank: peer }))) }
+        if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { peer }))) }
     }
 
     /// Copies from a buffer of a neighbour that only the kernel can reach.
@@ -352,18 +353,19 @@ impl Messages {
         let Copy { peer, from, to, len, .. } = *copy;
         let kernel = &self.kernels[peer.0 as usize];
         let pid = kernel.get_or_init(|| {
-            let local = self.member.local_of(self.neighbours.rank(peer))?;
+            // A neighbour: the ranks of the node are the first peers.
+            let local = LocalRank(peer.0);
             let space = self.member.space();
             space.cma(local).ok().map(|()| space.control(local).pid())
         });
-        let pid = pid.ok_or(Ended::Failed { rank: peer })?;
+        let pid = pid.ok_or(Ended::Failed { peer })?;
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         // SAFETY: a buffer of this length that is lent to the message.
         let to = unsafe { std::slice::from_raw_parts_mut(to, len as usize) };
         // SAFETY: memory of another process, or the buffer from which the message is
         // sent.
         let read = unsafe { cma::read_from(pid, from as usize, to) };
-        read.map_err(|_| Ended::Failed { rank: peer })
+        read.map_err(|_| Ended::Failed { peer })
     }
 
     /// Whether the job has other nodes.

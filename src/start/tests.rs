@@ -29,6 +29,7 @@ mod global;
 mod cut_off;
 mod given_up;
 mod held;
+mod ids;
 #[path = "../../tests/moving/histories.rs"]
 mod histories;
 #[allow(clippy::duplicate_mod)]

@@ -2,7 +2,7 @@
 
 use super::cell::Inline;
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank};
 use crate::tag::Tag;
 use core::fmt;
 
@@ -47,7 +47,7 @@ pub enum Event {
         result: Result<u64, AddrError>,
     },
     /// A peer has died.
-    Lost(Rank),
+    Lost(PeerIndex),
     /// Only time has passed.
     Tick,
 }
@@ -109,7 +109,7 @@ pub struct Landed {
 #[derive(Debug)]
 #[must_use = "somebody waits for the answer"]
 pub struct ReplyTo {
-    pub(super) to: Rank,
+    pub(super) to: PeerIndex,
     pub(super) token: u64,
     /// A staging cell is reserved for the answer.
     pub(super) promised: bool,
@@ -141,8 +141,18 @@ pub enum SendError {
         /// The maximum.
         bytes_max: u64,
     },
-    /// There is no such rank, or it has died.
-    Addr(AddrError),
+    /// The machine has no such peer.
+    NoSuchPeer {
+        /// The index that was given.
+        peer: PeerIndex,
+        /// How many peers the machine has.
+        peers: u32,
+    },
+    /// The peer has died.
+    PeerLost {
+        /// The peer that has died.
+        peer: PeerIndex,
+    },
 }
 
 /// Why a call has no reply.
@@ -202,7 +212,7 @@ impl Landed {
 
 impl ReplyTo {
     /// Returns the peer that waits for the answer.
-    pub const fn peer(&self) -> Rank {
+    pub const fn peer(&self) -> PeerIndex {
         self.to
     }
 }
@@ -245,7 +255,10 @@ impl fmt::Display for SendError {
             Self::TooLong { bytes, bytes_max } => {
                 write!(f, "{bytes} bytes are too long for a message: {bytes_max} at most")
             }
-            Self::Addr(error) => error.fmt(f),
+            Self::NoSuchPeer { peer, peers } => {
+                write!(f, "{peer} does not exist: there are {peers} peers")
+            }
+            Self::PeerLost { peer } => write!(f, "{peer} has died"),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::machine::Machine;
 use super::outcome::{Payload, SendError};
 use super::setup::Bell;
 use super::tables::{Notice, Slot, Step};
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex};
 use crate::op::Op;
 use crate::sync::mutant;
 use crate::tag::Tag;
@@ -43,7 +43,7 @@ impl Machine<'_> {
 
     /// Fills a free staging cell and queues it. The caller has checked that there
     /// is one.
-    pub(super) fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
+    pub(super) fn stage(&mut self, lane: Lane, to: PeerIndex, cell: Cell) {
         let early = mutant("am_early_credit");
         let defect = Defect::planted();
         let peer = &mut self.tables.peers[to.0 as usize];
@@ -206,7 +206,7 @@ impl Machine<'_> {
             }
         }
         if has_failed {
-            self.lose(Rank(index as u32));
+            self.lose(PeerIndex(index as u32));
         }
     }
 }

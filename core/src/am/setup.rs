@@ -5,7 +5,7 @@ use super::lanes::{self, BLOCK_PEERS, Block, Lanes, Shape};
 use super::machine::Machine;
 use super::send::INDEX_MASK;
 use super::tables::{Call, Landing, Peer, Slot, Tables};
-use crate::mem::{LocalAddr, Rank};
+use crate::mem::{LocalAddr, PeerIndex};
 use crate::sync::mapped::AtomicU64;
 use core::fmt;
 
@@ -61,13 +61,13 @@ impl<'m> Machine<'m> {
     ///
     /// [`SetupError`]: the memory or the tables do not fit the shape.
     pub fn new(
-        rank: Rank,
+        own: PeerIndex,
         shape: Shape,
         bell: Bell,
         memory: Memory<'m>,
         tables: Tables<'m>,
     ) -> Result<Self, SetupError> {
-        if !shape.is_valid() || rank.0 >= shape.peers {
+        if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
         }
         let staging_bytes = tables.slots.len() * CELL_BYTES;
@@ -89,7 +89,7 @@ impl<'m> Machine<'m> {
         }
         tables.peers.fill(Peer::EMPTY);
         Ok(Self {
-            rank,
+            own,
             shape,
             bell,
             lanes: Lanes::new(memory.lanes, shape),

@@ -1,19 +1,8 @@
-//! Ranks, keys and addresses.
+//! Keys and addresses.
 
-use super::Plain;
+use super::{Plain, Rank};
 use core::fmt;
 use core::marker::PhantomData;
-
-/// A process (or thread) of the job, named by its number `0 .. size`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub struct Rank(pub u32);
-
-impl fmt::Display for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {}", self.0)
-    }
-}
 
 /// The agent that carries out the atomics on a region's words: the CPU or the
 /// device. A region has exactly one agent, because updates of one word by both would

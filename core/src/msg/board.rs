@@ -39,7 +39,7 @@ mod layout;
 mod owner;
 
 use super::{Label, Pattern};
-use crate::mem::Rank;
+use crate::mem::LocalRank;
 use crate::sync::{Ordering, mutant};
 use core::fmt;
 use layout::{CLAIMED, DONE, Entry, FAILED, Head, NONE, OUT_OF_REACH, POSTED, RANK_MASK, Source};
@@ -70,7 +70,7 @@ pub struct Post {
     /// Its place in the order of all receives of the owner; wraps.
     pub number: u32,
     /// The messages that it takes.
-    pub pattern: Pattern,
+    pub pattern: Pattern<LocalRank>,
     /// The address of its buffer.
     pub at: u64,
     /// The length of its buffer.
@@ -111,18 +111,18 @@ pub enum Standing {
     /// No sender has claimed it.
     Posted,
     /// This rank has claimed it and copies into it.
-    Claimed(Rank),
+    Claimed(LocalRank),
     /// The message of a rank is in its buffer.
     Done(Arrival),
     /// This rank has claimed it and could not copy.
-    Failed(Rank),
+    Failed(LocalRank),
 }
 
 /// The message that a sender put into a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The rank that sent it.
-    pub source: Rank,
+    pub source: LocalRank,
     /// Its tag.
     pub tag: u32,
     /// Its length.
@@ -154,7 +154,7 @@ impl<'m> Board<'m> {
     #[inline]
     pub fn try_claim(
         &self,
-        me: Rank,
+        me: LocalRank,
         number: u32,
         label: Label,
         len: u64,
@@ -195,7 +195,7 @@ impl<'m> Board<'m> {
     /// Marks a claimed receive: the copy is done, or it could not be made.
     /// Wait-free.
     #[inline]
-    pub fn finish(&self, me: Rank, index: u32, is_copied: bool) {
+    pub fn finish(&self, me: LocalRank, index: u32, is_copied: bool) {
         // Release: pairs with the Acquire in `standing`, so that the owner sees
         // the copied bytes.
         let order =
@@ -214,7 +214,7 @@ impl<'m> Board<'m> {
         let entry = &self.entries[index as usize];
         // Acquire: pairs with the Release in `finish`.
         let state = entry.state.load(Ordering::Acquire);
-        let source = Rank(state & RANK_MASK);
+        let source = LocalRank(state & RANK_MASK);
         match state & !RANK_MASK {
             CLAIMED => Standing::Claimed(source),
             // Relaxed: both were written before the state.

@@ -12,7 +12,7 @@ use super::packet::Kind;
 use super::tables::{ANY, Entry, State, Unexpected};
 use super::wire::Wire;
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 impl Machine<'_> {
@@ -41,7 +41,7 @@ impl Machine<'_> {
         if let Some(rank) = pattern.source
             && self.tables.peers[peer as usize].lost
         {
-            return Err(CallError::Addr(AddrError::PeerLost { rank }));
+            return Err(CallError::PeerLost { peer: rank });
         }
         let post = self.new_post(&pattern, peer, into).ok_or(CallError::Busy(Why::NoTag))?;
         let list = match peer {
@@ -144,7 +144,7 @@ impl Machine<'_> {
     /// Returns whether no message of that rank waits here for a receive, and none
     /// waits at that rank for room: then all that comes next is in the lane.
     #[inline]
-    pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: Rank) -> bool {
+    pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: PeerIndex) -> bool {
         let peer = &self.tables.peers[from.0 as usize];
         let is_quiet = peer.unexpected.is_empty() && !peer.lost && !wire.is_starved(from);
         is_quiet && !self.has_board()
@@ -241,7 +241,7 @@ impl Machine<'_> {
 
     fn described(&self, index: usize) -> Received {
         let Unexpected { source, tag, len, .. } = self.tables.unexpected[index];
-        Received { source: Rank(source), tag, len, truncated: false }
+        Received { source: PeerIndex(source), tag, len, truncated: false }
     }
 
     fn unlink(&mut self, index: usize) {
@@ -259,7 +259,7 @@ impl Machine<'_> {
     ) -> Result<Begun<Received>, CallError> {
         let found = &self.tables.unexpected[index];
         let Unexpected { source, tag, context, kind, id, len, b, .. } = *found;
-        let (from, flags) = (Rank(source), [found.in_reach, found.by_kernel]);
+        let (from, flags) = (PeerIndex(source), [found.in_reach, found.by_kernel]);
         if kind == Kind::Rts && self.free.is_empty() {
             return Err(CallError::Busy(Why::NoTag));
         }

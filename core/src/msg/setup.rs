@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
 use super::threshold::Thresholds;
 use super::{count::Counts, packet::INLINE_BYTES_MAX};
-use crate::mem::Rank;
+use crate::mem::{LocalRank, PeerIndex};
 use core::fmt;
 
 /// The sizes of lanes and tables: the same on every rank.
@@ -132,13 +132,13 @@ impl<'m> Machine<'m> {
     /// [`SetupError`]: the shape is not valid, a table has a wrong length, or the
     /// limit for inline messages is too large.
     pub fn new(
-        rank: Rank,
+        own: LocalRank,
         shape: Shape,
         design: Design,
         thresholds: Thresholds,
         tables: Tables<'m>,
     ) -> Result<Self, SetupError> {
-        if !shape.is_valid() || rank.0 >= shape.peers {
+        if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
         }
         let needed = [
@@ -171,7 +171,7 @@ impl<'m> Machine<'m> {
             room.push(tables.unexpected, index);
         }
         let mut this = Self {
-            rank,
+            own,
             shape,
             design,
             tables,
@@ -196,7 +196,7 @@ impl<'m> Machine<'m> {
             holds_board: false,
         };
         for peer in 0..shape.peers {
-            this.set_thresholds(Rank(peer), thresholds)?;
+            this.set_thresholds(PeerIndex(peer), thresholds)?;
         }
         Ok(this)
     }
@@ -210,7 +210,7 @@ impl<'m> Machine<'m> {
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn set_thresholds(&mut self, peer: Rank, to: Thresholds) -> Result<(), SetupError> {
+    pub fn set_thresholds(&mut self, peer: PeerIndex, to: Thresholds) -> Result<(), SetupError> {
         if to.inline_max as usize > INLINE_BYTES_MAX {
             return Err(SetupError::InlineMax(to.inline_max));
         }
@@ -232,7 +232,7 @@ impl<'m> Machine<'m> {
     /// Adds a peer: a [far](Self::set_far) rank with which no message was
     /// exchanged before. Returns its number, which is the next one. `None`: the
     /// tables have no room for it, and must [grow](Self::grow) first. Wait-free.
-    pub fn admit(&mut self) -> Option<Rank> {
+    pub fn admit(&mut self) -> Option<PeerIndex> {
         let shape = Shape { peers: self.shape.peers + 1, ..self.shape };
         let has_room = shape.is_valid()
             && self.tables.peers.len() >= shape.peers as usize
@@ -242,7 +242,7 @@ impl<'m> Machine<'m> {
         if !has_room {
             return None;
         }
-        let peer = Rank(self.shape.peers);
+        let peer = PeerIndex(self.shape.peers);
         self.shape = shape;
         self.set_far(peer);
         Some(peer)
@@ -294,7 +294,7 @@ impl<'m> Machine<'m> {
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn set_far(&mut self, peer: Rank) {
+    pub fn set_far(&mut self, peer: PeerIndex) {
         self.tables.peers[peer.0 as usize].far = true;
     }
 }

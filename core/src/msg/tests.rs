@@ -21,7 +21,7 @@ mod ways;
 
 use super::*;
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::{LocalRank, PeerIndex};
 use core::ptr::NonNull;
 use std::boxed::Box;
 use std::vec;
@@ -57,15 +57,16 @@ impl Pair {
                 log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
                 mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
             };
-            Machine::new(Rank(rank), shape, design, Thresholds::DEFAULT, tables).unwrap()
+            Machine::new(LocalRank(rank), shape, design, Thresholds::DEFAULT, tables).unwrap()
         });
         let lanes = [0, 1].map(|rank| {
             let ends = Box::leak(Box::new([LaneEnd::EMPTY, LaneEnd::EMPTY]));
             // SAFETY: zero lines that live for ever; buffers outlive the tests.
             unsafe {
-                let mut lanes = Lanes::new(Rank(rank), shape, memory[rank as usize], ends).unwrap();
-                lanes.connect(Rank(0), memory[0]);
-                lanes.connect(Rank(1), memory[1]);
+                let mut lanes =
+                    Lanes::new(LocalRank(rank), shape, memory[rank as usize], ends).unwrap();
+                lanes.connect(PeerIndex(0), memory[0]);
+                lanes.connect(PeerIndex(1), memory[1]);
                 lanes
             }
         });
@@ -74,7 +75,7 @@ impl Pair {
 
     fn send(&mut self, from: usize, to: u32, label: Label, bytes: &[u8]) -> Begun<()> {
         let out = bytes_of(bytes);
-        self.machines[from].send(&mut self.lanes[from], Rank(to), label, out).unwrap()
+        self.machines[from].send(&mut self.lanes[from], PeerIndex(to), label, out).unwrap()
     }
 
     fn receive(
@@ -84,7 +85,7 @@ impl Pair {
         tag: Option<u32>,
         into: &[u8],
     ) -> Begun<Received> {
-        let pattern = Pattern { context: 0, source: source.map(Rank), tag };
+        let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         self.machines[by].receive(&mut self.lanes[by], pattern, bytes_of(into)).unwrap()
     }
 
@@ -125,7 +126,7 @@ fn bytes_of(bytes: &[u8]) -> Bytes {
 }
 
 fn received(source: u32, tag: u32, len: u64, truncated: bool) -> Received {
-    Received { source: Rank(source), tag, len, truncated }
+    Received { source: PeerIndex(source), tag, len, truncated }
 }
 
 #[test]
@@ -133,12 +134,12 @@ fn whoever_waits_for_a_line_asks_each_time() {
     let mut pair = Pair::with(Design::Mirror, Shape { lines: 16, slots: 32, ..SHAPE });
     let (out, into) = (text(100 * 256, 3), buffer(100 * 256));
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let advance = |pair: &mut Pair, rank: usize| {
         while pair.machines[rank].advance(&mut pair.lanes[rank]) {}
     };
     pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(into)).unwrap();
-    let sent = pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, apart(out)).unwrap();
+    let sent = pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, apart(out)).unwrap();
     let Begun::Pending(sent) = sent else { panic!("it is too long to go at once") };
     advance(&mut pair, 1);
     let mut asked = 0;
@@ -147,7 +148,7 @@ fn whoever_waits_for_a_line_asks_each_time() {
         if pair.machines[0].has_ended(sent) {
             break;
         }
-        assert!(pair.lanes[1].is_starved(Rank(0)), "it waits, and asked {asked} times before");
+        assert!(pair.lanes[1].is_starved(PeerIndex(0)), "it waits, and asked {asked} times before");
         asked += 1;
         advance(&mut pair, 1);
     }
@@ -323,21 +324,21 @@ fn a_death_ends_what_waits_for_it() {
     let exact = pair.receive(0, Some(1), None, buffer(8)).pending();
     let any = pair.receive(0, None, None, buffer(8)).pending();
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
-    machine.lost(lanes, Rank(1));
-    let died = Err(Ended::PeerLost { rank: Rank(1) });
+    machine.lost(lanes, PeerIndex(1));
+    let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
     assert_eq!((pair.take(0, told), pair.take(0, exact)), (Some(died), Some(died)));
     assert_eq!(pair.take(0, any), None, "somebody else may send");
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
-    let refused = machine.send(lanes, Rank(1), LABEL, bytes_of(far));
-    assert_eq!(refused, Err(CallError::Addr(AddrError::PeerLost { rank: Rank(1) })));
+    let refused = machine.send(lanes, PeerIndex(1), LABEL, bytes_of(far));
+    assert_eq!(refused, Err(CallError::PeerLost { peer: PeerIndex(1) }));
     // On the other side, messages sent before the death are still received.
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
-    machine.lost(lanes, Rank(0));
+    machine.lost(lanes, PeerIndex(0));
     let (whole, late) = (buffer(500), buffer(100_000));
     assert!(pair.receive(1, Some(0), None, whole).done().is_some());
     assert!(whole == text(500, 7));
     let late = pair.receive(1, Some(0), None, late).pending();
-    assert_eq!(pair.take(1, late), Some(Err(Ended::PeerLost { rank: Rank(0) })));
+    assert_eq!(pair.take(1, late), Some(Err(Ended::PeerLost { peer: PeerIndex(0) })));
 }
 
 #[test]
@@ -349,7 +350,7 @@ fn packets_that_make_no_sense_are_dropped() {
     for kind in kinds {
         for id in [1, 77, u32::MAX] {
             let packet = Packet { id, a: u64::MAX, b: u64::MAX, ..Packet::new(kind) };
-            pair.lanes[0].push(Rank(1), &packet, Load::Empty);
+            pair.lanes[0].push(PeerIndex(1), &packet, Load::Empty);
             pair.settle();
         }
     }
@@ -361,9 +362,9 @@ fn packets_that_make_no_sense_are_dropped() {
 fn calls_that_cannot_be_are_refused() {
     let mut pair = Pair::new(Design::Mirror);
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
-    let none = Err(CallError::Addr(AddrError::NoSuchRank { rank: Rank(2), size: 2 }));
-    assert_eq!(machine.send(lanes, Rank(2), LABEL, bytes_of(&[])), none);
-    let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
+    let none = Err(CallError::NoSuchPeer { peer: PeerIndex(2), peers: 2 });
+    assert_eq!(machine.send(lanes, PeerIndex(2), LABEL, bytes_of(&[])), none);
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
     for _ in 0..REQUESTS {
         machine.receive(lanes, pattern, bytes_of(&[])).unwrap();
     }

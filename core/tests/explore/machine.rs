@@ -93,7 +93,7 @@ impl<'p> Real<'p> {
         let mut world =
             World { real: self, net: &net, boards: &boards, nodes: Vec::new(), works: Vec::new() };
         for (rank, memory) in memories.iter_mut().enumerate() {
-            let mut node = Node::new(mem::Rank(rank as u32), self, memory);
+            let mut node = Node::new(mem::PeerIndex(rank as u32), self, memory);
             node.machine.put_up(&boards);
             world.nodes.push(node);
         }

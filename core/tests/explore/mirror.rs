@@ -18,7 +18,8 @@
 //! (too short, out of reach) is open at each send: both are explored.
 
 use crate::program::{
-    self, End, Judged, Message, Op, Outcome, Program, Rank, Tag, accepts, overlap, sender, waiting,
+    self, End, Judged, Message, Op, Outcome, PeerIndex, Program, Tag, accepts, overlap, sender,
+    waiting,
 };
 use crate::search::Model;
 use heapless::Vec;
@@ -98,7 +99,7 @@ enum Packet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Post {
-    from: Option<Rank>,
+    from: Option<PeerIndex>,
     tag: Option<Tag>,
     end: End,
     published: bool,
@@ -136,7 +137,7 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Copying {
     message: Message,
-    to: Rank,
+    to: PeerIndex,
     post: u8,
 }
 
@@ -159,7 +160,7 @@ impl<'p> Mirror<'p> {
         self.mutant == mutant
     }
 
-    fn next(&self, state: &State, rank: Rank) -> Option<Op> {
+    fn next(&self, state: &State, rank: PeerIndex) -> Option<Op> {
         self.judged.next(rank, state.nodes[usize::from(rank)].done)
     }
 
@@ -188,7 +189,7 @@ impl<'p> Mirror<'p> {
         })
     }
 
-    fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
+    fn end(&self, state: &mut State, rank: PeerIndex, post: u8, end: End) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
         program::end(&mut entry.end, rank, post, end)?;
         entry.cancelling = false;
@@ -196,7 +197,7 @@ impl<'p> Mirror<'p> {
         Ok(())
     }
 
-    fn send(&self, state: &mut State, rank: Rank, to: Rank, tag: Tag, direct: bool) {
+    fn send(&self, state: &mut State, rank: PeerIndex, to: PeerIndex, tag: Tag, direct: bool) {
         let node = &mut state.nodes[usize::from(rank)];
         let message = rank << 4 | node.sends;
         node.sends += 1;
@@ -225,7 +226,7 @@ impl<'p> Mirror<'p> {
         }
     }
 
-    fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
+    fn post(&self, state: &mut State, rank: PeerIndex, from: Option<PeerIndex>, tag: Option<Tag>) {
         let node = &mut state.nodes[usize::from(rank)];
         let found = waiting(&node.unexpected, from, tag);
         let found = found.filter(|_| !self.is("unexpected_not_searched"));
@@ -241,7 +242,7 @@ impl<'p> Mirror<'p> {
         node.posts.push(post).unwrap();
     }
 
-    fn cancel(&self, state: &mut State, rank: Rank, post: u8) -> Result<(), String> {
+    fn cancel(&self, state: &mut State, rank: PeerIndex, post: u8) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
         if entry.end != End::Open || entry.claimed {
             return Ok(());
@@ -258,7 +259,7 @@ impl<'p> Mirror<'p> {
         Ok(())
     }
 
-    fn publish(&self, state: &mut State, rank: Rank, post: u8) {
+    fn publish(&self, state: &mut State, rank: PeerIndex, post: u8) {
         let node = &mut state.nodes[usize::from(rank)];
         let entry = &mut node.posts[usize::from(post)];
         entry.published = true;
@@ -269,11 +270,11 @@ impl<'p> Mirror<'p> {
         state.lanes[usize::from(rank)][from].push(packet).unwrap();
     }
 
-    fn is_copying(&self, state: &State, to: Rank, message: Message) -> bool {
+    fn is_copying(&self, state: &State, to: PeerIndex, message: Message) -> bool {
         state.copies.iter().any(|copy| copy.message == message && copy.to == to)
     }
 
-    fn take(&self, state: &mut State, rank: Rank, from: Rank) -> Result<(), String> {
+    fn take(&self, state: &mut State, rank: PeerIndex, from: PeerIndex) -> Result<(), String> {
         let packet = state.lanes[usize::from(from)][usize::from(rank)].remove(0);
         let node = &mut state.nodes[usize::from(rank)];
         let peer = &mut node.peers[usize::from(from)];
@@ -353,7 +354,7 @@ impl<'p> Mirror<'p> {
     fn arrive(
         &self,
         state: &mut State,
-        rank: Rank,
+        rank: PeerIndex,
         message: Message,
         tag: Tag,
         expects: Option<u8>,
@@ -397,7 +398,7 @@ impl<'p> Mirror<'p> {
         Ok(())
     }
 
-    fn lose(&self, state: &mut State, rank: Rank, lost: Rank) {
+    fn lose(&self, state: &mut State, rank: PeerIndex, lost: PeerIndex) {
         let node = &mut state.nodes[usize::from(rank)];
         node.peers[usize::from(lost)].is_lost = true;
         for post in &mut node.posts {

@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 /// A rank.
-pub type Rank = u8;
+pub type PeerIndex = u8;
 /// A tag; none in a pattern: any.
 pub type Tag = u8;
 /// The sender in the high half, the number of the message in the low half.
@@ -19,8 +19,8 @@ pub type Message = u8;
 /// What a rank does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    Send { to: Rank, tag: Tag },
-    Post { from: Option<Rank>, tag: Option<Tag> },
+    Send { to: PeerIndex, tag: Tag },
+    Post { from: Option<PeerIndex>, tag: Option<Tag> },
     Cancel { post: u8 },
 }
 
@@ -28,7 +28,7 @@ pub enum Op {
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub ranks: Vec<Vec<Op>>,
-    pub mortal: Option<Rank>,
+    pub mortal: Option<PeerIndex>,
 }
 
 /// How a receive stands or has ended.
@@ -45,7 +45,7 @@ pub enum End {
 pub type Outcome = Vec<End>;
 
 /// Who sent it.
-pub const fn sender(message: Message) -> Rank {
+pub const fn sender(message: Message) -> PeerIndex {
     message >> 4
 }
 
@@ -66,13 +66,13 @@ impl Program {
     }
 
     /// The same where `rank` may die at any time.
-    pub fn mortal(mut self, rank: Rank) -> Self {
+    pub fn mortal(mut self, rank: PeerIndex) -> Self {
         self.mortal = Some(rank);
         self
     }
 
     /// The messages to `to`, by sender.
-    fn messages(&self, to: Rank) -> Vec<Vec<(Message, Tag)>> {
+    fn messages(&self, to: PeerIndex) -> Vec<Vec<(Message, Tag)>> {
         let of_one = |(rank, ops): (usize, &Vec<Op>)| {
             let sent = ops.iter().filter(|op| matches!(op, Op::Send { .. }));
             let numbered = sent.enumerate().filter_map(|(number, op)| match *op {
@@ -87,7 +87,7 @@ impl Program {
     }
 
     /// Everything that may come out at `rank`, with `dead` dead or nobody.
-    pub fn outcomes(&self, rank: Rank, dead: Option<Rank>) -> HashSet<Outcome> {
+    pub fn outcomes(&self, rank: PeerIndex, dead: Option<PeerIndex>) -> HashSet<Outcome> {
         let messages = self.messages(rank);
         let mut judge = Judge {
             ops: &self.ranks[usize::from(rank)],
@@ -110,23 +110,23 @@ pub struct Judged<'p> {
 
 impl<'p> Judged<'p> {
     pub fn new(program: &'p Program) -> Self {
-        let outcomes = (0..program.ranks.len() as Rank)
+        let outcomes = (0..program.ranks.len() as PeerIndex)
             .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
             .collect();
         Self { program, outcomes }
     }
 
-    pub fn size(&self) -> Rank {
-        self.program.ranks.len() as Rank
+    pub fn size(&self) -> PeerIndex {
+        self.program.ranks.len() as PeerIndex
     }
 
     /// What a rank does after so much.
-    pub fn next(&self, rank: Rank, done: u8) -> Option<Op> {
+    pub fn next(&self, rank: PeerIndex, done: u8) -> Option<Op> {
         self.program.ranks[usize::from(rank)].get(usize::from(done)).copied()
     }
 
     /// Whether this may be the end of a rank that lives, with so many dead.
-    pub fn judge(&self, rank: Rank, dead: usize, outcome: &Outcome) -> Result<(), String> {
+    pub fn judge(&self, rank: PeerIndex, dead: usize, outcome: &Outcome) -> Result<(), String> {
         let allowed = &self.outcomes[usize::from(rank)][dead];
         if allowed.contains(outcome) {
             return Ok(());
@@ -138,7 +138,7 @@ impl<'p> Judged<'p> {
 /// The first message that waits for a receive and that this one takes.
 pub fn waiting(
     unexpected: &[(Message, Tag)],
-    from: Option<Rank>,
+    from: Option<PeerIndex>,
     tag: Option<Tag>,
 ) -> Option<usize> {
     unexpected.iter().position(|&(message, label)| {
@@ -147,7 +147,7 @@ pub fn waiting(
 }
 
 /// A receive ends; once.
-pub fn end(of: &mut End, rank: Rank, post: u8, end: End) -> Result<(), String> {
+pub fn end(of: &mut End, rank: PeerIndex, post: u8, end: End) -> Result<(), String> {
     if *of != End::Open {
         return Err(format!("receive {post} of rank {rank} ends twice: {of:?}, then {end:?}"));
     }
@@ -160,7 +160,7 @@ pub fn end(of: &mut End, rank: Rank, post: u8, end: End) -> Result<(), String> {
 struct Sequential {
     done: usize,
     next: Vec<usize>,
-    posts: Vec<(Option<Rank>, Option<Tag>, End)>,
+    posts: Vec<(Option<PeerIndex>, Option<Tag>, End)>,
     cancels: Vec<u8>,
     unexpected: Vec<(Message, Tag)>,
 }
@@ -168,7 +168,7 @@ struct Sequential {
 struct Judge<'p> {
     ops: &'p [Op],
     messages: &'p [Vec<(Message, Tag)>],
-    dead: Option<Rank>,
+    dead: Option<PeerIndex>,
     outcomes: HashSet<Outcome>,
     seen: HashSet<Sequential>,
 }
@@ -205,7 +205,7 @@ impl Judge<'_> {
             };
             let mut after = state.clone();
             after.next[source] += 1;
-            if self.dead == Some(source as Rank) {
+            if self.dead == Some(source as PeerIndex) {
                 // The copy into its receive was never finished.
                 let mut broken = after.clone();
                 if broken.arrive(message, tag, End::Lost) {
@@ -218,10 +218,10 @@ impl Judge<'_> {
     }
 
     fn end(&mut self, state: &Sequential) {
-        let is_dead = |source: usize| self.dead == Some(source as Rank);
+        let is_dead = |source: usize| self.dead == Some(source as PeerIndex);
         let all_sent = (0..self.messages.len())
             .all(|source| is_dead(source) || state.next[source] == self.messages[source].len());
-        let from_dead = |from: Option<Rank>| from.is_some() && from == self.dead;
+        let from_dead = |from: Option<PeerIndex>| from.is_some() && from == self.dead;
         let all_answered =
             state.cancels.iter().all(|&post| from_dead(state.posts[usize::from(post)].0));
         if all_sent && all_answered {
@@ -234,7 +234,7 @@ impl Judge<'_> {
 }
 
 impl Sequential {
-    fn post(&mut self, from: Option<Rank>, tag: Option<Tag>) {
+    fn post(&mut self, from: Option<PeerIndex>, tag: Option<Tag>) {
         let found = waiting(&self.unexpected, from, tag);
         let end = found.map_or(End::Open, |index| End::Got(self.unexpected.remove(index).0));
         self.posts.push((from, tag, end));

@@ -1,7 +1,7 @@
 //! Lanes, slots, return lines and memory without bytes: what is in a buffer is
 //! the name of a message. What was pushed is seen when a test says so.
 
-use crate::program::{Message, Rank};
+use crate::program::{Message, PeerIndex};
 use crate::search::mix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub struct Net {
     pub lanes: [[Lane; 3]; 3],
     /// By the receiver, for the sender.
     back: [[Back; 3]; 3],
-    slots: BTreeMap<(Rank, Rank, u32), Message>,
+    slots: BTreeMap<(PeerIndex, PeerIndex, u32), Message>,
     /// What the buffers of receives hold, by address.
     buffers: BTreeMap<u64, Content>,
     /// Who copies which part of a message that both sides do: from, to.
@@ -57,7 +57,7 @@ struct Back {
 /// The wire of one rank.
 pub struct End<'n> {
     pub net: &'n RefCell<Net>,
-    pub rank: Rank,
+    pub rank: PeerIndex,
 }
 
 /// Where the bytes of a message are, at its sender.
@@ -66,7 +66,7 @@ pub const fn address_of_message(message: Message) -> u64 {
 }
 
 /// Where the buffer of a receive is.
-pub const fn address_of_post(rank: Rank, post: usize) -> u64 {
+pub const fn address_of_post(rank: PeerIndex, post: usize) -> u64 {
     2 << 40 | (rank as u64) << 32 | (post as u64) << 20
 }
 
@@ -112,7 +112,7 @@ impl Net {
     }
 
     /// The word that both sides of a message claim their parts on.
-    pub fn split(&self, rank: Rank, peer: mem::Rank, side: Side) -> &Split {
+    pub fn split(&self, rank: PeerIndex, peer: mem::PeerIndex, side: Side) -> &Split {
         let (rank, peer) = (usize::from(rank), peer.0 as usize);
         match side {
             Side::Sender => &self.splits[rank][peer],
@@ -120,7 +120,7 @@ impl Net {
         }
     }
 
-    fn open_split(&mut self, rank: Rank, peer: mem::Rank, side: Side, id: u32) -> bool {
+    fn open_split(&mut self, rank: PeerIndex, peer: mem::PeerIndex, side: Side, id: u32) -> bool {
         let is_open = self.split(rank, peer, side).open(id);
         self.told(rank, &[u64::from(id), u64::from(is_open)]);
         is_open
@@ -132,7 +132,7 @@ impl Net {
 
     /// Whether a rank could learn something by looking at its lanes and
     /// return lines, without any packet that it has not seen.
-    pub fn has_news(&self, rank: Rank) -> bool {
+    pub fn has_news(&self, rank: PeerIndex) -> bool {
         (0..3).any(|peer| {
             let back = &self.back[peer][usize::from(rank)];
             let lane = &self.lanes[peer][usize::from(rank)];
@@ -159,7 +159,7 @@ impl Net {
     }
 
     /// A rank was told something, or did something.
-    pub fn told(&mut self, rank: Rank, what: &[u64]) {
+    pub fn told(&mut self, rank: PeerIndex, what: &[u64]) {
         for &word in what {
             mix(&mut self.digests[usize::from(rank)], word);
         }
@@ -167,21 +167,21 @@ impl Net {
 }
 
 impl End<'_> {
-    fn lane_from<R>(&self, from: mem::Rank, with: impl FnOnce(&mut Lane) -> R) -> R {
+    fn lane_from<R>(&self, from: mem::PeerIndex, with: impl FnOnce(&mut Lane) -> R) -> R {
         with(&mut self.net.borrow_mut().lanes[from.0 as usize][usize::from(self.rank)])
     }
 
-    fn message(&self, from: mem::Rank) -> Option<Message> {
+    fn message(&self, from: mem::PeerIndex) -> Option<Message> {
         self.lane_from(from, |lane| lane.packets[lane.taken].2)
     }
 }
 
 impl Wire for End<'_> {
-    fn has_room(&mut self, _: mem::Rank, _: u32) -> bool {
+    fn has_room(&mut self, _: mem::PeerIndex, _: u32) -> bool {
         true
     }
 
-    fn push(&mut self, to: mem::Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: mem::PeerIndex, packet: &Packet, load: Load) {
         let mut net = self.net.borrow_mut();
         let message = match load {
             Load::Inline(at) => net.at(at),
@@ -197,7 +197,7 @@ impl Wire for End<'_> {
         lane.packets.push((*packet, load, message));
     }
 
-    fn peek(&mut self, from: mem::Rank) -> Option<Packet> {
+    fn peek(&mut self, from: mem::PeerIndex) -> Option<Packet> {
         let mut net = self.net.borrow_mut();
         let lane = &net.lanes[from.0 as usize][usize::from(self.rank)];
         if lane.taken < lane.seen {
@@ -213,12 +213,12 @@ impl Wire for End<'_> {
         None
     }
 
-    fn deliver(&mut self, from: mem::Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: mem::PeerIndex, at: u64, len: u64) {
         let message = self.message(from);
         self.net.borrow_mut().put(at, message, len);
     }
 
-    fn keep(&mut self, from: mem::Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: mem::PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         into[0] = u64::from(self.message(from).expect("an inline message"));
     }
 
@@ -226,14 +226,14 @@ impl Wire for End<'_> {
         self.net.borrow_mut().put(at, Some(kept[0] as Message), len);
     }
 
-    fn offer(&mut self, from: mem::Rank) -> Offer {
+    fn offer(&mut self, from: mem::PeerIndex) -> Offer {
         match self.lane_from(from, |lane| lane.packets[lane.taken].1) {
             Load::Offer(offer) => offer,
             load => panic!("no offer rides here: {load:?}"),
         }
     }
 
-    fn pop(&mut self, from: mem::Rank) {
+    fn pop(&mut self, from: mem::PeerIndex) {
         let taken = self.lane_from(from, |lane| {
             lane.taken += 1;
             lane.taken
@@ -242,7 +242,7 @@ impl Wire for End<'_> {
         self.net.borrow_mut().told(self.rank, &words);
     }
 
-    fn returned(&mut self, to: mem::Rank) -> Returned {
+    fn returned(&mut self, to: mem::PeerIndex) -> Returned {
         let mut net = self.net.borrow_mut();
         let Back { returned, pushed, read, .. } = net.back[to.0 as usize][usize::from(self.rank)];
         if returned != read {
@@ -256,7 +256,7 @@ impl Wire for End<'_> {
         returned
     }
 
-    fn give_back(&mut self, from: mem::Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: mem::PeerIndex, returned: Returned) -> bool {
         let mut net = self.net.borrow_mut();
         let pushed = net.lanes[usize::from(self.rank)][from.0 as usize].packets.len();
         let back = &mut net.back[usize::from(self.rank)][from.0 as usize];
@@ -266,34 +266,34 @@ impl Wire for End<'_> {
         core::mem::take(&mut lane.starved)
     }
 
-    fn untold(&mut self, from: mem::Rank) -> u32 {
+    fn untold(&mut self, from: mem::PeerIndex) -> u32 {
         self.lane_from(from, |lane| (lane.taken - lane.told) as u32)
     }
 
-    fn set_starved(&mut self, to: mem::Rank) {
+    fn set_starved(&mut self, to: mem::PeerIndex) {
         self.net.borrow_mut().lanes[usize::from(self.rank)][to.0 as usize].starved = true;
     }
 
-    fn is_starved(&mut self, from: mem::Rank) -> bool {
+    fn is_starved(&mut self, from: mem::PeerIndex) -> bool {
         self.lane_from(from, |lane| lane.starved)
     }
 
     fn fence(&mut self) {}
 
-    fn ring(&mut self, _: mem::Rank) {}
+    fn ring(&mut self, _: mem::PeerIndex) {}
 
-    fn write_slots(&mut self, to: mem::Rank, slots: u32, at: u64, _: u64) {
+    fn write_slots(&mut self, to: mem::PeerIndex, slots: u32, at: u64, _: u64) {
         let mut net = self.net.borrow_mut();
         let message = net.at(at).expect("a message is written");
         for slot in (0..32).filter(|slot| slots >> slot & 1 == 1) {
-            net.slots.insert((self.rank, to.0 as Rank, slot), message);
+            net.slots.insert((self.rank, to.0 as PeerIndex, slot), message);
         }
     }
 
-    fn read_slots(&mut self, from: mem::Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: mem::PeerIndex, slots: u32, at: u64, len: u64) {
         let mut net = self.net.borrow_mut();
         let held = (0..32).filter(|slot| slots >> slot & 1 == 1);
-        let key = |slot| (from.0 as Rank, self.rank, slot);
+        let key = |slot| (from.0 as PeerIndex, self.rank, slot);
         let found: Vec<_> = held.map(|slot| net.slots.get(&key(slot)).copied()).collect();
         if found.windows(2).any(|pair| pair[0] != pair[1]) {
             net.breaks(format!("slots of one message hold {found:x?}"));
@@ -301,11 +301,11 @@ impl Wire for End<'_> {
         net.put(at, found.first().copied().flatten(), len);
     }
 
-    fn split_to(&mut self, to: mem::Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: mem::PeerIndex, id: u32) -> bool {
         self.net.borrow_mut().open_split(self.rank, to, Side::Sender, id)
     }
 
-    fn split_from(&mut self, from: mem::Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: mem::PeerIndex, id: u32) -> bool {
         self.net.borrow_mut().open_split(self.rank, from, Side::Receiver, id)
     }
 

@@ -2,7 +2,7 @@
 //! no panic, and nothing outside of the buffers that were given. `fuzz/` has a
 //! target for it.
 
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::*;
 
 /// Parcels to a rank that has sends and receives under way, each after its
@@ -22,7 +22,8 @@ pub fn parcels(bytes: &[u8]) -> usize {
         mirror: &mut mirror,
     };
     let thresholds = Thresholds { eager_max: 128, ..Thresholds::FAR };
-    let mut machine = Machine::new(ME, shape, Design::Mirror, thresholds, tables).unwrap();
+    let mut machine =
+        Machine::new(LocalRank(ME.0), shape, Design::Mirror, thresholds, tables).unwrap();
     machine.set_far(PEER);
     // No more than one lane can ever use, and what a call may ask for.
     let mut chunks: Vec<Chunk<'_>> =
@@ -61,7 +62,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
         while let Some(Job { request, copy: Copy { peer, to, len, .. }, .. }) = machine.poll_job() {
             assert_eq!(peer, PEER);
             assert!(are_in(&RECEIVED, to, len), "{len} bytes to {to}");
-            let failed = Ended::Failed { rank: peer };
+            let failed = Ended::Failed { peer };
             machine.job_done(&mut wire, request, if taken % 2 == 0 { Err(failed) } else { Ok(()) });
         }
         let mut parcel = [0; 512];
@@ -115,52 +116,52 @@ impl Buffers for Own {
 }
 
 impl Wire for At<'_> {
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.mail.has_room(to, lines)
     }
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         self.mail.push(to, packet, load, &mut self.own);
     }
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         self.mail.peek(from)
     }
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         self.mail.deliver(from, at, len, &mut self.own);
     }
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         self.mail.keep(from, into);
     }
     fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
         let bytes: Vec<u8> = kept.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.own.write(at, &bytes[..len as usize]);
     }
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         self.mail.offer(from)
     }
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         self.mail.pop(from);
     }
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         self.mail.returned(to)
     }
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         self.mail.give_back(from, returned)
     }
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         self.mail.untold(from)
     }
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         self.mail.set_starved(to);
     }
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         self.mail.is_starved(from)
     }
     fn fence(&mut self) {}
-    fn ring(&mut self, _from: Rank) {}
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn ring(&mut self, _from: PeerIndex) {}
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         self.mail.write_slots(to, slots, at, len, &mut self.own);
     }
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         self.mail.read_slots(from, slots, at, len, &mut self.own);
     }
     fn copy(&mut self, copy: &Copy) {
@@ -168,5 +169,5 @@ impl Wire for At<'_> {
     }
 }
 
-const ME: Rank = Rank(0);
-const PEER: Rank = Rank(1);
+const ME: PeerIndex = PeerIndex(0);
+const PEER: PeerIndex = PeerIndex(1);

@@ -6,7 +6,7 @@ use loom::thread;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
 use tsumugi_core::msg::{
     Bytes, Copy, Design, Entry, INLINE_WORDS, Kind, Label, Load, Logged, Machine, Mirrored, Offer,
@@ -15,8 +15,8 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 
 const SHAPE: BoardShape = BoardShape { peers: 2, posts: 2 };
-const OWNER: Rank = Rank(0);
-const SENDER: Rank = Rank(1);
+const OWNER: LocalRank = LocalRank(0);
+const SENDER: LocalRank = LocalRank(1);
 const LABEL: Label = Label { context: 0, tag: 1 };
 
 /// A board, the buffers of its posts, and the lane from the sender: how many
@@ -43,7 +43,7 @@ impl Shared {
         Arc::new(Self { memory, board, buffers, lane: AtomicU32::new(0) })
     }
 
-    fn post(&self, index: u32, source: Option<Rank>) {
+    fn post(&self, index: u32, source: Option<LocalRank>) {
         // The buffer is the owner's until it is posted.
         // SAFETY: nobody has claimed it.
         self.buffers[index as usize].with_mut(|buffer| unsafe { *buffer = 0 });
@@ -178,44 +178,44 @@ struct OnePacket {
 }
 
 impl Wire for OnePacket {
-    fn has_room(&mut self, _: Rank, _: u32) -> bool {
+    fn has_room(&mut self, _: LocalRank, _: u32) -> bool {
         false
     }
-    fn push(&mut self, to: Rank, packet: &Packet, _: Load) {
+    fn push(&mut self, to: LocalRank, packet: &Packet, _: Load) {
         panic!("{packet:?} to {to:?}");
     }
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: LocalRank) -> Option<Packet> {
         let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(Kind::Inline) };
         (from == SENDER && self.is_there).then_some(packet)
     }
-    fn deliver(&mut self, _: Rank, at: u64, _: u64) {
+    fn deliver(&mut self, _: LocalRank, at: u64, _: u64) {
         assert_eq!(at, 0, "the first message is for the first receive");
     }
-    fn keep(&mut self, _: Rank, _: &mut [u64; INLINE_WORDS]) {}
+    fn keep(&mut self, _: LocalRank, _: &mut [u64; INLINE_WORDS]) {}
     fn deliver_kept(&mut self, _: &[u64; INLINE_WORDS], _: u64, _: u64) {}
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: LocalRank) -> Offer {
         panic!("no offer from {from:?}");
     }
-    fn pop(&mut self, _: Rank) {
+    fn pop(&mut self, _: LocalRank) {
         self.is_there = false;
     }
-    fn returned(&mut self, _: Rank) -> Returned {
+    fn returned(&mut self, _: LocalRank) -> Returned {
         Returned::default()
     }
-    fn give_back(&mut self, _: Rank, _: Returned) -> bool {
+    fn give_back(&mut self, _: LocalRank, _: Returned) -> bool {
         false
     }
-    fn untold(&mut self, _: Rank) -> u32 {
+    fn untold(&mut self, _: LocalRank) -> u32 {
         0
     }
-    fn set_starved(&mut self, _: Rank) {}
-    fn is_starved(&mut self, _: Rank) -> bool {
+    fn set_starved(&mut self, _: LocalRank) {}
+    fn is_starved(&mut self, _: LocalRank) -> bool {
         false
     }
     fn fence(&mut self) {}
-    fn ring(&mut self, _: Rank) {}
-    fn write_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
-    fn read_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
+    fn ring(&mut self, _: LocalRank) {}
+    fn write_slots(&mut self, _: LocalRank, _: u32, _: u64, _: u64) {}
+    fn read_slots(&mut self, _: LocalRank, _: u32, _: u64, _: u64) {}
     fn copy(&mut self, _: &Copy) {}
 }
 

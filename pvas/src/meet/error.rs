@@ -4,7 +4,7 @@ use crate::space::SpaceError;
 use std::fmt;
 use std::io;
 use std::time::Duration;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Why a rank gets no memory files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum MeetError {
     /// A rank did not come.
     Missing {
         /// The first of the missing ranks.
-        rank: Rank,
+        rank: LocalRank,
         /// How long the leader waited.
         limit: Duration,
     },
@@ -44,7 +44,7 @@ pub enum MeetError {
     /// The leader refuses this rank.
     Refused {
         /// This rank.
-        rank: Rank,
+        rank: LocalRank,
         /// The reason.
         why: Verdict,
     },

@@ -3,7 +3,7 @@
 use super::CONTROL_BYTES;
 use crate::config::{self, Config, ConfigError, HugePages};
 use std::fmt;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Where the partitions lie and how they are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Shape {
 
     /// Where rank `rank`'s partition starts.
     #[inline(always)]
-    pub const fn start(&self, rank: Rank) -> usize {
+    pub const fn start(&self, rank: LocalRank) -> usize {
         self.base + ((rank.0 as usize) << self.shift)
     }
 
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(shape.exposed_bytes, config.exposed_bytes);
         assert_eq!((shape.heap_bytes, shape.stack_bytes), (config.heap_bytes, config.stack_bytes));
         assert_eq!((shape.base, shape.shift), (config::BASE_DEFAULT, 36));
-        assert_eq!(shape.start(Rank(3)), config::BASE_DEFAULT + (3 << 36));
+        assert_eq!(shape.start(LocalRank(3)), config::BASE_DEFAULT + (3 << 36));
         assert_eq!(Shape::from_text(&shape.to_text()), Some(shape));
         assert_eq!(Shape::from_text("1,2,3,4"), None);
         assert_eq!(Shape::from_text("1,2,3,4,5,6"), None);

@@ -6,7 +6,7 @@ use crate::heap::HeapError;
 use crate::partition::{HeaderError, ShapeError};
 use std::fmt;
 use std::io;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Why a space cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum SpaceError {
     /// A memory file could not be made.
     File {
         /// The rank that the file belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The length that it should have.
         bytes: usize,
         /// The system's error number.
@@ -25,7 +25,7 @@ pub enum SpaceError {
     /// A partition could not be mapped at its place.
     Map {
         /// The rank that the partition belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The address.
         at: usize,
         /// The length.
@@ -38,14 +38,14 @@ pub enum SpaceError {
     /// Peers' memory could not be made read-only.
     Protect {
         /// The rank that the partition belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The system's error number.
         errno: i32,
     },
     /// A memory file does not have the expected length.
     Length {
         /// The rank that the file belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// Its length.
         found: u64,
         /// The expected length.
@@ -54,7 +54,7 @@ pub enum SpaceError {
     /// A partition was made by a program that differs from this one.
     Header {
         /// The rank that the partition belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The field that differs.
         error: HeaderError,
     },

@@ -3,7 +3,7 @@
 extern crate std;
 
 use super::alone::{
-    Alone, LANDING, LANDING_BYTES, OTHER, PEER, SHAPE, cell, kind_and_index, long, reply,
+    Alone, LANDING, LANDING_BYTES, OTHER, PEER, SHAPE, cell, kind_and_index, long, rank, reply,
 };
 use crate::am::cell::Kind as CellKind;
 use crate::am::{Bell, Body, CallError, Event, HandlerId, Out, Payload, SendError};
@@ -24,20 +24,23 @@ fn a_long_payload_is_fetched_into_a_buffer_of_its_own() {
     let fetch = |op: &Op| (op.kind, op.remote, op.local(), op.bytes(), kind_and_index(op));
     let remote = |rank, offset| RemoteAddr { rank, key: RegionKey::from_bits(key as u32), offset };
     let local = |index: u64| LocalAddr { offset: 128 + index * LANDING_BYTES, ..LANDING };
-    assert_eq!(fetch(&gets[0]), (Kind::Get, remote(PEER, 80), local(0), LANDING_BYTES, (2, 0)));
-    assert_eq!(fetch(&gets[1]), (Kind::Get, remote(OTHER, 96), local(1), 1, (2, 1)));
+    assert_eq!(
+        fetch(&gets[0]),
+        (Kind::Get, remote(rank(PEER), 80), local(0), LANDING_BYTES, (2, 0))
+    );
+    assert_eq!(fetch(&gets[1]), (Kind::Get, remote(rank(OTHER), 96), local(1), 1, (2, 1)));
     assert_eq!((gets.len(), alone.machine.wants_poll()), (2, false));
     alone.completes(&gets[1], Ok(0));
     alone.completes(&gets[1], Ok(0));
     assert!(alone.machine.wants_poll());
     let second = alone.runs();
-    assert_eq!((second.from, second.handler), (OTHER, HandlerId(1)));
+    assert_eq!((second.from, second.handler), (rank(OTHER), HandlerId(1)));
     let Body::Landed(second_body) = second.body else { panic!("{:?}", second.body) };
     assert_eq!((second_body.index(), second_body.bytes), (1, 1));
     assert!(alone.machine.poll().is_none(), "the other is under way, and keeps its cast back");
     alone.completes(&gets[0], Ok(0));
     let first = alone.runs();
-    assert_eq!((first.from, first.reply_to.unwrap().token), (PEER, 5));
+    assert_eq!((first.from, first.reply_to.unwrap().token), (rank(PEER), 5));
     let Body::Landed(first_body) = first.body else { panic!("{:?}", first.body) };
     assert!(matches!(alone.runs().body, Body::Inline(body) if &*body == b"after"));
     // Both buffers are in use: the next call waits, and so does the cast behind

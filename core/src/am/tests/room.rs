@@ -2,12 +2,12 @@
 
 extern crate std;
 
-use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, reply};
+use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, rank, reply};
 use crate::am::cell::{Cell, Inline, Kind as CellKind};
 use crate::am::lanes::Lane;
 use crate::am::{Answer, Bell, Event, Out, SendError};
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::PeerIndex;
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;
@@ -120,8 +120,8 @@ fn staging_cells_are_kept_for_the_replies_of_handlers_that_run() {
     for (number, (put, wanted)) in puts.iter().zip([(5, 3), (7, 2)]).enumerate() {
         let cell = alone.cell_of(put, number as u32);
         assert_eq!((cell.token, cell.status, cell.kind), (wanted.0, wanted.1, 4));
-        let place = SHAPE.cell(Lane::Reply, Rank(0), number as u32) as u64;
-        assert_eq!(put.remote, lanes_at(PEER).add(place));
+        let place = SHAPE.cell(Lane::Reply, PeerIndex(0), number as u32) as u64;
+        assert_eq!(put.remote, lanes_at(rank(PEER)).add(place));
     }
     alone.machine.reply(second, &Answer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
@@ -139,7 +139,7 @@ fn a_reply_to_the_lost_takes_no_cell_and_gives_its_place_back() {
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
     alone.machine.reply(first, &Answer::Failed).unwrap();
     assert_eq!((alone.machine.staged(), alone.ops().len()), (0, 0));
-    assert_eq!(alone.runs().from, OTHER, "there is room for that one now");
+    assert_eq!(alone.runs().from, rank(OTHER), "there is room for that one now");
     alone.machine.reply(second, &Answer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
 }
@@ -153,7 +153,7 @@ fn the_lost_are_heard_no_more() {
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
     assert!(alone.machine.take_room(), "what waits for it is to hear of it");
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
-    alone.machine.handle(Event::Lost(Rank(9)), Instant::ZERO);
+    alone.machine.handle(Event::Lost(PeerIndex(9)), Instant::ZERO);
     assert!(!alone.machine.take_room(), "once");
     assert!(alone.machine.poll().is_none(), "what it sent is dropped");
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
@@ -161,8 +161,8 @@ fn the_lost_are_heard_no_more() {
     alone.arrives(OTHER, reply(token.to_bits()));
     assert!(matches!(alone.machine.poll(), Some(Out::Done { result: Ok(_), .. })));
     assert_eq!(alone.cast(PEER), lost(PEER));
-    let nobody = SendError::Addr(AddrError::NoSuchRank { rank: Rank(3), size: 3 });
-    assert_eq!((alone.cast(Rank(3)), alone.call(Rank(3))), (Err(nobody), Err(nobody)));
+    let nobody = SendError::NoSuchPeer { peer: PeerIndex(3), peers: 3 };
+    assert_eq!((alone.cast(PeerIndex(3)), alone.call(PeerIndex(3))), (Err(nobody), Err(nobody)));
 }
 
 #[test]

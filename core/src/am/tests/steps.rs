@@ -3,13 +3,13 @@
 extern crate std;
 
 use super::alone::{
-    Alone, OTHER, PEER, SHAPE, STAGING, busy, cell, kind_and_index, lanes_at, lost,
+    Alone, OTHER, PEER, SHAPE, STAGING, busy, cell, kind_and_index, lanes_at, lost, rank,
 };
 use crate::am::cell::Kind as CellKind;
 use crate::am::lanes::Lane;
 use crate::am::{Bell, CallError, Event, NOTICES_MAX, Out, Shape};
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank};
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;
@@ -29,12 +29,12 @@ fn a_cell_is_put_and_rung_for_and_its_place_is_free_when_both_are_done() {
             if is_put {
                 let offset = STAGING.offset + 256 * index as u64;
                 assert_eq!(op.local(), LocalAddr { offset, ..STAGING });
-                let place = SHAPE.cell(Lane::Request, Rank(0), index as u32) as u64;
-                assert_eq!(op.remote, lanes_at(PEER).add(place));
+                let place = SHAPE.cell(Lane::Request, PeerIndex(0), index as u32) as u64;
+                assert_eq!(op.remote, lanes_at(rank(PEER)).add(place));
                 assert_eq!((op.bytes(), op.notify), (40, false));
             } else {
                 assert!(number > 0 && op.notify && op.kind == Kind::FetchAdd);
-                assert_eq!((op.remote, op.operand()), (lanes_at(PEER), 1));
+                assert_eq!((op.remote, op.operand()), (lanes_at(rank(PEER)), 1));
             }
         }
         let of = |index, is_put| {
@@ -81,7 +81,7 @@ fn completions_of_an_earlier_life_change_nothing() {
     let new = alone.ops();
     assert_eq!((new[0].tag.generation(), new[1].tag.generation()), (0, 1));
     old.iter().for_each(|op| alone.completes(op, Ok(0)));
-    let gone = Err(AddrError::PeerLost { rank: PEER });
+    let gone = Err(AddrError::PeerLost { rank: rank(PEER) });
     old.iter().for_each(|op| alone.completes(op, gone));
     assert_eq!(
         (alone.machine.staged(), alone.machine.check_room(PEER, false)),
@@ -108,11 +108,11 @@ fn an_operation_that_fails_has_lost_its_peer_and_no_other() {
         let call = alone.call(PEER).unwrap();
         alone.call(OTHER).unwrap();
         let ops = alone.ops();
-        let failed = ops.iter().filter(|op| op.remote.rank == PEER).nth(which).unwrap();
-        alone.completes(failed, Err(AddrError::PeerLost { rank: PEER }));
+        let failed = ops.iter().filter(|op| op.remote.rank == rank(PEER)).nth(which).unwrap();
+        alone.completes(failed, Err(AddrError::PeerLost { rank: rank(PEER) }));
         match alone.machine.poll() {
             Some(Out::Done { token, result }) => {
-                assert_eq!((token, result), (call, Err(CallError::PeerLost { rank: PEER })));
+                assert_eq!((token, result), (call, Err(CallError::PeerLost { rank: rank(PEER) })));
             }
             other => panic!("{other:?}"),
         }
@@ -133,8 +133,8 @@ fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
     alone.runs();
     let count = alone.op();
     assert_eq!((count.kind, count.operand(), count.notify), (Kind::Swap, 2, false));
-    let place = SHAPE.credit(Rank(0)) as u64;
-    assert_eq!(count.remote, lanes_at(PEER).add(place));
+    let place = SHAPE.credit(PeerIndex(0)) as u64;
+    assert_eq!(count.remote, lanes_at(rank(PEER)).add(place));
     assert_eq!(kind_and_index(&count), (3, 1));
     // One notice at a time; requests taken meanwhile are returned by the next
     // notice.
@@ -146,8 +146,8 @@ fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
     let bell = alone.op();
     alone.completes(&count, Ok(0));
     assert_eq!((alone.ops().len(), bell.kind, bell.notify), (0, Kind::FetchOr, true));
-    let (at, bit) = SHAPE.notice(Rank(0));
-    assert_eq!((bell.remote, bell.operand()), (lanes_at(PEER).add(at as u64), bit));
+    let (at, bit) = SHAPE.notice(PeerIndex(0));
+    assert_eq!((bell.remote, bell.operand()), (lanes_at(rank(PEER)).add(at as u64), bit));
     alone.completes(&bell, Ok(0));
     let next = alone.op();
     assert_eq!((next.kind, next.operand()), (Kind::Swap, 4));
@@ -181,7 +181,7 @@ fn a_notice_that_fails_has_lost_the_peer() {
         alone.runs();
     }
     let count = alone.op();
-    alone.completes(&count, Err(AddrError::PeerLost { rank: PEER }));
+    alone.completes(&count, Err(AddrError::PeerLost { rank: rank(PEER) }));
     assert_eq!((alone.ops().len(), alone.cast(PEER)), (0, lost(PEER)));
 }
 
@@ -202,21 +202,22 @@ fn so_many_notices_are_under_way_at_a_time() {
     let shape = Shape { peers, cells: 1, later_cells: 1 };
     let mut alone = Alone::with(shape, Bell::WithCell, 4, 6, 2);
     for peer in 0..peers {
-        alone.arrives(Rank(peer), cell(CellKind::Cast, b"c"));
-        assert_eq!(alone.runs().from, Rank(peer));
+        alone.arrives(PeerIndex(peer), cell(CellKind::Cast, b"c"));
+        assert_eq!(alone.runs().from, rank(PeerIndex(peer)));
     }
     let counts = alone.ops();
     assert_eq!(counts.len(), NOTICES_MAX);
-    assert!(counts.iter().enumerate().all(|(peer, op)| op.remote.rank.0 as usize == peer));
+    let nth = |peer: usize| rank(PeerIndex(peer as u32));
+    assert!(counts.iter().enumerate().all(|(peer, op)| op.remote.rank == nth(peer)));
     alone.completes(&counts[7], Ok(0));
     let next = alone.op();
-    assert_eq!((next.kind, next.remote.rank.0), (Kind::Swap, NOTICES_MAX as u32));
+    assert_eq!((next.kind, next.remote.rank), (Kind::Swap, nth(NOTICES_MAX)));
     alone.completes(&next, Ok(0));
     let next = alone.op();
-    assert_eq!((next.kind, next.remote.rank.0), (Kind::Swap, NOTICES_MAX as u32 + 1));
+    assert_eq!((next.kind, next.remote.rank), (Kind::Swap, nth(NOTICES_MAX + 1)));
     alone.completes(&next, Ok(0));
     let bell = alone.op();
-    assert_eq!((bell.kind, bell.remote.rank.0), (Kind::FetchOr, 7));
+    assert_eq!((bell.kind, bell.remote.rank), (Kind::FetchOr, nth(7)));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::vec::Vec;
 const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
 /// As many chunks as the lanes can have.
 const CHUNKS: usize = 2 * FarLane::places(&SHAPE);
-const A: Rank = Rank(0);
-const B: Rank = Rank(1);
+const A: PeerIndex = PeerIndex(0);
+const B: PeerIndex = PeerIndex(1);
 
 /// Memory in which addresses are offsets.
 struct Memory(Vec<u8>);
@@ -304,7 +304,7 @@ fn parcels_that_make_no_sense_are_refused() {
     ] {
         assert_eq!(b.take(A, &changed(at, to)), why, "byte {at}");
     }
-    assert_eq!(b.take(Rank(2), &good), Err(ParcelError::NoLane));
+    assert_eq!(b.take(PeerIndex(2), &good), Err(ParcelError::NoLane));
     assert_eq!(b.peek(A), None, "nothing has happened");
     b.take(A, &good).unwrap();
     assert!(b.peek(A).is_some());
@@ -462,16 +462,18 @@ fn mail_grows_with_all_that_is_in_it() {
     assert_eq!(b.grow(ends(2)), Ok(()));
     assert_eq!(b.grow(ends(3)), Ok(()));
     assert_eq!(b.grow(ends(2)), Err(SetupError::Tables { entries: 2, needed: 3 }));
-    assert!(b.is_connected(A) && b.is_connected(B) && !b.is_connected(Rank(2)));
+    assert!(b.is_connected(A) && b.is_connected(B) && !b.is_connected(PeerIndex(2)));
     assert_eq!((b.poll_arrived(), b.peek(A)), (Some(A), Some(inline(1, 4))));
     assert!(b.has_unsent() && b.keeps_back(A));
     a.take(B, &parcels(&mut b, 1024)[0]).unwrap();
     assert_eq!(a.peek(B), Some(inline(2, 4)));
     // The new rank can be connected; a rank beyond it has no lane.
     let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-    b.connect(Rank(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
-    assert!(b.is_connected(Rank(2)) && b.has_room(Rank(2), 8) && !b.has_room(Rank(2), 9));
-    assert_eq!(b.take(Rank(3), &[]), Err(ParcelError::NoLane));
+    b.connect(PeerIndex(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
+    assert!(
+        b.is_connected(PeerIndex(2)) && b.has_room(PeerIndex(2), 8) && !b.has_room(PeerIndex(2), 9)
+    );
+    assert_eq!(b.take(PeerIndex(3), &[]), Err(ParcelError::NoLane));
 }
 
 #[test]
@@ -496,7 +498,7 @@ fn of_two_ranks_that_are_to_be_sent_something_one_is_lost() {
         a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
     }
     a.lost(A);
-    a.lost(Rank(7));
+    a.lost(PeerIndex(7));
     a.push(A, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
     a.set_starved(A);
     let mut into = [0; 1024];

@@ -39,12 +39,12 @@ fn the_log_is_dropped_when_its_lane_is_found_empty() {
     }
     let low = |one: &One| one.peer(1).log_low;
     one.wire.returned[1].taken = 1;
-    one.machine.refresh(&mut one.wire, Rank(1));
+    one.machine.refresh(&mut one.wire, PeerIndex(1));
     assert_eq!(low(&one), 0);
     assert!(!one.look(1));
     assert_eq!(low(&one), 1, "nothing was there");
     one.wire.returned[1].taken = 2;
-    one.machine.refresh(&mut one.wire, Rank(1));
+    one.machine.refresh(&mut one.wire, PeerIndex(1));
     (0..18).for_each(|_| one.comes(1, POST));
     one.look(1);
     assert_eq!(low(&one), 1, "more is there");
@@ -132,7 +132,7 @@ fn an_eager_message_is_as_long_as_its_slots() {
                 continue;
             }
             assert_eq!(one.did(), [], "its slots are in use");
-            let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
+            let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
             let described = Received { truncated: false, ..whole };
             assert_eq!(one.machine.probe(&pattern), Some(described));
             assert_eq!(one.receive(Some(1), Some(7), at(64, 400)), Begun::Done(whole));

@@ -3,11 +3,12 @@
 
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
+use crate::mem::LocalRank;
 use crate::msg::board::{Board, Post, Refused, Standing};
 use crate::sync::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rank 0, and the boards of all three.
+/// PeerIndex 0, and the boards of all three.
 pub(super) struct Up {
     pub(super) one: One,
     pub(super) boards: &'static [Board<'static>],
@@ -39,15 +40,15 @@ fn label(tag: u32) -> Label {
 impl Up {
     /// Rank 1 claims a receive of this rank; returns which.
     fn claims(&self, number: u32, tag: u32, len: u64) -> Result<u32, Refused> {
-        self.boards[0].try_claim(Rank(1), number, label(tag), len).map(|claim| claim.index)
+        self.boards[0].try_claim(LocalRank(1), number, label(tag), len).map(|claim| claim.index)
     }
 
     /// Rank 1 has put up a receive for tag 7 of this rank.
     pub(super) fn peer_posts(&self, index: u32, room: u64) {
-        let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: Some(7) };
+        let pattern = Pattern { context: 0, source: Some(LocalRank(0)), tag: Some(7) };
         let at = 0x5000 + u64::from(index);
         let post = Post { number: index, pattern, at, room, in_reach: true };
-        self.boards[1].lock(Rank(1));
+        self.boards[1].lock(LocalRank(1));
         self.boards[1].post(index, &post);
         self.boards[1].unlock();
     }
@@ -68,11 +69,11 @@ fn boards_are_for_one_design() {
     let shape = two.one.machine.board_shape();
     assert_eq!((shape.peers, shape.posts), (3, 8));
     // The short paths are only for machines without a board.
-    let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
     let (machine, wire) = (&mut two.one.machine, &mut two.one.wire);
     assert_eq!(machine.post_short(wire, &pattern, apart(64, 8)), None);
-    assert!(!machine.send_short(wire, Rank(1), LABEL, at(0, 8)));
-    assert!(!machine.is_quiet(wire, Rank(1)));
+    assert!(!machine.send_short(wire, PeerIndex(1), LABEL, at(0, 8)));
+    assert!(!machine.is_quiet(wire, PeerIndex(1)));
     two.one.comes_inline(1, 7, 8);
     let (machine, wire) = (&mut two.one.machine, &mut two.one.wire);
     assert_eq!(machine.receive_next(wire, &pattern, at(64, 8)), None);
@@ -106,7 +107,7 @@ fn a_receive_is_claimed_and_found_done() {
             assert_eq!(up.claims(0, 7, 250), Ok(post.index));
             assert!(!up.one.advance() && up.one.take(post).is_none());
             assert_eq!(up.one.machine.cancel(&mut up.one.wire, post), Cancel::TooLate);
-            up.boards[0].finish(Rank(1), post.index, true);
+            up.boards[0].finish(LocalRank(1), post.index, true);
             up.one.did();
             assert!(up.one.advance());
             let told = Returned { taken: 1, matched: 1, ..Returned::default() };
@@ -133,7 +134,7 @@ fn only_a_buffer_in_reach_is_claimed_and_by_its_source() {
     let pattern = Pattern { context: 3, source: None, tag: Some(7) };
     up.one.machine.receive(&mut up.one.wire, pattern, at(64, 300)).unwrap();
     let context = Label { context: 3, tag: 7 };
-    assert!(up.boards[0].try_claim(Rank(1), 0, context, 8).is_ok());
+    assert!(up.boards[0].try_claim(LocalRank(1), 0, context, 8).is_ok());
 }
 
 #[test]
@@ -141,12 +142,12 @@ fn a_claim_that_failed_ends_its_receive() {
     let mut up = up();
     let post = up.one.post(Some(1), Some(7), at(64, 300));
     assert_eq!(up.claims(0, 7, 250), Ok(post.index));
-    up.boards[0].finish(Rank(1), post.index, false);
-    assert!(up.one.machine.advance_from(&mut up.one.wire, Rank(2)), "any look finds it");
-    assert_eq!(up.one.take(post), Some(Err(Ended::Failed { rank: Rank(1) })));
+    up.boards[0].finish(LocalRank(1), post.index, false);
+    assert!(up.one.machine.advance_from(&mut up.one.wire, PeerIndex(2)), "any look finds it");
+    assert_eq!(up.one.take(post), Some(Err(Ended::Failed { peer: PeerIndex(1) })));
     let next = up.one.post(Some(1), Some(7), at(64, 300));
     assert_eq!(up.claims(1, 7, 250), Ok(next.index));
-    up.boards[0].finish(Rank(1), next.index, true);
+    up.boards[0].finish(LocalRank(1), next.index, true);
     assert!(up.one.rest(), "it is found before a rest");
     assert!(!up.one.rest());
     assert!(up.one.take(next).unwrap().is_ok());
@@ -163,13 +164,13 @@ fn a_message_by_lane_passes_what_is_claimed() {
     up.one.look(1);
     assert_eq!(up.one.take(posts[1]), Some(Ok(received(1, 8, 8, false))));
     assert_eq!(up.claims(2, 7, 250), Ok(posts[2].index));
-    assert!(up.boards[0].try_lock(Rank(0)), "the lock is free");
+    assert!(up.boards[0].try_lock(LocalRank(0)), "the lock is free");
     up.boards[0].unlock();
     // The same for a message that is stored.
     up.one.comes_inline(1, 9, 8);
     up.one.look(1);
     assert_eq!(up.claims(4, 7, 250), Err(Refused::NoPost), "none is left");
-    let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: Some(9) };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: Some(9) };
     assert!(up.one.machine.probe(&pattern).is_some());
     // Other packets are taken without the lock.
     up.one.comes(1, Packet::new(Kind::Fin));
@@ -188,7 +189,7 @@ fn a_cancelled_receive_is_on_no_board() {
     assert_eq!(up.claims(0, 7, 250), Ok(posts[1].index));
     assert!(up.one.peer(1).posted.first().is_some());
     // Those that were met are down, too.
-    up.boards[0].finish(Rank(1), posts[1].index, true);
+    up.boards[0].finish(LocalRank(1), posts[1].index, true);
     up.one.advance();
     assert!(up.one.machine.boarded.is_empty() && up.one.peer(1).posted.is_empty());
     up.one.post(Some(1), None, at(64, 300));
@@ -209,20 +210,20 @@ fn a_death_ends_what_was_claimed() {
     let any = up.one.post(None, Some(4), at(64, 300));
     let other = up.one.post(Some(2), Some(5), at(64, 300));
     assert_eq!([up.claims(0, 1, 250), up.claims(1, 2, 250)], [Ok(done.index), Ok(claimed.index)]);
-    up.boards[0].finish(Rank(1), done.index, true);
-    assert!(up.boards[0].try_lock(Rank(1)), "it dies with the lock");
+    up.boards[0].finish(LocalRank(1), done.index, true);
+    assert!(up.boards[0].try_lock(LocalRank(1)), "it dies with the lock");
     up.one.lose(1);
-    let died = Some(Err(Ended::PeerLost { rank: Rank(1) }));
+    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
     assert_eq!(up.one.take(done), Some(Ok(received(1, 1, 250, false))));
     assert_eq!((up.one.take(claimed), up.one.take(exact)), (died, died));
     assert_eq!((up.one.take(any), up.one.take(other)), (None, None));
     assert_eq!(up.one.machine.under_way(), 2);
-    let claim = |number, tag| up.boards[0].try_claim(Rank(2), number, label(tag), 8);
+    let claim = |number, tag| up.boards[0].try_claim(LocalRank(2), number, label(tag), 8);
     assert_eq!(claim(0, 4).map(|claim| claim.index), Ok(any.index));
     assert_eq!(claim(1, 5).map(|claim| claim.index), Ok(other.index));
     assert_eq!(claim(2, 3).err(), Some(Refused::NoPost));
-    let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
-    let lost = Err(CallError::Addr(AddrError::PeerLost { rank: Rank(1) }));
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
+    let lost = Err(CallError::PeerLost { peer: PeerIndex(1) });
     assert_eq!(up.one.machine.receive(&mut up.one.wire, pattern, at(64, 8)), lost);
 }
 
@@ -245,7 +246,7 @@ fn who_posts_waits_for_the_lock() {
     ];
     for (number, call) in calls.into_iter().enumerate() {
         let board = up.boards[0];
-        assert!(board.try_lock(Rank(1)));
+        assert!(board.try_lock(LocalRank(1)));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (machine, is_over) = (Apart(&mut up.one), &is_over);
@@ -286,7 +287,7 @@ fn what_the_dead_have_claimed_is_in_no_list() {
     assert_eq!(up.one.machine.any_posted.first(), Some(posts[2].index as usize));
     up.one.comes_inline(2, 7, 8);
     up.one.look(2);
-    let died = Some(Err(Ended::PeerLost { rank: Rank(1) }));
+    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
     assert_eq!([up.one.take(posts[0]), up.one.take(posts[1])], [died, died]);
     assert_eq!(up.one.take(posts[2]), Some(Ok(received(2, 7, 8, false))));
     assert_eq!(up.one.machine.under_way(), 0);
@@ -298,7 +299,7 @@ fn a_claim_of_no_rank_breaks_nothing() {
     let mut up = up();
     let post = up.one.post(None, None, at(64, 300));
     assert_eq!(up.claims(0, 7, 250), Ok(post.index));
-    up.boards[0].finish(Rank(77), post.index, true);
+    up.boards[0].finish(LocalRank(77), post.index, true);
     assert!(up.one.advance());
     assert_eq!(up.one.take(post), Some(Ok(received(2, 7, 250, false))));
 }

@@ -36,7 +36,7 @@ fn both_sides_copy_what_was_found() {
         (Some((id, Side::Receiver)), 5_000, false)
     );
     assert_eq!((job.copy.from, job.copy.to), (0x9000, 64));
-    one.machine.set_far(Rank(1));
+    one.machine.set_far(PeerIndex(1));
     let did = one.met(at(64, 10_000), rts(1, 5_000, REACHED)).1;
     assert_eq!(did, []);
 }
@@ -119,7 +119,7 @@ fn a_sender_ends_when_its_buffer_is_read() {
 
 #[test]
 fn a_part_of_the_dead_is_waited_for_no_more() {
-    let died = Some(Err(Ended::PeerLost { rank: Rank(1) }));
+    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
     for claimed in [[true, true], [false, true]] {
         let mut one = One::new(Design::Mirror);
         one.thresholds(1).both_from = 5_000;
@@ -200,7 +200,7 @@ fn a_split_message_is_fetched_from_where_it_is() {
         (job.split, job.copy.from, job.copy.to),
         (Some((id, Side::Receiver)), 0x9000, 0x700)
     );
-    assert_eq!((job.copy.len, job.copy.peer), (8_000, Rank(1)));
+    assert_eq!((job.copy.len, job.copy.peer), (8_000, PeerIndex(1)));
     one.did();
     one.machine.split_done(&mut one.wire, job.request, [true, false]);
     assert_eq!(one.did(), [pushed(Packet { id: 55, ..Packet::new(Kind::Fin) })]);

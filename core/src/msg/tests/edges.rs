@@ -16,7 +16,7 @@ impl Pair {
     }
 
     fn lose(&mut self, by: usize, rank: u32) {
-        self.machines[by].lost(&mut self.lanes[by], Rank(rank));
+        self.machines[by].lost(&mut self.lanes[by], PeerIndex(rank));
     }
 
     /// Rank 0 is to copy a long message into a receive of rank 1: both requests.
@@ -56,7 +56,7 @@ fn what_a_part_says_is_no_less_and_no_more_than_there_can_be() {
     let id = pair.machines[1].id(post.index as usize);
     for (bytes, moved) in [(5_000, 5_000), (4_999, 5_000), (200_001, 5_000), (200_000, 200_000)] {
         let part = Packet { id, a: bytes, ..Packet::new(Kind::Part) };
-        pair.lanes[0].push(Rank(1), &part, Load::Empty);
+        pair.lanes[0].push(PeerIndex(1), &part, Load::Empty);
         pair.advance(1);
         assert_eq!(pair.entry(1, post).moved, moved, "it was told of {bytes}");
     }
@@ -69,12 +69,12 @@ fn a_part_is_not_told_where_there_is_little_room() {
     let mut pair = Pair::new(Design::Mirror);
     pair.asked_for(200_000);
     let reserve = SHAPE.reserve();
-    while pair.lanes[0].has_room(Rank(1), reserve + 1) {
-        pair.lanes[0].push(Rank(1), &Packet::new(Kind::Post), Load::Empty);
+    while pair.lanes[0].has_room(PeerIndex(1), reserve + 1) {
+        pair.lanes[0].push(PeerIndex(1), &Packet::new(Kind::Post), Load::Empty);
     }
     let job = pair.machines[0].poll_job().unwrap();
     pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
-    assert!(pair.lanes[0].has_room(Rank(1), reserve));
+    assert!(pair.lanes[0].has_room(PeerIndex(1), reserve));
     assert!(pair.machines[0].poll_job().is_some(), "the next one is copied all the same");
 }
 
@@ -86,22 +86,22 @@ fn no_part_is_copied_to_the_dead_after_the_one_under_way() {
     pair.lose(0, 1);
     pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
     assert_eq!(pair.machines[0].poll_job(), None);
-    let died = Err(Ended::PeerLost { rank: Rank(1) });
+    let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
     assert_eq!(pair.take(0, Some(sent)), Some(died));
 }
 
 #[test]
 fn a_fetch_that_fails_after_a_death_asks_nobody() {
     let mut pair = Pair::new(Design::TwoCopy);
-    pair.machines[1].set_far(Rank(0));
+    pair.machines[1].set_far(PeerIndex(0));
     pair.send(0, 1, LABEL, text(100_000, 3));
     pair.advance(1);
     let post = pair.receive(1, Some(0), None, buffer(100_000)).pending();
     let job = pair.machines[1].poll_job().expect("it is fetched from another node");
     pair.lose(1, 0);
-    let failed = Err(Ended::Failed { rank: Rank(0) });
+    let failed = Err(Ended::Failed { peer: PeerIndex(0) });
     pair.machines[1].job_done(&mut pair.lanes[1], job.request, failed);
-    assert_eq!(pair.take(1, post), Some(Err(Ended::PeerLost { rank: Rank(0) })));
+    assert_eq!(pair.take(1, post), Some(Err(Ended::PeerLost { peer: PeerIndex(0) })));
 }
 
 /// Only the next bytes of a message, and only as many as there is room for.
@@ -110,17 +110,17 @@ fn bytes_out_of_place_are_dropped() {
     let mut pair = Pair::new(Design::TwoCopy);
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
     let (out, into) = (text(4_000, 3), buffer(4_000));
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let post = pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(&into[..100])).unwrap();
-    pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, apart(out)).unwrap();
+    pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, apart(out)).unwrap();
     pair.advance(1);
     let post = post.pending().unwrap();
     let id = pair.machines[1].id(post.index as usize);
     for (at, len, moved) in [(0, 1024, 0), (50, 10, 0), (0, 60, 60), (60, 60, 60), (0, 40, 60)] {
         let b = 0b1111 << 32 | len;
         let data = Packet { id, a: at, b, ..Packet::new(Kind::Data) };
-        pair.lanes[0].write_slots(Rank(1), 0b1111, out.as_ptr() as u64, 1024);
-        pair.lanes[0].push(Rank(1), &data, Load::Empty);
+        pair.lanes[0].write_slots(PeerIndex(1), 0b1111, out.as_ptr() as u64, 1024);
+        pair.lanes[0].push(PeerIndex(1), &data, Load::Empty);
         pair.advance(1);
         let end = moved as usize;
         assert_eq!(pair.entry(1, post).moved, moved, "{len} bytes at {at}");
@@ -128,7 +128,7 @@ fn bytes_out_of_place_are_dropped() {
     }
     assert!(!pair.machines[1].has_ended(post) && pair.machines[1].counts().dropped == 4);
     let last = Packet { id, a: 60, b: 0b1 << 32 | 40, ..Packet::new(Kind::Data) };
-    pair.lanes[0].push(Rank(1), &last, Load::Empty);
+    pair.lanes[0].push(PeerIndex(1), &last, Load::Empty);
     pair.advance(1);
     assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4_000, true))));
 }
@@ -216,7 +216,7 @@ fn what_the_lost_send_is_not_received() {
     let mut pair = Pair::new(Design::Mirror);
     pair.lose(1, 0);
     pair.send(0, 1, LABEL, text(8, 1));
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert_eq!(machine.receive_next(lanes, &pattern, bytes_of(buffer(8))), None);
 }
@@ -249,7 +249,7 @@ fn a_quarter_is_returned_at_once() {
             }
             pair.send(0, 1, LABEL, text(8, 1));
             pair.advance(1);
-            let untold = pair.lanes[1].untold(Rank(0));
+            let untold = pair.lanes[1].untold(PeerIndex(0));
             assert_eq!(untold, if message < quarter { message } else { 0 }, "of {quarter}");
         }
     }
@@ -276,7 +276,7 @@ fn what_is_received_from_the_lane_returns_no_grant() {
     let mut pair = Pair::new(Design::Mirror);
     pair.machines[1].tables.peers[0].granted = 1;
     pair.send(0, 1, LABEL, text(8, 1));
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert!(machine.receive_next(lanes, &pattern, bytes_of(buffer(8))).is_some());
     let peer = &pair.machines[1].tables.peers[0];
@@ -290,13 +290,13 @@ fn no_more_is_asked_for_than_there_are_slots() {
     for (len, asks) in [(4 * 256, false), (4 * 256 + 1, true)] {
         let mut pair = Pair::new(Design::TwoCopy);
         pair.machines[0].tables.peers[1].thresholds.eager_max = 0;
-        let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+        let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
         pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(buffer(len))).unwrap();
         let out = apart(text(len, 2));
-        pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, out).unwrap();
+        pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, out).unwrap();
         pair.advance(1);
         pair.advance(0);
-        assert_eq!(pair.lanes[1].is_starved(Rank(0)), asks, "{len} bytes");
+        assert_eq!(pair.lanes[1].is_starved(PeerIndex(0)), asks, "{len} bytes");
         pair.settle();
     }
 }

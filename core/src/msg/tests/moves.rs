@@ -19,7 +19,7 @@ pub(super) fn copied(id: u32, flags: u8) -> Packet {
 }
 
 pub(super) fn failed(rank: u32) -> Ended {
-    Ended::Failed { rank: Rank(rank) }
+    Ended::Failed { peer: PeerIndex(rank) }
 }
 
 pub(super) fn pushed(packet: Packet) -> Did {
@@ -70,8 +70,14 @@ fn a_short_one_in_reach_is_copied_at_once() {
     for (len, is_job) in [(8192, false), (8193, true)] {
         let mut one = One::new(Design::Mirror);
         let (post, did) = one.met(at(64, 10_000), rts(5, len, REACHED));
-        let copy =
-            Copy { peer: Rank(1), from: 0x9000, to: 64, len, streaming: false, by_kernel: false };
+        let copy = Copy {
+            peer: PeerIndex(1),
+            from: 0x9000,
+            to: 64,
+            len,
+            streaming: false,
+            by_kernel: false,
+        };
         if is_job {
             assert_eq!((did, one.entry(post).state), (vec![], State::Fetching));
             let job = one.machine.poll_job().unwrap();
@@ -164,7 +170,7 @@ fn the_kernel_fetches_what_nobody_reaches() {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).kernel_from = 5_000;
         if far {
-            one.machine.set_far(Rank(1));
+            one.machine.set_far(PeerIndex(1));
         }
         let (post, did) = one.met(Bytes { in_reach, ..at(64, 10_000) }, rts(5, len, flags));
         let job = one.machine.poll_job();
@@ -184,7 +190,7 @@ fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).kernel_from = 0;
         if far {
-            one.machine.set_far(Rank(1));
+            one.machine.set_far(PeerIndex(1));
         }
         let (post, did) = one.met(apart(64, 10_000), rts(5, 9_000, flags));
         assert_eq!(did, []);
@@ -213,14 +219,14 @@ fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
 #[test]
 fn what_lies_afar_is_fetched_by_a_job() {
     let mut one = One::new(Design::TwoCopy);
-    one.machine.set_far(Rank(1));
+    one.machine.set_far(PeerIndex(1));
     one.thresholds(1).ask_from = 0;
     let (post, did) = one.met(at(64, 10_000), rts(5, 100, REACHED));
     assert_eq!((did, one.entry(post).state), (vec![], State::Fetching));
     let job = one.machine.poll_job().unwrap();
-    assert_eq!((job.copy.peer, job.copy.len), (Rank(1), 100));
+    assert_eq!((job.copy.peer, job.copy.len), (PeerIndex(1), 100));
     let mut one = One::new(Design::TwoCopy);
-    one.machine.set_far(Rank(2));
+    one.machine.set_far(PeerIndex(2));
     assert!(!one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(), "it is another's");
 }
 
@@ -277,7 +283,7 @@ fn what_is_here_when_its_sender_dies_is_received() {
         let job = one.machine.poll_job().unwrap();
         one.lose(1);
         one.done(job, if is_here { Ok(()) } else { Err(failed(1)) });
-        let died = Err(Ended::PeerLost { rank: Rank(1) });
+        let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
         let whole = Ok(received(1, 7, 9_000, false));
         assert_eq!(one.take(post), Some(if is_here { whole } else { died }));
         assert_eq!((one.acts(), one.machine.under_way()), (vec![], 0));
@@ -290,13 +296,13 @@ fn what_is_here_when_its_sender_dies_is_received() {
     let job = one.machine.poll_job().unwrap();
     one.lose(1);
     one.done(job, Ok(()));
-    assert_eq!(one.take(sent), Some(Err(Ended::PeerLost { rank: Rank(1) })));
+    assert_eq!(one.take(sent), Some(Err(Ended::PeerLost { peer: PeerIndex(1) })));
     // A message of a sender that died before its receive came.
     one.comes(2, rts(5, 9_000, REACHED));
     one.look(2);
     one.lose(2);
     let late = one.post(Some(2), None, at(64, 10_000));
-    assert_eq!(one.take(late), Some(Err(Ended::PeerLost { rank: Rank(2) })));
+    assert_eq!(one.take(late), Some(Err(Ended::PeerLost { peer: PeerIndex(2) })));
 }
 
 /// The same for a message that was here before its receive.
@@ -314,7 +320,8 @@ fn what_its_packet_said_is_kept_until_it_is_received() {
         let post = one.machine.receive(&mut one.wire, pattern, into).unwrap().pending().unwrap();
         let job = one.machine.poll_job().unwrap();
         let streaming = false;
-        let copy = Copy { peer: Rank(1), from: 0x9000, to: 64, len: 9_000, streaming, by_kernel };
+        let copy =
+            Copy { peer: PeerIndex(1), from: 0x9000, to: 64, len: 9_000, streaming, by_kernel };
         assert_eq!(job.copy, copy);
         one.acts();
         one.done(job, Ok(()));

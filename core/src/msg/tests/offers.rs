@@ -46,7 +46,7 @@ fn a_receive_is_offered_if_it_pays() {
     assert_eq!(alone(apart(64, 5_000), plain), (Offered::No, false));
     assert_eq!(alone(at(64, 2_047), plain), (Offered::Ripe, false));
     assert_eq!(alone(at(64, 2_048), plain), (Offered::Ripe, true));
-    let far: fn(&mut One) = |one| one.machine.set_far(Rank(1));
+    let far: fn(&mut One) = |one| one.machine.set_far(PeerIndex(1));
     assert_eq!(alone(at(64, 5_000), far), (Offered::No, false));
     let starved: fn(&mut One) = |one| one.wire.starved[1] = true;
     assert_eq!(alone(apart(64, 8), starved), (Offered::Ripe, true));
@@ -135,7 +135,7 @@ fn only_a_receive_that_is_in_the_way_holds_one_back() {
     let held = |source: Option<u32>, tag: Option<u32>, context: u16, is_first: bool| {
         let mut one = One::new(Design::Mirror);
         let other = |one: &mut One| {
-            let pattern = Pattern { context, source: source.map(Rank), tag };
+            let pattern = Pattern { context, source: source.map(PeerIndex), tag };
             one.machine.receive(&mut one.wire, pattern, at(64, 8)).unwrap();
         };
         if is_first {
@@ -273,7 +273,7 @@ fn a_name_is_free_after_the_answer_and_the_end() {
                 }
             };
             let is_free = |one: &mut One| {
-                let pattern = Pattern { source: Some(Rank(2)), ..PATTERN };
+                let pattern = Pattern { source: Some(PeerIndex(2)), ..PATTERN };
                 let post = one.post_short(pattern, apart(64, 8));
                 post.is_some_and(|post| {
                     one.cancel(post) == Cancel::Done && one.take(post).is_some()

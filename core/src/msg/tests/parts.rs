@@ -16,7 +16,7 @@ fn parts_are_copied_one_by_one() {
         let (mut lens, mut moved) = (Vec::new(), 0);
         while let Some(job) = one.machine.poll_job() {
             assert_eq!((job.copy.from, job.copy.to), (0x100 + moved, 0x5000 + moved));
-            assert_eq!((job.copy.peer, job.request, job.split), (Rank(1), sent, None));
+            assert_eq!((job.copy.peer, job.request, job.split), (PeerIndex(1), sent, None));
             moved += job.copy.len;
             lens.push(job.copy.len);
             assert_eq!(one.acts(), [], "nothing is told before it is there");
@@ -96,7 +96,7 @@ fn no_more_is_pushed_than_was_asked_for_or_than_there_is() {
     let sent = one.told(at(0x100, 50_000));
     one.asks(sent, 200, REACHED);
     let to = 0x5000;
-    let (peer, streaming, by_kernel) = (Rank(1), false, false);
+    let (peer, streaming, by_kernel) = (PeerIndex(1), false, false);
     let copy = Copy { peer, from: 0x100, to, len: 200, streaming, by_kernel };
     assert_eq!(one.acts(), [Did::Copied(copy), pushed(copied(77, 0))]);
     assert!(one.take(sent).unwrap().is_ok());
@@ -119,7 +119,7 @@ fn what_has_come_is_hinted_at() {
         assert_eq!(one.acts(), Vec::from_iter(did));
     }
     assert_eq!(one.machine.counts().dropped, 2);
-    one.machine.set_far(Rank(1));
+    one.machine.set_far(PeerIndex(1));
     one.comes(1, Packet { id, a: 9_000, ..Packet::new(Kind::Part) });
     one.look(1);
     assert_eq!((one.acts(), one.machine.counts().dropped), (vec![], 3));

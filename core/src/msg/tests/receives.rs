@@ -3,7 +3,8 @@
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
 
-pub(super) const PATTERN: Pattern = Pattern { context: 0, source: Some(Rank(1)), tag: Some(7) };
+pub(super) const PATTERN: Pattern =
+    Pattern { context: 0, source: Some(PeerIndex(1)), tag: Some(7) };
 
 impl One {
     fn receive_next(&mut self, pattern: Pattern, into: Bytes) -> Option<Received> {
@@ -46,7 +47,7 @@ fn the_next_message_may_be_for_another_receive() {
     assert_eq!(taken(plain, PATTERN, inline), (true, true));
     let any = Pattern { source: None, ..PATTERN };
     assert_eq!(taken(plain, any, inline), (false, false));
-    let none = Pattern { source: Some(Rank(3)), ..PATTERN };
+    let none = Pattern { source: Some(PeerIndex(3)), ..PATTERN };
     assert_eq!(taken(plain, none, inline), (false, false));
     assert_eq!(taken(plain, Pattern { tag: Some(8), ..PATTERN }, inline), (false, true));
     assert_eq!(taken(plain, Pattern { context: 1, ..PATTERN }, inline), (false, true));
@@ -90,27 +91,33 @@ fn a_short_post_is_for_a_rank_of_which_nothing_is_here() {
     let mut one = One::with(Design::Mirror, OF_THREE, 2);
     let post = one.post_short(PATTERN, apart(64, 8)).unwrap();
     assert_eq!((one.peer(1).unoffered, one.machine.under_way()), (1, 1));
-    assert_eq!(one.machine.about(post), (Some(Rank(1)), Some(7)));
+    assert_eq!(one.machine.about(post), (Some(PeerIndex(1)), Some(7)));
     one.comes_inline(1, 7, 8);
     one.look(1);
     assert_eq!(one.take(post), Some(Ok(received(1, 7, 8, false))));
     assert_eq!(one.peer(1).unoffered, 0);
     assert_eq!(one.post_short(PATTERN, at(64, 8)), None, "its source could be told of it");
     assert_eq!(one.post_short(Pattern { source: None, ..PATTERN }, apart(64, 8)), None);
-    assert_eq!(one.post_short(Pattern { source: Some(Rank(3)), ..PATTERN }, apart(64, 8)), None);
-    assert!(one.machine.is_quiet(&mut one.wire, Rank(1)));
+    assert_eq!(
+        one.post_short(Pattern { source: Some(PeerIndex(3)), ..PATTERN }, apart(64, 8)),
+        None
+    );
+    assert!(one.machine.is_quiet(&mut one.wire, PeerIndex(1)));
     one.wire.starved[1] = true;
     assert_eq!(one.post_short(PATTERN, apart(64, 8)), None, "its source waits for room");
-    assert!(!one.machine.is_quiet(&mut one.wire, Rank(1)));
+    assert!(!one.machine.is_quiet(&mut one.wire, PeerIndex(1)));
     one.wire.starved[1] = false;
     one.comes_inline(1, 9, 8);
     one.look(1);
     assert_eq!(one.post_short(PATTERN, apart(64, 8)), None, "a message is here");
-    assert!(!one.machine.is_quiet(&mut one.wire, Rank(1)));
-    assert!(one.machine.is_quiet(&mut one.wire, Rank(2)));
+    assert!(!one.machine.is_quiet(&mut one.wire, PeerIndex(1)));
+    assert!(one.machine.is_quiet(&mut one.wire, PeerIndex(2)));
     one.lose(2);
-    assert!(!one.machine.is_quiet(&mut one.wire, Rank(2)));
-    assert_eq!(one.post_short(Pattern { source: Some(Rank(2)), ..PATTERN }, apart(64, 8)), None);
+    assert!(!one.machine.is_quiet(&mut one.wire, PeerIndex(2)));
+    assert_eq!(
+        one.post_short(Pattern { source: Some(PeerIndex(2)), ..PATTERN }, apart(64, 8)),
+        None
+    );
     assert_eq!((one.machine.under_way(), one.peer(1).unoffered), (0, 0));
     // All requests are under way.
     let mut one = One::with(Design::Mirror, OF_THREE, 1);
@@ -128,7 +135,7 @@ fn a_receive_gets_the_first_message_of_its_pattern() {
         one.look(from as u32);
     }
     let mut probed = |source: Option<u32>, tag: Option<u32>| {
-        let pattern = Pattern { context: 0, source: source.map(Rank), tag };
+        let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         let probed = one.machine.probe(&pattern).map(|found| found.len);
         let got = one.machine.receive(&mut one.wire, pattern, at(64, 8)).unwrap().done();
         assert_eq!(got.map(|got| got.len), probed);
@@ -144,7 +151,7 @@ fn a_receive_gets_the_first_message_of_its_pattern() {
     one.comes_inline(1, 7, 8);
     one.look(1);
     assert_eq!(one.machine.probe(&context), None);
-    let none = Pattern { source: Some(Rank(3)), ..PATTERN };
+    let none = Pattern { source: Some(PeerIndex(3)), ..PATTERN };
     assert_eq!(one.machine.probe(&none), None);
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::msg::tables::State;
 
 pub(super) fn copy(from: u64, to: u64, len: u64, streaming: bool) -> Copy {
-    Copy { peer: Rank(1), from, to, len, streaming, by_kernel: false }
+    Copy { peer: PeerIndex(1), from, to, len, streaming, by_kernel: false }
 }
 
 /// The packet that a peer gets of a message for the receive `id`.
@@ -19,11 +19,11 @@ const LABEL_8: Label = Label { context: 0, tag: 8 };
 impl One {
     fn try_send(&mut self, tag: u32, bytes: Bytes) -> Option<Begun<()>> {
         let label = Label { context: 0, tag };
-        self.machine.try_send(&mut self.wire, Rank(1), label, bytes).unwrap()
+        self.machine.try_send(&mut self.wire, PeerIndex(1), label, bytes).unwrap()
     }
 
     fn send_short(&mut self, to: u32, len: u64) -> bool {
-        self.machine.send_short(&mut self.wire, Rank(to), LABEL, at(0x100, len))
+        self.machine.send_short(&mut self.wire, PeerIndex(to), LABEL, at(0x100, len))
     }
 }
 
@@ -209,19 +209,19 @@ fn how_far_it_is_looked_for_one_that_passes_is_bounded() {
 #[test]
 fn a_send_is_refused_where_it_cannot_be() {
     let mut one = One::with(Design::Mirror, OF_THREE, 1);
-    let none = Err(CallError::Addr(AddrError::NoSuchRank { rank: Rank(3), size: 3 }));
-    assert_eq!(one.machine.try_send(&mut one.wire, Rank(3), LABEL, at(0, 8)), none);
+    let none = Err(CallError::NoSuchPeer { peer: PeerIndex(3), peers: 3 });
+    assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(3), LABEL, at(0, 8)), none);
     one.send(1, 7, at(0, 9_000)).pending().unwrap();
     let full = Err(CallError::Busy(Why::NoTag));
-    assert_eq!(one.machine.try_send(&mut one.wire, Rank(1), LABEL, at(0, 9_000)), full);
+    assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(1), LABEL, at(0, 9_000)), full);
     assert!(one.try_send(7, at(0, 8)).is_some(), "it needs no request");
     one.wire.room[1] = 0;
     let full = Err(CallError::Busy(Why::NoTag));
-    assert_eq!(one.machine.send(&mut one.wire, Rank(1), LABEL, at(0, 8)), full);
+    assert_eq!(one.machine.send(&mut one.wire, PeerIndex(1), LABEL, at(0, 8)), full);
     assert!(!one.machine.wants_poll());
     one.lose(2);
-    let lost = Err(CallError::Addr(AddrError::PeerLost { rank: Rank(2) }));
-    assert_eq!(one.machine.try_send(&mut one.wire, Rank(2), LABEL, at(0, 8)), lost);
+    let lost = Err(CallError::PeerLost { peer: PeerIndex(2) });
+    assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(2), LABEL, at(0, 8)), lost);
 }
 
 /// A message that waited has its request, even if no other is free.
@@ -261,7 +261,7 @@ fn a_message_that_waited_goes_by_its_own_label() {
     let mut one = One::new(Design::Mirror);
     one.wire.room[1] = 0;
     let label = Label { context: 3, ..LABEL_8 };
-    one.machine.send(&mut one.wire, Rank(1), label, apart(0x100, 300)).unwrap();
+    one.machine.send(&mut one.wire, PeerIndex(1), label, apart(0x100, 300)).unwrap();
     one.wire.room[1] = 16;
     one.did();
     assert!(one.advance());

@@ -28,7 +28,7 @@ fn lanes_that_had_something_are_looked_at_first() {
     let mut one = of(16);
     for rank in [9, 10, 11, 12, 10, 13] {
         one.comes(rank, POST);
-        assert!(one.machine.advance_from(&mut one.wire, Rank(rank as u32)));
+        assert!(one.machine.advance_from(&mut one.wire, PeerIndex(rank as u32)));
     }
     assert_eq!(one.machine.recent, [13, 10, 12, 11]);
     one.popped();
@@ -48,7 +48,7 @@ fn lanes_that_had_something_are_looked_at_first() {
 #[test]
 fn a_lane_that_is_no_ranks_is_empty() {
     let mut one = of(2);
-    assert!(!one.machine.advance_from(&mut one.wire, Rank(2)));
+    assert!(!one.machine.advance_from(&mut one.wire, PeerIndex(2)));
     assert!(!one.look(77) && !one.look(1));
     one.comes(1, POST);
     assert!(one.look(1));
@@ -159,12 +159,12 @@ fn a_request_tells_with_whom_it_has_to_do() {
     let any = one.post(None, None, at(64, 8));
     one.wire.room[1] = 0;
     let sent = one.send(1, 9, at(0, 8)).pending().unwrap();
-    assert_eq!(one.machine.about(exact), (Some(Rank(1)), Some(7)));
+    assert_eq!(one.machine.about(exact), (Some(PeerIndex(1)), Some(7)));
     assert_eq!(one.machine.about(any), (None, None));
-    assert_eq!(one.machine.about(sent), (Some(Rank(1)), Some(9)));
-    assert!(!one.machine.is_lost(Rank(1)) && !one.machine.is_lost(Rank(2)));
+    assert_eq!(one.machine.about(sent), (Some(PeerIndex(1)), Some(9)));
+    assert!(!one.machine.is_lost(PeerIndex(1)) && !one.machine.is_lost(PeerIndex(2)));
     one.lose(1);
-    assert!(one.machine.is_lost(Rank(1)) && !one.machine.is_lost(Rank(0)));
+    assert!(one.machine.is_lost(PeerIndex(1)) && !one.machine.is_lost(PeerIndex(0)));
 }
 
 #[test]

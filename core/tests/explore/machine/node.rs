@@ -82,7 +82,7 @@ impl Memory {
 }
 
 impl<'m> Node<'m> {
-    pub fn new(rank: mem::Rank, real: &Real<'_>, memory: &'m mut Memory) -> Self {
+    pub fn new(rank: mem::PeerIndex, real: &Real<'_>, memory: &'m mut Memory) -> Self {
         let tables = Tables {
             peers: &mut memory.peers,
             requests: &mut memory.requests,
@@ -105,7 +105,8 @@ impl<'m> Node<'m> {
             kernel_from: u32::MAX,
             ask_from: if real.by == By::Sender { 0 } else { u32::MAX },
         };
-        let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);
+        let machine =
+            Machine::new(mem::LocalRank(rank.0), real.shape(), real.design, thresholds, tables);
         Self {
             machine: machine.unwrap(),
             done: 0,

@@ -3,7 +3,7 @@
 
 use super::REQUESTS;
 use super::world::{Work, World};
-use crate::program::Rank;
+use crate::program::PeerIndex;
 use crate::search::mix;
 use tsumugi_core::msg::Design;
 use tsumugi_core::msg::board::{Board, Standing};
@@ -12,32 +12,32 @@ use tsumugi_core::msg::board::{Board, Standing};
 pub enum Step {
     /// The next of its program.
     Do {
-        rank: Rank,
+        rank: PeerIndex,
     },
     /// Sees one packet more, and takes it.
     Take {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
     /// Looks, with no packet that it has not seen.
     Look {
-        rank: Rank,
+        rank: PeerIndex,
     },
     /// A copy under way is done, or the part of it that was claimed last.
     Copied {
         index: u8,
     },
     Die {
-        rank: Rank,
+        rank: PeerIndex,
     },
     /// With the lock of the other's board in its hands.
     DieLocking {
-        rank: Rank,
-        of: Rank,
+        rank: PeerIndex,
+        of: PeerIndex,
     },
     Lose {
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
     },
 }
 

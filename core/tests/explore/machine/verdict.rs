@@ -1,7 +1,7 @@
 //! What must be true after each step, and when nothing more can happen.
 
 use super::world::{Work, World};
-use crate::program::{End as Ending, Rank, sender};
+use crate::program::{End as Ending, PeerIndex, sender};
 use crate::wire::End;
 
 impl World<'_, '_> {
@@ -66,7 +66,7 @@ impl World<'_, '_> {
                 continue;
             }
             let outcome: Vec<Ending> = node.posts.iter().map(|post| post.0).collect();
-            self.real.judged.judge(rank as Rank, dead, &outcome)?;
+            self.real.judged.judge(rank as PeerIndex, dead, &outcome)?;
             for end in outcome {
                 if let Ending::Got(message) = end {
                     let from = &self.nodes[usize::from(sender(message))];

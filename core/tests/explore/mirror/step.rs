@@ -1,47 +1,47 @@
 //! What can happen in the model of the mirror, and how a trace tells it.
 
 use super::{Mirror, Packet, Place, State};
-use crate::program::{Op, Rank};
+use crate::program::{Op, PeerIndex};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// The next of its program; a send goes by the lane.
     Do {
-        rank: Rank,
+        rank: PeerIndex,
     },
     /// A send that found a post copies into it.
     Claim {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Publish {
-        rank: Rank,
+        rank: PeerIndex,
         post: u8,
     },
     Take {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
     Copied {
         index: u8,
     },
     Return {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
     ReadReturned {
-        rank: Rank,
-        to: Rank,
+        rank: PeerIndex,
+        to: PeerIndex,
     },
     FindEmpty {
-        rank: Rank,
-        to: Rank,
+        rank: PeerIndex,
+        to: PeerIndex,
     },
     Die {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Lose {
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
     },
 }
 
@@ -50,8 +50,8 @@ impl Mirror<'_> {
     pub(super) fn steps_between(
         &self,
         state: &State,
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
         steps: &mut std::vec::Vec<Step>,
     ) {
         let lane = &state.lanes[usize::from(peer)][usize::from(rank)];
@@ -97,7 +97,7 @@ impl Mirror<'_> {
 
     /// The line of a trace for a step that is about to happen.
     pub(super) fn told(&self, before: &State, step: Step) -> String {
-        let node = |rank: Rank| &before.nodes[usize::from(rank)];
+        let node = |rank: PeerIndex| &before.nodes[usize::from(rank)];
         match step {
             Step::Do { rank } => match self.next(before, rank) {
                 Some(Op::Post { from, tag }) => {

@@ -24,7 +24,7 @@ use super::net::{At, Net, address};
 use super::post::Post;
 use loss::Parted;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::*;
 
@@ -144,8 +144,14 @@ impl<'m> Game<'m> {
         let halves_from = drawn(&[0, 300, u32::MAX]);
         let thresholds = Thresholds { alone_from, halves_from, ..thresholds };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
-            machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
-                .unwrap(),
+            machine: Machine::new(
+                LocalRank(rank as u32),
+                shape,
+                plan.design,
+                thresholds,
+                room.tables(),
+            )
+            .unwrap(),
             open: Vec::new(),
             jobs: Vec::new(),
             is_asleep: false,
@@ -156,8 +162,9 @@ impl<'m> Game<'m> {
         let mut players: Vec<Player<'m>> = players.collect();
         for player in &mut players {
             player.machine.put_up(boards);
-            let rank = player.machine.rank();
-            let far = (0..shape.peers).map(Rank).filter(|peer| post.is_far(rank.0 as usize, *peer));
+            let rank = player.machine.own();
+            let far =
+                (0..shape.peers).map(PeerIndex).filter(|peer| post.is_far(rank.0 as usize, *peer));
             far.for_each(|peer| player.machine.set_far(peer));
         }
         let mut draw = |bound: u64| seeded.below(bound);

@@ -10,7 +10,7 @@
 use super::post::{Own, PLACE, Post};
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
     Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Side, Split, Wire,
 };
@@ -109,7 +109,7 @@ impl<'m> Net<'m> {
     }
 
     /// The word of the lane to a peer, or from it.
-    pub fn split(&self, me: usize, peer: Rank, side: Side) -> &Split {
+    pub fn split(&self, me: usize, peer: PeerIndex, side: Side) -> &Split {
         match side {
             Side::Sender => &self.splits[me][peer.0 as usize],
             Side::Receiver => &self.splits[peer.0 as usize][me],
@@ -140,7 +140,7 @@ impl<'m> Net<'m> {
 }
 
 impl<'m> At<'_, 'm> {
-    fn is_far(&self, rank: Rank) -> bool {
+    fn is_far(&self, rank: PeerIndex) -> bool {
         self.net.post.is_far(self.me, rank)
     }
 
@@ -156,7 +156,7 @@ impl<'m> At<'_, 'm> {
     }
 
     /// What `from` has written for this rank, after another look at it.
-    fn look(&mut self, from: Rank) -> &mut Way {
+    fn look(&mut self, from: PeerIndex) -> &mut Way {
         let (draw, sight) = (self.net.seeded.next(), self.net.sight);
         let way = &mut self.net.ways[from.0 as usize][self.me];
         if draw % 8 < sight {
@@ -166,7 +166,7 @@ impl<'m> At<'_, 'm> {
         way
     }
 
-    fn write(&mut self, to: Rank) -> (&mut Way, u64) {
+    fn write(&mut self, to: PeerIndex) -> (&mut Way, u64) {
         let way = &mut self.net.ways[self.me][to.0 as usize];
         way.written += 1;
         let number = way.written;
@@ -184,7 +184,7 @@ impl<'m> At<'_, 'm> {
 }
 
 impl Wire for At<'_, '_> {
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         if self.is_far(to) {
             return self.mail().has_room(to, lines);
         }
@@ -199,7 +199,7 @@ impl Wire for At<'_, '_> {
         pushed + lines - taken <= size
     }
 
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         if self.is_far(to) {
             let (mail, mut own) = self.mail_and_own();
             return mail.push(to, packet, load, &mut own);
@@ -217,7 +217,7 @@ impl Wire for At<'_, '_> {
         self.net.bells[to.0 as usize] = true;
     }
 
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         if self.is_far(from) {
             return self.mail().peek(from);
         }
@@ -226,7 +226,7 @@ impl Wire for At<'_, '_> {
         (*number <= way.seen).then_some(*packet)
     }
 
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         if self.is_far(from) {
             let (mail, mut own) = self.mail_and_own();
             return mail.deliver(from, at, len, &mut own);
@@ -237,7 +237,7 @@ impl Wire for At<'_, '_> {
         self.net.bytes(at, len).copy_from_slice(&bytes);
     }
 
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         if self.is_far(from) {
             return self.mail().keep(from, into);
         }
@@ -255,7 +255,7 @@ impl Wire for At<'_, '_> {
         self.net.bytes(at, len).copy_from_slice(&bytes[..len as usize]);
     }
 
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         if self.is_far(from) {
             return self.mail().offer(from);
         }
@@ -264,7 +264,7 @@ impl Wire for At<'_, '_> {
         *offer
     }
 
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         if self.is_far(from) {
             return self.mail().pop(from);
         }
@@ -273,7 +273,7 @@ impl Wire for At<'_, '_> {
         way.popped += packet.lines();
     }
 
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         if self.is_far(to) {
             return self.mail().returned(to);
         }
@@ -281,7 +281,7 @@ impl Wire for At<'_, '_> {
         self.net.ways[to.0 as usize][self.me].returned[0].2
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         if self.is_far(from) {
             return self.mail().give_back(from, returned);
         }
@@ -295,7 +295,7 @@ impl Wire for At<'_, '_> {
         was_starved
     }
 
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         if self.is_far(from) {
             return self.mail().untold(from);
         }
@@ -303,7 +303,7 @@ impl Wire for At<'_, '_> {
         lane.popped - lane.told
     }
 
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         if self.is_far(to) {
             return self.mail().set_starved(to);
         }
@@ -313,7 +313,7 @@ impl Wire for At<'_, '_> {
         self.net.see_all(to.0 as usize, self.me);
     }
 
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         if self.is_far(from) {
             return self.mail().is_starved(from);
         }
@@ -327,7 +327,7 @@ impl Wire for At<'_, '_> {
         }
     }
 
-    fn ring(&mut self, from: Rank) {
+    fn ring(&mut self, from: PeerIndex) {
         if self.is_far(from) {
             // It will see what is on the way.
             return;
@@ -335,7 +335,7 @@ impl Wire for At<'_, '_> {
         self.net.bells[from.0 as usize] = true;
     }
 
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         if self.is_far(to) {
             let (mail, mut own) = self.mail_and_own();
             return mail.write_slots(to, slots, at, len, &mut own);
@@ -346,7 +346,7 @@ impl Wire for At<'_, '_> {
         }
     }
 
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         if self.is_far(from) {
             let (mail, mut own) = self.mail_and_own();
             return mail.read_slots(from, slots, at, len, &mut own);
@@ -358,11 +358,11 @@ impl Wire for At<'_, '_> {
         }
     }
 
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         !self.is_far(to) && self.net.split(self.me, to, Side::Sender).open(id)
     }
 
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         !self.is_far(from) && self.net.split(self.me, from, Side::Receiver).open(id)
     }
 

@@ -3,7 +3,7 @@
 
 use super::job::Plan;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Place, Shape};
 use tsumugi_core::sync::mutant;
 
@@ -96,7 +96,7 @@ impl<'m> Post<'m> {
         for (ends, lanes, chunks) in ends {
             let mut mail = Mail::new(shape, ends).unwrap();
             mail.feed(chunks);
-            for (rank, lane) in (0..).map(Rank).zip(lanes.drain(..)) {
+            for (rank, lane) in (0..).map(PeerIndex).zip(lanes.drain(..)) {
                 mail.connect(rank, lane);
             }
             mails.push(mail);
@@ -134,7 +134,7 @@ impl<'m> Post<'m> {
         }
     }
 
-    pub fn is_far(&self, me: usize, rank: Rank) -> bool {
+    pub fn is_far(&self, me: usize, rank: PeerIndex) -> bool {
         self.nodes[me] != self.nodes[rank.0 as usize]
     }
 
@@ -149,7 +149,7 @@ impl<'m> Post<'m> {
     /// A rank is told that another has died.
     pub fn lose(&mut self, me: usize, dead: usize) {
         if let Some(mail) = self.mails.get_mut(me) {
-            mail.lost(Rank(dead as u32));
+            mail.lost(PeerIndex(dead as u32));
         }
     }
 
@@ -161,7 +161,7 @@ impl<'m> Post<'m> {
 
     /// Whether a rank's requests to another are neither answered nor refused now.
     pub fn is_unanswered(&self, me: usize, by: usize) -> bool {
-        self.is_far(me, Rank(by as u32)) && (self.is_cut || self.shut.contains(&(by, me)))
+        self.is_far(me, PeerIndex(by as u32)) && (self.is_cut || self.shut.contains(&(by, me)))
     }
 
     /// Whether a rank has parcels that the network has not taken.
@@ -234,7 +234,7 @@ impl<'m> Post<'m> {
             }
             self.mails[me].posted(to);
             let to = to.0 as usize;
-            assert!(self.is_far(me, Rank(to as u32)), "a parcel from {me} to {to}");
+            assert!(self.is_far(me, PeerIndex(to as u32)), "a parcel from {me} to {to}");
             if !self.dead.contains(&to) {
                 self.flying.push(Parcel { from: me, to, bytes: bytes[..len].to_vec() });
             }
@@ -246,7 +246,7 @@ impl<'m> Post<'m> {
         if self.shut.contains(&(to, from)) && !mutant("sim_given_up_let_in") {
             return;
         }
-        let taken = self.mails[to].take(Rank(from as u32), &bytes);
+        let taken = self.mails[to].take(PeerIndex(from as u32), &bytes);
         let is_late = self.dead.contains(&from);
         assert!(taken.is_ok() || is_late, "a parcel from {from} to {to}: {taken:?}");
     }

@@ -26,7 +26,7 @@ use tsumugi_core::am::{
     Tables, has_rung,
 };
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, LocalAddr, Rank, Region, RemoteAddr};
+use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Rank, Region, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{self, Actor, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
@@ -80,7 +80,7 @@ pub(crate) struct Driven<'m> {
     /// What it calls each rank.
     seats: Vec<u32>,
     /// Where its lanes are at those that it has not met yet, and which.
-    unmet: Vec<(Rank, RemoteAddr, Rank)>,
+    unmet: Vec<(PeerIndex, RemoteAddr, PeerIndex)>,
     sizes: Sizes,
     /// The node of its group's rank 0.
     base: u32,
@@ -154,7 +154,7 @@ impl<'m> Actors<'m> {
                 landings: &mut room.landings,
             };
             let (shape, near) = (sizes.shape(own), sizes.near(own));
-            let seat = Rank(own - near.start);
+            let seat = PeerIndex(own - near.start);
             let mut machine = Machine::new(seat, shape, sizes.bell, memory, tables).unwrap();
             let mut own_lanes = vec![(own_lanes, shape)];
             if let Some(region) = blocks.get(node.rank().0 as usize) {
@@ -168,8 +168,8 @@ impl<'m> Actors<'m> {
                 let of_all = if near.contains(&peer) { &lanes } else { &blocks };
                 let there = at(peer, &of_all[(base + peer) as usize], 0);
                 let first = if near.contains(&peer) { 0 } else { sizes.near(peer).len() as u32 };
-                let seat_there = Rank(seats[peer as usize][own as usize] - first);
-                let seat = Rank(seats_here[peer as usize]);
+                let seat_there = PeerIndex(seats[peer as usize][own as usize] - first);
+                let seat = PeerIndex(seats_here[peer as usize]);
                 if near.contains(&peer) {
                     machine.connect(seat, there, seat_there);
                 } else {
@@ -217,7 +217,7 @@ impl<'m> Actors<'m> {
             let is_parted = |peer: &u32| parted(node, rank.base + peer);
             for peer in (0..rank.sizes.ranks).filter(|peer| !is_parted(peer)) {
                 let (to, other) = (Rank(peer), &self.ranks[(rank.base + peer) as usize]);
-                let room = machine.check_room(Rank(rank.seats[to.0 as usize]), true);
+                let room = machine.check_room(PeerIndex(rank.seats[to.0 as usize]), true);
                 assert_eq!(room, Ok(()), "room from rank {node} to its peer {peer}");
                 let own = node - rank.base;
                 let (sent, handled) = (rank.story.sent(peer), other.story.handled(own));
@@ -368,7 +368,7 @@ impl Actor for Driven<'_> {
                 let peer = lost.0.wrapping_sub(self.base);
                 if peer < self.sizes.ranks {
                     let seat = self.seats[peer as usize];
-                    self.machine.handle(Event::Lost(Rank(seat)), now);
+                    self.machine.handle(Event::Lost(PeerIndex(seat)), now);
                 }
             }
             sim::Event::Timer(ALARM) => self.alarm = None,

@@ -10,7 +10,7 @@ use tsumugi_core::am::{
     Answer, Body, CallError, HandlerId, Incoming, Inline, Machine, Payload, ReplyTo, SendError,
     Token,
 };
-use tsumugi_core::mem::{LocalAddr, Rank};
+use tsumugi_core::mem::{LocalAddr, PeerIndex, Rank};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 
@@ -110,7 +110,7 @@ impl<'m> Story<'m> {
         while self.to_send > 0 && !self.is_stuck {
             let to =
                 (self.rank + seeded.below(u64::from(self.fan)) as u32) % self.sent.len() as u32;
-            let seat = Rank(self.seats[to as usize]);
+            let seat = PeerIndex(self.seats[to as usize]);
             let handler = [UNKNOWN, LATER, LATER, ECHO, ECHO][seeded.below(5) as usize];
             let limit = Duration::from_nanos(seeded.below(30_000));
             let is_limited = self.time_limits && seeded.below(3) == 0;
@@ -146,7 +146,7 @@ impl<'m> Story<'m> {
                 }
                 Err(SendError::Busy(_)) => self.is_stuck = true,
                 // It has died.
-                Err(SendError::Addr(_)) => self.to_send -= 1,
+                Err(SendError::PeerLost { .. }) => self.to_send -= 1,
                 Err(error) => panic!("rank {} to {to}: {error}", self.rank),
             }
         }

@@ -1,7 +1,7 @@
 //! What must be true when nothing moves any more.
 
 use super::{Game, Posted, Sent, USED, What};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{Design, Pattern};
 
 impl Game<'_> {
@@ -101,7 +101,7 @@ impl Game<'_> {
                 // The limit that the design states.
                 let is_excused = self.is_waiting(left) && self.is_out_of_sight(number, sent);
                 assert!(
-                    is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label),
+                    is_excused || !posted.pattern.takes(PeerIndex(sent.from as u32), sent.label),
                     "message {left} and receive {number} never meet"
                 );
             }
@@ -123,7 +123,7 @@ impl Game<'_> {
             return true;
         }
         let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();
-        let source = Some(Rank(sent.from as u32));
+        let source = Some(PeerIndex(sent.from as u32));
         let of_source = |other: &&Posted| mine(other) && other.pattern.source == source;
         self.posted.iter().filter(of_source).count() > self.net.shape.mirror as usize
             || self.posted[..=number].iter().filter(mine).any(|other| {
@@ -144,7 +144,7 @@ impl Game<'_> {
                 continue;
             }
             let sent = &self.sent[message];
-            let source = Rank(sent.from as u32);
+            let source = PeerIndex(sent.from as u32);
             for (earlier, other) in self.sent[..message].iter().enumerate() {
                 let same = (other.from, other.to) == (sent.from, sent.to) && !other.was_cancelled;
                 if same && posted.pattern.takes(source, other.label) {

@@ -1,7 +1,7 @@
 //! Ranks that die, and ranks that are given up and live.
 
 use super::Game;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 
 /// Of two nodes one gives the other up, or each the other.
 pub struct Parted {
@@ -34,7 +34,7 @@ impl Game<'_> {
 
     fn gives_up(&self, by: usize, whom: usize) -> bool {
         let Some(Parted { far, is_mutual, .. }) = self.parted else { return false };
-        let is_far = |rank| !self.net.post.is_far(far, Rank(rank as u32));
+        let is_far = |rank| !self.net.post.is_far(far, PeerIndex(rank as u32));
         is_far(by) != is_far(whom) && (is_mutual || is_far(whom))
     }
 
@@ -55,7 +55,7 @@ impl Game<'_> {
         self.players[rank].is_asleep = false;
         self.players[rank].told[lost] = true;
         let (machine, mut wire) = self.machine(rank);
-        machine.lost(&mut wire, Rank(lost as u32));
+        machine.lost(&mut wire, PeerIndex(lost as u32));
         if self.gives_up(rank, lost) {
             self.net.post.give_up(rank, lost);
         } else {
@@ -78,7 +78,7 @@ impl Game<'_> {
         self.net.post.is_cut = false;
         let Some(Parted { far, far_ends: true, .. }) = self.parted else { return };
         let ended: Vec<usize> =
-            ranks.filter(|rank| !self.net.post.is_far(far, Rank(*rank as u32))).collect();
+            ranks.filter(|rank| !self.net.post.is_far(far, PeerIndex(*rank as u32))).collect();
         ended.into_iter().for_each(|rank| self.end(rank));
     }
 }

@@ -1,7 +1,7 @@
 //! How a rank gets on, and how its requests end.
 
 use super::{FRESH, Game, Posted, What};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::*;
 
 impl Game<'_> {
@@ -18,7 +18,7 @@ impl Game<'_> {
         let mut has_moved = match self.draw(if self.plan.far { 7 } else { 6 }) {
             0 => self.run_job(rank),
             1 => {
-                let from = Rank(self.draw(self.players.len() as u64) as u32);
+                let from = PeerIndex(self.draw(self.players.len() as u64) as u32);
                 let (machine, mut wire) = self.machine(rank);
                 machine.advance_from(&mut wire, from)
             }
@@ -75,11 +75,11 @@ impl Game<'_> {
         let is_dead = self.players[peer].is_dead;
         // A peer that has given this one up and ended since has not answered either.
         let result = if is_given_up || is_unanswered || is_dead && self.draw(2) == 0 {
-            Err(Ended::PeerLost { rank: job.copy.peer })
+            Err(Ended::PeerLost { peer: job.copy.peer })
         } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
             && self.draw(8) < self.net.post.fails
         {
-            Err(Ended::Failed { rank: job.copy.peer })
+            Err(Ended::Failed { peer: job.copy.peer })
         } else {
             self.net.copy(rank, &job.copy);
             Ok(())
@@ -149,10 +149,10 @@ impl Game<'_> {
                 sent.was_cancelled = true;
             }
             Err(error) => {
-                let rank = Rank(sent.to as u32);
+                let peer = PeerIndex(sent.to as u32);
                 let (from, to) = (sent.from, sent.to);
                 let is_lost = self.is_lost(from, to);
-                assert!(is_lost && error == Ended::PeerLost { rank }, "message {number}: {error}");
+                assert!(is_lost && error == Ended::PeerLost { peer }, "message {number}: {error}");
             }
         }
         self.scribble(at, len);
@@ -165,8 +165,8 @@ impl Game<'_> {
         let received = match result {
             Ok(received) => received,
             Err(error) => {
-                if let Ended::PeerLost { rank } = error {
-                    assert!(self.is_lost(by, rank.0 as usize), "{rank} is not lost");
+                if let Ended::PeerLost { peer } = error {
+                    assert!(self.is_lost(by, peer.0 as usize), "{peer} is not lost");
                 }
                 assert!(!matches!(error, Ended::Failed { .. }), "receive {number} failed");
                 self.posted[number].outcome = Some(Err(error));
