@@ -9,7 +9,7 @@ use crate::am::cell::Kind as CellKind;
 use crate::am::lanes::Lane;
 use crate::am::{Bell, CallError, Event, NOTICES_MAX, Out, Shape};
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex};
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;
