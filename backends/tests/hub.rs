@@ -166,7 +166,10 @@ fn cards_that_come_later_hold_up_nobody_else() {
     ended.sort_by_key(|(tag, _)| *tag);
     assert_eq!(ended, [(2, Ok(0)), (3, Err(AddrError::PeerLost { rank: Rank(3) }))]);
     let why = endpoint.failures().last.expect("it has failed").to_string();
-    assert!(why.contains("its card is not to be had: the launcher has gone away"), "{why}");
+    assert!(
+        why.contains("its card is not to be had: the connection to the launcher is lost"),
+        "{why}"
+    );
     assert_eq!(endpoint.try_send(Rank(2), b"one"), Ok(()));
     assert!(matches!(endpoint.try_send(Rank(3), b"one"), Err(SendError::Addr(_))));
 }

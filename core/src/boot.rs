@@ -197,18 +197,21 @@ impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CardTooLong { bytes } => {
-                write!(f, "a card of {bytes} bytes is longer than {CARD_BYTES_MAX}")
+                write!(
+                    f,
+                    "a card of {bytes} bytes is too long: the limit is {CARD_BYTES_MAX} bytes"
+                )
             }
             Self::NoSuchRank { rank, size } => {
                 write!(f, "{rank} does not exist: the job has {size} ranks")
             }
             Self::NoCard { rank } => write!(f, "{rank} has published no card"),
             Self::PeerLost { rank } => write!(f, "{rank} died during start"),
-            Self::Missing { rank } => write!(f, "{rank} did not come in time"),
-            Self::Disconnected => write!(f, "the launcher has gone away"),
+            Self::Missing { rank } => write!(f, "{rank} did not arrive within the time limit"),
+            Self::Disconnected => write!(f, "the connection to the launcher is lost"),
             Self::Refused { why } => write!(f, "this rank is refused: {why}"),
-            Self::Garbled { what } => write!(f, "{what} is not understood"),
-            Self::TimedOut { what } => write!(f, "{what}: no answer in time"),
+            Self::Garbled { what } => write!(f, "{what} is malformed"),
+            Self::TimedOut { what } => write!(f, "{what}: no answer within the time limit"),
             Self::System { what, errno } => write!(f, "{what}: error {errno}"),
         }
     }

@@ -70,7 +70,8 @@ impl Machine<'_> {
     ///
     /// If there is no such peer, or no such lanes.
     pub fn connect(&mut self, peer: Rank, lanes: RemoteAddr, own: Rank) {
-        assert!(own.0 < self.shape_of(peer.0 as usize).peers, "there are no lanes of {own}");
+        let peers = self.shape_of(peer.0 as usize).peers;
+        assert!(own.0 < peers, "{own} has no lanes in the peer's memory, which has {peers} lanes");
         let index = peer.0 as usize;
         let peer = &mut self.tables.peers[index];
         (peer.at, peer.own) = (Some(lanes), own.0);
@@ -229,7 +230,7 @@ impl Machine<'_> {
             offset: self.memory.landing_at.offset + index as u64 * self.memory.landing_bytes,
             ..self.memory.landing_at
         };
-        let remote = landing.remote.expect("a fetch knows from where");
+        let remote = landing.remote.expect("a fetch has a remote address");
         Some(Op::get(remote, local, landing.bytes).tagged(tag(FETCH, index, landing.generation)))
     }
 

@@ -245,7 +245,9 @@ impl Addend for f64 {
 impl fmt::Display for CollError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another thread of this rank is in a collective"),
+            Self::Busy => f.write_str(
+                "another thread of this rank is in a collective: a rank runs one at a time",
+            ),
             Self::Addr(error) => error.fmt(f),
         }
     }

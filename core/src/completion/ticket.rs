@@ -19,7 +19,7 @@ use core::time::Duration;
 /// If the ticket is dropped early, the operation goes on: buffer and tag stay in
 /// the table until the device is done with them. If the ticket is forgotten
 /// (`mem::forget`), they stay there for good.
-#[must_use = "dropped, nobody learns how the operation ended"]
+#[must_use = "without its ticket the result of the operation is lost"]
 pub struct Ticket<'t, B: Send + 'static = ()> {
     table: Completions<'t>,
     tag: Tag,
@@ -37,7 +37,7 @@ pub struct Overdue<T> {
 
 impl<T> fmt::Display for Overdue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the operation has not ended: {}", self.why)
+        write!(f, "the operation is still in flight: {}", self.why)
     }
 }
 

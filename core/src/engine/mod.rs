@@ -80,7 +80,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// If there is no executor.
     pub fn new(completions: Completions<'t>, executors: &'t [Executor<'t, E>]) -> Self {
-        assert!(!executors.is_empty(), "an engine without an executor");
+        assert!(!executors.is_empty(), "an engine needs at least one executor");
         Self { completions, executors, room: Room::new() }
     }
 

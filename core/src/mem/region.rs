@@ -84,11 +84,14 @@ pub enum RegisterError {
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TableFull { slots } => write!(f, "all {slots} region slots are in use"),
+            Self::TableFull { slots } => {
+                write!(f, "no region slot of {slots} is free: unregister a region first")
+            }
             Self::OutOfReach { base, bytes } => {
                 write!(
                     f,
-                    "peers cannot reach the {bytes} bytes at {base:#x}: no exposed memory of this rank"
+                    "peers cannot reach the {bytes} bytes at {base:#x}: they are not in the memory \
+                     that this rank exposes"
                 )
             }
         }
@@ -141,7 +144,10 @@ impl<const N: usize> RegionTable<N> {
         }
     }
 
-    const SIZE_IS_VALID: () = assert!(N.is_power_of_two() && N <= RegionKey::INDEX_MAX);
+    const SIZE_IS_VALID: () = assert!(
+        N.is_power_of_two() && N <= RegionKey::INDEX_MAX,
+        "N is a power of two of at most 4096 slots"
+    );
 
     /// Registers `bytes` bytes at `base`, so that peers can access them until
     /// [`unregister`].

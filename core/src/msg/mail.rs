@@ -187,7 +187,7 @@ impl<'t> Mail<'t> {
     /// If there is no such rank, or it has a lane.
     pub fn connect(&mut self, rank: Rank, lane: &'t mut FarLane<'t>) {
         let before = self.ends[rank.0 as usize].lane.replace(lane);
-        assert!(before.is_none(), "{rank} is connected");
+        assert!(before.is_none(), "{rank} has a lane already");
     }
 
     /// Adds chunks, the memory for packets and bytes in lanes.
@@ -272,9 +272,13 @@ impl<'t> Mail<'t> {
     ///
     /// If `into` is shorter than [`PARCEL_BYTES_MIN`].
     pub fn poll_parcel(&mut self, into: &mut [u8]) -> Option<(Rank, usize)> {
-        assert!(into.len() >= PARCEL_BYTES_MIN, "{} bytes for a parcel", into.len());
+        assert!(
+            into.len() >= PARCEL_BYTES_MIN,
+            "a parcel needs {PARCEL_BYTES_MIN} bytes, not {}",
+            into.len()
+        );
         while let Some(index) = self.ready.first() {
-            let lane = self.ends[index].lane.as_mut().expect("only such are ready");
+            let lane = self.ends[index].lane.as_mut().expect("a ready end has a lane");
             let len = lane.out.build(&self.shape, &lane.inbox, into);
             if len > 0 {
                 return Some((Rank(index as u32), len));
@@ -346,7 +350,7 @@ impl<'t> Mail<'t> {
     ///
     /// May panic if it [is short](Self::is_short) of chunks.
     pub fn push(&mut self, to: Rank, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
-        let (lane, pool) = self.lane_and_pool(to).expect("there was room");
+        let (lane, pool) = self.lane_and_pool(to).expect("a lane with room is connected");
         lane.out.push(pool, packet, load, buffers);
         self.rouse(to);
     }
@@ -372,7 +376,7 @@ impl<'t> Mail<'t> {
 
     /// Returns the offer in the next packet.
     pub fn offer(&mut self, from: Rank) -> Offer {
-        self.lane(from).expect("a packet was there").inbox.offer()
+        self.lane(from).expect("the lane has a packet").inbox.offer()
     }
 
     /// Takes the next packet out of the lane.

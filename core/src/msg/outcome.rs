@@ -164,7 +164,7 @@ impl fmt::Display for Ended {
             Self::Cancelled => f.write_str("the receive was cancelled"),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
             Self::Failed { rank } => {
-                write!(f, "the bytes of a message with {rank} could not be moved")
+                write!(f, "the bytes of a message to or from {rank} could not be copied")
             }
         }
     }
@@ -175,8 +175,10 @@ impl core::error::Error for Ended {}
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy(Why::NoTag) => f.write_str("all requests are under way"),
-            Self::Busy(why) => write!(f, "no room for the message now: {why:?}"),
+            Self::Busy(Why::NoTag) => {
+                f.write_str("all requests of this rank are under way: wait until one has ended")
+            }
+            Self::Busy(why) => write!(f, "there is no room for the message now: {why}"),
             Self::Addr(error) => error.fmt(f),
         }
     }

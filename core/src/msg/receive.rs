@@ -288,7 +288,7 @@ impl Machine<'_> {
                 state: State::Fetching,
                 ..of_receive(context, into)
             };
-            let post = self.new_entry(entry).expect("a free request was there");
+            let post = self.new_entry(entry).expect("a request is free");
             self.find_bytes(post, b, flags);
             self.fetch(wire, post);
             let request = self.request(post);

@@ -309,13 +309,17 @@ fn carry_over<T: Copy>(from: &[T], into: &mut [T], empty: T) {
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape(shape) => write!(f, "no shape for messages: {shape:?}"),
+            Self::Shape(shape) => write!(f, "the message shape is not valid here: {shape:?}"),
+            Self::Tables { entries, needed } if entries < needed => {
+                write!(f, "a table for messages has {entries} entries: it needs {needed}")
+            }
             Self::Tables { entries, needed } => {
-                write!(f, "a table for messages has {entries} entries and needs {needed}")
+                write!(f, "the table of requests has {entries} entries: the limit is {needed}")
             }
-            Self::InlineMax(bytes) => {
-                write!(f, "{bytes} bytes in a packet that has room for {INLINE_BYTES_MAX}")
-            }
+            Self::InlineMax(bytes) => write!(
+                f,
+                "inline messages of {bytes} bytes: a packet has room for {INLINE_BYTES_MAX} bytes"
+            ),
         }
     }
 }

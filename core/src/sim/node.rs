@@ -59,7 +59,7 @@ impl<'n> Node<'n> {
 
     /// Posts an operation; its end is an [`Event`](super::Event) of this node.
     /// Returns false if too many operations are in flight, or the node is dead.
-    #[must_use = "an operation that was refused is to be posted again"]
+    #[must_use = "on false the operation was not posted"]
     pub fn try_post(&self, op: &Op) -> bool {
         self.net.state.with(|state| state.post(self.rank.0, op))
     }
@@ -72,7 +72,7 @@ impl<'n> Node<'n> {
     /// If too many operations are in flight.
     pub fn post(&self, op: &Op) {
         let taken = self.try_post(op) || self.net.is_dead(self.rank);
-        assert!(taken, "{}: the queue is full: {op:?}", self.rank);
+        assert!(taken, "the queue of {} is full: {op:?}", self.rank);
     }
 
     /// Sets a timer: the node receives [`Event::Timer`](super::Event::Timer) with

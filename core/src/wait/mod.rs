@@ -184,8 +184,8 @@ pub enum Interrupted {
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TimedOut => "the time limit passed",
-            Self::Cancelled => "cancelled while waiting",
+            Self::TimedOut => "the time limit has passed",
+            Self::Cancelled => "the wait was cancelled",
         })
     }
 }
