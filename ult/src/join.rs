@@ -351,13 +351,13 @@ pub(crate) fn assert_may_wait(task: &Task) {
         // SAFETY: this thread's worker, used only here.
         let worker = unsafe { worker.as_ref() };
         let is_own = worker.current().is_none() && ptr::eq(worker.home(), task.home().cast());
-        assert!(!is_own, "join waits for a ULT: {ON_OS_STACK}");
+        assert!(!is_own, "join: {ON_OS_STACK}");
     }
 }
 
 /// The reason why a worker on its own stack must not wait for its scheduler's ULTs.
 pub(crate) const ON_OS_STACK: &str =
-    "inside of on_os_stack a worker runs no ULT, and would wait for ever";
+    "inside on_os_stack the worker runs no ULTs, so the wait would never end";
 
 /// Waits until the ULT has ended.
 ///

@@ -116,6 +116,6 @@ impl fmt::Display for Stuck {
             write!(f, " \"{name}\"")?;
         }
         let ms = self.running.as_millis();
-        write!(f, " has not let go of worker {} for {ms} ms", self.worker)
+        write!(f, " has run on worker {} for {ms} ms without yielding", self.worker)
     }
 }

@@ -56,7 +56,7 @@ impl Latch {
         // sees that of all threads that counted down, through the thread that
         // opens the latch.
         let before = self.count.fetch_sub(by, Ordering::AcqRel);
-        assert!(before >= by, "a latch at {before} was counted down by {by}");
+        assert!(before >= by, "a latch with {before} left was counted down by {by}");
         if before == by && by > 0 {
             self.queue.with(Queue::take).wake_all();
         }

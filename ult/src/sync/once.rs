@@ -212,7 +212,7 @@ impl<T> OnceCell<T> {
             self.value.with_mut(|value| unsafe { *value = Some(made) });
             turn.done();
         }
-        Ok(self.get().expect("done"))
+        Ok(self.get().expect("the cell has a value"))
     }
 
     /// Fills the cell.
@@ -222,7 +222,7 @@ impl<T> OnceCell<T> {
     /// `value`, if the cell has a value already, or another thread is making one.
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
-        self.get_or_init(|| value.take().expect("called once"));
+        self.get_or_init(|| value.take().expect("the closure runs once"));
         value.map_or(Ok(()), Err)
     }
 
