@@ -26,7 +26,7 @@ pub enum CmaError {
     },
     /// There is no such process, or it has ended.
     Gone {
-        /// Its number.
+        /// Its number; 0 for a rank that has not attached yet.
         pid: u32,
     },
     /// The other process has nothing mapped there, or not for this kind of access.
@@ -198,14 +198,15 @@ impl fmt::Display for CmaError {
                 "the system does not let this process copy from or to process {pid} (another \
                  user, not dumpable, ptrace_scope, or a container's rules)"
             ),
-            Self::Gone { pid } => write!(f, "there is no process {pid}"),
+            Self::Gone { pid: 0 } => f.write_str("the rank has not attached yet"),
+            Self::Gone { pid } => write!(f, "process {pid} has ended or does not exist"),
             Self::Unmapped { at, copied } => write!(
                 f,
-                "{at:#x} cannot be used so in the other process; {copied} bytes before it were \
-                 copied"
+                "the other process has no memory for this access at {at:#x}; the {copied} bytes \
+                 before it were copied"
             ),
             Self::Stranger { pid } => {
-                write!(f, "process {pid} is not the peer, which has another number there")
+                write!(f, "process {pid} is not the peer: the peer is in another PID namespace")
             }
             Self::System { errno } => {
                 write!(f, "cross-memory copy: {}", io::Error::from_raw_os_error(errno))

@@ -190,7 +190,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "{name}={value:#x} is not between {min:#x} and {max:#x}")
             }
             Self::NoSuchChoice { name, value } => {
-                write!(f, "{name}={value:?} is none of its choices (tsumugi info --config)")
+                write!(f, "{name}={value:?} is none of its values: see tsumugi info --config")
             }
             Self::Unaligned { name, value, align } => {
                 write!(f, "{name}={value:#x} is not a multiple of {align:#x}")

@@ -206,7 +206,7 @@ impl Direct {
         let Some(place) = self.nodes.place(rank) else {
             return Err(AddrError::NoSuchRank { rank, size: self.nodes.ranks() });
         };
-        let own = self.nodes.place(self.rank).expect("one of the job's");
+        let own = self.nodes.place(self.rank).expect("this rank has a place");
         if place.node != own.node {
             return Err(AddrError::OtherNode { rank });
         }

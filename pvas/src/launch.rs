@@ -267,7 +267,7 @@ impl Launch {
         let signals = self.forward_signals.then(Signals::catch).transpose()?;
         let grace = Duration::from_millis(config.grace_ms.into());
         let losses = self.part.is_some().then(Losses::new).transpose().map_err(|e| {
-            LaunchError::System { what: "a pipe", errno: e.raw_os_error().unwrap_or(0) }
+            LaunchError::System { what: "making a pipe", errno: e.raw_os_error().unwrap_or(0) }
         })?;
         let mut job = Job {
             children: Vec::new(),
@@ -330,7 +330,7 @@ impl Job {
     /// the ranks are killed.
     pub fn wait(mut self) -> Result<Outcome, LaunchError> {
         let failure = watch::watch(&mut self).map_err(|e| LaunchError::System {
-            what: "poll",
+            what: "waiting for the ranks",
             errno: e.raw_os_error().unwrap_or(0),
         })?;
         Ok(Outcome { failure })
@@ -379,14 +379,14 @@ impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
         match self {
-            Self::NoProgram => write!(f, "no program to start"),
+            Self::NoProgram => write!(f, "no program is set: Launch::program sets it"),
             Self::Config(error) => error.fmt(f),
             Self::Space(error) => error.fmt(f),
             Self::Spawn { rank, program, errno } => {
                 write!(f, "starting {} as {rank}: {}", program.as_str(), system(errno))
             }
             Self::SignalsTaken => {
-                write!(f, "another job of this process passes on its signals already")
+                write!(f, "another job of this process forwards signals: only one can at a time")
             }
             Self::System { what, errno } => write!(f, "{what}: {}", system(errno)),
         }

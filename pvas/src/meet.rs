@@ -92,10 +92,10 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             stranger_at(&name).map(|user| Err(MeetError::Stranger { user }))
         }
-        other => Some(other.map_err(system("bind"))),
+        other => Some(other.map_err(system("binding the socket"))),
     });
     let listener = listener.unwrap_or(Err(MeetError::NameTaken { limit: meeting.limit }))?;
-    listener.set_nonblocking(true).map_err(system("listen"))?;
+    listener.set_nonblocking(true).map_err(system("preparing the socket"))?;
     let mut served = vec![false; meeting.size as usize];
     served[0] = true;
     while let Some(missing) = served.iter().position(|served| !served) {
@@ -103,7 +103,7 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
         if left.is_zero() {
             return Err(MeetError::Missing { rank: Rank(missing as u32), limit: meeting.limit });
         }
-        sys::poll(&[listener.as_fd()], left).map_err(system("poll"))?;
+        sys::poll(&[listener.as_fd()], left).map_err(system("waiting for ranks"))?;
         if let Ok((stream, _)) = listener.accept() {
             // A caller that breaks off, or is not of this job, may connect again.
             if let Some(rank) = serve(&stream, meeting, &files, &served) {
@@ -156,18 +156,18 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     let name = name(meeting)?;
     let connect = || match sys::connect(&name) {
         Err(error) if is_not_there_yet(&error) => None,
-        other => Some(other.map_err(system("connect"))),
+        other => Some(other.map_err(system("connecting to the leader"))),
     };
     let none = MeetError::NoLeader { limit: meeting.limit };
     let stream = until(deadline, connect).unwrap_or(Err(none))?;
-    let user = sys::peer_user(stream.as_fd()).map_err(system("credentials"))?;
+    let user = sys::peer_user(stream.as_fd()).map_err(system("asking for the leader's user"))?;
     if user != sys::own_user() {
         return Err(MeetError::Stranger { user });
     }
     let left = deadline.saturating_duration_since(Instant::now()).max(ANSWER_WITHIN);
-    stream.set_read_timeout(Some(left)).map_err(system("timeout"))?;
-    Hello::of(meeting).send(&stream).map_err(system("hello"))?;
-    let answer = Answer::receive(&stream).map_err(system("answer"))?;
+    stream.set_read_timeout(Some(left)).map_err(system("setting a time limit"))?;
+    Hello::of(meeting).send(&stream).map_err(system("sending to the leader"))?;
+    let answer = Answer::receive(&stream).map_err(system("reading the leader's answer"))?;
     if answer.verdict != Verdict::Welcome {
         return Err(MeetError::Refused { rank: meeting.rank, why: answer.verdict });
     }
@@ -176,7 +176,7 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     while fds.len() < wanted {
         let before = fds.len();
         let got = sys::receive_fds(stream.as_fd(), &mut [0], &mut fds);
-        if got.map_err(system("descriptors"))? == 0 || fds.len() == before {
+        if got.map_err(system("receiving memory files"))? == 0 || fds.len() == before {
             // The leader is gone, or this process may not open this many
             // descriptors.
             return Err(MeetError::Descriptors { found: fds.len(), wanted });
@@ -210,7 +210,7 @@ fn until<T>(deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Option
 fn name(meeting: &Meeting<'_>) -> Result<SocketAddr, MeetError> {
     let (user, job) = (sys::own_user(), hello::digest(meeting.job));
     let name = format!("tsumugi-{user}-{}-{job:016x}", meeting.node);
-    SocketAddr::from_abstract_name(name).map_err(system("name"))
+    SocketAddr::from_abstract_name(name).map_err(system("naming the socket"))
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> MeetError {

@@ -129,7 +129,7 @@ impl Space {
     ///
     /// If there is no such rank.
     pub fn control(&self, rank: Rank) -> &Control {
-        assert!(rank.0 < self.size, "{rank} of {}", self.size);
+        assert!(rank.0 < self.size, "{rank} does not exist: the node has {} ranks", self.size);
         // SAFETY: the head is mapped as long as `self` lives, and consists of
         // atomics.
         unsafe { &*(self.shape.start(rank) as *const Control) }

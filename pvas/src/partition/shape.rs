@@ -227,12 +227,12 @@ impl fmt::Display for ShapeError {
             Self::AddressSpace { limit_bytes, needed_bytes } => write!(
                 f,
                 "RLIMIT_AS (ulimit -v) is {limit_bytes} bytes; the partitions and the program \
-                 need at least {needed_bytes}"
+                 need at least {needed_bytes}: raise the limit"
             ),
             Self::FileSize { limit_bytes, needed_bytes } => write!(
                 f,
                 "RLIMIT_FSIZE (ulimit -f) is {limit_bytes} bytes; a partition needs at least \
-                 {needed_bytes}"
+                 {needed_bytes}: raise the limit"
             ),
             Self::HugePages { free_bytes, needed_bytes } => write!(
                 f,
