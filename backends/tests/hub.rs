@@ -167,7 +167,7 @@ fn cards_that_come_later_hold_up_nobody_else() {
     assert_eq!(ended, [(2, Ok(0)), (3, Err(AddrError::PeerLost { rank: Rank(3) }))]);
     let why = endpoint.failures().last.expect("it has failed").to_string();
     assert!(
-        why.contains("its card is not to be had: the connection to the launcher is lost"),
+        why.contains("its card is not to be had: the bootstrap connection of this rank is lost"),
         "{why}"
     );
     assert_eq!(endpoint.try_send(Rank(2), b"one"), Ok(()));
