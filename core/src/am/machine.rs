@@ -87,7 +87,17 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the reason; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`SendError::TooLong`]: an inline payload is longer than
+    ///   [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX), or a long one is longer than a
+    ///   landing buffer (0 bytes without landing buffers).
+    /// - [`SendError::Addr`]: with [`AddrError::NoSuchRank`] if `to` is not a peer, with
+    ///   [`AddrError::PeerLost`] if it has died.
+    /// - [`SendError::Busy`], for now: with [`Why::NoCredit`] if the peer is not
+    ///   connected, or has no free cell for another request or its reply; with
+    ///   [`Why::NoTag`] if as many calls are under way as the table of calls can hold;
+    ///   with [`Why::NoMemory`] if no staging cell is free.
     pub fn call(
         &mut self,
         to: Rank,
@@ -119,7 +129,8 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the reason; nothing has happened.
+    /// Those of [`call`](Self::call) for an inline payload, except [`Why::NoTag`]; nothing
+    /// has happened then.
     pub fn cast(&mut self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), SendError> {
         let (_, body) = self.body_of(Payload::Inline(bytes))?;
         self.check_room(to, false)?;
@@ -131,7 +142,8 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: what is missing.
+    /// [`SendError::Addr`] and [`SendError::Busy`] as in [`call`](Self::call);
+    /// [`Why::NoTag`] only if `wants_reply` is true.
     pub fn check_room(&self, to: Rank, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
             let size = self.tables.peers.len() as u32;

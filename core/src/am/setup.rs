@@ -61,7 +61,11 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the memory or the tables do not fit the shape.
+    /// - [`SetupError::Shape`]: the shape is not valid, or `rank` is not one of its peers.
+    /// - [`SetupError::Memory`]: the lanes are shorter than [`Shape::memory_size`], or the
+    ///   staging cells shorter than one cell for each entry of their table.
+    /// - [`SetupError::Tables`]: there is not one entry for each peer, no entry for a call,
+    ///   fewer than two for staging cells, or a table is longer than a tag can name.
     pub fn new(
         rank: Rank,
         shape: Shape,
@@ -131,7 +135,11 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the memory or the tables do not fit; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`SetupError::Memory`]: `lanes` is shorter than the memory of a block.
+    /// - [`SetupError::Tables`]: `peers` does not have [`BLOCK_PEERS`] entries more than
+    ///   before, or `blocks` not one more.
     pub fn grow(
         &mut self,
         lanes: &'m [AtomicU64],

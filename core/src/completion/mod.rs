@@ -158,7 +158,8 @@ impl<'a> Completions<'a> {
     ///
     /// # Errors
     ///
-    /// [`TagPoolError`], which names the value.
+    /// [`TagPoolError::Count`] if `tags` is 0 or above [`Tag::INDEX_MAX`];
+    /// [`TagPoolError::Unaligned`] if `memory` is not aligned to [`ALIGN`](Self::ALIGN).
     ///
     /// # Safety
     ///

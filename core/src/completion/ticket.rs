@@ -101,8 +101,10 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     ///
     /// # Errors
     ///
-    /// [`Overdue`]: the wait ended before the operation did. The operation goes
-    /// on; the caller may wait for the returned ticket again, or drop it.
+    /// [`Overdue`] if the wait ended before the operation did:
+    /// [`why`](Overdue::why) is [`Interrupted::TimedOut`] after `limit`, or
+    /// [`Interrupted::Cancelled`] if the caller was cancelled. The operation goes on; the
+    /// caller may wait for the returned ticket again, or drop it.
     pub fn wait_for(
         self,
         wait: &dyn WaitFor,

@@ -316,10 +316,12 @@ impl<const N: usize> RegionTable<N> {
     ///
     /// # Errors
     ///
-    /// [`AddrError::StaleKey`] if no region is registered under the key,
-    /// [`AddrError::OutOfRange`] if the region does not contain all bytes,
-    /// [`AddrError::ReadOnly`] if it does not allow the access, and
-    /// [`AddrError::PeerLost`] if the rank has died.
+    /// - [`AddrError::PeerLost`]: the rank has died.
+    /// - [`AddrError::StaleKey`]: no region is registered under the key, or the region is
+    ///   [`Access::Local`] and `need` is not [`Need::Local`].
+    /// - [`AddrError::OutOfRange`]: the region does not contain all bytes.
+    /// - [`AddrError::ReadOnly`]: `need` is [`Need::Write`], and the region is
+    ///   [`Access::Read`].
     #[inline(always)]
     pub fn resolve(
         &self,
@@ -400,7 +402,7 @@ impl<const N: usize> RegionTable<N> {
     ///
     /// # Errors
     ///
-    /// [`AddrError::NoSuchRank`].
+    /// [`AddrError::NoSuchRank`] if it is not.
     #[inline(always)]
     pub fn check_rank(rank: Rank, size: u32) -> Result<(), AddrError> {
         if rank.0 < size { Ok(()) } else { Err(AddrError::NoSuchRank { rank, size }) }

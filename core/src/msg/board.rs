@@ -150,7 +150,14 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`Refused`]: the message must go by the lane.
+    /// The message must go by the lane then.
+    ///
+    /// - [`Refused::NoPost`]: none of the posts that were looked at takes the message, or
+    ///   the board has no sender `me`.
+    /// - [`Refused::Locked`]: another rank has the lock.
+    /// - [`Refused::Undrained`]: earlier messages of this sender are still in the lane.
+    /// - [`Refused::OutOfReach`]: the buffer of the post that takes the message is shorter
+    ///   than `len`, or out of reach.
     #[inline]
     pub fn try_claim(
         &self,

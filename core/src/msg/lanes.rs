@@ -79,8 +79,8 @@ impl<'t> Lanes<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are fewer ends than
-    /// ranks.
+    /// [`SetupError::Shape`] if the shape is not valid, or `rank` is not below its number
+    /// of ranks; [`SetupError::Tables`] if there are fewer ends than ranks.
     ///
     /// # Safety
     ///

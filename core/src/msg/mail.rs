@@ -115,7 +115,8 @@ impl<'t> FarLane<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are too few places.
+    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
+    /// fewer places than [`places`](Self::places).
     pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(*shape));
@@ -152,7 +153,8 @@ impl<'t> Mail<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are too few ends.
+    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
+    /// fewer ends than ranks.
     pub fn new(shape: Shape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
@@ -222,7 +224,15 @@ impl<'t> Mail<'t> {
     ///
     /// # Errors
     ///
-    /// [`ParcelError`]: the parcel is not valid here; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`ParcelError::NoLane`]: there is no rank `from`, or it was not connected, or it
+    ///   was lost.
+    /// - [`ParcelError::Broken`]: an earlier parcel of this lane was refused.
+    /// - [`ParcelError::Short`], [`ParcelError::Kind`], [`ParcelError::Inline`],
+    ///   [`ParcelError::Slot`]: the head or a record is not in the format of parcels.
+    /// - [`ParcelError::Number`], [`ParcelError::Lines`], [`ParcelError::Acknowledged`]:
+    ///   the head does not agree with the parcels before.
     ///
     /// # Panics
     ///

@@ -49,7 +49,7 @@ pub enum SetupError {
     /// A table is shorter than the shape needs, or has more requests than can be
     /// named.
     Tables {
-        /// Entries of the first table that is too short.
+        /// Entries of the first table that is too short, or of the table of requests.
         entries: usize,
         /// Entries that are needed, or the most that there can be.
         needed: usize,
@@ -129,8 +129,11 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, a table has a wrong length, or the
-    /// limit for inline messages is too large.
+    /// - [`SetupError::Shape`]: a field of the shape is not allowed, or `rank` is not below
+    ///   its number of ranks.
+    /// - [`SetupError::Tables`]: a table is shorter than the shape needs, there is no
+    ///   entry for a request, or there are more than 2^20 of them.
+    /// - [`SetupError::InlineMax`]: `thresholds.inline_max` is above the room in a packet.
     pub fn new(
         rank: Rank,
         shape: Shape,
@@ -205,7 +208,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError::InlineMax`]: `inline_max` is too large; nothing was changed.
+    /// [`SetupError::InlineMax`] if `inline_max` is above the room in a packet; nothing was
+    /// changed.
     ///
     /// # Panics
     ///
@@ -252,8 +256,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError::Tables`]: one of them is shorter, or has more requests than
-    /// can be named; nothing has happened.
+    /// [`SetupError::Tables`] if one of them is shorter, or there are more than 2^20
+    /// requests; nothing has happened.
     pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
         let old = &self.tables;
         for (entries, needed) in [

@@ -100,8 +100,10 @@ impl<'n> Node<'n> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if the address is refused; the region must be readable for
-    /// peers.
+    /// - [`AddrError::StaleKey`]: no region that peers may access is registered under `key`.
+    /// - [`AddrError::OutOfRange`]: the word is not inside the region.
+    /// - [`AddrError::Unaligned`]: `offset` is not a multiple of 8.
+    /// - [`AddrError::PeerLost`]: the node was declared dead.
     pub fn load(&self, key: RegionKey, offset: u64) -> Result<u64, AddrError> {
         let remote = RemoteAddr { rank: self.rank, key, offset };
         execute(self, &Op::get_word(remote, Width::W8))
@@ -111,8 +113,8 @@ impl<'n> Node<'n> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if the address is refused; the region must be writable for
-    /// peers.
+    /// Those of [`load`](Self::load), and [`AddrError::ReadOnly`] if peers may only read
+    /// the region.
     pub fn store(&self, key: RegionKey, offset: u64, value: u64) -> Result<(), AddrError> {
         let remote = RemoteAddr { rank: self.rank, key, offset };
         execute(self, &Op::put_word(remote, Width::W8, value)).map(|_| ())

@@ -207,8 +207,8 @@ pub unsafe trait WaitFor: Wait {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit passed, or the sleeper was cancelled, before the
-    /// event.
+    /// [`Interrupted::TimedOut`] if the limit passed before the event,
+    /// [`Interrupted::Cancelled`] if the sleeper was cancelled before it.
     ///
     /// # Safety
     ///
@@ -227,7 +227,7 @@ pub unsafe trait WaitFor: Wait {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] as of [`sleep_for`](Self::sleep_for).
+    /// Those of [`sleep_for`](Self::sleep_for).
     ///
     /// # Safety
     ///
