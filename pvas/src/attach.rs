@@ -116,7 +116,7 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the space cannot be created.
+    /// Those of [`Space::create`].
     pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
         let nodes = Arc::new(Nodes::one(size));
@@ -166,8 +166,11 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`AttachError`]: if the ranks do not meet, if the partitions cannot be
-    /// mapped, or if the rank is taken.
+    /// - [`AttachError::Meet`]: the ranks of the node did not meet; the errors of
+    ///   [`Files::meet`].
+    /// - [`AttachError::Space`]: the partitions cannot be mapped; the errors of
+    ///   [`Space::adopt`].
+    /// - [`AttachError::Taken`]: another process has taken the rank.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
         let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
         Self::adopt(&files, meeting.rank)

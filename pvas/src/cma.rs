@@ -53,7 +53,11 @@ pub enum CmaError {
 ///
 /// # Errors
 ///
-/// [`CmaError`]; `to` is then filled as far as the error says.
+/// - [`CmaError::Refused`]: this process may not access the memory of process `pid`.
+/// - [`CmaError::Gone`]: there is no such process, or it has ended.
+/// - [`CmaError::Unmapped`]: a byte is not mapped there, or not for reads; the bytes before
+///   it are in `to`.
+/// - [`CmaError::System`]: the kernel does not support the copy, or has no memory for it.
 ///
 /// # Safety
 ///
@@ -72,7 +76,8 @@ pub unsafe fn read_from(pid: u32, at: usize, to: &mut [u8]) -> Result<(), CmaErr
 ///
 /// # Errors
 ///
-/// [`CmaError`]; as many bytes are stored as the error says.
+/// Those of [`read_from`]; [`CmaError::Unmapped`] means a byte that is not mapped for
+/// writes, and the bytes before it are stored.
 ///
 /// # Safety
 ///
@@ -93,7 +98,11 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`CmaError`]; a rank that has not attached yet is [`CmaError::Gone`].
+    /// Those of [`read_from`], and:
+    ///
+    /// - [`CmaError::Gone`]: the rank has not attached yet, or was declared dead.
+    /// - [`CmaError::Stranger`]: the number of the rank's process names another process
+    ///   here, because the rank is in another PID namespace.
     ///
     /// # Panics
     ///
@@ -124,7 +133,10 @@ impl Space {
 ///
 /// # Errors
 ///
-/// [`CmaError`].
+/// - [`CmaError::Refused`]: the system does not allow the copy.
+/// - [`CmaError::System`]: the kernel does not support the copy, a child cannot be made, or
+///   the child that copies has not exited by itself.
+/// - [`CmaError::Gone`], [`CmaError::Unmapped`]: the child to copy from has ended early.
 pub fn probe() -> Result<(), CmaError> {
     let system = |error: io::Error| CmaError::System { errno: error.raw_os_error().unwrap_or(0) };
     let (own, at) = (std::process::id(), &raw const WORD as usize);

@@ -75,8 +75,10 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the memory lies where peers may not reach it, or if
-    /// the table refuses the region.
+    /// - [`RegisterError::OutOfReach`]: memory that peers may write is not exposed memory
+    ///   of this rank, or memory that they may read is neither that nor in its heap.
+    /// - [`RegisterError::TableFull`]: all region slots of this rank are in use or worn
+    ///   out.
     ///
     /// # Safety
     ///
@@ -148,8 +150,9 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the memory is not exposed memory of this rank, or if
-    /// the table refuses the region.
+    /// - [`RegisterError::OutOfReach`]: the memory is not exposed memory of this rank.
+    /// - [`RegisterError::TableFull`]: all region slots of this rank are in use or worn
+    ///   out.
     ///
     /// # Safety
     ///

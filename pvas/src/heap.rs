@@ -65,7 +65,8 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// [`HeapError`], if mimalloc refuses the memory.
+    /// [`HeapError::Refused`] if mimalloc has as many arenas in this process as it accepts
+    /// (160), or does not accept this memory.
     ///
     /// # Safety
     ///

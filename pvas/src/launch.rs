@@ -245,7 +245,17 @@ impl Launch {
     ///
     /// # Errors
     ///
-    /// [`LaunchError`], if the job cannot be started; then no rank is left running.
+    /// No rank is left running then.
+    ///
+    /// - [`LaunchError::NoProgram`]: no [`program`](Self::program) was set, or its path is empty.
+    /// - [`LaunchError::Config`]: a variable of the environment has a value that is not
+    ///   allowed.
+    /// - [`LaunchError::Space`]: the memory files cannot be made; the errors of
+    ///   [`Files::create`].
+    /// - [`LaunchError::Spawn`]: the system cannot start the program for a rank.
+    /// - [`LaunchError::SignalsTaken`]: another job of this process forwards signals.
+    /// - [`LaunchError::System`]: the system refused a pipe, the guardian, the handlers of
+    ///   signals, or `/dev/null`.
     pub fn start(self) -> Result<Job, LaunchError> {
         if self.program.is_empty() {
             return Err(LaunchError::NoProgram);

@@ -66,8 +66,25 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`MeetError`], if the files cannot be made, or if the ranks do not meet
-    /// within the limit.
+    /// - [`MeetError::Size`]: the rank is not below the number of ranks.
+    /// - [`MeetError::Stranger`]: a process of another user has taken the name of the socket.
+    /// - [`MeetError::System`]: the system refused a call, the other end closed the
+    ///   connection, or it sent an invalid message.
+    ///
+    /// At the leader, which is the first rank:
+    ///
+    /// - [`MeetError::Space`]: the files cannot be made; the errors of
+    ///   [`Files::create`].
+    /// - [`MeetError::NameTaken`]: another process of this user has had the name of the
+    ///   socket until the limit.
+    /// - [`MeetError::Missing`]: a rank did not join within the limit.
+    ///
+    /// At the other ranks:
+    ///
+    /// - [`MeetError::NoLeader`]: the leader accepted no connection within the limit.
+    /// - [`MeetError::Refused`]: the leader refuses this rank, for the reason in the
+    ///   [`Verdict`].
+    /// - [`MeetError::Descriptors`]: not all memory files arrived.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, MeetError> {
         let (rank, size) = (meeting.rank, meeting.size);
         if rank.0 >= size {

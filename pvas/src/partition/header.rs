@@ -61,7 +61,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`], with the first field that differs.
+    /// [`HeaderError`] for the first field that differs: magic, version, layout, and then
+    /// the rank and the size.
     pub fn check(&self, rank: Rank, size: u32, layout: u64) -> Result<(), HeaderError> {
         // Acquire: pairs with the Release in `make`.
         let found = self.magic.load(Ordering::Acquire);
