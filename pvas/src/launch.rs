@@ -160,7 +160,7 @@ pub enum LaunchError {
         rank: Rank,
         /// The program, as far as it fits.
         program: Excerpt,
-        /// The system's error number.
+        /// The system's error number; 0 if there is none, as for an argument with a NUL byte.
         errno: i32,
     },
     /// Another job of this process catches the signals already.
@@ -169,7 +169,7 @@ pub enum LaunchError {
     System {
         /// The call that was refused.
         what: &'static str,
-        /// Its error number.
+        /// Its error number; 0 if there is none.
         errno: i32,
     },
 }
@@ -387,7 +387,10 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
+        let system = |errno: &i32| match *errno {
+            0 => "failed without an error number".to_owned(),
+            errno => io::Error::from_raw_os_error(errno).to_string(),
+        };
         match self {
             Self::NoProgram => write!(f, "no program is set: Launch::program sets it"),
             Self::Config(error) => error.fmt(f),
