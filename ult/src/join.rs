@@ -187,7 +187,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The handle and why the wait ended, if the ULT did not end in time.
+    /// The handle, if the ULT did not end in time: with [`Interrupted::TimedOut`] at the
+    /// limit's point in time, with [`Interrupted::Cancelled`] at a cancellation of the caller.
     pub fn join_within(self, limit: impl Into<Limit>) -> Result<Outcome<T>, (Self, Interrupted)> {
         // SAFETY: a handle keeps its task.
         match unsafe { wait_end(self.slot, limit.into()) } {

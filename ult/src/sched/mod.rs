@@ -126,9 +126,9 @@ impl Scheduler {
     /// # Errors
     ///
     /// [`StartError::Workers`] if `config.workers` is not in 1 to
-    /// [`Bells::WORKERS_MAX`]; [`StartError::Stacks`] if the stacks cannot be
-    /// prepared; [`StartError::Thread`] if the operating system gives no thread
-    /// for a worker.
+    /// [`Bells::WORKERS_MAX`]; [`StartError::Stacks`] if a stack size is not
+    /// allowed, or the area of stacks is too small; [`StartError::Thread`] if the
+    /// operating system gives no thread for a worker.
     pub fn new(config: Config) -> Result<Self, StartError> {
         if !(1..=Bells::WORKERS_MAX).contains(&config.workers) {
             return Err(StartError::Workers(config.workers));
