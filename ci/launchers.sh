@@ -157,7 +157,7 @@ if install mpich 5.0.2; then
     wait $! 2>/dev/null || true
     none_left "gforker: of a dead launcher"
     says 'without a launcher: rank 3'
-    says 'rank 3.*: no answer, lost \(.*the launcher has gone away'
+    says 'rank 3.*: no answer, lost \(.*the bootstrap connection of this rank is lost'
     run 0 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/tsumugi demo --ults 64
     says 'agrees with a serial search'
 else

@@ -42,7 +42,8 @@ pub struct Member {
 /// Why a process that was started as a rank cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// The launcher sets all of its variables, and this variable is missing.
+    /// The launcher sets all of its variables, and this variable is missing, or is not
+    /// valid Unicode.
     Missing {
         /// The name of the variable.
         name: &'static str,
@@ -56,7 +57,8 @@ pub enum AttachError {
         /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// The rank is not below the size, or there is not one file a rank.
+    /// The rank is not below the size, or there is not one file for each rank (two
+    /// with reserved huge pages).
     Size {
         /// This rank.
         rank: u32,
@@ -114,13 +116,13 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the space cannot be created.
+    /// Those of [`Space::create`].
     pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
         let nodes = Arc::new(Nodes::one(size));
         let member = |local| {
             let member = Self::new(space.clone(), nodes.clone(), local);
-            member.take().expect("a fresh partition is nobody's");
+            member.take().expect("a fresh partition is not taken");
             member
         };
         Ok((0..size).map(LocalRank).map(member).collect())
@@ -164,8 +166,11 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`AttachError`]: if the ranks do not meet, if the partitions cannot be
-    /// mapped, or if the rank is taken.
+    /// - [`AttachError::Meet`]: the ranks of the node did not meet; the errors of
+    ///   [`Files::meet`].
+    /// - [`AttachError::Space`]: the partitions cannot be mapped; the errors of
+    ///   [`Space::adopt`].
+    /// - [`AttachError::Taken`]: another process has taken the rank.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
         let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
         Self::adopt(&files, meeting.local)
@@ -195,7 +200,11 @@ impl Member {
     #[must_use]
     pub fn among(self, nodes: Arc<Nodes>, rank: Rank) -> Self {
         let place = nodes.place(rank).map(|place| (place.local, place.size));
-        assert_eq!(place, Some((self.local, self.space.size())), "{rank} of {nodes:?}");
+        assert_eq!(
+            place,
+            Some((self.local, self.space.size())),
+            "{rank} has another place in {nodes:?}"
+        );
         Self { rank, nodes, ..self }
     }
 
@@ -217,7 +226,11 @@ impl Member {
             )
         };
         let keys = (starter.map(|region| region.key), words.map(|region| region.key));
-        assert_eq!(keys, (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)), "first in an empty table");
+        assert_eq!(
+            keys,
+            (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)),
+            "the keys of the first two regions"
+        );
         Ok(())
     }
 
@@ -259,7 +272,7 @@ impl Member {
 
     /// The number of this node in the job.
     pub fn node(&self) -> u32 {
-        self.nodes.place(self.rank).expect("one of the job's").node
+        self.nodes.place(self.rank).expect("this rank has a place").node
     }
 
     /// The partitions of the node's ranks, by their local numbers.
@@ -279,7 +292,7 @@ impl Member {
     /// If there is no such rank on this node.
     pub fn control_of(&self, rank: Rank) -> &Control {
         let local = self.local_of(rank);
-        self.space.control(local.unwrap_or_else(|| panic!("{rank} is not of this node")))
+        self.space.control(local.unwrap_or_else(|| panic!("{rank} is not on this node")))
     }
 
     /// Whether the rank has not been declared lost.
@@ -416,14 +429,22 @@ fn variable_number(name: &'static str) -> Result<u32, AttachError> {
 impl fmt::Display for AttachError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { name } => write!(f, "{} is set and {name} is not", config::FDS),
+            Self::Missing { name } => {
+                write!(f, "{name} is not set, or not valid Unicode: the launcher must set it")
+            }
             Self::Number(error) => error.fmt(f),
             Self::Malformed { name, value } => {
-                write!(f, "{name}={value:?} is not what the launcher sets")
+                write!(f, "{name}={value:?} is not a value that a launcher sets")
             }
-            Self::Size { rank, size, files } => {
-                write!(f, "rank {rank} of {size} with {files} memory files")
+            Self::Size { rank, size, .. } if rank >= size => {
+                write!(f, "rank {rank} does not exist: the job has {size} ranks")
             }
+            Self::Size { rank, size, files } => write!(
+                f,
+                "rank {rank} has {files} memory files: a job of {size} ranks has one for each \
+                 rank, or two with {}=reserved",
+                config::HUGE_PAGES
+            ),
             Self::Descriptor { rank, fd } => write!(
                 f,
                 "descriptor {fd}, the memory of {rank}, is not open here: this process was not \
@@ -431,7 +452,7 @@ impl fmt::Display for AttachError {
             ),
             Self::Space(error) => error.fmt(f),
             Self::Meet(error) => error.fmt(f),
-            Self::Taken { rank, pid } => write!(f, "process {pid} is {rank} already"),
+            Self::Taken { rank, pid } => write!(f, "{rank} is taken by process {pid}"),
         }
     }
 }

@@ -232,7 +232,7 @@ impl Round<'_> {
                 let is_first = controls().all(|control| control.state() != State::Failed)
                     && self.member.gone_count() == 0;
                 let called = self.member.neighbours().nth(dead.0 as usize);
-                let called = called.expect("a rank of this node");
+                let called = called.expect("the node has this place");
                 self.member.declare_lost(called);
                 if is_first {
                     say(called, control.pid());

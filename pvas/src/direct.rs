@@ -76,8 +76,10 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the memory lies where peers may not reach it, or if
-    /// the table refuses the region.
+    /// - [`RegisterError::OutOfReach`]: memory that peers may write is not exposed memory
+    ///   of this rank, or memory that they may read is neither that nor in its heap.
+    /// - [`RegisterError::TableFull`]: all region slots of this rank are in use or worn
+    ///   out.
     ///
     /// # Safety
     ///
@@ -149,8 +151,9 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the memory is not exposed memory of this rank, or if
-    /// the table refuses the region.
+    /// - [`RegisterError::OutOfReach`]: the memory is not exposed memory of this rank.
+    /// - [`RegisterError::TableFull`]: all region slots of this rank are in use or worn
+    ///   out.
     ///
     /// # Safety
     ///
@@ -207,7 +210,7 @@ impl Direct {
         let Some(place) = self.nodes.place(rank) else {
             return Err(AddrError::NoSuchRank { rank, size: self.nodes.ranks() });
         };
-        let own = self.nodes.place(self.rank).expect("one of the job's");
+        let own = self.nodes.place(self.rank).expect("this rank has a place");
         if place.node != own.node {
             return Err(AddrError::OtherNode { rank });
         }

@@ -66,8 +66,25 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`MeetError`], if the files cannot be made, or if the ranks do not meet
-    /// within the limit.
+    /// - [`MeetError::Size`]: the rank is not below the number of ranks.
+    /// - [`MeetError::Stranger`]: a process of another user has taken the name of the socket.
+    /// - [`MeetError::System`]: the system refused a call, the other end closed the
+    ///   connection, or it sent an invalid message.
+    ///
+    /// At the leader, which is the first rank:
+    ///
+    /// - [`MeetError::Space`]: the files cannot be made; the errors of
+    ///   [`Files::create`].
+    /// - [`MeetError::NameTaken`]: another process of this user has had the name of the
+    ///   socket until the limit.
+    /// - [`MeetError::Missing`]: a rank did not join within the limit.
+    ///
+    /// At the other ranks:
+    ///
+    /// - [`MeetError::NoLeader`]: the leader accepted no connection within the limit.
+    /// - [`MeetError::Refused`]: the leader refuses this rank, for the reason in the
+    ///   [`Verdict`].
+    /// - [`MeetError::Descriptors`]: not all memory files arrived.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, MeetError> {
         let (rank, size) = (meeting.local, meeting.size);
         if rank.0 >= size {
@@ -92,10 +109,10 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             stranger_at(&name).map(|user| Err(MeetError::Stranger { user }))
         }
-        other => Some(other.map_err(system("bind"))),
+        other => Some(other.map_err(system("binding the socket"))),
     });
     let listener = listener.unwrap_or(Err(MeetError::NameTaken { limit: meeting.limit }))?;
-    listener.set_nonblocking(true).map_err(system("listen"))?;
+    listener.set_nonblocking(true).map_err(system("preparing the socket"))?;
     let mut served = vec![false; meeting.size as usize];
     served[0] = true;
     while let Some(missing) = served.iter().position(|served| !served) {
@@ -106,7 +123,7 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
                 limit: meeting.limit,
             });
         }
-        sys::poll(&[listener.as_fd()], left).map_err(system("poll"))?;
+        sys::poll(&[listener.as_fd()], left).map_err(system("waiting for ranks"))?;
         if let Ok((stream, _)) = listener.accept() {
             // A caller that breaks off, or is not of this job, may connect again.
             if let Some(rank) = serve(&stream, meeting, &files, &served) {
@@ -159,18 +176,18 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     let name = name(meeting)?;
     let connect = || match sys::connect(&name) {
         Err(error) if is_not_there_yet(&error) => None,
-        other => Some(other.map_err(system("connect"))),
+        other => Some(other.map_err(system("connecting to the leader"))),
     };
     let none = MeetError::NoLeader { limit: meeting.limit };
     let stream = until(deadline, connect).unwrap_or(Err(none))?;
-    let user = sys::peer_user(stream.as_fd()).map_err(system("credentials"))?;
+    let user = sys::peer_user(stream.as_fd()).map_err(system("asking for the leader's user"))?;
     if user != sys::own_user() {
         return Err(MeetError::Stranger { user });
     }
     let left = deadline.saturating_duration_since(Instant::now()).max(ANSWER_WITHIN);
-    stream.set_read_timeout(Some(left)).map_err(system("timeout"))?;
-    Hello::of(meeting).send(&stream).map_err(system("hello"))?;
-    let answer = Answer::receive(&stream).map_err(system("answer"))?;
+    stream.set_read_timeout(Some(left)).map_err(system("setting a time limit"))?;
+    Hello::of(meeting).send(&stream).map_err(system("sending to the leader"))?;
+    let answer = Answer::receive(&stream).map_err(system("reading the leader's answer"))?;
     if answer.verdict != Verdict::Welcome {
         return Err(MeetError::Refused { rank: meeting.local, why: answer.verdict });
     }
@@ -179,7 +196,7 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     while fds.len() < wanted {
         let before = fds.len();
         let got = sys::receive_fds(stream.as_fd(), &mut [0], &mut fds);
-        if got.map_err(system("descriptors"))? == 0 || fds.len() == before {
+        if got.map_err(system("receiving memory files"))? == 0 || fds.len() == before {
             // The leader is gone, or this process may not open this many
             // descriptors.
             return Err(MeetError::Descriptors { found: fds.len(), wanted });
@@ -213,7 +230,7 @@ fn until<T>(deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Option
 fn name(meeting: &Meeting<'_>) -> Result<SocketAddr, MeetError> {
     let (user, job) = (sys::own_user(), hello::digest(meeting.job));
     let name = format!("tsumugi-{user}-{}-{job:016x}", meeting.node);
-    SocketAddr::from_abstract_name(name).map_err(system("name"))
+    SocketAddr::from_abstract_name(name).map_err(system("naming the socket"))
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> MeetError {

@@ -155,7 +155,7 @@ impl Nodes {
     ///
     /// If there is no such rank.
     pub(crate) fn neighbours(&self, rank: Rank) -> Range<u32> {
-        assert!(rank.0 < self.ranks, "{rank} of {}", self.ranks);
+        assert!(rank.0 < self.ranks, "{rank} does not exist: the job has {} ranks", self.ranks);
         let at = self.stretch_of(rank);
         let Stretch { first, each, .. } = self.stretches[at];
         let start = rank.0 - (rank.0 - first) % each;

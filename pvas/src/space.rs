@@ -71,7 +71,10 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the partitions do not fit, or cannot be made or mapped.
+    /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`Shape::fit`].
+    /// - [`SpaceError::File`]: the system cannot make a memory file.
+    /// - [`SpaceError::Map`]: a partition cannot be mapped at its place.
+    /// - [`SpaceError::Heap`]: the allocator refused the memory of a heap.
     pub fn create(size: u32, config: &Config) -> Result<Arc<Self>, SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         if let Some(space) = retired::reuse(size, shape, config) {
@@ -91,8 +94,12 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the files are not those of this job and this program, or
-    /// cannot be mapped.
+    /// - [`SpaceError::Length`], [`SpaceError::Header`]: a file has another length than the
+    ///   shape requires, or was made by a program that differs from this one.
+    /// - [`SpaceError::File`]: the length of a file cannot be read.
+    /// - [`SpaceError::Map`]: a partition cannot be mapped at its place.
+    /// - [`SpaceError::Protect`]: the memory of a peer cannot be made read-only.
+    /// - [`SpaceError::Heap`]: the allocator refused the memory of this rank's heap.
     pub fn adopt(files: &Files, own: LocalRank) -> Result<Arc<Self>, SpaceError> {
         files.check()?;
         let mut space = Self::map(files, false, Some(own))?;
@@ -129,7 +136,7 @@ impl Space {
     ///
     /// If there is no such rank.
     pub fn control(&self, rank: LocalRank) -> &Control {
-        assert!(rank.0 < self.size, "{rank} of {}", self.size);
+        assert!(rank.0 < self.size, "{rank} does not exist: the node has {} ranks", self.size);
         // SAFETY: the head is mapped as long as `self` lives, and consists of
         // atomics.
         unsafe { &*(self.shape.start(rank) as *const Control) }

@@ -231,7 +231,7 @@ pub fn a_start_that_fails_says_why() {
     script.add(0, "meet", &[&script.tcp[..], &[soon]].concat());
     let (codes, text) = script.finish();
     assert_eq!(codes, [Some(7)], "{text}");
-    assert!(text.contains("rank 1 did not come in time"), "{text}");
+    assert!(text.contains("rank 1 did not arrive within the time limit"), "{text}");
     let mut script = Script::new(2);
     script.tcp[1].1 = "short".to_owned();
     script.add(0, "meet", &script.tcp.clone());

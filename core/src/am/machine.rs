@@ -71,7 +71,8 @@ impl Machine<'_> {
     ///
     /// If there is no such peer, or no such lanes.
     pub fn connect(&mut self, peer: PeerIndex, lanes: RemoteAddr, own: PeerIndex) {
-        assert!(own.0 < self.shape_of(peer.0 as usize).peers, "there are no lanes of {own}");
+        let peers = self.shape_of(peer.0 as usize).peers;
+        assert!(own.0 < peers, "{own} has no lanes in the peer's memory, which has {peers} lanes");
         let index = peer.0 as usize;
         let peer = &mut self.tables.peers[index];
         (peer.at, peer.own) = (Some(lanes), own.0);
@@ -87,7 +88,17 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the reason; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`SendError::TooLong`]: an inline payload is longer than
+    ///   [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX), or a long one is longer than a
+    ///   landing buffer (0 bytes without landing buffers).
+    /// - [`SendError::NoSuchPeer`]: the machine has no peer `to`.
+    /// - [`SendError::PeerLost`]: the peer has died.
+    /// - [`SendError::Busy`], for now: with [`Why::NoCredit`] if the peer is not
+    ///   connected, or has no free cell for another request or its reply; with
+    ///   [`Why::NoTag`] if as many calls are under way as the table of calls can hold;
+    ///   with [`Why::NoMemory`] if no staging cell is free.
     pub fn call(
         &mut self,
         to: PeerIndex,
@@ -119,7 +130,8 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the reason; nothing has happened.
+    /// Those of [`call`](Self::call) for an inline payload, except [`Why::NoTag`]; nothing
+    /// has happened then.
     pub fn cast(
         &mut self,
         to: PeerIndex,
@@ -136,7 +148,8 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: what is missing.
+    /// [`SendError::NoSuchPeer`], [`SendError::PeerLost`] and [`SendError::Busy`] as in [`call`](Self::call);
+    /// [`Why::NoTag`] only if `wants_reply` is true.
     pub fn check_room(&self, to: PeerIndex, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
             let peers = self.tables.peers.len() as u32;
@@ -235,7 +248,7 @@ impl Machine<'_> {
             offset: self.memory.landing_at.offset + index as u64 * self.memory.landing_bytes,
             ..self.memory.landing_at
         };
-        let remote = landing.remote.expect("a fetch knows from where");
+        let remote = landing.remote.expect("a fetch has a remote address");
         Some(Op::get(remote, local, landing.bytes).tagged(tag(FETCH, index, landing.generation)))
     }
 

@@ -55,7 +55,7 @@ impl Machine<'_> {
         *count = number.wrapping_add(1);
         let ack = peer.requests_taken.wrapping_add(if early { peer.due } else { 0 });
         peer.reported = peer.requests_taken;
-        let index = self.free_slots.pop(self.tables.slots).expect("the caller has looked");
+        let index = self.free_slots.pop(self.tables.slots).expect("a staging cell is free");
         let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
         let bytes = Cell { ack, ..cell }.write(words, number, defect);
         let slot = &mut self.tables.slots[index];
@@ -75,7 +75,7 @@ impl Machine<'_> {
     /// Returns the next operation of a staging cell.
     pub(super) fn advance(&mut self, index: usize) -> Option<Op> {
         let to = self.tables.slots[index].to.0 as usize;
-        let place = self.place_at(to).expect("cells go to peers that are known");
+        let place = self.place_at(to).expect("the peer of a cell is connected");
         let slot = &mut self.tables.slots[index];
         if self.tables.peers[to].lost {
             match slot.step {

@@ -82,7 +82,7 @@ pub struct Post {
 
 /// A receive that this sender has claimed and copies into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the receive waits for the copy"]
+#[must_use = "the receive waits until the claim is ended with `Board::finish`"]
 pub struct Claim {
     /// The index of the post.
     pub index: u32,
@@ -150,7 +150,14 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`Refused`]: the message must go by the lane.
+    /// The message must go by the lane then.
+    ///
+    /// - [`Refused::NoPost`]: none of the posts that were looked at takes the message, or
+    ///   the board has no sender `me`.
+    /// - [`Refused::Locked`]: another rank has the lock.
+    /// - [`Refused::Undrained`]: earlier messages of this sender are still in the lane.
+    /// - [`Refused::OutOfReach`]: the buffer of the post that takes the message is shorter
+    ///   than `len`, or out of reach.
     #[inline]
     pub fn try_claim(
         &self,
@@ -274,10 +281,10 @@ impl fmt::Debug for Board<'_> {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Locked => "the receiver's posts are locked",
-            Self::Undrained => "earlier messages are in the lane",
-            Self::NoPost => "no receive takes it",
-            Self::OutOfReach => "the receive that takes it can not be copied into",
+            Self::Locked => "another rank holds the lock of the receiver's board",
+            Self::Undrained => "earlier messages of this sender are still in the lane",
+            Self::NoPost => "no posted receive matches the message",
+            Self::OutOfReach => "the buffer of the matching receive is too short or out of reach",
         })
     }
 }
@@ -288,13 +295,17 @@ impl fmt::Display for BoardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unaligned { address } => {
-                write!(f, "memory at {address:#x} is not aligned to {}", Board::ALIGN)
+                write!(f, "the memory at {address:#x} is not aligned to {} bytes", Board::ALIGN)
             }
-            Self::Shape(shape) => {
-                write!(f, "no board has {} posts for {} ranks", shape.posts, shape.peers)
-            }
+            Self::Shape(BoardShape { peers, posts }) => write!(
+                f,
+                "a board of {posts} posts for {peers} ranks: it has 1 to {} posts and 1 to \
+                 {RANK_MASK} ranks",
+                NONE - 1
+            ),
             Self::Missing(shape) => {
-                write!(f, "no board of {} posts for {} ranks is here", shape.posts, shape.peers)
+                let BoardShape { peers, posts } = shape;
+                write!(f, "the memory contains no board of {posts} posts for {peers} ranks")
             }
         }
     }

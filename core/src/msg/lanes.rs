@@ -79,8 +79,8 @@ impl<'t> Lanes<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are fewer ends than
-    /// ranks.
+    /// [`SetupError::Shape`] if the shape is not valid, or `rank` is not below its number
+    /// of ranks; [`SetupError::Tables`] if there are fewer ends than ranks.
     ///
     /// # Safety
     ///
@@ -152,7 +152,7 @@ impl<'t> Lanes<'t> {
 
     #[inline(always)]
     fn from(&mut self, rank: PeerIndex) -> &mut Incoming {
-        self.ends[rank.0 as usize].from.as_mut().expect("set when the lanes were made")
+        self.ends[rank.0 as usize].from.as_mut().expect("each peer has a receiving end")
     }
 
     #[inline(always)]
@@ -348,7 +348,7 @@ unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'sta
 }
 
 /// Why a lane must be connected: a lane that is not has no room.
-const CONNECTED: &str = "there was room in this lane";
+const CONNECTED: &str = "a lane with room is connected";
 
 /// Reads the next up to 8 of `left` bytes.
 #[inline(always)]

@@ -291,9 +291,9 @@ impl Machine<'_> {
 
     /// Returns the request of a message that goes on; a free one must be there.
     pub(super) fn request_of(&mut self, out: &Outgoing, state: State) -> usize {
-        let index = out.entry.unwrap_or_else(|| {
-            self.new_entry(out.request(state)).expect("a free request was there")
-        });
+        let index = out
+            .entry
+            .unwrap_or_else(|| self.new_entry(out.request(state)).expect("a request is free"));
         self.tables.requests[index].state = state;
         index
     }

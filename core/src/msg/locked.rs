@@ -55,8 +55,12 @@ impl<'m> Machine<'m> {
     ///
     /// If there is not one board for each rank, or a request is under way.
     pub fn put_up(&mut self, boards: &'m [Board<'m>]) {
-        assert_eq!(boards.len(), self.shape.peers as usize, "each rank has a board");
-        assert_eq!(self.under_way, 0, "requests are under way");
+        assert_eq!(
+            boards.len(),
+            self.shape.peers as usize,
+            "the machine needs one board for each rank"
+        );
+        assert_eq!(self.under_way, 0, "boards must be set while no request is under way");
         if self.design == Design::Locked {
             self.boards = boards;
         }

@@ -115,7 +115,8 @@ impl<'t> FarLane<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are too few places.
+    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
+    /// fewer places than [`places`](Self::places).
     pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(*shape));
@@ -152,7 +153,8 @@ impl<'t> Mail<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are too few ends.
+    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
+    /// fewer ends than ranks.
     pub fn new(shape: Shape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
@@ -187,7 +189,7 @@ impl<'t> Mail<'t> {
     /// If there is no such rank, or it has a lane.
     pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut FarLane<'t>) {
         let before = self.ends[rank.0 as usize].lane.replace(lane);
-        assert!(before.is_none(), "{rank} is connected");
+        assert!(before.is_none(), "{rank} has a lane already");
     }
 
     /// Adds chunks, the memory for packets and bytes in lanes.
@@ -222,7 +224,15 @@ impl<'t> Mail<'t> {
     ///
     /// # Errors
     ///
-    /// [`ParcelError`]: the parcel is not valid here; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`ParcelError::NoLane`]: there is no rank `from`, or it was not connected, or it
+    ///   was lost.
+    /// - [`ParcelError::Broken`]: an earlier parcel of this lane was refused.
+    /// - [`ParcelError::Short`], [`ParcelError::Kind`], [`ParcelError::Inline`],
+    ///   [`ParcelError::Slot`]: the head or a record is not in the format of parcels.
+    /// - [`ParcelError::Number`], [`ParcelError::Lines`], [`ParcelError::Acknowledged`]:
+    ///   the head does not agree with the parcels before.
     ///
     /// # Panics
     ///
@@ -272,9 +282,13 @@ impl<'t> Mail<'t> {
     ///
     /// If `into` is shorter than [`PARCEL_BYTES_MIN`].
     pub fn poll_parcel(&mut self, into: &mut [u8]) -> Option<(PeerIndex, usize)> {
-        assert!(into.len() >= PARCEL_BYTES_MIN, "{} bytes for a parcel", into.len());
+        assert!(
+            into.len() >= PARCEL_BYTES_MIN,
+            "a parcel needs {PARCEL_BYTES_MIN} bytes, not {}",
+            into.len()
+        );
         while let Some(index) = self.ready.first() {
-            let lane = self.ends[index].lane.as_mut().expect("only such are ready");
+            let lane = self.ends[index].lane.as_mut().expect("a ready end has a lane");
             let len = lane.out.build(&self.shape, &lane.inbox, into);
             if len > 0 {
                 return Some((PeerIndex(index as u32), len));
@@ -346,7 +360,7 @@ impl<'t> Mail<'t> {
     ///
     /// May panic if it [is short](Self::is_short) of chunks.
     pub fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
-        let (lane, pool) = self.lane_and_pool(to).expect("there was room");
+        let (lane, pool) = self.lane_and_pool(to).expect("a lane with room is connected");
         lane.out.push(pool, packet, load, buffers);
         self.rouse(to);
     }
@@ -372,7 +386,7 @@ impl<'t> Mail<'t> {
 
     /// Returns the offer in the next packet.
     pub fn offer(&mut self, from: PeerIndex) -> Offer {
-        self.lane(from).expect("a packet was there").inbox.offer()
+        self.lane(from).expect("the lane has a packet").inbox.offer()
     }
 
     /// Takes the next packet out of the lane.

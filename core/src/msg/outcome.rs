@@ -177,7 +177,7 @@ impl<P: fmt::Display> fmt::Display for Ended<P> {
             Self::Cancelled => f.write_str("the receive was cancelled"),
             Self::PeerLost { peer } => write!(f, "{peer} has died"),
             Self::Failed { peer } => {
-                write!(f, "the bytes of a message with {peer} could not be moved")
+                write!(f, "the bytes of a message to or from {peer} could not be copied")
             }
         }
     }
@@ -188,8 +188,10 @@ impl<P: fmt::Debug + fmt::Display> core::error::Error for Ended<P> {}
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy(Why::NoTag) => f.write_str("all requests are under way"),
-            Self::Busy(why) => write!(f, "no room for the message now: {why:?}"),
+            Self::Busy(Why::NoTag) => {
+                f.write_str("all requests of this rank are under way: wait until one has ended")
+            }
+            Self::Busy(why) => write!(f, "there is no room for the message now: {why}"),
             Self::NoSuchPeer { peer, peers } => {
                 write!(f, "{peer} does not exist: there are {peers} peers")
             }

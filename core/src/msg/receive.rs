@@ -22,8 +22,13 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`]: the rank does not exist or is lost, or all requests are
-    /// under way; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`CallError::Addr`]: with [`AddrError::NoSuchRank`] if the source of the pattern
+    ///   does not exist, with [`AddrError::PeerLost`] if it is lost and no message of it
+    ///   that matches is here.
+    /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
+    ///   receive needs one.
     #[inline]
     pub fn receive<W: Wire>(
         &mut self,
@@ -288,7 +293,7 @@ impl Machine<'_> {
                 state: State::Fetching,
                 ..of_receive(context, into)
             };
-            let post = self.new_entry(entry).expect("a free request was there");
+            let post = self.new_entry(entry).expect("a request is free");
             self.find_bytes(post, b, flags);
             self.fetch(wire, post);
             let request = self.request(post);

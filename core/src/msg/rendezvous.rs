@@ -72,7 +72,7 @@ impl Machine<'_> {
     /// Returns the job for all bytes of a request.
     fn whole(&self, index: usize) -> Job {
         let entry = &self.tables.requests[index];
-        let far = entry.far.expect("a copy knows both ends");
+        let far = entry.far.expect("a copy has both addresses");
         let is_fetched = matches!(entry.state, State::Fetching | State::Helping);
         let peer = PeerIndex(if is_fetched { entry.source } else { entry.peer });
         let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
@@ -235,7 +235,7 @@ impl Machine<'_> {
                     has_moved |= self.stream(wire, index);
                     continue;
                 }
-                Due::Nothing => unreachable!("request {index} owes nothing"),
+                Due::Nothing => unreachable!("request {index} has no packet to send"),
             };
             wire.push(rank, &packet, Load::Empty);
             has_moved = true;

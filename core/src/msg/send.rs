@@ -20,8 +20,12 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`]: the rank does not exist or is lost, or all requests are
-    /// under way; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`CallError::Addr`]: with [`AddrError::NoSuchRank`] if `to` does not exist, with
+    ///   [`AddrError::PeerLost`] if it is lost.
+    /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
+    ///   message needs one.
     pub fn send<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -45,7 +49,7 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`]: as for [`send`](Self::send); nothing has happened.
+    /// Those of [`send`](Self::send).
     pub fn try_send<W: Wire>(
         &mut self,
         wire: &mut W,

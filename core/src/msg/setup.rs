@@ -49,7 +49,7 @@ pub enum SetupError {
     /// A table is shorter than the shape needs, or has more requests than can be
     /// named.
     Tables {
-        /// Entries of the first table that is too short.
+        /// Entries of the first table that is too short, or of the table of requests.
         entries: usize,
         /// Entries that are needed, or the most that there can be.
         needed: usize,
@@ -129,8 +129,11 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, a table has a wrong length, or the
-    /// limit for inline messages is too large.
+    /// - [`SetupError::Shape`]: a field of the shape is not allowed, or `rank` is not below
+    ///   its number of ranks.
+    /// - [`SetupError::Tables`]: a table is shorter than the shape needs, there is no
+    ///   entry for a request, or there are more than 2^20 of them.
+    /// - [`SetupError::InlineMax`]: `thresholds.inline_max` is above the room in a packet.
     pub fn new(
         own: LocalRank,
         shape: Shape,
@@ -205,7 +208,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError::InlineMax`]: `inline_max` is too large; nothing was changed.
+    /// [`SetupError::InlineMax`] if `inline_max` is above the room in a packet; nothing was
+    /// changed.
     ///
     /// # Panics
     ///
@@ -252,8 +256,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError::Tables`]: one of them is shorter, or has more requests than
-    /// can be named; nothing has happened.
+    /// [`SetupError::Tables`] if one of them is shorter, or there are more than 2^20
+    /// requests; nothing has happened.
     pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
         let old = &self.tables;
         for (entries, needed) in [
@@ -309,13 +313,17 @@ fn carry_over<T: Copy>(from: &[T], into: &mut [T], empty: T) {
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape(shape) => write!(f, "no shape for messages: {shape:?}"),
+            Self::Shape(shape) => write!(f, "the message shape is not valid here: {shape:?}"),
+            Self::Tables { entries, needed } if entries < needed => {
+                write!(f, "a table for messages has {entries} entries: it needs {needed}")
+            }
             Self::Tables { entries, needed } => {
-                write!(f, "a table for messages has {entries} entries and needs {needed}")
+                write!(f, "the table of requests has {entries} entries: the limit is {needed}")
             }
-            Self::InlineMax(bytes) => {
-                write!(f, "{bytes} bytes in a packet that has room for {INLINE_BYTES_MAX}")
-            }
+            Self::InlineMax(bytes) => write!(
+                f,
+                "inline messages of {bytes} bytes: a packet has room for {INLINE_BYTES_MAX} bytes"
+            ),
         }
     }
 }

@@ -113,7 +113,8 @@ impl Machine {
 
 impl Load {
     pub(super) fn new(machine: Machine, ranks: u32) -> Self {
-        assert!(machine.node_ranks > 0 && machine.engines > 0, "{machine:?}");
+        let is_valid = machine.node_ranks > 0 && machine.engines > 0;
+        assert!(is_valid, "node_ranks and engines must be above zero: {machine:?}");
         let nodes = ranks.div_ceil(machine.node_ranks) as usize;
         Self {
             machine,

@@ -102,7 +102,7 @@ impl<'f> Foreigner<'f> {
         mut limit: Option<(Instant, &Race)>,
     ) {
         let scheduler = self.scheduler;
-        let task = scheduler.current().expect("no task of the foreign scheduler sleeps here");
+        let task = scheduler.current().expect("the sleeper is a task of the foreign scheduler");
         let sleeper = Sleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
         // SAFETY: the sleeper stays at its place until its word is AWAKE, which is
         // the last access of a wake.

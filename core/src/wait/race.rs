@@ -130,8 +130,8 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the sleep was interrupted and nothing is published any
-    /// more.
+    /// The [`Interrupted`] by which the sleep was interrupted, if `withdraw` has taken
+    /// back what the sleeper published.
     ///
     /// # Safety
     ///

@@ -123,7 +123,7 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     );
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
         let Some(number) = asked else { continue };
-        let report = control.report(*number).unwrap_or_else(|| "no report".to_owned());
+        let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
         for line in report.lines() {
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
         }

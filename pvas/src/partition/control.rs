@@ -89,7 +89,12 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`], with the first field that differs.
+    /// The first of these that holds:
+    ///
+    /// - [`HeaderError::Magic`]: the file is not a partition.
+    /// - [`HeaderError::Version`]: another release has made it.
+    /// - [`HeaderError::Layout`]: a build with other structures has made it.
+    /// - [`HeaderError::Place`]: it belongs to another rank, or to a job of another size.
     pub fn check(&self, rank: LocalRank, size: u32) -> Result<(), HeaderError> {
         self.header.check(rank, size, LAYOUT)
     }

@@ -25,14 +25,14 @@ pub enum HeaderError {
     },
     /// Made by another release.
     Version {
-        /// The version of the launcher.
+        /// The version of the program that made the partition.
         found: u32,
         /// The version of this program.
         ours: u32,
     },
     /// The same release, but built so that its structures differ.
     Layout {
-        /// The layout of the launcher.
+        /// The layout of the program that made the partition.
         found: u64,
         /// The layout of this program.
         ours: u64,
@@ -61,7 +61,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`], with the first field that differs.
+    /// [`HeaderError`] for the first field that differs: magic, version, layout, and then
+    /// the rank and the size.
     pub fn check(&self, rank: LocalRank, size: u32, layout: u64) -> Result<(), HeaderError> {
         // Acquire: pairs with the Release in `make`.
         let found = self.magic.load(Ordering::Acquire);
@@ -93,22 +94,23 @@ impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Magic { found } => {
-                write!(f, "the memory file is no partition: it starts with {found:#018x}")
+                write!(f, "the memory file is not a partition: it starts with {found:#018x}")
             }
             Self::Version { found, ours } => write!(
                 f,
-                "the launcher is tsumugi {} and this program is {}",
+                "the partitions were made by tsumugi {}, and this program was built with {}: build \
+                 both from one source",
                 version_text(*found),
                 version_text(*ours)
             ),
             Self::Layout { found, ours } => write!(
                 f,
-                "the launcher's partitions have layout {found:#018x} and this program's \
-                 {ours:#018x}: build both from one source"
+                "the partitions have layout {found:#018x} and this program has {ours:#018x}: \
+                 build both from one source"
             ),
             Self::Place { found, wanted } => write!(
                 f,
-                "the memory file is that of rank {} of {}, not of rank {} of {}",
+                "the memory file belongs to rank {} of {} ranks, not to rank {} of {}",
                 found.0, found.1, wanted.0, wanted.1
             ),
         }

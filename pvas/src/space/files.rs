@@ -38,8 +38,9 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the partitions do not fit, or a file cannot be made or
-    /// mapped.
+    /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`Shape::fit`].
+    /// - [`SpaceError::File`]: the system cannot make a memory file.
+    /// - [`SpaceError::Map`]: the head of a partition cannot be mapped.
     pub fn create(size: u32, config: &Config) -> Result<(Self, Vec<Window>), SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         let files = Self::new(shape, config.policy, size)?;

@@ -58,7 +58,7 @@ impl<'t> Pool<'t> {
     ///
     /// If there is none: the caller did not check whether the pool is short.
     pub(super) fn take(&mut self) -> &'t mut Chunk<'t> {
-        let chunk = self.first.take().expect("mail is fed before it is short of chunks");
+        let chunk = self.first.take().expect("no chunk is free: `Mail::feed` it while it is short");
         self.first = chunk.next.take();
         self.free -= 1;
         chunk

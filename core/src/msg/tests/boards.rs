@@ -80,7 +80,7 @@ fn boards_are_for_one_design() {
 }
 
 #[test]
-#[should_panic(expected = "each rank has a board")]
+#[should_panic(expected = "one board for each rank")]
 fn no_rank_is_without_a_board() {
     let mut one = One::with(Design::Locked, OF_THREE, 8);
     let boards = boards(&one);
@@ -88,7 +88,7 @@ fn no_rank_is_without_a_board() {
 }
 
 #[test]
-#[should_panic(expected = "requests are under way")]
+#[should_panic(expected = "while no request is under way")]
 fn boards_are_put_up_before_all_else() {
     let mut one = One::with(Design::Locked, OF_THREE, 8);
     let boards = boards(&one);
