@@ -204,5 +204,5 @@ fn nodes_that_nothing_connects_are_named() {
     let output = rsh.output(&["-n", "2", own, "demo", "--ults", "4"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("the 2 ranks of this job lie on 2 nodes"), "{said}");
+    assert!(said.contains("the 2 ranks of this job are on 2 nodes"), "{said}");
 }
