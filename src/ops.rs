@@ -544,4 +544,4 @@ fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
 }
 
 #[cfg(not(target_endian = "little"))]
-compile_error!("words travel in the low bytes of a descriptor: little-endian machines only");
+compile_error!("tsumugi needs a little-endian target: words lie in the low bytes of a descriptor");
