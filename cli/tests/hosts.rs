@@ -104,7 +104,10 @@ fn the_first_failure_is_the_commands() {
     assert_eq!(output.status.code(), Some(255));
     // Whichever of the two ends first.
     let said = text(&output.stderr);
-    assert!(said.contains("tsumugi: host ") && said.contains(": ended with code 255"), "{said}");
+    assert!(
+        said.contains("tsumugi: host ") && said.contains(": the agent ended with code 255"),
+        "{said}"
+    );
 }
 
 /// Passed on, or ended with the command: nothing is left.

@@ -132,8 +132,9 @@ fn contenders(
 
 /// The command that runs `system` for this row.
 fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Command, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::Failed(format!("the path of this command is unknown: {error}"))
+    })?;
     let mut command = Command::new(own);
     // `tsumugi bench ult`, or `compare ult`.
     command.args(std::env::args().skip(1).take_while(|word| word != "ult")).arg("ult");
