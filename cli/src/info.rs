@@ -44,7 +44,7 @@ fn configuration(ranks: u32) -> Result<String, Failure> {
         set.into_iter().map(|knob| vec![what(&knob), or_dash(knob.default), or_dash(knob.chosen)]);
     let told = told.into_iter().map(|knob| vec![what(&knob), or_dash(knob.chosen)]);
     Ok(format!(
-        "a job of {ranks} on this node\n{}\nwhat the launcher tells its ranks\n{}",
+        "a job of {ranks} ranks on this node\n{}\nvariables that the launcher sets for its ranks\n{}",
         text::table(&["variable", "default", "here"], set),
         text::table(&["variable", "here"], told)
     ))
@@ -123,12 +123,12 @@ fn machine() -> String {
     let line = bench::trip_ns();
     let rows = [
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
-        ("ranks are found by", way()),
+        ("ranks find each other by", way()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
-        ("cache line, one way", line.map_or_else(|| "one cpu".to_owned(), text::time)),
+        ("cache line, one way", line.map_or_else(|| "not measured".to_owned(), text::time)),
         ("page", text::bytes(page_bytes())),
         ("memory left", memory::left_bytes().map_or_else(unknown, text::bytes)),
-        ("memory limit of the group", memory::limit_bytes().map_or_else(none, text::bytes)),
+        ("memory limit of the control group", memory::limit_bytes().map_or_else(none, text::bytes)),
         ("huge pages for memory files", space::allowed(HugePages::Advise)),
         ("huge pages reserved", space::allowed(HugePages::Reserved)),
         ("cross-memory copy", cma::probe().map_or_else(|e| e.to_string(), |()| "works".into())),
@@ -147,8 +147,8 @@ fn network() -> String {
         Ok(Ok(facts)) => [
             ("provider", facts.provider),
             ("device", facts.device),
-            ("does not work", or_nothing(facts.lacks.join("; "))),
-            ("by the target's processor", or_nothing(facts.errands.join(", "))),
+            ("missing features", or_nothing(facts.lacks.join("; "))),
+            ("emulated by the target's processor", or_nothing(facts.errands.join(", "))),
         ]
         .to_vec(),
         Ok(Err(error)) => vec![("none", error.to_string())],
