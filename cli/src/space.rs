@@ -26,7 +26,7 @@ pub fn describe() -> Result<String, Failure> {
         return job::run_self(2);
     }
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let mut member = attach().expect("a rank was started").map_err(|error| failed(&error))?;
+    let mut member = attach().expect("this process is a rank").map_err(|error| failed(&error))?;
     let text = as_rank(&mut member).map_err(|error| failed(&error))?;
     member.finish();
     Ok(if Member::rank(&member) == Rank(0) { text } else { String::new() })
@@ -50,7 +50,7 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     let (peer, mut card) = (Rank((rank.0 + 1) % space.size()), [0; CARD_BYTES_MAX]);
     member.card(peer, &mut card)?;
     let at = u64::from_ne_bytes(card[..8].try_into().expect("the slice has 8 bytes")) as *mut u8;
-    let at = NonNull::new(at).expect("a block is somewhere");
+    let at = NonNull::new(at).expect("a block has an address");
     space.reach(peer, at, BLOCK_BYTES as u64);
     let start = Instant::now();
     for page in (0..BLOCK_BYTES).step_by(PAGE_BYTES) {
