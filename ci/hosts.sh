@@ -55,7 +55,7 @@ TSUMUGI_NETWORK=off timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93
     >"$folder/log" 2>&1 || code=$?
 cat "$folder/log"
 [[ $code == 1 ]]
-[[ $(grep -c 'the 4 ranks of this job lie on 2 nodes' "$folder/log") -ge 1 ]]
+[[ $(grep -c 'the 4 ranks of this job are on 2 nodes' "$folder/log") -ge 1 ]]
 # shellcheck source=ci/libfabric.sh
 . ci/libfabric.sh
 timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93.2.2 -n 4 "$hello" | tee "$folder/log"

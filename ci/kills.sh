@@ -183,7 +183,7 @@ for ((time = 1; time <= times; time++)); do
         [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank $victim" ]] ||
             failed "rank $rank has not heard of it first"
     done
-    says 1 "^tsumugi: ${others#, }: ended with it\$"
+    says 1 "^tsumugi: ${others#, }: ended as a consequence\$"
     nothing_left
     echo "kills: $what: named, heard of"
 done
@@ -202,7 +202,7 @@ got=0
 wait "$launcher" || got=$?
 launcher=
 [[ $got == 137 ]] || failed "ended with $got, not 137"
-says 1 '^tsumugi: host 10\.95\.0\.2: ended with code 137$'
+says 1 '^tsumugi: host 10\.95\.0\.2: the agent ended with code 137$'
 says 0 'was killed by|exited with|no answer, lost'
 for rank in 0 1 2; do
     [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank 3" ]] ||

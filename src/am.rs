@@ -190,7 +190,7 @@ impl Am {
     /// Makes the lanes of this rank.
     pub(crate) fn new(member: &Member) -> Result<Self, Error> {
         let (neighbours, direct) = (Neighbours::of(member), member.direct());
-        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let shape = shape(neighbours.count(), member.size());
         let lanes_bytes = shape.memory_size();
         let staging_bytes = STAGING_CELLS * am::CELL_BYTES;
@@ -282,7 +282,7 @@ impl Am {
     /// Connects the lanes of the node's ranks, in their order.
     pub(crate) fn connect(&self, cards: &[Card]) {
         let mut state = self.lock();
-        let own = state.peers.find(self.member.rank()).expect("a rank is its own neighbour");
+        let own = state.peers.find(self.member.rank()).expect("a rank is one of its node");
         for (peer, card) in (0..).map(PeerIndex).zip(cards) {
             let rank = state.peers.rank(peer);
             let lanes = RemoteAddr { rank, key: card.calls, offset: 0 };
@@ -296,7 +296,7 @@ impl Am {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
         carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
         let far = Far::new(carrier, &self.member, outbound::PLACES);
-        assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
+        assert!(self.far.set(far).is_ok(), "the carrier is set once");
     }
 
     /// Waits until all sent messages have arrived, or cannot arrive any more.

@@ -90,7 +90,7 @@ impl Job {
             return Self::attach(Way::Name, config);
         }
         let members = Member::threads(1, &config.space)?;
-        let member = members.into_iter().next().expect("one rank was asked for");
+        let member = members.into_iter().next().expect("one rank was requested");
         Ok(Self { member, way: Way::Alone, is_shared: false, network: None, ties: Ties::default() })
     }
 
@@ -254,7 +254,7 @@ fn detect(
         return Ok(None);
     }
     let system = |error: std::io::Error| BootError::System {
-        what: "starting the detector",
+        what: "starting the failure detector",
         errno: error.raw_os_error().unwrap_or(0),
     };
     Ok(Some(Detector::start(member, rest, launcher).map_err(system)?))

@@ -28,7 +28,7 @@ impl Neighbours {
     /// Makes the table; `ranks` are in their order, and `own` is one of them.
     pub(crate) fn new(own: Rank, ranks: impl IntoIterator<Item = Rank>) -> Self {
         let ranks: Box<[Rank]> = ranks.into_iter().collect();
-        let at = ranks.binary_search(&own).expect("a rank is its own neighbour");
+        let at = ranks.binary_search(&own).expect("a rank is one of its node");
         let follows = |pair: &[Rank]| pair[0].0 + 1 == pair[1].0;
         let before =
             ranks[..=at].windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);

@@ -240,7 +240,7 @@ impl Node {
             }
         });
         if more > 0 {
-            let _ = writeln!(text, "and {more} more");
+            let _ = writeln!(text, "and {more} more ULTs");
         }
         text
     }
@@ -257,13 +257,14 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
             let _ = write!(line, " {:?}", ult.state);
         }
         Some(Reason { what: "signal", at, wanted }) => {
-            let _ = write!(line, " waits for the signal word at {at:#x} to become {wanted}");
+            let _ = write!(line, " waits for a change of the signal word at {at:#x}");
+            let _ = write!(line, ", which it compares with {wanted}");
         }
         Some(Reason { what: "join", at, .. }) => {
             let _ = write!(line, " waits for the end of ULT {at}");
         }
         Some(Reason { what: "call", at, wanted }) => {
-            let _ = write!(line, " waits for the answer of rank {at} to a message for {wanted}");
+            let _ = write!(line, " waits for the reply of rank {at} to a call of handler {wanted}");
         }
         Some(Reason { what: "message", at, wanted }) => {
             line += " waits for a message";
@@ -274,8 +275,11 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
                 let _ = write!(line, " with tag {wanted}");
             }
         }
-        Some(Reason { what: "room", at, .. }) => {
-            let _ = write!(line, " waits for room for a message to rank {at}");
+        Some(Reason { what: "room for a call", at, .. }) => {
+            let _ = write!(line, " waits for room for a call of rank {at}");
+        }
+        Some(Reason { what: "table", at, .. }) => {
+            let _ = write!(line, " waits for the region table of rank {at}");
         }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");

@@ -401,10 +401,14 @@ impl fmt::Display for WindowError {
         match self {
             Self::Addr(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
-            Self::Held { target } => write!(f, "{target} is held already"),
-            Self::Conflict { index } => {
-                write!(f, "value {index} was changed in the private copy and in the public one")
-            }
+            Self::Held { target } => write!(
+                f,
+                "this guard holds the lock of {target} already; release it before another hold"
+            ),
+            Self::Conflict { index } => write!(
+                f,
+                "value {index} was changed both in the private copy and in the public copy"
+            ),
         }
     }
 }

@@ -104,7 +104,10 @@ fn the_first_failure_is_the_commands() {
     assert_eq!(output.status.code(), Some(255));
     // Whichever of the two ends first.
     let said = text(&output.stderr);
-    assert!(said.contains("tsumugi: host ") && said.contains(": ended with code 255"), "{said}");
+    assert!(
+        said.contains("tsumugi: host ") && said.contains(": the agent ended with code 255"),
+        "{said}"
+    );
 }
 
 /// Passed on, or ended with the command: nothing is left.
@@ -204,5 +207,5 @@ fn nodes_that_nothing_connects_are_named() {
     let output = rsh.output(&["-n", "2", own, "demo", "--ults", "4"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("the 2 ranks of this job lie on 2 nodes"), "{said}");
+    assert!(said.contains("the 2 ranks of this job are on 2 nodes"), "{said}");
 }

@@ -136,7 +136,7 @@ impl Am {
         }
         if let (Some(answer), Some(reply_to)) = (answer, reply_to) {
             let replied = state.machine.reply(reply_to, &answer);
-            debug_assert!(replied.is_ok(), "room is kept for what was not deferred");
+            debug_assert!(replied.is_ok(), "a reply that is not deferred has room");
         }
         drop(state);
         self.post();

@@ -139,7 +139,7 @@ impl Am {
     }
 
     fn wait_for_room(&self, to: Rank, wants_reply: bool) {
-        let reason = Reason { what: "room", at: u64::from(to.0), wanted: 0 };
+        let reason = Reason { what: "room for a call", at: u64::from(to.0), wanted: 0 };
         let frame = 0_u8;
         let sleeper = (&raw const frame).addr();
         let mut publish = |waker| {

@@ -108,7 +108,7 @@ impl Messages {
         chosen: &Chosen,
     ) -> Result<Self, Error> {
         let (near, boards) = lanes.connect(member, |rank| {
-            let place = member.local_of(rank).expect("lanes are of this node");
+            let place = member.local_of(rank).expect("a lane leads to a rank of this node");
             cards[place.0 as usize].messages
         })?;
         let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
@@ -118,7 +118,7 @@ impl Messages {
         });
         let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
         let splits = (0..neighbours.count()).map(|peer| near.splits(PeerIndex(peer))).collect();
-        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let board = boards.get(own.0 as usize).copied();
         let mut state = State::new(own, shape, chosen.messages, near, post, boards);
         let gauges = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {

@@ -79,7 +79,7 @@ impl Post {
         let (mail_ends, ends) = lend(ends_of(shape.peers));
         let mail = Mail::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
         let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
-        assert!(room.len() >= PARCEL_BYTES_MIN, "parcels of {} bytes are too short", room.len());
+        assert!(room.len() >= PARCEL_BYTES_MIN, "a parcel of {} bytes is too short", room.len());
         let bag = Arc::new(Bag::default());
         let into = bag.clone();
         parcels.on_parcel(Box::new(move |from, bytes| into.put(from, bytes)));

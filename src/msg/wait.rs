@@ -312,11 +312,11 @@ impl Messages {
     ) {
         let waiting = UnsafeCell::new(Waiting::default());
         let state = self.lock();
-        let first = requests.clone().next().expect("one is waited for");
+        let first = requests.clone().next().expect("the caller waits for at least one message");
         let (peer, tag) = state.machine.about(first);
         let peer = peer.map(|peer| state.rank_of(peer));
         drop(state);
-        let pointer = waiting.with_mut(NonNull::new).expect("a local");
+        let pointer = waiting.with_mut(NonNull::new).expect("a variable has an address");
         let mut is_shared = false;
         let mut publish = |waker| {
             let this = self;

@@ -123,7 +123,7 @@ impl Lanes {
         let lanes_bytes = shape.memory_size();
         let board_bytes = if self.has_board { Board::memory_size(board) } else { 0 };
         let size = (lanes_bytes + board_bytes) as u64;
-        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let mut boards = Vec::new();
         let (ends, lent) = lend((0..shape.peers).map(|_| LaneEnd::EMPTY).collect());
         // SAFETY: zeroed lanes that stay until the job ends; this is called once.

@@ -243,7 +243,10 @@ fn what_cannot_be_is_said() {
             assert_eq!(array.get_slice(8, &mut [0; 3]), Err(beyond));
             assert_eq!(array.put_slice(8, &[0; 3]), Err(beyond));
             assert_eq!(array.own(8..11), Err(beyond));
-            assert_eq!(beyond.to_string(), "3 elements at 8 of an array of 10");
+            assert_eq!(
+                beyond.to_string(),
+                "3 elements from index 8 on do not fit in an array of 10"
+            );
             assert_eq!(array.own(3..3), Ok(0));
             rt.barrier()?;
             if rt.rank().0 == 0 {

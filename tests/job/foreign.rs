@@ -80,7 +80,7 @@ pub fn ranks_of_several_nodes_say_so() {
     }
     let (codes, text) = script.finish();
     assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
-    assert_eq!(text.matches("2 ranks of this job lie on 2 nodes").count(), 2, "{text}");
+    assert_eq!(text.matches("2 ranks of this job are on 2 nodes").count(), 2, "{text}");
     assert_eq!(text.matches("TSUMUGI_NETWORK is off").count(), 2, "{text}");
     // Nor does a device that is not here connect them.
     let mut script = Script::new(2);
@@ -194,7 +194,7 @@ pub fn a_rank_that_was_given_up_is_told() {
     signal(libc::SIGCONT);
     let (codes, text) = script.finish();
     assert!(text.contains("no answer, lost (after 3 s of silence)"), "{text}");
-    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence\n";
+    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence, and ends";
     assert_eq!(text.matches(told).count(), 1, "{codes:?} {text}");
     assert_eq!(codes[1], Some(1), "{text}");
 }

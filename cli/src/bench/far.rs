@@ -52,7 +52,7 @@ pub fn rank(
     rt.barrier()?;
     let mut measured = Vec::new();
     if rt.rank() == Rank(0) {
-        let peer = rt.ranks().find(is_far).expect("not all are near");
+        let peer = rt.ranks().find(is_far).expect("the job has a rank on another node");
         let (words, bytes) = (words.at(peer, 0), bytes.at(peer, 0));
         for name in names {
             measured.push(one(rt, name, words, bytes, measure)?);
