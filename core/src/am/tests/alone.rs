@@ -29,7 +29,7 @@ pub(super) struct Alone {
     pub(super) machine: Machine<'static>,
     pub(super) lanes: &'static [AtomicU64],
     pub(super) shape: Shape,
-    /// Cells that each peer has written of each lane.
+    /// Cells that each peer has written to each lane.
     written: Vec<[u32; 2]>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn memory(shape: Shape, slots: usize) -> Memory<'static> {
     }
 }
 
-/// Where the lanes of rank 0 start at a peer.
+/// The address of rank 0's lanes at a peer.
 pub(super) fn lanes_at(rank: Rank) -> RemoteAddr {
     RemoteAddr { rank, key: RegionKey::from_bits(0x1001), offset: 0x1_0000 }
 }
@@ -102,7 +102,7 @@ impl Alone {
         assert!(!has_rung(self.lanes, self.shape));
     }
 
-    /// Lands a peer's count of the requests of rank 0 that it has taken.
+    /// Lands a peer's count of the requests that it has taken from rank 0.
     pub(super) fn notices(&mut self, from: Rank, taken: u64) {
         self.lanes[self.shape.credit(from) / 8].store(taken, Ordering::Relaxed);
         let (at, bit) = self.shape.notice(from);

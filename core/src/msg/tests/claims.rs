@@ -7,7 +7,7 @@ use crate::msg::board::{Arrival, Post, Standing};
 use crate::msg::tables::State;
 
 #[test]
-fn a_message_claims_what_its_receiver_has_put_up() {
+fn a_message_claims_a_receive_on_its_receivers_board() {
     for (len, is_job) in [(201, false), (8_192, false), (8_193, true)] {
         for fails in [false, true] {
             let mut up = up();
@@ -55,7 +55,7 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     by_lane(|up| up.one.machine.set_far(Rank(1)), at(0x100, 300), Kind::Eager);
     by_lane(|up| assert!(up.boards[1].try_lock(Rank(2))), at(0x100, 300), Kind::Eager);
     by_lane(|up| up.boards[1].expect_next(Rank(0)), at(0x100, 300), Kind::Eager);
-    // A very long one goes past the cache.
+    // A very long message is copied past the cache.
     let mut up = up();
     up.peer_posts(3, 200_000);
     up.one.send(1, 7, at(0x100, 131_072));
@@ -67,7 +67,7 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     assert_eq!((up.direct(), up.one.peer(1).sent), (2, 3));
     up.peer_posts(5, 300);
     up.one.send(1, 7, at(0x100, 250));
-    assert_eq!(up.direct(), 2, "the one before is in the lane");
+    assert_eq!(up.direct(), 2, "the previous message is in the lane");
     up.boards[1].expect_next(Rank(0));
     up.boards[1].expect_next(Rank(0));
     up.one.send(1, 7, at(0x100, 250));
@@ -75,16 +75,16 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
 }
 
 #[test]
-fn a_claim_at_the_dead_ends_with_the_copy() {
+fn a_claim_at_a_dead_rank_ends_with_the_copy() {
     let mut up = up();
     up.peer_posts(3, 10_000);
     let sent = up.one.send(1, 7, at(0x100, 9_000)).pending().unwrap();
     let job = up.one.machine.poll_job().unwrap();
     up.one.lose(1);
-    assert_eq!(up.one.take(sent), None, "its buffer is in use");
+    assert_eq!(up.one.take(sent), None, "the buffer is in use");
     up.one.did();
     up.one.done(job, Ok(()));
-    assert_eq!(up.one.did(), [], "the dead are not rung");
+    assert_eq!(up.one.did(), [], "a dead rank gets no doorbell");
     assert_eq!(up.one.take(sent), Some(Err(Ended::PeerLost { rank: Rank(1) })));
 }
 
@@ -101,7 +101,7 @@ fn messages_that_wait_keep_their_order() {
     up.one.did();
     assert!(!up.one.advance());
     assert_eq!(up.boards[1].standing(3), Standing::Posted);
-    // The first one finds its own.
+    // The first message finds its own receive.
     let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: Some(8) };
     let post = Post { number: 9, pattern, at: 0x6000, room: 300, in_reach: true };
     up.boards[1].lock(Rank(1));
