@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_are_the_whole() {
+    fn the_parts_add_up_to_the_whole() {
         for ranks in [1, 2, 64, 65, 1000, 1_000_000] {
             let shape = Shape::of(ranks, 2);
             assert_eq!(shape.fault(), None);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_the_error_again() {
+    fn a_code_is_decoded_to_its_error() {
         let addr = GlobalAddr::from_bits(77);
         for error in [
             AccessError::Nowhere { addr },

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_five_bits_a_rank() {
+    fn the_tables_grow_by_five_bits_per_rank() {
         // Whole cache lines of bits: 512 ranks each.
         let ranks = 512 * 64 * 64;
         let (few, many) = (ledger(ranks), ledger(2 * ranks));
@@ -90,7 +90,7 @@ mod tests {
 
     /// Before any traffic and with 1,024 tables of other ranks, which is more.
     #[test]
-    fn a_million_ranks_fit_in_their_share() {
+    fn tables_for_a_million_ranks_fit_in_their_share() {
         for ranks in COUNTS {
             let ledger = Ledger::new(Shape::of(ranks, 2));
             println!("{ranks} ranks");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn small_jobs_take_little() {
+    fn tables_for_two_ranks_are_small() {
         let bytes = Ledger::new(Shape::of(2, 1)).bytes();
         assert!(bytes <= 210_000, "{bytes} bytes for two ranks");
     }

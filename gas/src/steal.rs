@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rank_takes_the_newest_and_others_the_oldest() {
+    fn the_owner_takes_the_newest_item_and_thieves_the_oldest() {
         let (ends, items) = words::<4>();
         let deque = Deque::new(&ends, &items);
         assert_eq!(deque.pop_if(any), None);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_was_taken_and_replaced_is_not_stolen_as_the_old_one() {
+    fn a_replaced_item_is_not_stolen_as_the_old_one() {
         let (ends, items) = words::<2>();
         let deque = Deque::new(&ends, &items);
         deque.push(&[1]);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_anew_where_the_word_ends() {
+    fn numbers_wrap_at_the_end_of_the_word() {
         let last = Ends { first: FIRST_MASK, count: 2 };
         let (number, rest) = last.oldest().unwrap();
         assert_eq!((number, rest), (FIRST_MASK, Ends { first: 0, count: 1 }));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_is_lost_ends_the_theft() {
+    fn the_loss_of_the_victim_ends_the_theft() {
         let mut theft = theft(2);
         let lost = AddrError::PeerLost { rank: Rank(1) };
         theft.answer(Err(lost));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_understood() {
+    fn a_card_is_parsed_as_it_was_written() {
         assert_eq!(Card::parse(&card().to_bytes()), Ok(card()));
         let most = Card { host: "h".repeat(99), network: vec![0; NETWORK_BYTES_MAX], ..card() };
         assert!(most.to_bytes().len() <= CARD_BYTES_MAX);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_the_same_by_itself() {
+    fn a_head_is_parsed_without_the_rest_of_its_card() {
         let bytes = card().to_bytes();
         assert_eq!(Head::parse(&head_of(&bytes)), Ok(card().head));
         assert_eq!(Head::parse(&head_of(&[])), Err(CardError::NotACard));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_passed_over() {
+    fn an_unknown_field_is_skipped() {
         let mut bytes = card().to_bytes();
         bytes.extend([200, 2, 0, 9, 9]);
         assert_eq!(Card::parse(&bytes), Ok(card()));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_error_of_the_parser_names_the_wrong_value() {
         let mut bytes = card().to_bytes();
         bytes[2] = 9;
         assert_eq!(Card::parse(&bytes), Err(CardError::Version { found: 9 }));

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_is_an_error() {
+    fn a_failed_or_garbled_allgather_is_an_error() {
         let mut fails = Given::new(Rank(0), 2, |_: &[u8], _: &mut [u8]| false).unwrap();
         assert_eq!(fails.barrier(), Err(BootError::Disconnected));
         let noise = |_: &[u8], all: &mut [u8]| {

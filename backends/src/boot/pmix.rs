@@ -278,16 +278,16 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_there_is_said() {
+    fn a_missing_or_unsuitable_library_is_refused() {
         let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "/none.so".to_owned()));
         assert!(matches!(error, Err(BootError::Refused { .. })));
-        // A library that is none of theirs.
+        // This library exists but lacks the symbols of PMIx.
         let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "libc.so.6".to_owned()));
         assert!(matches!(error, Err(BootError::Refused { .. })));
     }
 
     #[test]
-    fn texts_are_read_within_their_bound() {
+    fn a_text_longer_than_its_limit_is_not_read() {
         let text = c"6162";
         let value = Value::string(text);
         assert_eq!(value.text(4), Some("6162"));

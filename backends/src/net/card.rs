@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_of_the_network_and_not_of_the_rank() {
+    fn a_mark_depends_on_the_network_and_not_on_the_rank() {
         let other = Card { job: 1, endpoints: vec![place(9)], ..card(3) };
         assert_eq!(card(1).mark(), other.mark());
         assert_ne!(card(1).mark(), Card { kind: 4, ..card(1) }.mark());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_taken_as_far_as_they_may_go() {
+    fn numbers_are_accepted_up_to_their_limits() {
         let own = card(1);
         let parse = |card: &Card| Card::parse(&card.to_bytes(), &own);
         let number = |name, value| CardError::Number { name, value };
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn no_card_is_longer_than_any_may_be() {
+    fn a_card_beyond_the_longest_length_is_refused() {
         let long = |name: usize| {
             let address = vec![1; 111];
             let place = Place { address, origin: 1, key: Key { bytes: 1, words: [0; KEY_WORDS] } };
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_make_the_parser_read_outside_of_them() {
+    fn the_parser_accepts_or_refuses_any_bytes() {
         let (own, mut seeded) = (card(1), Seeded(11));
         for _ in 0..20_000 {
             // Mostly valid bytes, so that the parser gets far.

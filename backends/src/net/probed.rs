@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_tried_works_if_each_trial_of_it_did() {
+    fn a_feature_works_if_each_trial_of_it_worked() {
         let row = |name, verdict| Row { name, width: 4, verdict };
         let rows = vec![
             row("a put", Verdict::Works),
@@ -79,6 +79,6 @@ mod tests {
         let probed = Probed { rows };
         assert!(probed.works("a put"));
         assert!(!probed.works("a get") && !probed.works("an atomic"));
-        assert!(!probed.works("a swap"), "nobody has tried");
+        assert!(!probed.works("a swap"), "no trial was made");
     }
 }

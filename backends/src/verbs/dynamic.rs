@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_drivers_device_has_none() {
+    fn a_device_of_another_driver_has_no_dynamic_transport() {
         // SAFETY: null is allowed.
         let said = unsafe { Dynamic::of(null_mut(), driver()) };
         assert_ne!(said, Dynamic::Possible, "{said}");

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_overlaps() {
+    fn the_parts_of_the_lanes_do_not_overlap() {
         for peers in [1, 2, 8, 9, 64, 65, 1000] {
             let shape = Shape { peers, cells: 16, later_cells: 16 };
             let last = PeerIndex(peers - 1);

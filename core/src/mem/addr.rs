@@ -393,7 +393,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn a_key_is_its_index_and_generation() {
+    fn a_key_holds_its_index_and_generation() {
         let key = RegionKey::new(4095, RegionKey::GENERATION_MAX);
         assert_eq!((key.index(), key.generation()), (4095, RegionKey::GENERATION_MAX));
         assert_eq!(RegionKey::from_bits(key.to_bits()), key);
@@ -413,7 +413,7 @@ mod tests {
             let beyond = word.add(count).addr();
             assert!(beyond.offset >= 1 << 63, "{count:#x}");
             assert_eq!(beyond.overflow(), Some(Overflow { index: Some(count) }), "{count:#x}");
-            // The index that is kept is the first that led so far.
+            // The index that is kept is the first one that was out of range.
             assert_eq!(Remote::<u64>::new(beyond).add(3).add(u64::MAX).addr(), beyond);
             assert_eq!(beyond.add(u64::MAX), beyond);
             let error = AddrError::OutOfRange { addr: beyond, bytes: 8, region_bytes: 64 };

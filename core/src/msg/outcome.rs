@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_takes_what_it_names_and_no_more() {
+    fn a_pattern_takes_only_the_messages_that_it_names() {
         let label = Label { context: 3, tag: 7 };
         let takes = |context, source: Option<u32>, tag| {
             Pattern { context, source: source.map(PeerIndex), tag }.takes(PeerIndex(1), label)

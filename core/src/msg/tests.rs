@@ -89,7 +89,7 @@ impl Pair {
         self.machines[by].receive(&mut self.lanes[by], pattern, bytes_of(into)).unwrap()
     }
 
-    /// Both ranks look until nothing moves, and make all copies.
+    /// Both ranks advance until nothing changes, and carry out all copies.
     fn settle(&mut self) {
         let mut quiet = 0;
         while quiet < 4 {
@@ -107,7 +107,7 @@ impl Pair {
     }
 
     fn take(&mut self, by: usize, request: Option<Request>) -> Option<Result<Received, Ended>> {
-        self.machines[by].take(request.expect("it is pending"))
+        self.machines[by].take(request.expect("the call is pending"))
     }
 }
 
@@ -130,7 +130,7 @@ fn received(source: u32, tag: u32, len: u64, truncated: bool) -> Received {
 }
 
 #[test]
-fn whoever_waits_for_a_line_asks_each_time() {
+fn a_sender_that_waits_for_a_line_requests_room_each_time() {
     let mut pair = Pair::with(Design::Mirror, Shape { lines: 16, slots: 32, ..SHAPE });
     let (out, into) = (text(100 * 256, 3), buffer(100 * 256));
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
@@ -140,7 +140,7 @@ fn whoever_waits_for_a_line_asks_each_time() {
     };
     pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(into)).unwrap();
     let sent = pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, apart(out)).unwrap();
-    let Begun::Pending(sent) = sent else { panic!("it is too long to go at once") };
+    let Begun::Pending(sent) = sent else { panic!("the message is too long to end in the call") };
     advance(&mut pair, 1);
     let mut asked = 0;
     loop {
@@ -148,7 +148,10 @@ fn whoever_waits_for_a_line_asks_each_time() {
         if pair.machines[0].has_ended(sent) {
             break;
         }
-        assert!(pair.lanes[1].is_starved(PeerIndex(0)), "it waits, and asked {asked} times before");
+        assert!(
+            pair.lanes[1].is_starved(PeerIndex(0)),
+            "the sender waits, and requested room {asked} times before"
+        );
         asked += 1;
         advance(&mut pair, 1);
     }
@@ -157,7 +160,7 @@ fn whoever_waits_for_a_line_asks_each_time() {
 }
 
 #[test]
-fn every_size_comes_whole_early_or_late() {
+fn a_message_of_any_size_arrives_whole_early_or_late() {
     for design in [Design::TwoCopy, Design::Mirror] {
         let mut pair = Pair::new(design);
         for len in [0, 1, 8, 31, 32, 33, 88, 89, 300, 600, 5_000, 9_000, 200_000] {
@@ -181,7 +184,7 @@ fn every_size_comes_whole_early_or_late() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_off() {
+fn a_message_longer_than_its_buffer_is_truncated() {
     for len in [20, 300, 5_000, 50_000] {
         let mut pair = Pair::new(Design::Mirror);
         let (out, into) = (text(len, 1), buffer(len));
@@ -206,13 +209,17 @@ fn a_probed_message_is_the_next_that_is_received() {
     assert_eq!(pair.machines[1].probe(&pattern), Some(received(0, 7, 600, false)));
     let into = buffer(600);
     let first = pair.receive(1, Some(0), None, into);
-    assert_eq!(first.done(), Some(received(0, 7, 600, false)), "it stays until it is received");
+    assert_eq!(
+        first.done(),
+        Some(received(0, 7, 600, false)),
+        "a probed message stays until it is received"
+    );
     assert!(into == text(600, 2));
     assert_eq!(pair.machines[1].probe(&pattern), Some(received(0, 7, 3, false)));
 }
 
 #[test]
-fn a_flood_waits_at_its_sender_and_nothing_is_lost() {
+fn unmatched_messages_wait_at_their_sender_and_none_is_lost() {
     let mut pair = Pair::new(Design::Mirror);
     let waiting: Vec<_> =
         (0..30).filter_map(|_| pair.send(0, 1, LABEL, text(8, 4)).pending()).collect();
@@ -237,7 +244,7 @@ fn a_flood_waits_at_its_sender_and_nothing_is_lost() {
 }
 
 #[test]
-fn who_waits_is_granted_more() {
+fn a_waiting_receive_grants_its_sender_more() {
     let mut pair = Pair::new(Design::Mirror);
     for _ in 0..12 {
         pair.send(0, 1, LABEL, text(8, 4));
@@ -277,7 +284,7 @@ fn a_lone_offer_waits_for_a_packet() {
 }
 
 #[test]
-fn a_lone_offer_waits_no_more_when_its_source_has_no_room() {
+fn a_lone_offer_goes_when_its_source_has_no_room() {
     let comes = || {
         let mut pair = Pair::new(Design::Mirror);
         let post = pair.receive(1, Some(0), Some(8), buffer(1000)).pending();
@@ -316,7 +323,7 @@ fn a_cancelled_receive_gets_nothing_or_its_message() {
 }
 
 #[test]
-fn a_death_ends_what_waits_for_it() {
+fn a_death_ends_the_requests_that_wait_for_the_rank() {
     let mut pair = Pair::new(Design::Mirror);
     pair.send(0, 1, LABEL, text(500, 7));
     let far = text(100_000, 7);
@@ -327,7 +334,7 @@ fn a_death_ends_what_waits_for_it() {
     machine.lost(lanes, PeerIndex(1));
     let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
     assert_eq!((pair.take(0, told), pair.take(0, exact)), (Some(died), Some(died)));
-    assert_eq!(pair.take(0, any), None, "somebody else may send");
+    assert_eq!(pair.take(0, any), None, "another rank may send");
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
     let refused = machine.send(lanes, PeerIndex(1), LABEL, bytes_of(far));
     assert_eq!(refused, Err(CallError::PeerLost { peer: PeerIndex(1) }));
@@ -342,7 +349,7 @@ fn a_death_ends_what_waits_for_it() {
 }
 
 #[test]
-fn packets_that_make_no_sense_are_dropped() {
+fn malformed_packets_are_dropped() {
     let mut pair = Pair::new(Design::Mirror);
     let post = pair.receive(1, Some(0), None, buffer(200)).pending();
     pair.settle();
@@ -355,11 +362,11 @@ fn packets_that_make_no_sense_are_dropped() {
         }
     }
     assert!(pair.machines[1].counts().dropped >= 15);
-    assert_eq!(pair.take(1, post), None, "none of them was for it");
+    assert_eq!(pair.take(1, post), None, "no packet was for this receive");
 }
 
 #[test]
-fn calls_that_cannot_be_are_refused() {
+fn calls_with_bad_arguments_are_refused() {
     let mut pair = Pair::new(Design::Mirror);
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
     let none = Err(CallError::NoSuchPeer { peer: PeerIndex(2), peers: 2 });
@@ -373,7 +380,7 @@ fn calls_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn the_name_of_a_cancelled_receive_is_not_used_before_the_answer() {
+fn the_name_of_a_cancelled_receive_is_not_reused_before_the_answer() {
     let mut pair = Pair::new(Design::Mirror);
     let first = pair.receive(1, Some(0), Some(7), buffer(3000)).pending().unwrap();
     pair.settle();

@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tests_own_seeds_are_known_ones_and_new_ones() {
+    fn a_test_runs_its_known_seeds_and_new_ones() {
         if [SEED, SEEDS].iter().any(|name| env::var_os(name).is_some()) {
             return;
         }
         let run = |seeds: Seeds| {
             let mut ran = Vec::new();
-            assert!(check(seeds, |seed| ran.push(seed)), "they are its own");
+            assert!(check(seeds, |seed| ran.push(seed)), "all seeds are the test's own");
             ran
         };
         let first = base();

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faults_that_matter_are_left() {
+    fn shrinking_keeps_the_faults_that_matter() {
         let fails = |run: &Shrunk| {
             let struck = run.faults.clone().unwrap_or_else(|| (0..100).collect());
             let has = |number| struck.contains(&number);

@@ -7,10 +7,10 @@
 //!     └──cancel (receiver, under the lock)───────────────────────────────► ended
 //! ```
 //!
-//! Beside the posts lies, for each sender, the number of the message that is
-//! expected next: a sender whose next message has another number has some in
-//! the lane, and must not overtake them. Posting and taking from the lane are
-//! done by two threads of the receiver, each under the lock.
+//! Beside the posts lies, for each sender, the number of the message that is expected next:
+//! a sender whose next message has another number has earlier messages in the lane, and must
+//! not overtake them. Two threads of the receiver post receives and take from the lane, each
+//! under the lock.
 
 use crate::program::{
     self, End, Judged, Message, Op, Outcome, PeerIndex, Program, Tag, accepts, sender, waiting,
@@ -18,7 +18,7 @@ use crate::program::{
 use crate::search::Model;
 use heapless::Vec;
 
-/// The design with at most one rule of it broken.
+/// The design with at most one of its rules broken.
 pub struct Locked<'p> {
     pub judged: Judged<'p>,
     pub mutant: &'static str,
@@ -50,7 +50,7 @@ struct Post {
     done: bool,
 }
 
-/// How far a sender's look into a table has come.
+/// The progress of a sender's look into a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Look {
     Locked,
@@ -61,7 +61,7 @@ enum Look {
         post: u8,
     },
     Nothing,
-    /// Only of a mutant.
+    /// A state that only mutants reach.
     Unlocked {
         post: u8,
     },
@@ -73,15 +73,15 @@ struct Node {
     sends: u8,
     sent: [u8; 3],
     look: Option<Look>,
-    // The table that others see.
+    // The table that other ranks see.
     lock: Option<PeerIndex>,
     posts: Vec<Post, 3>,
     expected: [u8; 3],
-    // Its own.
+    // The rank's own data.
     unexpected: Vec<(Message, Tag), 3>,
     lost: [bool; 3],
     is_dead: bool,
-    // Only of mutants: a message between its two steps, a receive likewise.
+    // Only in mutants: a message between its two steps, and likewise a receive.
     taken: Option<(Message, Tag)>,
     looked: bool,
 }
@@ -96,18 +96,18 @@ struct Copying {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     nodes: [Node; 3],
-    /// From, to.
+    /// Indexed by sender, then receiver.
     lanes: [[Vec<(Message, Tag), 3>; 3]; 3],
     copies: Vec<Copying, 3>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The next of its program; a send goes by the lane, untried.
+    /// The next operation of the rank's program; a send goes by the lane and does not try the lock.
     Do {
         rank: PeerIndex,
     },
-    /// A send gets the lock.
+    /// The sender gets the lock.
     TryLock {
         rank: PeerIndex,
     },
@@ -315,7 +315,7 @@ impl<'p> Locked<'p> {
         Ok(())
     }
 
-    /// What a living sender does under the lock, one at a time.
+    /// The steps of a living sender under the lock, one at a time.
     fn steps_of_look(
         &self,
         state: &State,

@@ -1,9 +1,9 @@
 //! Design Mirror: the sender matches in its own copy of the posts.
 //!
-//! One FIFO for each ordered pair carries messages one way and posts the
-//! other; the return line says how many messages were taken and is read at any
-//! time. A post tells how many messages were taken when it was published, so
-//! the sender knows which of its own went by before.
+//! One FIFO for each ordered pair carries messages one way and posts the other; the return
+//! line carries the count of taken messages and can be read at any time. A post carries the
+//! count of messages that were taken when it was published, so that the sender knows which of
+//! its messages were taken before.
 //!
 //! ```text
 //!  receiver                                    sender
@@ -14,8 +14,8 @@
 //!               ◄── Message, Delivered ◄── yes, and it is out of the mirror
 //! ```
 //!
-//! Whether a message that found a post is copied at once or goes by the lane
-//! (too short, out of reach) is open at each send: both are explored.
+//! Whether a message that found a post is copied at once or goes by the lane (too short, out
+//! of reach) is a free choice at each send: both are explored.
 
 use crate::program::{
     self, End, Judged, Message, Op, Outcome, PeerIndex, Program, Tag, accepts, overlap, sender,
@@ -28,20 +28,20 @@ mod step;
 
 pub use step::Step;
 
-/// The design with at most one rule of it broken.
+/// The design with at most one of its rules broken.
 pub struct Mirror<'p> {
     pub judged: Judged<'p>,
     pub mutant: &'static str,
-    /// What the receiver does at the place of a direct copy under way.
+    /// The receiver's handling of a direct copy that is under way.
     pub place: Place,
 }
 
-/// What keeps the place of a message whose copy is not done.
+/// The receiver's handling of a message whose copy is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The receiver takes nothing behind it before it is done.
     Held,
-    /// It is taken, its receive waits for the end, others go by.
+    /// The message is taken, its receive waits for the end, and other messages pass.
     Announced,
 }
 
@@ -72,8 +72,8 @@ pub const MUTANTS: &[&str] = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Packet {
-    /// `expects`: the post that the sender's mirror gave it. Not in the
-    /// packet, only for the check that both sides agree.
+    /// `expects`: the post that the sender's mirror assigned to the message. It is not in the
+    /// packet, and is used to check that both sides agree.
     Message {
         message: Message,
         tag: Tag,
@@ -104,20 +104,20 @@ struct Post {
     end: End,
     published: bool,
     cancelling: bool,
-    /// Its message is being copied, and that is known here.
+    /// The message is being copied, and this rank knows it.
     claimed: bool,
     /// Messages taken from its source when it was posted.
     k_posted: u8,
 }
 
-/// What a rank knows of another.
+/// The knowledge of a rank about another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Peer {
     taken: u8,
     sent: u8,
     mirror: Vec<(u8, Option<Tag>), 3>,
     log: Vec<(u8, Tag), 3>,
-    /// What the return line said, and the lane must be empty before it counts.
+    /// The count of the return line, which counts only when the lane is empty.
     returned: u8,
     pending: Option<u8>,
     is_lost: bool,
@@ -144,7 +144,7 @@ struct Copying {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     nodes: [Node; 3],
-    /// From, to.
+    /// Indexed by sender, then receiver.
     lanes: [[Vec<Packet, 8>; 3]; 3],
     /// The return line of the receiver for the sender.
     returned: [[u8; 3]; 3],
@@ -290,7 +290,7 @@ impl<'p> Mirror<'p> {
                 if !self.is_copying(state, rank, message) {
                     return self.end(state, rank, post, End::Got(message));
                 }
-                // Held: only the death of the sender brings us here.
+                // With `Held`, only the death of the sender leads here.
                 let is_lost = state.nodes[usize::from(from)].is_dead && self.place == Place::Held;
                 if is_lost {
                     state.copies.retain(|copy| copy.message != message);
@@ -410,7 +410,7 @@ impl<'p> Mirror<'p> {
         state.copies.retain(|copy| copy.to != rank || sender(copy.message) != lost);
     }
 
-    /// Nobody copies into a receive that has ended, or that another has.
+    /// No copy goes into a receive that has ended, or that has another message.
     fn check(&self, state: &State) -> Result<(), String> {
         for (index, copy) in state.copies.iter().enumerate() {
             let node = &state.nodes[usize::from(copy.to)];

@@ -1,22 +1,20 @@
-//! Small programs, and what a sequential receiver makes of them: the judge of
-//! every design.
+//! Small programs, and their results at a sequential receiver, by which every design is judged.
 //!
-//! A receiver that took messages and posted receives one at a time would see
-//! some order of them, in which those of one sender keep theirs, and so do its
-//! own posts. All such orders are tried; an outcome that none of them gives is
-//! wrong. A cancel may count at any time after it was asked for, since its
-//! answer takes time.
+//! A receiver that took messages and posted receives one at a time would see some order of
+//! them, in which the messages of one sender keep their order, and so do its own posts. All
+//! such orders are tried; an outcome that none of them gives is wrong. A cancel may take effect
+//! at any time after its request, since its answer takes time.
 
 use std::collections::HashSet;
 
 /// A rank.
 pub type PeerIndex = u8;
-/// A tag; none in a pattern: any.
+/// A tag; `None` in a pattern: any tag.
 pub type Tag = u8;
 /// The sender in the high half, the number of the message in the low half.
 pub type Message = u8;
 
-/// What a rank does next.
+/// The next operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     Send { to: PeerIndex, tag: Tag },
@@ -24,14 +22,14 @@ pub enum Op {
     Cancel { post: u8 },
 }
 
-/// The programs of all ranks, and who may die on the way.
+/// The programs of all ranks, and the rank that may die.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub ranks: Vec<Vec<Op>>,
     pub mortal: Option<PeerIndex>,
 }
 
-/// How a receive stands or has ended.
+/// The state of a receive, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     Open,
@@ -44,7 +42,7 @@ pub enum End {
 /// The ends of all receives of a rank, in the order of its posts.
 pub type Outcome = Vec<End>;
 
-/// Who sent it.
+/// The rank that sent the message.
 pub const fn sender(message: Message) -> PeerIndex {
     message >> 4
 }
@@ -54,18 +52,18 @@ pub fn accepts(pattern: Option<Tag>, tag: Tag) -> bool {
     pattern.is_none_or(|wanted| wanted == tag)
 }
 
-/// Whether some message could be taken by either.
+/// Whether some message could be taken by either of two receives.
 pub fn overlap(one: Option<Tag>, other: Option<Tag>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
 
 impl Program {
-    /// Ranks from what each does.
+    /// Ranks with these programs.
     pub fn of(ranks: &[&[Op]]) -> Self {
         Self { ranks: ranks.iter().map(|ops| ops.to_vec()).collect(), mortal: None }
     }
 
-    /// The same where `rank` may die at any time.
+    /// The same program, in which `rank` may die at any time.
     pub fn mortal(mut self, rank: PeerIndex) -> Self {
         self.mortal = Some(rank);
         self
@@ -86,7 +84,7 @@ impl Program {
         self.ranks.iter().enumerate().map(of_one).collect()
     }
 
-    /// Everything that may come out at `rank`, with `dead` dead or nobody.
+    /// All possible outcomes at `rank`, with `dead` dead, or with no rank dead.
     pub fn outcomes(&self, rank: PeerIndex, dead: Option<PeerIndex>) -> HashSet<Outcome> {
         let messages = self.messages(rank);
         let mut judge = Judge {
@@ -101,8 +99,8 @@ impl Program {
     }
 }
 
-/// A program, and all that may come out of it at each rank: with everybody
-/// alive, and with the mortal one dead.
+/// A program, and all its possible outcomes at each rank: with all ranks alive, and with the
+/// mortal rank dead.
 pub struct Judged<'p> {
     pub program: &'p Program,
     outcomes: Vec<[HashSet<Outcome>; 2]>,
@@ -120,12 +118,12 @@ impl<'p> Judged<'p> {
         self.program.ranks.len() as PeerIndex
     }
 
-    /// What a rank does after so much.
+    /// The next operation of a rank that has done `done` of them.
     pub fn next(&self, rank: PeerIndex, done: u8) -> Option<Op> {
         self.program.ranks[usize::from(rank)].get(usize::from(done)).copied()
     }
 
-    /// Whether this may be the end of a rank that lives, with so many dead.
+    /// Whether this may be the outcome of a rank that lives, with `dead` ranks dead.
     pub fn judge(&self, rank: PeerIndex, dead: usize, outcome: &Outcome) -> Result<(), String> {
         let allowed = &self.outcomes[usize::from(rank)][dead];
         if allowed.contains(outcome) {
@@ -135,7 +133,7 @@ impl<'p> Judged<'p> {
     }
 }
 
-/// The first message that waits for a receive and that this one takes.
+/// The first waiting message that this receive takes.
 pub fn waiting(
     unexpected: &[(Message, Tag)],
     from: Option<PeerIndex>,
@@ -146,7 +144,7 @@ pub fn waiting(
     })
 }
 
-/// A receive ends; once.
+/// Ends a receive, which must happen once.
 pub fn end(of: &mut End, rank: PeerIndex, post: u8, end: End) -> Result<(), String> {
     if *of != End::Open {
         return Err(format!("receive {post} of rank {rank} ends twice: {of:?}, then {end:?}"));
@@ -155,7 +153,7 @@ pub fn end(of: &mut End, rank: PeerIndex, post: u8, end: End) -> Result<(), Stri
     Ok(())
 }
 
-/// A receiver that does one thing at a time.
+/// A receiver that does one operation at a time.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Sequential {
     done: usize,
@@ -240,7 +238,7 @@ impl Sequential {
         self.posts.push((from, tag, end));
     }
 
-    /// Returns whether a receive took it.
+    /// Delivers a message; returns whether a receive took it.
     fn arrive(&mut self, message: Message, label: Tag, end: End) -> bool {
         let found = self.posts.iter_mut().find(|(from, tag, end)| {
             *end == End::Open

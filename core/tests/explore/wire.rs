@@ -1,5 +1,5 @@
-//! Lanes, slots, return lines and memory without bytes: what is in a buffer is
-//! the name of a message. What was pushed is seen when a test says so.
+//! Lanes, slots, return lines and memory without bytes: a buffer holds the name of a message.
+//! Pushed packets are seen when a test decides so.
 
 use crate::program::{Message, PeerIndex};
 use crate::search::mix;
@@ -8,33 +8,33 @@ use std::collections::BTreeMap;
 use tsumugi_core::mem;
 use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Side, Split, Wire};
 
-/// What lies between the ranks.
+/// The lanes and the memory between the ranks.
 #[derive(Default)]
 pub struct Net {
-    /// From, to.
+    /// Indexed by sender, then receiver.
     pub lanes: [[Lane; 3]; 3],
-    /// By the receiver, for the sender.
+    /// Indexed by receiver, then sender.
     back: [[Back; 3]; 3],
     slots: BTreeMap<(PeerIndex, PeerIndex, u32), Message>,
     /// What the buffers of receives hold, by address.
     buffers: BTreeMap<u64, Content>,
-    /// Who copies which part of a message that both sides do: from, to.
+    /// The parts that each side copies of a message that both copy: by sender, then receiver.
     splits: [[Split; 3]; 3],
-    /// All that each rank was told and has done, folded.
+    /// A digest of all inputs and outputs of each rank.
     pub digests: [u64; 3],
     /// The first rule that was broken.
     pub broken: Option<String>,
-    /// Buffers that are their owner's again.
+    /// Buffers that have been returned to their owners.
     pub closed: Vec<u64>,
 }
 
-/// Bytes of one message: from, to; no two of these parts overlap.
+/// The bytes of one message, as ranges; no two of these ranges overlap.
 struct Content {
     message: Message,
     parts: BTreeMap<u64, u64>,
 }
 
-/// A lane: all packets that were ever in it.
+/// A lane: all packets that were ever pushed to it.
 #[derive(Default)]
 pub struct Lane {
     pub packets: Vec<(Packet, Load, Option<Message>)>,
@@ -47,9 +47,9 @@ pub struct Lane {
 #[derive(Clone, Copy, Default)]
 struct Back {
     returned: Returned,
-    /// Packets of the other lane that were pushed before.
+    /// The number of packets of the other lane that were pushed before.
     pushed: usize,
-    /// What the sender has read of it, and when it found that lane empty.
+    /// The state that the sender has read, and the length at which it found the lane empty.
     read: Returned,
     empty: Option<(usize, u32)>,
 }
@@ -60,12 +60,12 @@ pub struct End<'n> {
     pub rank: PeerIndex,
 }
 
-/// Where the bytes of a message are, at its sender.
+/// The address of a message's bytes at its sender.
 pub const fn address_of_message(message: Message) -> u64 {
     1 << 40 | (message as u64) << 20
 }
 
-/// Where the buffer of a receive is.
+/// The address of a receive's buffer.
 pub const fn address_of_post(rank: PeerIndex, post: usize) -> u64 {
     2 << 40 | (rank as u64) << 32 | (post as u64) << 20
 }
@@ -102,8 +102,8 @@ impl Net {
         content.parts.insert(part.start, part.end);
     }
 
-    /// The message whose first bytes are in a buffer, and how many of them
-    /// without a gap.
+    /// The message whose first bytes are in a buffer, and the number of its bytes up to the first
+    /// gap.
     pub fn content(&self, address: u64) -> Option<(Message, u64)> {
         let content = self.buffers.get(&address)?;
         let parts = content.parts.iter();
@@ -130,8 +130,8 @@ impl Net {
         self.broken.get_or_insert(what);
     }
 
-    /// Whether a rank could learn something by looking at its lanes and
-    /// return lines, without any packet that it has not seen.
+    /// Whether a rank could learn something by looking at its lanes and return lines, without any
+    /// packet that it has not seen.
     pub fn has_news(&self, rank: PeerIndex) -> bool {
         (0..3).any(|peer| {
             let back = &self.back[peer][usize::from(rank)];
@@ -141,7 +141,7 @@ impl Net {
         })
     }
 
-    /// What is not in the digests of the ranks.
+    /// The part of the state that is not in the digests of the ranks.
     pub fn digest(&self) -> u64 {
         let mut digest = 0;
         for value in self.digests {
@@ -158,7 +158,7 @@ impl Net {
         digest
     }
 
-    /// A rank was told something, or did something.
+    /// Records an input or an output of a rank.
     pub fn told(&mut self, rank: PeerIndex, what: &[u64]) {
         for &word in what {
             mix(&mut self.digests[usize::from(rank)], word);
@@ -250,7 +250,7 @@ impl Wire for End<'_> {
             net.told(self.rank, &words);
             net.back[to.0 as usize][usize::from(self.rank)].read = returned;
         }
-        // All that the peer pushed before is seen, too.
+        // All packets that the peer pushed before are seen, too.
         let lane = &mut net.lanes[to.0 as usize][usize::from(self.rank)];
         lane.seen = lane.seen.max(pushed);
         returned

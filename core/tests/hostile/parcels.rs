@@ -1,12 +1,11 @@
-//! What parcels from another node may do to a machine, whatever their bytes:
-//! no panic, and nothing outside of the buffers that were given. `fuzz/` has a
-//! target for it.
+//! The effect of parcels from another node on a machine, whatever their bytes: no panic, and no
+//! access outside of the buffers that were given. `fuzz/` has a target for it.
 
 use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::*;
 
-/// Parcels to a rank that has sends and receives under way, each after its
-/// length in two bytes. How many of them were taken.
+/// Parcels to a rank that has sends and receives under way, each after its length in two
+/// bytes. Returns the number of parcels that were taken.
 pub fn parcels(bytes: &[u8]) -> usize {
     let shape = Shape { lines: 16, slots: 4, slot_bytes: 64, quota: 4, mirror: 2, ..Shape::of(2) };
     let mut peers = [Peer::EMPTY; 2];
@@ -25,7 +24,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
     let mut machine =
         Machine::new(LocalRank(ME.0), shape, Design::Mirror, thresholds, tables).unwrap();
     machine.set_far(PEER);
-    // No more than one lane can ever use, and what a call may ask for.
+    // No more than one lane can ever use, plus the largest request of a call.
     let mut chunks: Vec<Chunk<'_>> =
         (0..2 * FarLane::places(&shape)).map(|_| Chunk::EMPTY).collect();
     let mut places: Vec<Place<'_>> = (0..FarLane::places(&shape)).map(|_| None).collect();
@@ -35,7 +34,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
     mail.connect(PEER, &mut lane);
     mail.feed(&mut chunks);
     let mut wire = At { mail, own: Own(vec![7; 4096]) };
-    // One of each, that answers could be for.
+    // One request of each kind, for which answers could arrive.
     let (in_reach, label) = (true, Label { context: 0, tag: 1 });
     for (at, len) in SENT {
         let _ = machine.send(&mut wire, PEER, label, Bytes { at, len, in_reach });
@@ -57,8 +56,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
         }
         machine.advance(&mut wire);
         machine.rest(&mut wire);
-        // Bytes that the peer says to be somewhere, which they are not, now
-        // and then.
+        // Every other copy fails, as if the peer had announced a wrong place.
         while let Some(Job { request, copy: Copy { peer, to, len, .. }, .. }) = machine.poll_job() {
             assert_eq!(peer, PEER);
             assert!(are_in(&RECEIVED, to, len), "{len} bytes to {to}");
@@ -83,17 +81,17 @@ pub fn parcels(bytes: &[u8]) -> usize {
     taken
 }
 
-/// A rank without neighbours, but itself.
+/// A rank without neighbours except itself.
 struct At<'t> {
     mail: Mail<'t>,
     own: Own,
 }
 
-/// Addresses are places in it; what is read and is not sent, or is written and
-/// is not received into, panics.
+/// Memory whose addresses are offsets; a read outside of sent messages, or a write outside of
+/// receives, panics.
 struct Own(Vec<u8>);
 
-/// Where buffers are, and how long.
+/// The places of the buffers, and their lengths.
 const SENT: [(u64, u64); 3] = [(0, 100), (100, 1000), (1100, 1000)];
 const RECEIVED: [(u64, u64); 4] = [(2200, 200), (2400, 200), (3000, 200), (3200, 300)];
 

@@ -19,8 +19,7 @@ const OWNER: LocalRank = LocalRank(0);
 const SENDER: LocalRank = LocalRank(1);
 const LABEL: Label = Label { context: 0, tag: 1 };
 
-/// A board, the buffers of its posts, and the lane from the sender: how many
-/// messages lie in it.
+/// A board, the buffers of its posts, and the number of messages in the lane from the sender.
 struct Shared {
     memory: NonNull<u8>,
     board: Board<'static>,
@@ -28,7 +27,7 @@ struct Shared {
     lane: AtomicU32,
 }
 
-// SAFETY: the board is atomics; the buffers are what the model is about.
+// SAFETY: the board is atomics; the model checks the accesses to the buffers.
 unsafe impl Send for Shared {}
 // SAFETY: the same.
 unsafe impl Sync for Shared {}
@@ -45,7 +44,7 @@ impl Shared {
 
     fn post(&self, index: u32, source: Option<LocalRank>) {
         // The buffer is the owner's until it is posted.
-        // SAFETY: nobody has claimed it.
+        // SAFETY: no sender has claimed it.
         self.buffers[index as usize].with_mut(|buffer| unsafe { *buffer = 0 });
         let pattern = Pattern { context: 0, source, tag: None };
         let at = u64::from(index);
@@ -53,7 +52,7 @@ impl Shared {
         self.hold(|board| board.post(index, &post));
     }
 
-    /// Something under the lock.
+    /// Runs a function under the lock.
     fn hold<R>(&self, with: impl FnOnce(&Board<'_>) -> R) -> R {
         self.board.lock(OWNER);
         let result = with(&self.board);
@@ -61,7 +60,7 @@ impl Shared {
         result
     }
 
-    /// Sends the message `number`: into a post, or by the lane.
+    /// Sends the message `number` into a post or by the lane; returns whether into a post.
     fn send(&self, number: u32) -> bool {
         match self.board.try_claim(SENDER, number, LABEL, 4) {
             Ok(claim) => {
@@ -99,7 +98,7 @@ fn layout() -> Layout {
 }
 
 #[test]
-fn what_a_sender_copied_is_there_when_it_is_done() {
+fn a_finished_claim_shows_the_copied_bytes() {
     check(&["board_lock_relaxed", "board_unlock_relaxed", "board_done_relaxed"], || {
         let shared = Shared::new();
         let sender = {
@@ -125,12 +124,12 @@ fn a_cancelled_receive_is_not_copied_into() {
         };
         let withdrawn = shared.hold(|board| board.withdraw(0, Some(SENDER))).is_ok();
         if withdrawn {
-            // The buffer is the owner's again.
+            // The buffer belongs to the owner again.
             // SAFETY: taken down.
             shared.buffers[0].with_mut(|buffer| unsafe { *buffer = 9 });
         }
         let direct = sender.join().unwrap();
-        assert_ne!(withdrawn, direct, "one of them has it");
+        assert_ne!(withdrawn, direct, "either the cancel or the sender has the receive");
         assert_eq!(shared.finished(0), direct.then_some(0));
     });
 }
@@ -152,7 +151,7 @@ fn a_message_does_not_overtake_one_in_the_lane() {
         let machine = Machine::new(OWNER, shape, Design::Locked, thresholds, tables);
         let mut machine = machine.unwrap();
         machine.put_up(&boards);
-        // The first message is in the lane: the lock was not to be had.
+        // The first message is in the lane, as if the lock had been taken.
         let mut wire = OnePacket { is_there: true };
         let mut requests = Vec::new();
         for at in [0, 1] {
@@ -165,7 +164,10 @@ fn a_message_does_not_overtake_one_in_the_lane() {
             thread::spawn(move || shared.board.try_claim(SENDER, 1, LABEL, 4))
         };
         machine.advance_from(&mut wire, SENDER);
-        assert!(matches!(machine.take(requests[0]), Some(Ok(_))), "the first one has it");
+        assert!(
+            matches!(machine.take(requests[0]), Some(Ok(_))),
+            "the first receive has the message"
+        );
         if let Ok(claim) = sender.join().unwrap() {
             assert_eq!(claim.at, 1);
         }
@@ -231,7 +233,7 @@ fn a_dead_sender_does_not_keep_the_lock() {
                 shared.board.lost(SENDER);
             })
         };
-        // Else the owner waits for ever.
+        // Without this the owner waits for ever.
         let free = retry(2, || shared.board.try_lock(OWNER).then_some(()));
         if free.is_some() {
             shared.board.unlock();

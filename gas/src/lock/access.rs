@@ -453,7 +453,7 @@ mod tests {
     use super::*;
     use tsumugi_core::mem::RegionKey;
 
-    /// A rank is on its way out from the end of its last access on.
+    /// A rank begins to leave with the end of its last access.
     #[test]
     fn a_door_is_left_by_the_last_access() {
         let key = RegionKey::new(0, 1);
@@ -464,7 +464,7 @@ mod tests {
         let mut door = Door::new(&plan, Rank(1));
         let mut accesses = [Access::new(plan), Access::new(plan)];
         let finds = |access: &mut Access, door: &mut Door, old| {
-            let (id, _) = access.poll_op(door).expect("it goes on");
+            let (id, _) = access.poll_op(door).expect("the access has an operation");
             access.handle_completed(door, id, Ok(old));
         };
         for access in &mut accesses {

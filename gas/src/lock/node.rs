@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_its_parts() {
+    fn a_name_is_made_of_its_parts() {
         let node = NodeId::new(Rank(663_551), 65_535, 0xff_ffff);
         assert_eq!((node.rank(), node.slot()), (Rank(663_551), 65_535));
         assert_eq!(node.generation(), 0xff_ffff);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_left_is_taken_when_it_is_free() {
+    fn an_abandoned_node_is_taken_when_it_is_free() {
         let mut slots = [NodeSlot::default(); 2];
         let mut pool = NodePool::new(Rank(3), &mut slots);
         let first = pool.try_take(|_| 0).unwrap();

@@ -217,7 +217,7 @@ mod tests {
 
     /// Every vertex has one home, words of its own, and one place above.
     #[test]
-    fn every_vertex_is_somebodys() {
+    fn every_vertex_has_a_home_and_words_of_its_own() {
         let key = RegionKey::new(0, 1);
         for (ranks, per_leaf, arity) in
             [(1, 8, 16), (9, 8, 16), (17, 1, 2), (1000, 3, 4), (137, 8, 16), (40, 2, 3)]

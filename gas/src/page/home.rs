@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_owner_is_the_home_unless_the_program_says_so() {
+    fn the_first_owner_is_the_home_unless_the_program_chooses_another() {
         for first in [Distribution::Block, Distribution::Cyclic] {
             let homes = Homes::new(4, 30, first);
             for rank in (0..4).map(Rank) {

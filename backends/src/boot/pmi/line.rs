@@ -82,17 +82,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_by_name() {
+    fn fields_are_found_by_name() {
         let line = Line::parse("cmd=get_result rc=0 msg=all went well value=04\n").unwrap();
         assert_eq!(line.field("cmd"), Some("get_result"));
         assert_eq!(line.field("value"), Some("04"), "behind the message, as gforker has it");
         assert!(line.is_ok());
         assert!(!Line::parse("cmd=x rc=-1").unwrap().is_ok());
-        assert!(Line::parse("cmd=x").unwrap().is_ok(), "not all say so");
+        assert!(Line::parse("cmd=x").unwrap().is_ok(), "a line without rc reports success");
     }
 
     #[test]
-    fn what_is_no_line_is_refused() {
+    fn a_malformed_line_is_refused() {
         assert_eq!(Line::parse(""), Err(LineError::NoCommand));
         assert_eq!(Line::parse("rc=0 cmd=x"), Err(LineError::NoCommand));
         assert_eq!(Line::parse("cmd=x value"), Err(LineError::Word { index: 1 }));

@@ -417,7 +417,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_body_is_used_up_exactly() {
+    fn a_body_of_another_length_is_refused() {
         for message in all() {
             let frame = message.to_frame();
             let is_open = matches!(
@@ -437,7 +437,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_versions_and_strangers_are_told_apart() {
+    fn another_version_and_another_protocol_are_different_errors() {
         let mut frame = all()[0].to_frame();
         frame[13] = 200;
         assert_eq!(Message::parse(&frame[4..]), Err(FrameError::Version { found: 200 }));

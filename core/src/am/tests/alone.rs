@@ -29,7 +29,7 @@ pub(super) struct Alone {
     pub(super) machine: Machine<'static>,
     pub(super) lanes: &'static [AtomicU64],
     pub(super) shape: Shape,
-    /// Cells that each peer has written of each lane.
+    /// Cells that each peer has written to each lane.
     written: Vec<[u32; 2]>,
 }
 
@@ -56,12 +56,7 @@ pub(super) fn memory(shape: Shape, slots: usize) -> Memory<'static> {
     }
 }
 
-/// The rank of a peer, which is not its index.
-pub(super) fn rank(peer: PeerIndex) -> Rank {
-    Rank(40 + peer.0)
-}
-
-/// Where the lanes of rank 0 start at a peer.
+/// The address of rank 0's lanes at a peer.
 pub(super) fn lanes_at(rank: Rank) -> RemoteAddr {
     RemoteAddr { rank, key: RegionKey::from_bits(0x1001), offset: 0x1_0000 }
 }
@@ -107,8 +102,8 @@ impl Alone {
         assert!(!has_rung(self.lanes, self.shape));
     }
 
-    /// Lands a peer's count of the requests of rank 0 that it has taken.
-    pub(super) fn notices(&mut self, from: PeerIndex, taken: u64) {
+    /// Lands a peer's count of the requests that it has taken from rank 0.
+    pub(super) fn notices(&mut self, from: Rank, taken: u64) {
         self.lanes[self.shape.credit(from) / 8].store(taken, Ordering::Relaxed);
         let (at, bit) = self.shape.notice(from);
         self.lanes[at / 8].fetch_or(bit, Ordering::Relaxed);

@@ -13,10 +13,10 @@ use std::vec::Vec;
 
 const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings: 2 };
 
-/// A cell with a valid check and wrong in everything else: no panic, nothing read
-/// outside, and the machine still serves the other rank.
+/// Cells have a valid check and arbitrary content: the machine does not panic, reads nothing
+/// outside, and still serves the other rank.
 #[test]
-fn cells_of_a_mad_peer_do_no_harm() {
+fn arbitrary_cells_of_a_peer_do_no_harm() {
     let shape = Shape { peers: 2, cells: 4, later_cells: 4 };
     for seed in 0..400 {
         let mut draw = Draw::new(seed);

@@ -16,7 +16,7 @@ use std::vec;
 use std::vec::Vec;
 
 #[test]
-fn a_peer_that_is_not_connected_waits_and_is_waited_for() {
+fn messages_from_and_to_an_unconnected_peer_wait() {
     let mut alone = Alone::new();
     let memory = memory(SHAPE, 6);
     alone.lanes = memory.lanes;
@@ -29,12 +29,12 @@ fn a_peer_that_is_not_connected_waits_and_is_waited_for() {
     assert!(!alone.machine.wants_poll() && alone.machine.take_room());
     alone.machine.connect(PEER, lanes_at(Rank(9)), OTHER);
     assert!(alone.machine.wants_poll());
-    assert_eq!(alone.runs().from, Rank(9), "the rank that the peer is");
+    assert_eq!(alone.runs().from, Rank(9), "the rank of the peer's index");
     alone.cast(PEER).unwrap();
     let put = alone.ops()[0];
     let place = SHAPE.cell(Lane::Request, OTHER, 0) as u64;
-    assert_eq!(put.remote, lanes_at(Rank(9)).add(place), "in the lanes that are ours there");
-    assert_eq!(alone.machine.own, PeerIndex(0));
+    assert_eq!(put.remote, lanes_at(Rank(9)).add(place), "in the lanes of this rank at the peer");
+    assert_eq!(Rank(0), alone.machine.rank);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
         alone.machine.grow(lanes, peers, table).unwrap();
     }
     assert_eq!(alone.machine.peers(), 3 + 2 * BLOCK_PEERS);
-    assert_eq!(alone.machine.tables.peers[2].unanswered, 1, "what was known is known");
+    assert_eq!(alone.machine.tables.peers[2].unanswered, 1, "the known peers keep their state");
     for (index, lanes) in blocks.into_iter().enumerate() {
         for within in [0, 1, 63] {
             let peer = PeerIndex(3 + index as u32 * BLOCK_PEERS + within);
@@ -62,7 +62,7 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
             for _ in 0..2 {
                 alone.cast(peer).unwrap();
             }
-            assert_eq!(alone.cast(peer), busy(Why::NoCredit), "its lanes are shorter");
+            assert_eq!(alone.cast(peer), busy(Why::NoCredit), "later lanes are shorter");
             alone.drain();
             let at = shape.cell(Lane::Request, PeerIndex(within), 0) / 8;
             cell(CellKind::Cast, b"c").write(&lanes[at..at + 32], 0, Defect::None);
@@ -81,7 +81,7 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
 }
 
 #[test]
-fn what_is_no_shape_and_what_does_not_fit_it_is_refused() {
+fn a_bad_shape_and_tables_that_do_not_fit_it_are_refused() {
     let new = |rank: u32, shape: Shape, memory, tables| {
         Machine::new(PeerIndex(rank), shape, Bell::WithCell, memory, tables).map(drop)
     };

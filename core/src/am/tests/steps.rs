@@ -15,7 +15,7 @@ use crate::time::Instant;
 use std::vec::Vec;
 
 #[test]
-fn a_cell_is_put_and_rung_for_and_its_place_is_free_when_both_are_done() {
+fn a_cell_is_free_when_its_put_and_its_bell_are_done() {
     for is_put_first in [true, false] {
         let mut alone = Alone::new();
         alone.cast(PEER).unwrap();
@@ -54,7 +54,7 @@ fn a_cell_is_put_and_rung_for_and_its_place_is_free_when_both_are_done() {
 }
 
 #[test]
-fn where_a_put_lands_before_it_completes_its_bell_comes_after_it() {
+fn with_bell_after_cell_the_bell_follows_the_completed_put() {
     let mut alone = Alone::with(SHAPE, Bell::AfterCell, 4, 6, 2);
     alone.cast(PEER).unwrap();
     let put = alone.op();
@@ -102,7 +102,7 @@ fn completions_of_an_earlier_life_change_nothing() {
 }
 
 #[test]
-fn an_operation_that_fails_has_lost_its_peer_and_no_other() {
+fn a_failed_operation_loses_its_peer_and_no_other() {
     for which in 0..2 {
         let mut alone = Alone::new();
         let call = alone.call(PEER).unwrap();
@@ -123,13 +123,13 @@ fn an_operation_that_fails_has_lost_its_peer_and_no_other() {
 }
 
 #[test]
-fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
+fn half_a_lane_of_taken_requests_is_returned_with_a_bell() {
     let mut alone = Alone::new();
     for _ in 0..3 {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     }
     alone.runs();
-    assert_eq!(alone.ops().len(), 0, "a quarter is not");
+    assert_eq!(alone.ops().len(), 0, "a quarter of the lane is not returned");
     alone.runs();
     let count = alone.op();
     assert_eq!((count.kind, count.operand(), count.notify), (Kind::Swap, 2, false));
@@ -158,7 +158,7 @@ fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
 }
 
 #[test]
-fn what_a_cell_says_needs_no_notice() {
+fn credits_that_a_cell_has_returned_need_no_notice() {
     let mut alone = Alone::new();
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();
@@ -167,14 +167,14 @@ fn what_a_cell_says_needs_no_notice() {
     assert_eq!(alone.cell_of(&put, 0).ack, 1);
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();
-    assert_eq!(alone.ops().len(), 0, "one that the peer does not know of");
+    assert_eq!(alone.ops().len(), 0, "the peer lacks the credit of one request only");
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();
     assert_eq!(alone.op().operand(), 3);
 }
 
 #[test]
-fn a_notice_that_fails_has_lost_the_peer() {
+fn a_failed_notice_loses_its_peer() {
     let mut alone = Alone::new();
     for _ in 0..2 {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
@@ -186,7 +186,7 @@ fn a_notice_that_fails_has_lost_the_peer() {
 }
 
 #[test]
-fn the_lost_get_no_notice() {
+fn a_lost_rank_gets_no_notice() {
     let mut alone = Alone::new();
     for _ in 0..2 {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
@@ -197,7 +197,7 @@ fn the_lost_get_no_notice() {
 }
 
 #[test]
-fn so_many_notices_are_under_way_at_a_time() {
+fn a_limited_number_of_notices_is_under_way() {
     let peers = NOTICES_MAX as u32 + 2;
     let shape = Shape { peers, cells: 1, later_cells: 1 };
     let mut alone = Alone::with(shape, Bell::WithCell, 4, 6, 2);
@@ -221,7 +221,7 @@ fn so_many_notices_are_under_way_at_a_time() {
 }
 
 #[test]
-fn cells_to_the_lost_are_given_up_at_whatever_step() {
+fn cells_to_a_lost_rank_are_given_up_at_any_step() {
     for posted in 0..3 {
         let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
         alone.cast(PEER).unwrap();
@@ -229,7 +229,7 @@ fn cells_to_the_lost_are_given_up_at_whatever_step() {
         alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
         assert_eq!(alone.ops().len(), 0);
         let wanted = usize::from(posted > 0);
-        assert_eq!(alone.machine.staged(), wanted, "{posted}: the device has what was posted");
+        assert_eq!(alone.machine.staged(), wanted, "{posted}: posted operations keep their cell");
         ops.iter().for_each(|op| alone.completes(op, Ok(0)));
         assert_eq!(alone.machine.staged(), 0);
         alone.cast(OTHER).unwrap();

@@ -132,7 +132,7 @@ fn a_full_lane_is_busy_until_half_of_it_was_taken() {
     world.machines[0].take_room();
     assert!(expect_request!(world, 1, b"c").is_none());
     deliver!(world);
-    assert!(!world.machines[0].take_room(), "a quarter is not worth a word");
+    assert!(!world.machines[0].take_room(), "a quarter of the lane is not returned");
     assert!(expect_request!(world, 1, b"c").is_none());
     deliver!(world);
     assert!(world.machines[0].take_room());
@@ -196,7 +196,7 @@ fn a_long_payload_is_fetched_and_holds_back_what_follows() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_answered_so() {
+fn a_payload_that_cannot_be_fetched_is_answered_with_an_error() {
     world!(world);
     let from = LocalAddr { key: USER, offset: 8 * 1020 };
     let long = Payload::Long { from, bytes: 1000 };
@@ -218,7 +218,7 @@ fn what_cannot_be_fetched_is_answered_so() {
 }
 
 #[test]
-fn a_reply_after_the_time_limit_is_nobodys() {
+fn a_reply_after_the_time_limit_is_dropped() {
     world!(world);
     let deadline = Some(Instant::from_ns(100));
     let call = send!(world, 0, b"slow", deadline).unwrap();
@@ -267,7 +267,7 @@ fn each_of_several_time_limits_ends_its_call() {
 }
 
 #[test]
-fn a_long_payload_comes_back_after_the_time_limit() {
+fn a_long_payload_is_released_after_the_time_limit() {
     world!(world);
     let long = Payload::Long { from: LocalAddr { key: USER, offset: 0 }, bytes: 64 };
     let deadline = Some(Instant::from_ns(5));
@@ -276,7 +276,7 @@ fn a_long_payload_comes_back_after_the_time_limit() {
     world.machines[0].handle(Event::Tick, world.now);
     expect!(world, 0, Out::Done { result: Err(CallError::Timeout), .. } => {});
     expect!(world, 0, nothing);
-    assert_eq!(world.machines[0].calls(), 1, "it is being read");
+    assert_eq!(world.machines[0].calls(), 1, "the peer still reads the payload");
     deliver!(world);
     expect!(world, 1, nothing);
     deliver!(world);
@@ -310,7 +310,7 @@ fn a_rank_that_dies_ends_the_calls_to_it() {
 }
 
 #[test]
-fn a_bell_before_its_cell_is_looked_after() {
+fn a_bell_that_precedes_its_cell_is_kept() {
     world!(world);
     send!(world, 0, b"torn").unwrap();
     assert_eq!(world.post(0), 2);
@@ -333,7 +333,7 @@ fn a_bell_before_its_cell_is_looked_after() {
 }
 
 #[test]
-fn a_deferred_answer_leaves_room_for_others() {
+fn a_deferred_reply_frees_its_staging_cell() {
     let sizes = Sizes { staging: 2, ..SIZES };
     world!(world, sizes);
     send!(world, 0, b"one").unwrap();
@@ -361,7 +361,7 @@ fn a_deferred_answer_leaves_room_for_others() {
 }
 
 #[test]
-fn cells_for_the_dead_make_room_for_what_waits() {
+fn cells_for_a_dead_rank_free_their_room() {
     let sizes = Sizes { ranks: 3, staging: 2, ..SIZES };
     world!(world, sizes);
     world.machines[2].call(PeerIndex(0), HandlerId(1), Payload::Inline(b"q"), None).unwrap();
@@ -374,14 +374,14 @@ fn cells_for_the_dead_make_room_for_what_waits() {
     expect!(world, 0, nothing);
     world.machines[0].handle(Event::Lost(PeerIndex(1)), world.now);
     expect!(world, 0, nothing);
-    assert_eq!(world.post(0), 0, "nothing goes to the dead");
+    assert_eq!(world.post(0), 0, "nothing is posted to a dead rank");
     assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
     assert_eq!(expect_request!(world, 0, b"q").unwrap().peer(), PeerIndex(2));
 }
 
 /// More peers come by a block of them, and a table of another length is refused.
 #[test]
-fn a_machine_grows_by_a_block_and_by_nothing_else() {
+fn a_machine_grows_by_whole_blocks() {
     world!(world);
     let machine = &mut world.machines[0];
     let shape = Shape { peers: SIZES.ranks, cells: SIZES.cells, later_cells: 1 };

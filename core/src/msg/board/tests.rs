@@ -82,7 +82,7 @@ fn posts_are_taken_in_their_order_over_both_lists() {
 }
 
 #[test]
-fn what_does_not_match_is_passed_over() {
+fn a_receive_that_does_not_match_is_passed_over() {
     let board = board();
     hold(&board).post(0, &post(0, Some(2), None));
     hold(&board).post(1, &post(1, Some(1), Some(B)));
@@ -99,7 +99,7 @@ fn what_does_not_match_is_passed_over() {
 }
 
 #[test]
-fn a_message_with_others_before_it_in_the_lane_goes_there_too() {
+fn a_message_behind_others_in_the_lane_cannot_claim() {
     let board = board();
     hold(&board).post(0, &post(0, Some(1), None));
     assert_eq!(claim(&board, 1, 1, A), Err(Refused::Undrained));
@@ -108,7 +108,7 @@ fn a_message_with_others_before_it_in_the_lane_goes_there_too() {
 }
 
 #[test]
-fn the_first_match_decides_even_if_it_can_not_be_copied_into() {
+fn the_first_match_decides_even_if_it_is_out_of_reach() {
     let board = board();
     hold(&board).post(0, &Post { in_reach: false, ..post(0, Some(1), None) });
     hold(&board).post(1, &post(1, Some(1), None));
@@ -119,7 +119,7 @@ fn the_first_match_decides_even_if_it_can_not_be_copied_into() {
 }
 
 #[test]
-fn a_walk_has_an_end() {
+fn a_claim_looks_at_a_limited_number_of_receives() {
     let board = board();
     for index in 0..WALK_MAX as u32 {
         hold(&board).post(index, &post(index, Some(1), Some(B)));
@@ -131,7 +131,7 @@ fn a_walk_has_an_end() {
 }
 
 #[test]
-fn posts_leave_from_anywhere() {
+fn receives_are_withdrawn_in_any_order() {
     let board = board();
     for index in 0..4 {
         hold(&board).post(index, &post(index, Some(1), None));
@@ -145,7 +145,7 @@ fn posts_leave_from_anywhere() {
 }
 
 #[test]
-fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
+fn a_claim_only_tries_the_lock_and_a_death_frees_it() {
     let board = board();
     hold(&board).post(0, &post(0, None, None));
     let held = hold(&board);
@@ -160,7 +160,7 @@ fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
 }
 
 #[test]
-fn a_board_is_found_where_it_was_made() {
+fn a_board_is_attached_where_it_was_initialized() {
     #[repr(align(64))]
     struct Memory([u8; 64 * 8]);
     let mut memory = Memory([0; 64 * 8]);
@@ -192,32 +192,32 @@ fn a_message_as_long_as_its_receive_fits() {
     board.finish(LocalRank(1), claim.index, false);
     assert_eq!(board.standing(0), Standing::Failed(LocalRank(1)));
     let refused = hold(&board).withdraw(0, Some(LocalRank(1)));
-    assert_eq!(refused, Err(Standing::Failed(LocalRank(1))), "its sender has to be told");
+    assert_eq!(refused, Err(Standing::Failed(LocalRank(1))), "the sender learns of the truncation");
     hold(&board).remove(0, Some(LocalRank(1)));
-    assert_eq!(board.standing(0), Standing::Posted, "it is free");
+    assert_eq!(board.standing(0), Standing::Posted, "the place is free");
 }
 
-/// A message that is refused changes nothing: it may try again.
+/// A refused message changes nothing: its sender may try again.
 #[test]
-fn a_rank_that_is_refused_has_no_part_in_the_board() {
+fn a_refused_claim_leaves_the_board_unchanged() {
     let board = board();
     assert_eq!(claim(&board, 3, 0, A), Err(Refused::NoPost), "there is no rank 3");
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
-    // With none up the lock is not even tried.
+    // Without any receive on the board the lock is not even tried.
     board.lock(LocalRank(2));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
     assert!(!board.try_lock(OWNER));
     board.unlock();
     hold(&board).post(0, &post(0, Some(2), None));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost), "it is for another rank");
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost), "the receive is for another rank");
     assert_eq!(claim(&board, 2, 1, A), Err(Refused::Undrained));
     assert_eq!(claim(&board, 2, 0, A), Ok(0));
-    assert!(board.try_lock(OWNER), "each has given the lock back");
+    assert!(board.try_lock(OWNER), "every refused claim has released the lock");
     board.unlock();
 }
 
 #[test]
-fn the_lock_is_that_of_one_rank_until_it_is_given_back_or_lost() {
+fn one_rank_holds_the_lock_until_it_releases_it_or_dies() {
     let board = board();
     for (holder, other) in [(0, 1), (1, 2), (2, 0)] {
         assert!(board.try_lock(LocalRank(holder)));
@@ -252,11 +252,11 @@ fn a_post_for_any_tag_takes_tags_of_its_context_alone() {
     assert_eq!(claim(&board, 1, 0, 0), Err(Refused::NoPost));
     hold(&board).post(1, &any(3, 1));
     assert_eq!(claim(&board, 1, 0, 0), Ok(1));
-    assert_eq!(claim(&board, 1, 1, A), Err(Refused::NoPost), "it was claimed");
+    assert_eq!(claim(&board, 1, 1, A), Err(Refused::NoPost), "the receive was claimed");
 }
 
 #[test]
-fn shapes_of_nothing_and_of_too_much_are_none() {
+fn empty_and_excessive_shapes_are_refused() {
     let memory = NonNull::<u64>::dangling();
     let place = NonNull::new((memory.as_ptr() as usize).next_multiple_of(64) as *mut u8).unwrap();
     for (peers, posts) in [(0, 4), (4, 0), (RANK_MASK + 1, 4), (4, NONE)] {
@@ -268,7 +268,7 @@ fn shapes_of_nothing_and_of_too_much_are_none() {
 }
 
 #[test]
-fn the_owner_waits_for_a_sender_that_has_the_lock() {
+fn the_owner_waits_for_a_sender_that_holds_the_lock() {
     use crate::sync::AtomicU32;
     use std::thread;
     let (board, step) = (board(), AtomicU32::new(0));
@@ -277,13 +277,13 @@ fn the_owner_waits_for_a_sender_that_has_the_lock() {
         scope.spawn(|| {
             step.store(1, Ordering::SeqCst);
             board.lock(OWNER);
-            assert_eq!(step.load(Ordering::SeqCst), 2, "the sender had it until then");
+            assert_eq!(step.load(Ordering::SeqCst), 2, "the sender had the lock until then");
             board.unlock();
         });
         while step.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }
-        // The thread is at the lock by now, or comes to it.
+        // The thread waits for the lock by now, or tries it soon.
         (0..50).for_each(|_| thread::yield_now());
         step.store(2, Ordering::SeqCst);
         board.unlock();
@@ -309,5 +309,5 @@ fn a_new_board_is_empty_whatever_its_memory_held() {
         assert!(!board.try_lock(OWNER), "rank {rank} lives");
         board.unlock();
     }
-    assert_eq!(board.standing(1), Standing::Posted, "it is free");
+    assert_eq!(board.standing(1), Standing::Posted, "the place is free");
 }

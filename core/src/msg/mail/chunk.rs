@@ -160,7 +160,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn what_is_written_has_memory_until_it_is_given_up() {
+    fn written_bytes_have_memory_until_they_are_given_up() {
         let mut pool = Pool::default();
         for chunk in Vec::leak((0..4).map(|_| Chunk::EMPTY).collect()) {
             pool.give(chunk);

@@ -11,7 +11,7 @@ use std::vec::Vec;
 
 const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 3 };
 
-/// How many entries each table has: those of the shape, except for one table.
+/// The number of entries of each table: those of the shape, except for one table.
 #[derive(Clone, Copy)]
 struct Lens([usize; 5]);
 
@@ -28,7 +28,7 @@ impl Lens {
 
     fn tables(self) -> Tables<'static> {
         let [peers, requests, unexpected, log, mirror] = self.0;
-        // Any content will do.
+        // Any content is allowed.
         let logged = Logged { open: true, ..Logged::EMPTY };
         Tables {
             peers: Vec::leak(vec![Peer { sent: 9, lost: true, ..Peer::EMPTY }; peers]),
@@ -101,7 +101,7 @@ fn a_machine_needs_its_rank_and_each_of_its_tables() {
             assert!(machine(SHAPE, lens.with(table, needed + 1)).is_ok());
         }
     }
-    // A packet can name so many requests and no more.
+    // The number of requests that a packet can name is the limit.
     assert!(machine(SHAPE, Lens::of(SHAPE, REQUESTS_MAX)).is_ok());
     let refused = machine(SHAPE, Lens::of(SHAPE, REQUESTS_MAX + 1)).err();
     let (entries, needed) = (REQUESTS_MAX + 1, REQUESTS_MAX);
@@ -109,7 +109,7 @@ fn a_machine_needs_its_rank_and_each_of_its_tables() {
 }
 
 #[test]
-fn a_new_machine_believes_nothing_that_its_memory_held() {
+fn a_new_machine_ignores_the_old_content_of_its_memory() {
     let machine = machine(SHAPE, Lens::of(SHAPE, 3)).unwrap();
     let tables = &machine.tables;
     assert!(tables.peers.iter().all(|peer| peer.sent == 0 && !peer.lost && !peer.far));
@@ -123,7 +123,7 @@ fn a_new_machine_believes_nothing_that_its_memory_held() {
 }
 
 #[test]
-fn a_message_goes_inside_a_packet_or_through_the_slots_that_it_may_use() {
+fn thresholds_are_limited_by_packets_and_slots() {
     let mut machine = machine(SHAPE, Lens::of(SHAPE, 3)).unwrap();
     let own = |machine: &Machine<'_>, peer: usize| machine.tables.peers[peer].thresholds;
     // One of four slots is reserved for other messages.
@@ -135,7 +135,7 @@ fn a_message_goes_inside_a_packet_or_through_the_slots_that_it_may_use() {
     let long = Thresholds { inline_max: to.inline_max + 1, ..Thresholds::DEFAULT };
     let refused = Err(SetupError::InlineMax(long.inline_max));
     assert_eq!(machine.set_thresholds(PeerIndex(0), long), refused);
-    assert_eq!(own(&machine, 0), to, "nothing was changed");
+    assert_eq!(own(&machine, 0), to, "the thresholds did not change");
     let lens = Lens::of(SHAPE, 1);
     let refused = Machine::new(LocalRank(0), SHAPE, Design::TwoCopy, long, lens.tables()).err();
     assert_eq!(refused, Some(SetupError::InlineMax(long.inline_max)));
@@ -166,9 +166,9 @@ fn bytes(at: &[u8]) -> Bytes {
     Bytes { at, len, in_reach: false }
 }
 
-/// A rank that sends to itself, before and after.
+/// A rank that sends to itself, before and after it grows.
 #[test]
-fn a_machine_keeps_what_it_has_when_it_grows() {
+fn a_machine_keeps_its_requests_when_it_grows() {
     let shape = Shape { peers: 1, ..SHAPE };
     let lens = Lens::of(shape, 2);
     let tables = lens.tables();

@@ -8,7 +8,7 @@ use crate::msg::board::{Arrival, Post, Standing};
 use crate::msg::tables::State;
 
 #[test]
-fn a_message_claims_what_its_receiver_has_put_up() {
+fn a_message_claims_a_receive_on_its_receivers_board() {
     for (len, is_job) in [(201, false), (8_192, false), (8_193, true)] {
         for fails in [false, true] {
             let mut up = up();
@@ -54,9 +54,9 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     by_lane(|up| up.one.thresholds(1).direct_from = 0, at(0x100, 200), Kind::Inline);
     by_lane(|_| {}, at(0x100, 16_384), Kind::Rts);
     by_lane(|up| up.one.machine.set_far(PeerIndex(1)), at(0x100, 300), Kind::Eager);
-    by_lane(|up| assert!(up.boards[1].try_lock(LocalRank(2))), at(0x100, 300), Kind::Eager);
-    by_lane(|up| up.boards[1].expect_next(LocalRank(0)), at(0x100, 300), Kind::Eager);
-    // A very long one goes past the cache.
+    by_lane(|up| assert!(up.boards[1].try_lock(PeerIndex(2))), at(0x100, 300), Kind::Eager);
+    by_lane(|up| up.boards[1].expect_next(PeerIndex(0)), at(0x100, 300), Kind::Eager);
+    // A very long message is copied past the cache.
     let mut up = up();
     up.peer_posts(3, 200_000);
     up.one.send(1, 7, at(0x100, 131_072));
@@ -68,24 +68,24 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     assert_eq!((up.direct(), up.one.peer(1).sent), (2, 3));
     up.peer_posts(5, 300);
     up.one.send(1, 7, at(0x100, 250));
-    assert_eq!(up.direct(), 2, "the one before is in the lane");
-    up.boards[1].expect_next(LocalRank(0));
-    up.boards[1].expect_next(LocalRank(0));
+    assert_eq!(up.direct(), 2, "the previous message is in the lane");
+    up.boards[1].expect_next(PeerIndex(0));
+    up.boards[1].expect_next(PeerIndex(0));
     up.one.send(1, 7, at(0x100, 250));
     assert_eq!(up.direct(), 3);
 }
 
 #[test]
-fn a_claim_at_the_dead_ends_with_the_copy() {
+fn a_claim_at_a_dead_rank_ends_with_the_copy() {
     let mut up = up();
     up.peer_posts(3, 10_000);
     let sent = up.one.send(1, 7, at(0x100, 9_000)).pending().unwrap();
     let job = up.one.machine.poll_job().unwrap();
     up.one.lose(1);
-    assert_eq!(up.one.take(sent), None, "its buffer is in use");
+    assert_eq!(up.one.take(sent), None, "the buffer is in use");
     up.one.did();
     up.one.done(job, Ok(()));
-    assert_eq!(up.one.did(), [], "the dead are not rung");
+    assert_eq!(up.one.did(), [], "a dead rank gets no doorbell");
     assert_eq!(up.one.take(sent), Some(Err(Ended::PeerLost { peer: PeerIndex(1) })));
 }
 
@@ -102,8 +102,8 @@ fn messages_that_wait_keep_their_order() {
     up.one.did();
     assert!(!up.one.advance());
     assert_eq!(up.boards[1].standing(3), Standing::Posted);
-    // The first one finds its own.
-    let pattern = Pattern { context: 0, source: Some(LocalRank(0)), tag: Some(8) };
+    // The first message finds its own receive.
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: Some(8) };
     let post = Post { number: 9, pattern, at: 0x6000, room: 300, in_reach: true };
     up.boards[1].lock(LocalRank(1));
     up.boards[1].post(4, &post);

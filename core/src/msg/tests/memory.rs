@@ -1,4 +1,4 @@
-//! Lanes in memory: bytes go to their destination, and no further.
+//! Lanes in memory: bytes arrive at their destination and nowhere else.
 
 use super::*;
 use crate::mem::LocalRank;
@@ -23,7 +23,7 @@ fn check(buffer: &[u8], shift: usize, bytes: &[u8]) {
 }
 
 #[test]
-fn inline_bytes_arrive_whole_or_as_far_as_there_is_room() {
+fn inline_bytes_arrive_as_far_as_there_is_room() {
     for len in (0..INLINE_BYTES_MAX).step_by(7).chain([8, 32, 33, 88, 89, 144, 145, 200]) {
         for room in [0, 1, 7, 8, 9, 31, 33, 40, 89, len] {
             let (room, shift) = (room.min(len), room % 9);
@@ -52,19 +52,19 @@ fn inline_bytes_arrive_whole_or_as_far_as_there_is_room() {
 
 /// The lowest slot first, and only the named slots.
 #[test]
-fn bytes_lie_in_the_slots_that_are_named() {
+fn bytes_lie_in_the_named_slots() {
     for (slots, len) in [(0b1, 256), (0b1010, 400), (0b1111, 1_024), (0b0110, 1), (0b1100, 256)] {
         let mut pair = Pair::new(Design::Mirror);
         let (out, other) = (text(len, 3), text(1_024, 9));
         pair.lanes[0].write_slots(PeerIndex(1), !slots & 0b1111, bytes_of(other).at, 1_024);
         pair.lanes[0].write_slots(PeerIndex(1), slots, bytes_of(out).at, len as u64);
-        // Another lane has others.
+        // Another lane has other slots.
         pair.lanes[1].write_slots(PeerIndex(1), 0b1111, bytes_of(other).at, 1_024);
         pair.lanes[1].write_slots(PeerIndex(0), 0b1111, bytes_of(other).at, 1_024);
         let (buffer, at) = guarded(len, 5);
         pair.lanes[1].read_slots(PeerIndex(0), slots, at, len as u64);
         check(buffer, 5, out);
-        // Bits of slots that there are none of, and bytes beyond the slots.
+        // Bits of slots that do not exist, and bytes beyond the slots.
         let (buffer, at) = guarded(len, 5);
         pair.lanes[1].read_slots(PeerIndex(0), slots | 0xFFF0, at, len as u64);
         check(buffer, 5, out);
@@ -77,7 +77,7 @@ fn bytes_lie_in_the_slots_that_are_named() {
 }
 
 #[test]
-fn what_is_returned_is_read_by_the_sender() {
+fn returned_counts_are_read_by_the_sender() {
     let mut pair = Pair::new(Design::Mirror);
     assert_eq!(pair.lanes[0].returned(PeerIndex(1)), Returned::default());
     (0..3).for_each(|_| push(&mut pair, text(8, 1)));
@@ -91,7 +91,7 @@ fn what_is_returned_is_read_by_the_sender() {
     pair.lanes[0].set_starved(PeerIndex(1));
     assert!(pair.lanes[1].is_starved(PeerIndex(0)) && !pair.lanes[1].is_starved(PeerIndex(1)));
     let returned = Returned { lines: 0, taken: 5, matched: 4, slots: 0b11 };
-    assert!(pair.lanes[1].give_back(PeerIndex(0), returned), "it had asked");
+    assert!(pair.lanes[1].give_back(PeerIndex(0), returned), "the peer requested room");
     assert!(!pair.lanes[1].is_starved(PeerIndex(0)));
     assert!(!pair.lanes[1].give_back(PeerIndex(0), returned));
     assert_eq!(pair.lanes[1].untold(PeerIndex(0)), 0);
@@ -99,7 +99,7 @@ fn what_is_returned_is_read_by_the_sender() {
     assert!(pair.lanes[0].has_room(PeerIndex(1), 15) && !pair.lanes[0].has_room(PeerIndex(1), 16));
 }
 
-/// Each lane has a word, which both of its sides see.
+/// Each lane has one word, which both of its sides share.
 #[test]
 fn one_message_of_a_lane_is_split_at_a_time() {
     let mut pair = Pair::new(Design::Mirror);
@@ -113,7 +113,7 @@ fn one_message_of_a_lane_is_split_at_a_time() {
 }
 
 #[test]
-fn who_is_not_connected_gets_nothing() {
+fn an_unconnected_peer_has_no_room_and_no_packets() {
     let memory = vec![0u64; SHAPE.memory_size() / 8 + 8].leak();
     let at = NonNull::from(&mut *memory).cast::<u8>();
     // SAFETY: inside of the memory, which has 64 bytes more.
@@ -128,7 +128,7 @@ fn who_is_not_connected_gets_nothing() {
 }
 
 #[test]
-fn lanes_need_a_shape_and_an_end_for_each() {
+fn lanes_need_a_valid_shape_and_an_end_for_each_peer() {
     let lanes = |rank: u32, shape: Shape, ends: usize| {
         let memory = Vec::leak((0..256).map(|_| Line::new()).collect::<Vec<_>>());
         let ends = Vec::leak((0..ends).map(|_| LaneEnd::EMPTY).collect::<Vec<_>>());
@@ -144,7 +144,7 @@ fn lanes_need_a_shape_and_an_end_for_each() {
 }
 
 #[test]
-fn a_copy_copies_just_so_much() {
+fn a_copy_copies_exactly_its_length() {
     let mut pair = Pair::new(Design::Mirror);
     for len in [0, 1, 100, 5_000] {
         let out = text(len, 5);

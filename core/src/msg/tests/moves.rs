@@ -46,7 +46,7 @@ impl One {
         (post, self.acts())
     }
 
-    /// A message that was announced to rank 1.
+    /// Sends a message to rank 1 that is announced there.
     pub(super) fn told(&mut self, bytes: Bytes) -> Request {
         let sent = self.send(1, 7, bytes).pending().unwrap();
         assert_eq!(self.entry(sent).state, State::Told);
@@ -54,7 +54,7 @@ impl One {
         sent
     }
 
-    /// Rank 1 requests the bytes.
+    /// Lets rank 1 request the bytes.
     pub(super) fn asks(&mut self, sent: Request, len: u64, flags: u8) {
         let id = self.id(sent);
         self.comes(
@@ -66,7 +66,7 @@ impl One {
 }
 
 #[test]
-fn a_short_one_in_reach_is_copied_at_once() {
+fn a_short_message_in_reach_is_copied_at_once() {
     for (len, is_job) in [(8192, false), (8193, true)] {
         let mut one = One::new(Design::Mirror);
         let (post, did) = one.met(at(64, 10_000), rts(5, len, REACHED));
@@ -86,7 +86,7 @@ fn a_short_one_in_reach_is_copied_at_once() {
             one.done(job, Ok(()));
             assert_eq!(one.acts(), [pushed(fin(5, 0))]);
             one.done(job, Ok(()));
-            assert_eq!(one.acts(), [], "it was done before");
+            assert_eq!(one.acts(), [], "the message has ended");
         } else {
             assert_eq!(did, [Did::Copied(copy), pushed(fin(5, 0))]);
         }
@@ -98,7 +98,7 @@ fn a_short_one_in_reach_is_copied_at_once() {
 /// Fetched bytes are never copied past the cache; pushed bytes are, from a size
 /// on.
 #[test]
-fn only_what_is_pushed_streams() {
+fn only_pushed_bytes_are_copied_past_the_cache() {
     for (len, streaming) in [(19_999, false), (20_000, true)] {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).nt_from = 20_000;
@@ -111,7 +111,7 @@ fn only_what_is_pushed_streams() {
 }
 
 #[test]
-fn an_empty_one_is_answered_and_not_copied() {
+fn an_empty_message_is_answered_and_not_copied() {
     for (room, len) in [(100, 0), (0, 9_000)] {
         let mut one = One::new(Design::Mirror);
         one.thresholds(1).both_from = 0;
@@ -122,7 +122,7 @@ fn an_empty_one_is_answered_and_not_copied() {
     }
 }
 
-/// Where the buffer can be reached and the bytes cannot, or from a size on.
+/// The sender copies where it alone reaches the other buffer, or from a size on.
 #[test]
 fn the_sender_is_asked_to_copy() {
     let cases = [
@@ -156,7 +156,7 @@ fn the_sender_is_asked_to_copy() {
 }
 
 #[test]
-fn the_kernel_fetches_what_nobody_reaches() {
+fn the_kernel_fetches_messages_out_of_reach() {
     let kernel = Packet::BY_KERNEL;
     let cases = [
         (false, kernel, 5_000, false, true),
@@ -185,7 +185,7 @@ fn the_kernel_fetches_what_nobody_reaches() {
 }
 
 #[test]
-fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
+fn a_failed_fetch_by_kernel_or_network_asks_the_sender_to_copy() {
     for (flags, far) in [(Packet::BY_KERNEL, false), (REACHED, true), (REACHED, false)] {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).kernel_from = 0;
@@ -215,9 +215,9 @@ fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
     }
 }
 
-/// Short or long: another node's bytes are never copied within a call.
+/// Short or long: bytes of another node are never copied within a call.
 #[test]
-fn what_lies_afar_is_fetched_by_a_job() {
+fn bytes_of_another_node_are_fetched_by_a_job() {
     let mut one = One::new(Design::TwoCopy);
     one.machine.set_far(PeerIndex(1));
     one.thresholds(1).ask_from = 0;
@@ -227,18 +227,21 @@ fn what_lies_afar_is_fetched_by_a_job() {
     assert_eq!((job.copy.peer, job.copy.len), (PeerIndex(1), 100));
     let mut one = One::new(Design::TwoCopy);
     one.machine.set_far(PeerIndex(2));
-    assert!(!one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(), "it is another's");
+    assert!(
+        !one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(),
+        "the limit is of another peer"
+    );
 }
 
-/// A packet that is due waits for a line, and packets go in order.
+/// A packet waits for a line, and packets go in order.
 #[test]
-fn what_is_due_waits_for_a_line() {
+fn packets_without_a_free_line_wait_in_order() {
     let mut one = One::new(Design::TwoCopy);
     one.wire.room[1] = 0;
     let (first, did) = one.met(at(64, 100), rts(5, 100, REACHED));
     assert!(matches!(did[..], [Did::Copied(_), Did::Asked(1)]), "{did:?}");
     let (second, _) = one.met(apart(64, 100), rts(6, 100, 0));
-    assert_eq!(one.machine.take(first), None, "its sender does not know it");
+    assert_eq!(one.machine.take(first), None, "the sender has not learned of the end");
     assert!(!one.advance() && one.machine.wants_poll() && one.machine.under_way() == 2);
     one.acts();
     one.wire.room[1] = 1;
@@ -253,7 +256,7 @@ fn what_is_due_waits_for_a_line() {
 }
 
 #[test]
-fn a_job_of_an_earlier_life_is_no_more() {
+fn the_end_of_an_old_job_is_ignored() {
     let mut one = One::new(Design::TwoCopy);
     let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, REACHED));
     let job = one.machine.poll_job().unwrap();
@@ -276,7 +279,7 @@ fn a_job_of_an_earlier_life_is_no_more() {
 
 /// A death at the last moment does not affect bytes that are here.
 #[test]
-fn what_is_here_when_its_sender_dies_is_received() {
+fn a_message_that_is_here_when_its_sender_dies_is_received() {
     for is_here in [true, false] {
         let mut one = One::new(Design::TwoCopy);
         let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, REACHED));
@@ -305,9 +308,9 @@ fn what_is_here_when_its_sender_dies_is_received() {
     assert_eq!(one.take(late), Some(Err(Ended::PeerLost { peer: PeerIndex(2) })));
 }
 
-/// The same for a message that was here before its receive.
+/// The values of the announcement are kept for a message that arrived before its receive.
 #[test]
-fn what_its_packet_said_is_kept_until_it_is_received() {
+fn an_early_message_keeps_the_values_of_its_packet() {
     for (in_reach, flags, by_kernel) in
         [(false, Packet::BY_KERNEL, true), (false, REACHED, false), (true, REACHED, false)]
     {

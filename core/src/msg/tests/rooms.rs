@@ -1,5 +1,5 @@
-//! The room at a peer, the known receives of a peer, and what is left of both
-//! after its death.
+//! The room at a peer, the known receives of a peer, and the state of both after the peer's
+//! death.
 
 use super::*;
 
@@ -26,12 +26,12 @@ fn offer(id: u32, tag: Option<u32>) -> Offer {
 }
 
 #[test]
-fn slots_are_taken_from_the_lowest_and_given_back_one_by_one() {
+fn slots_are_taken_from_the_lowest_and_returned_one_by_one() {
     let mut pair = Pair::new(Design::TwoCopy);
     let take = |pair: &mut Pair, len, more| {
         pair.machines[0].take_slots(&mut pair.lanes[0], PeerIndex(1), len, more)
     };
-    assert_eq!(take(&mut pair, 257, 3), None, "two of four, and three more");
+    assert_eq!(take(&mut pair, 257, 3), None, "two of four slots, with three more in reserve");
     assert_eq!(take(&mut pair, 257, 2), Some(0b0011));
     assert_eq!(take(&mut pair, 1, 2), None);
     assert_eq!(take(&mut pair, 256, 1), Some(0b0100));
@@ -40,11 +40,11 @@ fn slots_are_taken_from_the_lowest_and_given_back_one_by_one() {
     pair.lanes[1].give_back(PeerIndex(0), Returned { slots: 0b0110, ..Returned::default() });
     assert_eq!((take(&mut pair, 512, 0), take(&mut pair, 1, 0)), (Some(0b0110), None));
     pair.lanes[1].give_back(PeerIndex(0), Returned { slots: 0b1001, ..Returned::default() });
-    assert_eq!(take(&mut pair, 1024, 0), Some(0b1111), "each bit has turned over");
+    assert_eq!(take(&mut pair, 1024, 0), Some(0b1111), "each slot was returned once");
 }
 
 #[test]
-fn more_is_asked_for_once_until_there_is_an_answer() {
+fn room_is_requested_once_until_there_is_an_answer() {
     let mut pair = Pair::new(Design::TwoCopy);
     let has_lines = |pair: &mut Pair, lines| {
         pair.machines[0].has_lines(&mut pair.lanes[0], PeerIndex(1), lines)
@@ -67,7 +67,7 @@ fn more_is_asked_for_once_until_there_is_an_answer() {
 }
 
 #[test]
-fn of_what_a_peer_returns_only_what_can_be_is_believed() {
+fn impossible_counts_of_a_peer_are_ignored() {
     let mut pair = Pair::new(Design::TwoCopy);
     for _ in 0..3 {
         pair.send(0, 1, LABEL, text(8, 1));
@@ -81,15 +81,15 @@ fn of_what_a_peer_returns_only_what_can_be_is_believed() {
     };
     assert_eq!(known(&mut pair, 0, 0), (0, 0, false));
     assert_eq!(known(&mut pair, 2, 1), (2, 1, true));
-    assert_eq!(known(&mut pair, 2, 1), (2, 1, false), "that is no news");
-    assert_eq!(known(&mut pair, 4, 1), (2, 1, false), "more than were sent");
+    assert_eq!(known(&mut pair, 2, 1), (2, 1, false), "the counts did not change");
+    assert_eq!(known(&mut pair, 4, 1), (2, 1, false), "more messages than were sent");
     assert_eq!(known(&mut pair, 3, 4), (3, 1, true));
-    assert_eq!(known(&mut pair, 2, 3), (3, 3, true), "fewer than before");
+    assert_eq!(known(&mut pair, 2, 3), (3, 3, true), "fewer messages than before");
     assert_eq!(known(&mut pair, u32::MAX, 0), (3, 3, false));
 }
 
 #[test]
-fn offers_are_met_in_any_order_and_each_by_its_own_message() {
+fn offers_are_met_in_any_order_by_their_own_messages() {
     let mut pair = Pair::new(Design::Mirror);
     let orders = [[2, 0, 3, 1], [3, 2, 1, 0], [0, 1, 2, 3], [1, 3, 0, 2], [0, 3, 1, 2]];
     for order in orders {
@@ -116,7 +116,7 @@ fn offers_are_met_in_any_order_and_each_by_its_own_message() {
 }
 
 #[test]
-fn offers_beyond_the_mirror_are_dropped_and_so_is_any_without_one() {
+fn offers_beyond_the_mirror_or_without_one_are_dropped() {
     let mut pair = Pair::new(Design::Mirror);
     for id in 0..6 {
         let post = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
@@ -145,7 +145,7 @@ fn an_offer_that_a_logged_message_meets_is_not_kept() {
     machine.offered(1, offer(1, Some(6)));
     assert_eq!(kept(machine), 0);
     machine.offered(1, offer(2, Some(6)));
-    assert_eq!(kept(machine), 1, "each message meets one");
+    assert_eq!(kept(machine), 1, "each message meets one offer");
     // Two messages were taken before the offer: the first is not for it.
     machine.offered(1, Offer { taken: 2, ..offer(3, Some(5)) });
     assert_eq!((kept(machine), machine.tables.peers[1].log_low), (1, 2));
@@ -175,12 +175,12 @@ fn answers_wait_for_room() {
         advance(&mut pair, 0);
         let peer = &pair.machines[0].tables.peers[1];
         assert_eq!((peer.acks, peer.mirror_len), (4, 1));
-        assert!(pair.machines[0].wants_poll(), "they are still to be sent");
+        assert!(pair.machines[0].wants_poll(), "the answers are still to be sent");
         let before = dropped(&pair, 0);
         let more = Packet { id: 98, ..Packet::new(Kind::Cancel) };
         pair.lanes[1].push(PeerIndex(0), &more, Load::Empty);
         advance(&mut pair, 0);
-        assert_eq!(dropped(&pair, 0), before + 1, "more than the mirror has");
+        assert_eq!(dropped(&pair, 0), before + 1, "more answers than the mirror has offers");
         while pair.lanes[1].peek(PeerIndex(0)).is_some() {
             pair.lanes[1].pop(PeerIndex(0));
         }
@@ -207,7 +207,7 @@ fn answers_wait_for_room() {
 }
 
 #[test]
-fn a_death_leaves_nothing_to_do() {
+fn a_death_ends_all_work_for_the_rank() {
     let mut pair = Pair::new(Design::Mirror);
     for id in 0..2 {
         pair.machines[0].offered(1, offer(id, Some(id)));

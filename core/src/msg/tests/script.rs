@@ -44,7 +44,7 @@ pub(super) struct Script {
     /// has been returned each time.
     pub(super) looks: u32,
     pub(super) is_restless: bool,
-    /// The counts that a peer returns as soon as more is requested.
+    /// The counts that a peer returns as soon as the machine requests room.
     pub(super) on_asked: Option<Returned>,
     /// A rank that requests room just before the machine looks for requests last.
     pub(super) asks_late: Option<usize>,
@@ -53,13 +53,13 @@ pub(super) struct Script {
     did: Vec<Did>,
 }
 
-/// A machine on such a wire.
+/// A machine on a scripted wire.
 pub(super) struct One {
     pub(super) machine: Machine<'static>,
     pub(super) wire: Script,
 }
 
-/// PeerIndex 0, and two others.
+/// Rank 0 and two other ranks.
 pub(super) const OF_THREE: Shape = Shape { peers: 3, ..SHAPE };
 
 impl One {
@@ -210,7 +210,7 @@ pub(super) const fn at(at: u64, len: u64) -> Bytes {
     Bytes { at, len, in_reach: true }
 }
 
-/// The same, which no peer can reach.
+/// A buffer as `at`, which no peer can reach.
 pub(super) const fn apart(at: u64, len: u64) -> Bytes {
     Bytes { at, len, in_reach: false }
 }
@@ -257,7 +257,7 @@ impl Wire for Script {
     }
 
     fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
-        assert_ne!(kept[0], 0, "nothing was kept");
+        assert_ne!(kept[0], 0, "no slot was written");
         self.did.push(Did::DeliveredKept(at, len));
     }
 

@@ -1,4 +1,4 @@
-//! All ranks, and what happens at each.
+//! All ranks, and the effect of each step.
 
 use super::node::{Node, Use};
 use super::step::{Step, digest_of};
@@ -26,14 +26,14 @@ pub struct World<'w, 'm> {
 pub struct Work {
     pub rank: PeerIndex,
     pub job: Job,
-    /// Of one that both sides do: the part that this one has claimed, and
-    /// whether it had any.
+    /// For a copy by both sides: the part that this side has claimed, and whether it has claimed
+    /// any.
     pub part: Option<Range<u64>>,
     pub has_claimed: bool,
 }
 
 impl Work {
-    /// What is to be copied for certain.
+    /// The copy, if it is certain.
     pub fn copy(&self) -> Option<Copy> {
         let Copy { from, to, .. } = self.job.copy;
         match (&self.part, self.job.split) {
@@ -116,9 +116,9 @@ impl World<'_, '_> {
                 self.net.borrow_mut().told(rank, &[1]);
             }
             Step::DieLocking { rank, of } => {
-                // Found out at once, and told to the machine later.
-                self.boards[usize::from(of)].lock(mem::LocalRank(rank.into()));
-                self.boards[usize::from(of)].lost(mem::LocalRank(rank.into()));
+                // The board learns of the death at once, the other machines later.
+                self.boards[usize::from(of)].lock(mem::Rank(rank.into()));
+                self.boards[usize::from(of)].lost(mem::Rank(rank.into()));
                 self.nodes[usize::from(rank)].is_dead = true;
                 self.net.borrow_mut().told(rank, &[2]);
             }
@@ -134,7 +134,7 @@ impl World<'_, '_> {
         self.check()
     }
 
-    /// The next of a rank's program.
+    /// Runs the next operation of a rank's program.
     fn act(&mut self, rank: PeerIndex) {
         let op = self.next(rank).expect("there is more to do");
         let mut end = End { net: self.net, rank };
@@ -199,7 +199,7 @@ impl World<'_, '_> {
         machine.job_done(&mut end, work.job.request, Ok(()));
     }
 
-    /// The next part of a copy that both sides make, or its end.
+    /// Claims the next part of a copy that both sides make, or ends it.
     fn claim(&mut self, mut work: Work, (id, side): (u32, Side)) {
         let Work { rank, job, .. } = work;
         let claimed = {
@@ -229,7 +229,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// The whole of what the dead rank has pushed is seen before.
+    /// Reports a loss after all packets of the dead rank were seen.
     fn lose(&mut self, rank: PeerIndex, peer: PeerIndex) {
         self.see_all(rank, peer);
         let node = &mut self.nodes[usize::from(rank)];
@@ -244,7 +244,7 @@ impl World<'_, '_> {
         lane.seen = lane.packets.len();
     }
 
-    /// What a machine wants to have copied, and what has ended.
+    /// Collects the copies that a machine requests, and the requests that have ended.
     pub fn collect(&mut self, rank: PeerIndex) -> Result<(), String> {
         if self.nodes[usize::from(rank)].is_dead {
             return Ok(());

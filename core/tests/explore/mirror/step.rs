@@ -1,11 +1,11 @@
-//! What can happen in the model of the mirror, and how a trace tells it.
+//! The steps of the model of the mirror, and their lines in a trace.
 
 use super::{Mirror, Packet, Place, State};
 use crate::program::{Op, PeerIndex};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The next of its program; a send goes by the lane.
+    /// The next operation of the rank's program; a send goes by the lane.
     Do {
         rank: PeerIndex,
     },
@@ -46,7 +46,7 @@ pub enum Step {
 }
 
 impl Mirror<'_> {
-    /// What can happen between two ranks.
+    /// The steps that are possible between two ranks.
     pub(super) fn steps_between(
         &self,
         state: &State,
@@ -71,7 +71,7 @@ impl Mirror<'_> {
         if is_dead && !mine.is_lost && (lane.is_empty() || early) {
             steps.push(Step::Lose { rank, peer });
         }
-        // Only what makes a difference: an entry of the log that can go.
+        // Only if it makes a difference: the log has an entry that can go.
         let said = state.returned[usize::from(rank)][usize::from(peer)];
         if theirs.log.iter().any(|&(seq, _)| (said..mine.taken).contains(&seq)) {
             steps.push(Step::Return { rank, from: peer });

@@ -1,11 +1,10 @@
-//! Lanes, slots and memory of a few ranks, for machines of messages: a rank
-//! sees what another has done in its order, but late.
+//! Lanes, slots and memory of a few ranks, for machines of messages: a rank sees another rank's
+//! writes in their order, but late.
 //!
-//! What a rank writes for another (packets, what it returns, that it needs
-//! more) is numbered; how far the other sees is a number that moves on when
-//! the other looks, by as much as the seed says. So a lane, the lane back and
-//! the return line overtake each other in every way that memory allows.
-//! Ranks of different nodes have parcels instead: see `post`.
+//! The writes of a rank for another (packets, returned counts, requests for room) are numbered;
+//! the number up to which the reader sees them advances when the reader looks, by as much as the
+//! seed draws. Therefore the lane, the lane back and the return line overtake each other in
+//! every way that memory allows. Ranks of different nodes have parcels instead: see `post`.
 
 use super::post::{Own, PLACE, Post};
 use std::collections::VecDeque;
@@ -15,35 +14,35 @@ use tsumugi_core::msg::{
     Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Side, Split, Wire,
 };
 
-/// Everything that is between the ranks.
+/// All connections between the ranks.
 pub struct Net<'m> {
     pub shape: Shape,
     pub seeded: Seeded,
-    /// Of 8 looks, how many see more than before.
+    /// The number of looks, out of 8, that see more than the look before.
     pub sight: u64,
     /// Each rank's memory.
     pub memory: Vec<Vec<u8>>,
-    /// Who was rung or has a packet since it was looked at.
+    /// The ranks that were rung or got a packet since they last looked.
     pub bells: Vec<bool>,
-    /// What is between nodes.
+    /// The connections between nodes.
     pub post: Post<'m>,
-    /// By writer, then reader.
+    /// Indexed by writer, then reader.
     ways: Vec<Vec<Way>>,
     splits: Vec<Vec<Split>>,
 }
 
-/// From one rank to another.
+/// The connection from one rank to another.
 #[derive(Default)]
 struct Way {
     written: u64,
     seen: u64,
-    // The lane and what its receiver does.
+    // The lane and the receiver's progress.
     packets: VecDeque<(u64, Packet, Freight)>,
     pushed: u32,
     popped: u32,
     told: u32,
     slots: Vec<u8>,
-    // What the writer returns of the lane back, and asks of this one.
+    // The counts that the writer returns for the lane back, and its requests for this lane.
     returned: VecDeque<(u64, u32, Returned)>,
     asked: VecDeque<u64>,
     answered: usize,
@@ -55,13 +54,13 @@ enum Freight {
     Offer(Offer),
 }
 
-/// The network as one rank has it.
+/// The network as one rank sees it.
 pub struct At<'n, 'm> {
     pub net: &'n mut Net<'m>,
     pub me: usize,
 }
 
-/// The address of a byte: whose, whether in reach, and where.
+/// The address of a byte, made of its rank, whether it is in reach, and its offset.
 pub fn address(rank: usize, in_reach: bool, offset: usize) -> u64 {
     (rank as u64) << 32 | u64::from(in_reach) << 31 | offset as u64
 }
@@ -87,19 +86,19 @@ impl<'m> Net<'m> {
         }
     }
 
-    /// A rank sees all that another has done.
+    /// Lets a rank see all writes of another.
     pub fn see_all(&mut self, from: usize, me: usize) {
         let way = &mut self.ways[from][me];
         way.seen = way.written;
     }
 
-    /// Whether something lies in a lane to that rank.
+    /// Whether a packet lies in a lane to that rank.
     pub fn has_mail(&self, me: usize) -> bool {
         self.ways.iter().any(|from| !from[me].packets.is_empty())
     }
 
-    /// Parcels that wait at a rank go, if the network takes them, and some of
-    /// those on the way to it arrive. Whether any did, or waits.
+    /// Sends waiting parcels of a rank, if the network takes them, and delivers some of those for
+    /// it. Returns whether any was delivered or waits.
     pub fn carry(&mut self, me: usize) -> bool {
         if self.post.carry(me, &mut self.seeded) {
             self.bells[me] = true;
@@ -155,7 +154,7 @@ impl<'m> At<'_, 'm> {
         (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me, fetches })
     }
 
-    /// What `from` has written for this rank, after another look at it.
+    /// The writes of `from` for this rank, after another look at them.
     fn look(&mut self, from: PeerIndex) -> &mut Way {
         let (draw, sight) = (self.net.seeded.next(), self.net.sight);
         let way = &mut self.net.ways[from.0 as usize][self.me];
@@ -329,7 +328,7 @@ impl Wire for At<'_, '_> {
 
     fn ring(&mut self, from: PeerIndex) {
         if self.is_far(from) {
-            // It will see what is on the way.
+            // The peer will see the packets that are under way.
             return;
         }
         self.net.bells[from.0 as usize] = true;

@@ -1,4 +1,4 @@
-//! What a rank may call, drawn at random.
+//! The calls of a rank, drawn at random.
 
 use super::{Game, NOISE, Open, Posted, Sent, What};
 use tsumugi_core::mem::PeerIndex;
@@ -72,7 +72,7 @@ impl Game<'_> {
         }
     }
 
-    /// Anybody, or mostly one and the same.
+    /// Draws any rank, or mostly the same one.
     fn partner(&mut self, of: usize) -> usize {
         let ranks = self.players.len() as u64;
         if self.draw(4) < self.pairs * 2 {
@@ -140,13 +140,13 @@ impl Game<'_> {
         }
     }
 
-    /// A request is under way; whoever began it may want to be told of its end.
+    /// Records a request under way; its caller may watch for its end.
     fn open(&mut self, by: usize, request: Request, what: What) {
         let is_watched = self.draw(2) == 0 && self.players[by].machine.watch(request);
         self.players[by].open.push(Open { request, what, is_watched });
     }
 
-    /// Looks whether something is there; then it is the next that is received.
+    /// Probes; a message that was found is received next.
     fn probe(&mut self, by: usize) {
         let pattern = self.pattern(by);
         let receives = self.draw(2) == 0;
@@ -157,7 +157,11 @@ impl Game<'_> {
         }
         if let Some(Ok(message)) = self.posted.last().expect("it was posted").outcome {
             let Sent { from, len, .. } = self.sent[message];
-            assert_eq!((PeerIndex(from as u32), len), (seen.source, seen.len), "another was seen");
+            assert_eq!(
+                (PeerIndex(from as u32), len),
+                (seen.source, seen.len),
+                "the probe saw another message"
+            );
         }
     }
 

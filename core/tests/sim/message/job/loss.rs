@@ -3,9 +3,9 @@
 use super::Game;
 use tsumugi_core::mem::PeerIndex;
 
-/// Of two nodes one gives the other up, or each the other.
+/// Two nodes of which one gives the other up, or both give each other up.
 pub struct Parted {
-    /// A rank of the one that is given up in any case.
+    /// A rank of the node that is given up in any case.
     far: usize,
     is_mutual: bool,
     far_ends: bool,
@@ -27,7 +27,7 @@ impl Game<'_> {
         self.parted = Some(Parted { far, is_mutual, far_ends });
     }
 
-    /// Whether a rank is lost to another, which may not have been told yet.
+    /// Whether a rank is lost to another rank, which may not have learned it yet.
     pub(super) fn is_lost(&self, by: usize, whom: usize) -> bool {
         self.players[whom].is_dead || self.gives_up(by, whom)
     }
@@ -38,12 +38,12 @@ impl Game<'_> {
         is_far(by) != is_far(whom) && (is_mutual || is_far(whom))
     }
 
-    /// Nobody is lost to anybody.
+    /// Whether no rank is lost to any rank.
     pub(super) fn is_whole(&self) -> bool {
         self.parted.is_none() && self.players.iter().all(|player| !player.is_dead)
     }
 
-    /// A rank is told of the next that it has lost; whether there was one.
+    /// Reports the next lost rank to a rank; returns whether there was one.
     pub(super) fn lose_one(&mut self, rank: usize) -> bool {
         let all = 0..self.players.len();
         let mut lost = all.filter(|whom| self.is_lost(rank, *whom));
@@ -65,8 +65,7 @@ impl Game<'_> {
         true
     }
 
-    /// The cut heals, all that are to be given up have been, and those end that
-    /// are told so.
+    /// Reports all losses, heals the cut, and ends the ranks of the other node if the plan says so.
     pub(super) fn mend(&mut self) {
         let ranks = 0..self.players.len();
         if self.parted.is_none() {

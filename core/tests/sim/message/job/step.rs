@@ -1,4 +1,4 @@
-//! How a rank gets on, and how its requests end.
+//! The progress of a rank, and the ends of its requests.
 
 use super::{FRESH, Game, Posted, What};
 use tsumugi_core::mem::PeerIndex;
@@ -32,7 +32,7 @@ impl Game<'_> {
             }
             2 if self.players[rank].jobs.is_empty() => {
                 let (machine, mut wire) = self.machine(rank);
-                // What is not watched is to be asked for.
+                // Ends that are not watched are polled.
                 let has_moved = machine.rest(&mut wire) | self.collect(rank);
                 let waits = self.net.carry(rank);
                 if !has_moved && !waits && !self.net.has_mail(rank) {
@@ -73,7 +73,7 @@ impl Game<'_> {
             return true;
         }
         let is_dead = self.players[peer].is_dead;
-        // A peer that has given this one up and ended since has not answered either.
+        // A peer that has given this rank up and has ended since has not answered either.
         let result = if is_given_up || is_unanswered || is_dead && self.draw(2) == 0 {
             Err(Ended::PeerLost { peer: job.copy.peer })
         } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
@@ -89,7 +89,7 @@ impl Game<'_> {
         true
     }
 
-    /// One part of a job that both sides do, or its end.
+    /// Runs one part of a job that both sides do, or ends the job.
     fn run_split(&mut self, rank: usize, job: Job, (id, side): (u32, Side), has_claimed: bool) {
         let Copy { peer, from, to, len, .. } = job.copy;
         let split = self.net.split(rank, peer, side);
@@ -110,7 +110,7 @@ impl Game<'_> {
         }
     }
 
-    /// Requests that have ended, told or asked for.
+    /// Takes requests that have ended, whether watched or polled.
     pub(super) fn collect(&mut self, rank: usize) -> bool {
         let mut has_moved = false;
         let told = self.draw(2) == 0;
@@ -119,7 +119,7 @@ impl Game<'_> {
             let it = open.iter_mut().find(|open| open.request == request);
             let it = it.unwrap_or_else(|| panic!("{request:?} ended again"));
             let was_watched = core::mem::replace(&mut it.is_watched, false);
-            assert!(was_watched, "{request:?} was told of unasked, or twice");
+            assert!(was_watched, "{request:?} was reported without a watch, or twice");
             assert!(self.players[rank].machine.has_ended(request), "{request:?} has not ended");
         }
         let mut at = 0;
@@ -203,5 +203,5 @@ impl Game<'_> {
     }
 }
 
-/// Bytes that a side claims at least.
+/// The minimum number of bytes that a side claims.
 const LEAST: u64 = 64;
