@@ -35,7 +35,7 @@ suite() {
 }
 
 while read -r module; do
-    insmod "/lib/modules/$module.ko" || fail "module $module"
+    insmod "/lib/modules/$module.ko" || fail "cannot load the module $module"
 done </etc/modules
 ulimit -l unlimited
 ip link set lo up
@@ -65,7 +65,7 @@ start() {
             ${PIN:+taskset $((1 << rank))} "$@" >/tmp/rank$rank 2>&1 &
         pids="$pids $!"
     done
-    (sleep "$JOB_LIMIT"; kill -9 $pids; say "too slow") 2>/dev/null &
+    (sleep "$JOB_LIMIT"; kill -9 $pids; say "killed after $JOB_LIMIT s: $*") 2>/dev/null &
     limit=$!
 }
 # Waits for all ranks; succeeds if all of them did.
@@ -105,9 +105,9 @@ messages() {
 ip link add eth0 type dummy
 ip addr add 10.0.0.1/24 dev eth0
 ip link set eth0 mtu 4200 up
-/net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
+/net/rdma link add rxe0 type rxe netdev eth0 || fail "cannot make the device rxe0"
 say "one device"
-suite rxe0 "$ONLY" || fail "one device"
+suite rxe0 "$ONLY" || fail "tests on one device"
 is_of_jobs || timeout "$JOB_LIMIT" taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
 if wants one; then
     whole=rxe0
@@ -138,18 +138,18 @@ ip route add 10.0.1.1 dev vb table 6
 ip rule add pref 20 from 10.0.1.1 to 10.0.1.2 lookup 5
 ip rule add pref 21 from 10.0.1.2 to 10.0.1.1 lookup 6
 ip rule del pref 0
-/net/rdma link add rxe_a type rxe netdev va || fail "rxe_a"
-/net/rdma link add rxe_b type rxe netdev vb || fail "rxe_b"
+/net/rdma link add rxe_a type rxe netdev va || fail "cannot make the device rxe_a"
+/net/rdma link add rxe_b type rxe netdev vb || fail "cannot make the device rxe_b"
 sent() { cat /sys/class/net/$1/statistics/tx_packets; }
 # Fails if the jobs since `before` was set sent no packet over the wire.
 on_the_wire() {
     local count=$(($(sent va) - before))
-    say "packets on the wire: $count of one end"
-    [ $count -gt 0 ] || fail "nothing went over the wire"
+    say "one end sent $count packets over the wire"
+    [ $count -gt 0 ] || fail "no packet went over the wire"
 }
 say "two devices"
 before=$(sent va)
-suite rxe_a,rxe_b "$ONLY" || fail "two devices"
+suite rxe_a,rxe_b "$ONLY" || fail "tests on two devices"
 is_of_jobs || on_the_wire
 
 # A rank is killed while it works: all waiting operations of the other rank fail.
@@ -179,7 +179,7 @@ updates() {
     loud
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role "${TALLY:-tally}"
     grep " updates by " /tmp/rank0
-    grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
+    grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "updates: not by both agents"
     nodes="a b"
 }
 # Global memory of three ranks, two of them on one node: with atomics by processors, and
@@ -199,7 +199,7 @@ locks() {
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role locks-device
     grep " writes under " /tmp/rank0
     # Four kinds of locks, and three of the four designs of windows: not the tree.
-    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 7 ] || fail "the agent of locks"
+    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 7 ] || fail "locks: not all 7 by the device"
     nodes="a b"
 }
 # Pages of three ranks, two of them on one node. One rank is stopped: the device serves the
@@ -208,7 +208,7 @@ homes() {
     nodes="a b b"
     JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role homes
     grep " owns " /tmp/rank0
-    grep -q " owns by Device" /tmp/rank0 && grep -q "while the home stood still" /tmp/rank0 || fail "homes"
+    grep -q " owns by Device" /tmp/rank0 && grep -q "while the home stood still" /tmp/rank0 || fail "homes: no such result"
     nodes="a b"
 }
 # Blocking calls of a ULT, and the same requests posted by hand, in turns; each rank has a
@@ -247,17 +247,17 @@ latency() {
                     sorted[what, (turn[what] + 1) / 2], sorted[what, 1], sorted[what, turn[what]], all[what]
             exit bad
         }
-    ' /tmp/hand /tmp/ult || fail "more packets than by hand"
+    ' /tmp/hand /tmp/ult || fail "latency: a ULT's calls send more packets"
 }
 # Memory outside of the heap is unmapped, and other memory is mapped at its place: puts send
 # the new content, without a copy.
 adopted() {
     job /job --role adopted
     grep " times mapped at one place" /tmp/rank0
-    grep -q "8 times shown, 0 bytes copied" /tmp/rank0 || fail "adopted memory"
+    grep -q "8 times shown, 0 bytes copied" /tmp/rank0 || fail "adopted: bytes were copied"
     PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /adopted
     grep " KiB: " /tmp/rank0
-    grep -q "of 4096 KiB: .* bytes copied .4194304, 0, 0." /tmp/rank0 || fail "adopted memory is copied"
+    grep -q "of 4096 KiB: .* bytes copied .4194304, 0, 0." /tmp/rank0 || fail "adopted: adopted memory was copied"
 }
 # Arrays whose pages move, of three ranks, each a node of its own: tests of them, then the
 # times of accesses; home and owner are at the other end of the wire.
@@ -266,7 +266,7 @@ pages() {
     NODES=3
     for role in $(words "${ROLES:-pages-short,moving-short,histories-short}"); do
         JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
-        [ $role != pages-short ] || grep "^pages found by Device" /tmp/rank0 || fail "the agent of pages"
+        [ $role != pages-short ] || grep "^pages found by Device" /tmp/rank0 || fail "pages: their directory is not the device's"
     done
     loud
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "$BENCH")
@@ -357,10 +357,10 @@ done
 
 # The same wire, which now loses one packet in a hundred.
 for device in va vb; do
-    /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
+    /net/tc qdisc add dev $device root netem loss 1% || fail "cannot add netem to $device"
 done
 say "two devices, 1 % loss"
 export VERBS_LOSSY=1
-suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "1 % loss"
+suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "tests on two devices, 1 % loss"
 ! wants lossy || messages mixture-lossy
 finish 10 "PASSED"

@@ -6,7 +6,7 @@
 other=$((1 - PAIR))
 ip addr add 10.0.2.$((PAIR + 1))/24 dev eth0
 ip link set eth0 up
-/net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
+/net/rdma link add rxe0 type rxe netdev eth0 || fail "cannot make the device rxe0"
 # Waits until the other guest answers, so that both know each other's hardware address.
 for _ in $(seq 300); do
     ping -c 1 -W 1 10.0.2.$((other + 1)) >/dev/null 2>&1 && break
@@ -25,7 +25,7 @@ begin() {
 # half COMMAND...: runs the rank of this guest to its end.
 half() {
     begin "$@"
-    wait $rank || fail "$*: $? $(head -c 4000 /tmp/rank)"
+    wait $rank || fail "$*: exit code $? $(head -c 4000 /tmp/rank)"
     say "$*"
 }
 say "two guests: rank $PAIR"
