@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The README's commands, as a newcomer types them.
+# Runs the commands of the README as a new user types them, and some of the examples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Each of these stands in the README, as a line of its own.
@@ -14,8 +14,8 @@ cargo run --release -- demo | tee target/demo.txt
 grep -q 'agrees with a serial search' target/demo.txt
 cargo build --release --example hello
 cargo run --release -- run -n 3 target/release/examples/hello
-# Each is optimised as a whole, which takes long, so these are what other steps build,
-# too; the other programs on arrays are run by the tests.
+# Unoptimized builds, which other steps share: thin LTO of each example takes long. The
+# tests run the other programs on arrays.
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 for example in put_get global gups stencil bfs boxes pool uts; do
     target/debug/tsumugi run -n 2 "target/debug/examples/$example"
