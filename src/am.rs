@@ -36,9 +36,11 @@ pub(crate) use outbound::Far;
 
 use crate::card::Card;
 use crate::deadline::Deadline;
+use crate::death::DeathWatch;
 use crate::lend::{Lent, lend, zeroes};
 use crate::neighbours::Neighbours;
 use crate::peers::{PEER_BYTES, Peers, near};
+use crate::service::Service;
 use crate::{Error, Rank};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -54,10 +56,9 @@ use tsumugi_core::am::{
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Region, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
-use tsumugi_core::wait::{Wait, Waker};
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::wait::Waker;
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::Here;
 
 /// The function that a message calls.
 pub(crate) enum Function {
@@ -89,8 +90,7 @@ pub(crate) struct Am {
     /// There is work for a pump that no doorbell has announced.
     is_stirred: AtomicBool,
     deadline: Deadline,
-    /// The last death of which the machine was notified.
-    lost: AtomicU32,
+    deaths: DeathWatch,
     greetings: Arc<Greetings>,
     /// Keys of the lanes for ranks of other nodes.
     blocks: RwLock<Vec<RegionKey>>,
@@ -257,7 +257,7 @@ impl Am {
             is_pumped: AtomicBool::new(false),
             is_stirred: AtomicBool::new(false),
             deadline: Deadline::new(),
-            lost: AtomicU32::new(0),
+            deaths: DeathWatch::default(),
             greetings: Arc::default(),
             blocks: RwLock::default(),
         })
@@ -299,54 +299,10 @@ impl Am {
         assert!(self.far.set(far).is_ok(), "the carrier is set once");
     }
 
-    /// Waits until all sent messages have arrived, or cannot arrive any more.
-    pub(crate) fn settle(&self) {
-        while self.far.get().is_some() && self.lock().machine.staged() > 0 {
-            self.pump();
-            Here.yield_now();
-        }
-    }
-
-    /// Closes the active messages: peers get the answer that this rank is gone,
-    /// nothing of the program is kept, and calls of this rank end with
-    /// [`CallError::Ended`], also the calls under way.
-    pub(crate) fn close(&self) {
-        let (ended, kept) = self.lock().close();
-        ended.into_iter().for_each(Waker::wake);
-        drop(kept);
-        self.direct.unregister(self.key());
-        let blocks = take(&mut *self.blocks.write().unwrap_or_else(PoisonError::into_inner));
-        for key in blocks {
-            self.direct.unregister(key);
-        }
-        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
-    }
-
     /// Sets the function that messages for `handler` call.
     pub(crate) fn set(&self, handler: HandlerId, function: Function) {
         let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
         functions.insert(handler.0, Arc::new(function));
-    }
-
-    /// Whether there is work; for a thread that is about to sleep.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        am::has_rung(self.lanes, self.shape)
-            || self.is_stirred.load(Ordering::SeqCst)
-            || self.greetings.has_any()
-            || self.death().is_some()
-            || self.far.get().is_some_and(Far::has_work)
-    }
-
-    /// Whether there is work, or a time limit has passed.
-    #[inline]
-    pub(crate) fn wants_pump(&self) -> bool {
-        self.has_work() || self.deadline.has_passed()
-    }
-
-    /// How long until the next time limit.
-    pub(crate) fn until_deadline(&self) -> Option<Duration> {
-        self.deadline.left()
     }
 
     /// Checks that a request may be sent to a peer.
@@ -367,14 +323,66 @@ impl Am {
         }
     }
 
-    /// The latest death of which the machine was not notified.
-    fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().latest_lost()?.0 + 1;
-        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service for Am {
+    #[inline]
+    fn has_work(&self) -> bool {
+        am::has_rung(self.lanes, self.shape)
+            || self.is_stirred.load(Ordering::SeqCst)
+            || self.greetings.has_any()
+            || self.deaths.has_news(&self.member)
+            || self.far.get().is_some_and(Far::has_work)
+    }
+
+    #[inline]
+    fn is_neglected(&self) -> bool {
+        self.has_work() || self.deadline.has_passed()
+    }
+
+    #[inline]
+    fn pump(&self) -> bool {
+        self.is_neglected() && self.serve()
+    }
+
+    fn on_busy(&self) {
+        if self.has_work() {
+            self.serve();
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.far.get().is_some() && self.lock().machine.staged() > 0
+    }
+
+    fn until_deadline(&self) -> Option<Duration> {
+        self.deadline.left()
+    }
+
+    fn rang(&self, key: RegionKey) -> bool {
+        let is_own = self.has_lanes(key);
+        if is_own {
+            self.stir();
+        }
+        is_own
+    }
+
+    /// Closes the active messages: peers get the answer that this rank is gone,
+    /// nothing of the program is kept, and calls of this rank end with
+    /// [`CallError::Ended`], also the calls under way.
+    fn close(&self) {
+        let (ended, kept) = self.lock().close();
+        ended.into_iter().for_each(Waker::wake);
+        drop(kept);
+        self.direct.unregister(self.key());
+        let blocks = take(&mut *self.blocks.write().unwrap_or_else(PoisonError::into_inner));
+        for key in blocks {
+            self.direct.unregister(key);
+        }
+        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

@@ -21,6 +21,7 @@ use crate::lend::zeroes;
 use crate::msg::{Lanes, Messages, Parcels};
 use crate::neighbours::Neighbours;
 use crate::node::Node;
+use crate::service::Service;
 use crate::{Error, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
@@ -397,15 +398,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
         let Some(node) = node.upgrade() else { return };
-        if node.am().has_lanes(word.key) {
-            node.am().rang();
-        } else if let Some(global) = node.global()
-            && word.key == global.key()
-        {
-            global.rang();
-        } else {
-            node.duties().rang(word.key);
-        }
+        node.rang(word.key);
     })
 }
 

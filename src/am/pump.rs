@@ -18,7 +18,7 @@ impl Am {
     /// Takes messages that have arrived: runs handlers, ends calls, wakes senders
     /// that wait for room. Returns whether there were any; returns false at once if
     /// another thread is pumping.
-    pub(crate) fn pump(&self) -> bool {
+    pub(super) fn serve(&self) -> bool {
         // Acquire and Release: the handlers of one thread happen before the handlers
         // of the next thread.
         if self.is_pumped.swap(true, Ordering::Acquire) {
@@ -26,8 +26,7 @@ impl Am {
         }
         self.is_stirred.store(false, Ordering::SeqCst);
         let mut state = self.lock();
-        if let Some(seen) = self.death() {
-            self.lost.store(seen, Ordering::Relaxed);
+        if self.deaths.take(&self.member) {
             for peer in state.peers.all() {
                 if !self.is_alive(state.peers.rank(peer)) {
                     state.machine.handle(Event::Lost(peer), Instant::ZERO);
@@ -234,7 +233,7 @@ impl Am {
 
     /// Wakes a worker of this rank after a peer on another node has changed a word
     /// of its lanes. The calling thread has seen that change, or has carried it out.
-    pub(crate) fn rang(&self) {
+    pub(crate) fn stir(&self) {
         // SeqCst: after the change of the word, of any ordering, and before the
         // check of the sleepers. Lanes of far ranks are looked at when this flag is
         // set.

@@ -94,7 +94,7 @@ impl Am {
     #[cold]
     fn owe(&self, reply_to: ReplyTo, answer: Answer) {
         self.lock().owed.push((reply_to, answer));
-        self.rang();
+        self.stir();
     }
 
     /// Begins a send; sleeps for room as often as it must.

@@ -27,8 +27,10 @@ use super::state::{REQUESTS_MAX, State, Woken, index};
 use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
 use crate::config::Chosen;
+use crate::death::DeathWatch;
 use crate::neighbours::Neighbours;
 use crate::peers::Peers;
+use crate::service::Service;
 use crate::{Error, MessageError};
 use std::any::Any;
 use std::fmt;
@@ -54,8 +56,7 @@ pub struct Messages {
     /// How many rounds such a thread polls; 0 where that would be at the cost of
     /// others.
     pub(super) rounds: u32,
-    /// The last death of which the machine was notified.
-    lost: AtomicU32,
+    deaths: DeathWatch,
     contexts: AtomicU32,
     neighbours: Neighbours,
     /// For each neighbour the gauge of its distance, from the times of long copies;
@@ -133,7 +134,7 @@ impl Messages {
             orphans: (0..REQUESTS_MAX).map(|_| AtomicBool::new(false)).collect(),
             is_watched: AtomicBool::new(false),
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
-            lost: AtomicU32::new(0),
+            deaths: DeathWatch::default(),
             contexts: AtomicU32::new(1),
             neighbours,
             gauges,
@@ -202,27 +203,6 @@ impl Messages {
         counts
     }
 
-    /// Handles packets that have come, and moves requests on. Returns whether there
-    /// was anything; returns false at once if another thread has the lock.
-    pub(crate) fn poll(&self) -> bool {
-        self.state.try_lock().is_some_and(|state| self.work_on(state, false))
-    }
-
-    /// Does the same once more for a thread that is about to sleep.
-    pub(crate) fn rest(&self) -> bool {
-        self.free_board();
-        // No other thread would send the parcels that the network has refused.
-        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
-        has_moved || self.far.is_some() && self.lock().has_unsent()
-    }
-
-    /// Whether a peer has found no thread here that would handle its long message.
-    #[inline]
-    pub(crate) fn is_neglected(&self) -> bool {
-        self.member.control().is_neglected()
-            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
-    }
-
     /// Takes parcels from other nodes into the bag. Called without the lock: the
     /// handler of parcels must not wait for it.
     #[inline]
@@ -230,18 +210,11 @@ impl Messages {
         self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
     }
 
-    /// The helper's work for a rank that is neglected.
-    pub(crate) fn help(&self) -> bool {
-        self.free_board();
-        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
-        self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
-    }
-
     /// Breaks the board's lock after its holder has died; ranks that wait for that
     /// lock may have messages of this one.
     fn free_board(&self) {
         if let Some(board) = &self.board
-            && self.death().is_some()
+            && self.deaths.has_news(&self.member)
         {
             for (local, rank) in (0..).map(LocalRank).zip(self.neighbours.ranks()) {
                 if !self.member.is_alive(rank) {
@@ -262,8 +235,7 @@ impl Messages {
 
     pub(super) fn work_on<'a>(&'a self, mut state: Guard<'a>, rests: bool) -> bool {
         let mut has_moved = false;
-        if let Some(seen) = self.death() {
-            self.lost.store(seen, Ordering::Relaxed);
+        if self.deaths.take(&self.member) {
             state.lose(|rank| !self.member.is_alive(rank));
             has_moved = true;
         }
@@ -374,16 +346,43 @@ impl Messages {
         self.far.is_some()
     }
 
-    /// The latest death of which the machine was not notified.
-    fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().latest_lost()?.0 + 1;
-        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
     #[inline(always)]
     pub(super) fn lock(&self) -> Guard<'_> {
         self.state.lock()
     }
+}
+
+impl Service for Messages {
+    /// Handles packets that have come, and moves requests on. Returns whether there
+    /// was anything; returns false at once if another thread has the lock.
+    fn pump(&self) -> bool {
+        self.help() | self.state.try_lock().is_some_and(|state| self.work_on(state, false))
+    }
+
+    /// Does the same once more for a thread that is about to sleep.
+    fn has_work(&self) -> bool {
+        self.free_board();
+        // No other thread would send the parcels that the network has refused.
+        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
+        has_moved || self.far.is_some() && self.lock().has_unsent()
+    }
+
+    /// Whether a peer has found no thread here that would handle its long message.
+    #[inline]
+    fn is_neglected(&self) -> bool {
+        self.member.control().is_neglected()
+            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
+    }
+
+    /// The helper's work for a rank that is neglected.
+    fn help(&self) -> bool {
+        self.free_board();
+        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
+        self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
+    }
+
+    /// Nothing: packets are looked at when the worker is idle again.
+    fn on_busy(&self) {}
 }
 
 /// Converts measured thresholds to words that are compared with a message's length.

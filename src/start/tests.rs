@@ -126,7 +126,7 @@ fn run(
 ) {
     run_each(nodes, seed, move |rt, weather| {
         main(rt, weather)?;
-        weather.nodes[rt.rank().0 as usize].am().settle();
+        weather.nodes[rt.rank().0 as usize].settle();
         rt.barrier()
     });
 }

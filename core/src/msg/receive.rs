@@ -24,9 +24,8 @@ impl Machine<'_> {
     ///
     /// Nothing has happened then.
     ///
-    /// - [`CallError::Addr`]: with [`AddrError::NoSuchRank`] if the source of the pattern
-    ///   does not exist, with [`AddrError::PeerLost`] if it is lost and no message of it
-    ///   that matches is here.
+    /// - [`CallError::NoSuchPeer`]: the source of the pattern does not exist.
+    /// - [`CallError::PeerLost`]: it is lost, and no message of it that matches is here.
     /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
     ///   receive needs one.
     #[inline]

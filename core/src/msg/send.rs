@@ -22,8 +22,8 @@ impl Machine<'_> {
     ///
     /// Nothing has happened then.
     ///
-    /// - [`CallError::Addr`]: with [`AddrError::NoSuchRank`] if `to` does not exist, with
-    ///   [`AddrError::PeerLost`] if it is lost.
+    /// - [`CallError::NoSuchPeer`]: `to` does not exist.
+    /// - [`CallError::PeerLost`]: it is lost.
     /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
     ///   message needs one.
     pub fn send<W: Wire>(
