@@ -56,6 +56,11 @@ pub(super) fn memory(shape: Shape, slots: usize) -> Memory<'static> {
     }
 }
 
+/// The rank of a peer, which is not its index.
+pub(super) fn rank(peer: PeerIndex) -> Rank {
+    Rank(40 + peer.0)
+}
+
 /// The address of rank 0's lanes at a peer.
 pub(super) fn lanes_at(rank: Rank) -> RemoteAddr {
     RemoteAddr { rank, key: RegionKey::from_bits(0x1001), offset: 0x1_0000 }
@@ -103,7 +108,7 @@ impl Alone {
     }
 
     /// Lands a peer's count of the requests that it has taken from rank 0.
-    pub(super) fn notices(&mut self, from: Rank, taken: u64) {
+    pub(super) fn notices(&mut self, from: PeerIndex, taken: u64) {
         self.lanes[self.shape.credit(from) / 8].store(taken, Ordering::Relaxed);
         let (at, bit) = self.shape.notice(from);
         self.lanes[at / 8].fetch_or(bit, Ordering::Relaxed);

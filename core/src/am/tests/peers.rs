@@ -34,7 +34,7 @@ fn messages_from_and_to_an_unconnected_peer_wait() {
     let put = alone.ops()[0];
     let place = SHAPE.cell(Lane::Request, OTHER, 0) as u64;
     assert_eq!(put.remote, lanes_at(Rank(9)).add(place), "in the lanes of this rank at the peer");
-    assert_eq!(Rank(0), alone.machine.rank);
+    assert_eq!(alone.machine.own, PeerIndex(0));
 }
 
 #[test]

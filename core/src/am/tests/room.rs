@@ -7,7 +7,7 @@ use crate::am::cell::{Cell, Inline, Kind as CellKind};
 use crate::am::lanes::Lane;
 use crate::am::{Answer, Bell, Event, Out, SendError};
 use crate::completion::Why;
-use crate::mem::PeerIndex;
+use crate::mem::{PeerIndex, Rank};
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;
@@ -139,7 +139,7 @@ fn a_reply_to_a_lost_rank_takes_no_cell_and_frees_its_place() {
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
     alone.machine.reply(first, &Answer::Failed).unwrap();
     assert_eq!((alone.machine.staged(), alone.ops().len()), (0, 0));
-    assert_eq!(alone.runs().from, OTHER, "the next call has a cell for its reply");
+    assert_eq!(alone.runs().from, rank(OTHER), "the next call has a cell for its reply");
     alone.machine.reply(second, &Answer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
 }

@@ -69,7 +69,7 @@ fn only_the_locked_design_has_boards() {
     let shape = two.one.machine.board_shape();
     assert_eq!((shape.peers, shape.posts), (3, 8));
     // The short paths are for machines without a board.
-    let pattern = Pattern { context: 0, source: Some(LocalRank(1)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
     let (machine, wire) = (&mut two.one.machine, &mut two.one.wire);
     assert_eq!(machine.post_short(wire, &pattern, apart(64, 8)), None);
     assert!(!machine.send_short(wire, PeerIndex(1), LABEL, at(0, 8)));
@@ -144,10 +144,10 @@ fn a_failed_claim_ends_its_receive() {
     assert_eq!(up.claims(0, 7, 250), Ok(post.index));
     up.boards[0].finish(LocalRank(1), post.index, false);
     assert!(
-        up.one.machine.advance_from(&mut up.one.wire, LocalRank(2)),
+        up.one.machine.advance_from(&mut up.one.wire, PeerIndex(2)),
         "a look at any lane finds the failed claim"
     );
-    assert_eq!(up.one.take(post), Some(Err(Ended::Failed { peer: LocalRank(1) })));
+    assert_eq!(up.one.take(post), Some(Err(Ended::Failed { peer: PeerIndex(1) })));
     let next = up.one.post(Some(1), Some(7), at(64, 300));
     assert_eq!(up.claims(1, 7, 250), Ok(next.index));
     up.boards[0].finish(LocalRank(1), next.index, true);
@@ -173,7 +173,7 @@ fn a_message_by_lane_passes_claimed_receives() {
     up.one.comes_inline(1, 9, 8);
     up.one.look(1);
     assert_eq!(up.claims(4, 7, 250), Err(Refused::NoPost), "no receive is left");
-    let pattern = Pattern { context: 0, source: Some(LocalRank(1)), tag: Some(9) };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: Some(9) };
     assert!(up.one.machine.probe(&pattern).is_some());
     // Other packets are taken without the lock.
     up.one.comes(1, Packet::new(Kind::Fin));

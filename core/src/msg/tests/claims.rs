@@ -54,8 +54,8 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     by_lane(|up| up.one.thresholds(1).direct_from = 0, at(0x100, 200), Kind::Inline);
     by_lane(|_| {}, at(0x100, 16_384), Kind::Rts);
     by_lane(|up| up.one.machine.set_far(PeerIndex(1)), at(0x100, 300), Kind::Eager);
-    by_lane(|up| assert!(up.boards[1].try_lock(PeerIndex(2))), at(0x100, 300), Kind::Eager);
-    by_lane(|up| up.boards[1].expect_next(PeerIndex(0)), at(0x100, 300), Kind::Eager);
+    by_lane(|up| assert!(up.boards[1].try_lock(LocalRank(2))), at(0x100, 300), Kind::Eager);
+    by_lane(|up| up.boards[1].expect_next(LocalRank(0)), at(0x100, 300), Kind::Eager);
     // A very long message is copied past the cache.
     let mut up = up();
     up.peer_posts(3, 200_000);
@@ -69,8 +69,8 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     up.peer_posts(5, 300);
     up.one.send(1, 7, at(0x100, 250));
     assert_eq!(up.direct(), 2, "the previous message is in the lane");
-    up.boards[1].expect_next(PeerIndex(0));
-    up.boards[1].expect_next(PeerIndex(0));
+    up.boards[1].expect_next(LocalRank(0));
+    up.boards[1].expect_next(LocalRank(0));
     up.one.send(1, 7, at(0x100, 250));
     assert_eq!(up.direct(), 3);
 }
@@ -103,7 +103,7 @@ fn messages_that_wait_keep_their_order() {
     assert!(!up.one.advance());
     assert_eq!(up.boards[1].standing(3), Standing::Posted);
     // The first message finds its own receive.
-    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: Some(8) };
+    let pattern = Pattern { context: 0, source: Some(LocalRank(0)), tag: Some(8) };
     let post = Post { number: 9, pattern, at: 0x6000, room: 300, in_reach: true };
     up.boards[1].lock(LocalRank(1));
     up.boards[1].post(4, &post);

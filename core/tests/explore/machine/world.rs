@@ -117,8 +117,8 @@ impl World<'_, '_> {
             }
             Step::DieLocking { rank, of } => {
                 // The board learns of the death at once, the other machines later.
-                self.boards[usize::from(of)].lock(mem::Rank(rank.into()));
-                self.boards[usize::from(of)].lost(mem::Rank(rank.into()));
+                self.boards[usize::from(of)].lock(mem::LocalRank(rank.into()));
+                self.boards[usize::from(of)].lost(mem::LocalRank(rank.into()));
                 self.nodes[usize::from(rank)].is_dead = true;
                 self.net.borrow_mut().told(rank, &[2]);
             }

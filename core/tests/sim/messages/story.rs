@@ -146,7 +146,7 @@ impl<'m> Story<'m> {
                 }
                 Err(SendError::Busy(_)) => self.is_stuck = true,
                 // The peer has died.
-                Err(SendError::Addr(_)) => self.to_send -= 1,
+                Err(SendError::PeerLost { .. }) => self.to_send -= 1,
                 Err(error) => panic!("rank {} to {to}: {error}", self.rank),
             }
         }
