@@ -146,8 +146,8 @@ impl Runtime {
 
 impl<T: Plain> GlobalArray<T> {
     fn of(way: Way, dealt: &Dealt, len: usize, page_len: usize) -> Self {
-        const { assert!(size_of::<T>() > 0, "elements of 1 byte at least") };
-        const { assert!(align_of::<T>() <= 8, "elements lie as pages do") };
+        const { assert!(size_of::<T>() > 0, "an element of an array has at least 1 byte") };
+        const { assert!(align_of::<T>() <= 8, "an element of an array is aligned to at most 8 bytes") };
         Self {
             way: Arc::new(way),
             cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),

@@ -232,7 +232,7 @@ impl Comm {
     ///
     /// If `messages` is empty, or if one belongs to another rank.
     pub fn wait_any(&self, messages: &[&dyn Message]) -> usize {
-        assert!(!messages.is_empty(), "no message to wait for");
+        assert!(!messages.is_empty(), "wait_any needs at least one message");
         self.assert_own(messages);
         self.messages().wait_any(messages.iter().map(|message| message.under()))
     }
@@ -321,7 +321,9 @@ impl Comm {
 
     fn assert_own(&self, messages: &[&dyn Message]) {
         let other = messages.iter().position(|message| !message.is_of(self.messages()));
-        assert!(other.is_none(), "message {other:?} is not of {}", self.rank());
+        if let Some(index) = other {
+            panic!("message {index} does not belong to {}", self.rank());
+        }
     }
 
     pub(super) fn messages(&self) -> &Arc<Messages> {

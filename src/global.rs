@@ -131,7 +131,7 @@ impl Runtime {
         }
         let driver = self.node().open_global(driver);
         // Requests of other ranks may have come before the driver existed.
-        driver.rang();
+        driver.stir();
         Ok(driver)
     }
 }

@@ -288,7 +288,10 @@ impl Exposed<u64> {
     /// If the array has no such word, or if the device is the agent.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.len() && self.agent() == Agent::Cpu, "word {index} of {self:?}");
+        assert!(
+            index < self.len() && self.agent() == Agent::Cpu,
+            "processors have no word {index} of {self:?}"
+        );
         // SAFETY: the word is one of the `len` words of a block that this value
         // owns; it is aligned as the block is, and only accessed as atomics and
         // plain bytes.

@@ -21,14 +21,15 @@ use crate::lend::zeroes;
 use crate::msg::{Lanes, Messages, Parcels};
 use crate::neighbours::Neighbours;
 use crate::node::Node;
-use crate::{Error, Rank, Runtime};
+use crate::service::Service;
+use crate::{Error, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::boot::{BootError, Bootstrap};
-use tsumugi_core::mem::LocalAddr;
+use tsumugi_core::mem::{LocalAddr, LocalRank};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Scheduler, StackArea, StartError};
@@ -226,7 +227,7 @@ type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if they are to be pinned: the ranks of the node
 /// take cores in their order, again from the first one when there are too few.
-fn cores_of(local: Rank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
+fn cores_of(local: LocalRank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
     let first = (local.0 as usize).saturating_mul(chosen.workers);
     let all = allowed.iter().copied().cycle();
     match chosen.bind {
@@ -346,7 +347,7 @@ fn make(
         network.share(common);
     }
     am.connect(&cards);
-    if member.local() == Rank(0) {
+    if member.local() == LocalRank(0) {
         // The other ranks sleep in the barrier meanwhile.
         member.calibrate(place.measured, &chosen.thresholds);
     }
@@ -382,7 +383,7 @@ fn make(
 /// all ranks of the node. If there is no room for them, each rank keeps a copy of
 /// its own.
 fn lay_out(member: &Member, packed: &[u8]) -> Common {
-    let is_first = member.local() == Rank(0) && !packed.is_empty();
+    let is_first = member.local() == LocalRank(0) && !packed.is_empty();
     let Some(at) = is_first.then(|| zeroes(member, packed.len()).ok()).flatten() else {
         return Common::default();
     };
@@ -397,15 +398,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
         let Some(node) = node.upgrade() else { return };
-        if node.am().has_lanes(word.key) {
-            node.am().rang();
-        } else if let Some(global) = node.global()
-            && word.key == global.key()
-        {
-            global.rang();
-        } else {
-            node.duties().rang(word.key);
-        }
+        node.rang(word.key);
     })
 }
 

@@ -64,7 +64,7 @@ pub use hold::Hold;
 pub use private::Private;
 pub use tsumugi_gas::lock::Refused;
 
-use crate::duty::Duty;
+use crate::service::Service;
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use active::Counts;
 use gate::Gate;
@@ -127,7 +127,7 @@ struct Inner {
     ways: Arc<Ways>,
     puts: Arc<Puts>,
     counts: Mutex<Counts>,
-    steward: Option<Arc<dyn Duty>>,
+    steward: Option<Arc<dyn Service>>,
 }
 
 impl Runtime {
@@ -327,13 +327,12 @@ impl Inner {
         let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
         let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
         let steward = match design {
-            Design::Tree => {
-                Steward::new(&ways, plan.tree).map(|steward| -> Arc<dyn Duty> { Arc::new(steward) })
-            }
+            Design::Tree => Steward::new(&ways, plan.tree)
+                .map(|steward| -> Arc<dyn Service> { Arc::new(steward) }),
             Design::Each | Design::Global | Design::TwoLevel => None,
         };
         if let Some(steward) = &steward {
-            runtime.node().duties().add(steward.clone());
+            runtime.node().services().add(steward.clone());
         }
         Ok(Self {
             runtime: runtime.clone(),
@@ -357,12 +356,12 @@ impl Inner {
 /// A steward ends when all ranks have dropped the window, as its words do.
 struct Retired {
     runtime: Runtime,
-    steward: Arc<dyn Duty>,
+    steward: Arc<dyn Service>,
 }
 
 impl Drop for Retired {
     fn drop(&mut self) {
-        self.runtime.node().duties().remove(&self.steward);
+        self.runtime.node().services().remove(&self.steward);
     }
 }
 
@@ -401,10 +400,14 @@ impl fmt::Display for WindowError {
         match self {
             Self::Addr(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
-            Self::Held { target } => write!(f, "{target} is held already"),
-            Self::Conflict { index } => {
-                write!(f, "value {index} was changed in the private copy and in the public one")
-            }
+            Self::Held { target } => write!(
+                f,
+                "this guard holds the lock of {target} already; release it before another hold"
+            ),
+            Self::Conflict { index } => write!(
+                f,
+                "value {index} was changed both in the private copy and in the public copy"
+            ),
         }
     }
 }

@@ -60,7 +60,8 @@ fn a_message_too_long_for_its_buffer_is_an_error_and_the_next_one_is_not() {
                 assert_eq!(
                     error.to_string(),
                     format!(
-                        "a message of {bytes} bytes from rank 0 with tag {bytes} for a buffer of {room}"
+                        "a message of {bytes} bytes from rank 0 with tag {bytes} does not fit in a \
+                         buffer of {room} bytes"
                     )
                 );
                 assert!(into.iter().all(|byte| *byte == 5), "the beginning arrives");
@@ -126,7 +127,8 @@ fn a_probe_finds_the_message_that_is_received() {
             let uneven = comm.recv_vec::<u32>(peer, 6).unwrap_err();
             assert_eq!(
                 uneven.to_string(),
-                "a message of 7 bytes from rank 0 with tag 6 for values of 4 bytes"
+                "a message of 7 bytes from rank 0 with tag 6 is not a multiple of 4 bytes, the \
+                 size of a value"
             );
             assert_eq!(comm.try_probe(Source::Any, Tags::Any), None);
         }

@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use tsumugi::pvas::Launch;
 use tsumugi::{Config, Error, GlobalHeap, Rank, Runtime};
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::msg::Path;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 
@@ -43,7 +44,7 @@ thread_local! {
 
 fn look_into(rt: &Runtime) {
     let shape = rt.space().shape();
-    let start = shape.start(Rank(0));
+    let start = shape.start(LocalRank(0));
     PARTITION.set(start + shape.starter_offset()..start + shape.bytes());
 }
 

@@ -33,7 +33,7 @@ fn a_call_brings_an_answer() {
             let failed = rt.call(to, SIZE, b"").unwrap_err();
             assert!(matches!(failed, Error::Call(CallError::Failed)), "{failed}");
             let unknown = rt.call(to, NOBODY, b"").unwrap_err();
-            assert_eq!(unknown.to_string(), "the rank has no handler 99");
+            assert_eq!(unknown.to_string(), "handler 99 is not registered at the called rank");
         }
         let nobody = rt.call(Rank(3), ECHO, b"").unwrap_err();
         let wanted = AddrError::NoSuchRank { rank: Rank(3), size: 3 };
@@ -64,7 +64,8 @@ fn long_payloads_are_read_where_they_are() {
         assert_eq!(rt.call_within(peer, SIZE, &[3; 300], limit)?, wanted(300));
         rt.cast(peer, SIZE, &[3; 300])?;
         let too_long = rt.call(peer, SIZE, &vec![3; (256 << 10) + 1]).unwrap_err();
-        assert_eq!(too_long.to_string(), "262145 bytes are too long for a message: 262144 at most");
+        let said = "a message of 262145 bytes is too long: the limit is 262144 bytes";
+        assert_eq!(too_long.to_string(), said);
         Ok::<_, Error>(())
     })
     .unwrap();

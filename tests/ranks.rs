@@ -127,7 +127,10 @@ fn arrays_of_different_lengths_are_refused() {
     // The error is that of the rank that failed first.
     let said = failed.unwrap_err().to_string();
     let either = [(8, 1, 9), (9, 0, 8)].map(|(own, rank, other)| {
-        format!("this rank asked for an array of {own}, rank {rank} for one of {other}")
+        format!(
+            "this rank has called a collective allocation with length {own}, rank {rank} with \
+             length {other}; all ranks must give the same length"
+        )
     });
     assert!(either.contains(&said), "{said}");
 }

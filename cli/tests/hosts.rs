@@ -104,7 +104,10 @@ fn the_command_ends_with_the_code_of_the_first_failure() {
     assert_eq!(output.status.code(), Some(255));
     // Either of the two hosts may be the first to end.
     let said = text(&output.stderr);
-    assert!(said.contains("tsumugi: host ") && said.contains(": ended with code 255"), "{said}");
+    assert!(
+        said.contains("tsumugi: host ") && said.contains(": the agent ended with code 255"),
+        "{said}"
+    );
 }
 
 /// SIGTERM is passed on to the ranks. After SIGKILL of the command, the ranks are killed.
@@ -206,5 +209,5 @@ fn nodes_without_a_network_are_named() {
     let output = rsh.output(&["-n", "2", own, "demo", "--ults", "4"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("the 2 ranks of this job lie on 2 nodes"), "{said}");
+    assert!(said.contains("the 2 ranks of this job are on 2 nodes"), "{said}");
 }

@@ -36,7 +36,7 @@ fn run(
             net.join(rt);
             rt.barrier()?;
             let result = main(rt, &net).and_then(|()| {
-                rt.am().settle();
+                rt.node().settle();
                 rt.barrier()
             });
             net.leave(rt);
@@ -111,7 +111,7 @@ fn chatter(rt: &Runtime, seed: u64) -> Result<(), Error> {
     for sender in senders {
         sender.join().unwrap()?;
     }
-    rt.am().settle();
+    rt.node().settle();
     rt.barrier()?;
     for from in 0..size as u32 {
         // The last messages that arrived may not have been handled yet.
@@ -297,7 +297,7 @@ fn a_rank_with_an_operation_under_way_is_not_quiet() {
             }
             assert!(outside() > 0, "an operation is in progress");
             net.hold(&[]);
-            rt.am().settle();
+            rt.node().settle();
             assert_eq!(net.under_way(), 0, "the operation has ended");
             while outside() > 0 {
                 Here.yield_now();
@@ -498,7 +498,7 @@ fn the_time_limit_of_a_ult_that_was_cut_off_is_dropped() {
             let theirs = rt.clone();
             let limit = Duration::from_secs(1000);
             cut_off(move || drop(theirs.call_within(Rank(1), LATER, b"", limit)));
-            rt.am().settle();
+            rt.node().settle();
             while rt.am().member.control().outside().load(Ordering::SeqCst) > 0 {
                 Here.yield_now();
             }
@@ -535,8 +535,8 @@ fn an_answer_of_a_ult_that_was_cut_off_is_sent() {
             net.hold(&others);
             let mut state = rt.am().lock();
             for rank in others {
-                let seat = state.seats.find(rank).expect("a rank that was called");
-                while state.machine.cast(seat, HandlerId(COUNT), b"").is_ok() {}
+                let peer = state.peers.find(rank).expect("a rank that was called");
+                while state.machine.cast(peer, HandlerId(COUNT), b"").is_ok() {}
             }
             assert_eq!(state.machine.staged(), STAGING_CELLS);
             drop(state);

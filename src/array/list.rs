@@ -67,7 +67,7 @@ impl<T: Plain> GlobalArray<T> {
         let mut done = Vec::with_capacity(list.len());
         let mut result = Ok(());
         for ult in ults {
-            match ult.join().expect("accesses do not panic") {
+            match ult.join().expect("an access of an array does not panic") {
                 Ok(part) => done.extend(part),
                 Err(error) => result = Err(error),
             }

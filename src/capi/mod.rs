@@ -8,8 +8,7 @@
 //! ```
 //!
 //! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`. The header is
-//! generated from these files, and a test compares the two; see
-//! `include/README.md`.
+//! generated from these files, and a test compares the two; see `docs/c.md`.
 //!
 //! [`acp`] is a second interface, under ACP's names: `include/acp.h`.
 //!

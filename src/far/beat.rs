@@ -30,6 +30,7 @@ use super::silence::{LOOK, Rule, Silence, Verdict};
 use crate::Rank;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
 
@@ -76,7 +77,7 @@ impl Beats {
     /// Makes the heartbeats of a rank. A long beat has at most `long` bytes; 0: all
     /// beats are short.
     pub(super) fn new(member: &Member, limit: Duration, long: usize) -> Self {
-        let is_first = member.local() == Rank(0);
+        let is_first = member.local() == LocalRank(0);
         let beats = Self {
             is_first,
             begun: Instant::now(),

@@ -106,14 +106,14 @@ impl<T: Plain> GlobalBlock<T> {
     /// a drop. Blocking: every live rank that has used the address is asked to
     /// forget it.
     pub fn unregister(mut self) -> Exposed<T> {
-        let block = self.block.take().expect("it goes once");
+        let block = self.block.take().expect("the block is dropped once");
         let mut retiring = Retiring::new(block);
         self.global.driver.retire(self.first, retiring.memory());
         retiring.wait().into_exposed(self.len)
     }
 
     fn block(&self) -> &Block {
-        self.block.as_ref().expect("it goes with the array")
+        self.block.as_ref().expect("the block lives as long as the array")
     }
 
     /// The local address of the array and its size in bytes.

@@ -99,7 +99,7 @@ impl ChannelSender {
     pub fn send(&mut self, from: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
         let global = self.issuer.global.clone();
         let begun = self.sender.try_send(from, bytes);
-        debug_assert!(begun, "the message before is in the ring");
+        debug_assert!(begun, "the previous message is in the ring");
         loop {
             self.issuer.hear(false)?;
             let head = global.get(self.head.at(0))?;

@@ -183,7 +183,7 @@ impl<T: Plain> GlobalRegion<T> {
     /// more; from then on the memory is the program's alone. Blocking, as
     /// [`GlobalBlock::unregister`](super::GlobalBlock::unregister).
     pub fn unregister(mut self) {
-        let registration = self.registration.take().expect("it goes once");
+        let registration = self.registration.take().expect("the registration ends once");
         let mut retiring = Retiring::new(registration);
         self.global.driver.retire(self.first, retiring.memory());
         drop(retiring.wait());

@@ -37,7 +37,7 @@ impl Global {
     ///
     /// If `part_bytes` is 0.
     pub fn workspace(&self, size: u64, first: Rank, part_bytes: u64) -> Result<Workspace, Error> {
-        assert!(part_bytes > 0, "a workspace whose parts have no bytes");
+        assert!(part_bytes > 0, "part_bytes is 0: a part of a workspace has at least 1 byte");
         let ranks = u64::from(self.runtime.size());
         let (mut parts, mut _own) = (Vec::new(), Vec::new());
         for part in 0..size.div_ceil(part_bytes) {

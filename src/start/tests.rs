@@ -29,6 +29,7 @@ mod global;
 mod cut_off;
 mod given_up;
 mod held;
+mod ids;
 #[path = "../../tests/moving/histories.rs"]
 mod histories;
 #[allow(clippy::duplicate_mod)]
@@ -125,7 +126,7 @@ fn run(
 ) {
     run_each(nodes, seed, move |rt, weather| {
         main(rt, weather)?;
-        weather.nodes[rt.rank().0 as usize].am().settle();
+        weather.nodes[rt.rank().0 as usize].settle();
         rt.barrier()
     });
 }

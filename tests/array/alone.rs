@@ -16,7 +16,7 @@ fn arrays_that_one_rank_cannot_make_are_refused() {
                 assert_eq!(error.to_string(), ArrayError::NotAlone.to_string());
             }
             let error = arrays.make::<u64>(1 << 20, Dealt::default()).unwrap_err();
-            assert!(error.to_string().starts_with("no room for another array, of"), "{error}");
+            assert!(error.to_string().starts_with("no room for another array of "), "{error}");
             let error = arrays.make::<u64>(0, Dealt::default()).unwrap_err();
             assert!(error.to_string().starts_with("0 pages"), "{error}");
             assert!(arrays.open::<u64>(ArrayHandle::from_bits(7)).is_err());

@@ -243,7 +243,10 @@ fn bad_calls_on_arrays_are_errors() {
             assert_eq!(array.get_slice(8, &mut [0; 3]), Err(beyond));
             assert_eq!(array.put_slice(8, &[0; 3]), Err(beyond));
             assert_eq!(array.own(8..11), Err(beyond));
-            assert_eq!(beyond.to_string(), "3 elements at 8 of an array of 10");
+            assert_eq!(
+                beyond.to_string(),
+                "3 elements from index 8 on do not fit in an array of 10"
+            );
             assert_eq!(array.own(3..3), Ok(0));
             rt.barrier()?;
             if rt.rank().0 == 0 {
@@ -257,7 +260,7 @@ fn bad_calls_on_arrays_are_errors() {
             let refused = Err(ArrayError::NotByMessages);
             assert_eq!(array.relocate(PageId(0), rt.rank()), refused);
             let none = rt.array::<u64>(0).unwrap_err();
-            assert_eq!(none.to_string(), "0 pages, where 1 to 34359738368 are possible");
+            assert_eq!(none.to_string(), "0 pages: there must be 1 to 34359738368");
             Ok::<(), Error>(())
         })
         .unwrap();

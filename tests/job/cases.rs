@@ -450,7 +450,7 @@ fn survivors_finish_their_work(role: &str, seed: u64, said: &str) {
 
 fn an_unanswered_call_is_reported() {
     let mut job = start(2, "unanswered");
-    let report = job.read_errors_until("waits for the answer of rank 0 to a message for 77");
+    let report = job.read_errors_until("waits for the reply of rank 0 to a call of handler 77");
     assert!(report.contains("quiet"), "{report}");
     // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);

@@ -81,7 +81,7 @@ pub fn ranks_of_several_nodes_without_a_network_fail_with_the_reason() {
     }
     let (codes, text) = script.finish();
     assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
-    assert_eq!(text.matches("2 ranks of this job lie on 2 nodes").count(), 2, "{text}");
+    assert_eq!(text.matches("2 ranks of this job are on 2 nodes").count(), 2, "{text}");
     assert_eq!(text.matches("TSUMUGI_NETWORK is off").count(), 2, "{text}");
     // A device that this machine does not have is named.
     let mut script = Script::new(2);
@@ -192,7 +192,7 @@ pub fn a_rank_that_was_given_up_ends_with_the_reason() {
     signal(libc::SIGCONT);
     let (codes, text) = script.finish();
     assert!(text.contains("no answer, lost (after 3 s of silence)"), "{text}");
-    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence\n";
+    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence, and ends";
     assert_eq!(text.matches(told).count(), 1, "{codes:?} {text}");
     assert_eq!(codes[1], Some(1), "{text}");
 }
@@ -230,7 +230,7 @@ pub fn a_start_that_fails_reports_the_reason() {
     script.add(0, "meet", &[&script.tcp[..], &[soon]].concat());
     let (codes, text) = script.finish();
     assert_eq!(codes, [Some(7)], "{text}");
-    assert!(text.contains("rank 1 did not come in time"), "{text}");
+    assert!(text.contains("rank 1 did not arrive within the time limit"), "{text}");
     let mut script = Script::new(2);
     script.tcp[1].1 = "short".to_owned();
     script.add(0, "meet", &script.tcp.clone());

@@ -30,7 +30,7 @@ pub fn a_rank_shows_what_its_ults_do() {
         while reports(&said) < 2 * asked {
             said.push_str(&job.read_errors_until("\n"));
         }
-        let ends = |said: &str| [frame, "did not stand still"].map(|end| said.matches(end).count());
+        let ends = |said: &str| [frame, "did not stop within"].map(|end| said.matches(end).count());
         while has_backtraces && ends(&said).iter().sum::<usize>() < 2 * asked {
             said.push_str(&job.read_errors_until("\n"));
         }

@@ -61,7 +61,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of [`Tasks::run`]; an error if the number is not the known one.
+/// An [`Error`] if a rank dies, if the tasks cannot be made, if a task fails, or if the
+/// number of ways is not the known one.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, plan.grain, &[place])?;
     let empty = Board { queens: plan.queens, row: 0, columns: 0, left: 0, right: 0 };
@@ -70,7 +71,9 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let time = start.elapsed();
     let known = KNOWN[plan.queens as usize];
     if ways != known {
-        return Err(Error::program(format!("{} queens: {ways} ways, not {known}", plan.queens)));
+        let queens = plan.queens;
+        let what = format!("{queens} queens: {ways} ways were found, and there are {known}");
+        return Err(Error::program(what));
     }
     Ok(Outcome { ways, time, counts: tasks.all_counts()? })
 }

@@ -50,8 +50,8 @@ impl Process {
     /// The error of the operating system, if the process cannot be started.
     pub fn start(command: &mut Command, pins: &[usize]) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let requests = child.stdin.take().expect("it is a pipe");
-        let output = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        let requests = child.stdin.take().expect("the input is a pipe");
+        let output = BufReader::new(child.stdout.take().expect("the output is a pipe"));
         let (sender, answers) = channel();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
@@ -66,8 +66,11 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// [`Missing`] with the reason, if there was no answer within `limit` or it
-    /// was no result. No other turn may follow.
+    /// - [`Missing::Hung`]: there was no answer within `limit`.
+    /// - [`Missing::Died`]: the process has ended, or has closed its output.
+    /// - [`Missing::Refused`]: the system cannot do this row, with its reason.
+    ///
+    /// No other turn may follow.
     pub fn turn(&mut self, limit: Duration) -> Result<Vec<f64>, Missing> {
         self.signal(libc::SIGCONT);
         let late = Instant::now() + limit;
@@ -147,7 +150,7 @@ impl Process {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Missing::Died("closed its output".to_owned())
+        Missing::Died("the process closed its output".to_owned())
     }
 }
 
@@ -161,7 +164,7 @@ impl Drop for Process {
 
 fn described(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(0), _) => "it ended without an answer".to_owned(),
+        (Some(0), _) => "exit code 0, without an answer".to_owned(),
         (Some(code), _) => format!("exit code {code}"),
         (_, Some(signal)) => format!("signal {signal}"),
         _ => status.to_string(),

@@ -221,7 +221,7 @@ fn chosen(only: Option<&str>, catalogue: &[Group]) -> Result<Vec<&'static str>, 
         known.sort_unstable();
         known.dedup();
         let known = known.join(", ");
-        return Err(Failure::Usage(format!("--only '{only}': no such row; there are {known}")));
+        return Err(Failure::Usage(format!("--only '{only}': no such row; rows: {known}")));
     }
     Ok(wanted)
 }

@@ -11,7 +11,7 @@ pub fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "line before", "after"];
+    let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "trip before", "after"];
     let lines = rows.iter().map(|row| {
         let mark = if row.is_steady() { "" } else { " *" };
         vec![
@@ -29,7 +29,9 @@ pub fn table(rows: &[Row]) -> String {
     });
     let mut shown = text::table(&header, lines);
     if rows.iter().any(|row| !row.is_steady()) {
-        shown.push_str("  * the cores moved meanwhile (see the line trips): measure again\n");
+        shown.push_str(
+            "  * the distance of the cores changed meanwhile (see the trips): measure again\n",
+        );
     }
     shown
 }

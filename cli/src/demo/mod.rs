@@ -121,8 +121,8 @@ fn check_room(rt: &Runtime, ults: u32) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "--ults {ults}: a rank has room for the stacks of {room} (TSUMUGI_STACK_BYTES, \
-         TSUMUGI_ULT_STACK_BYTES)"
+        "--ults {ults}: a rank has room for the stacks of {room} threads (TSUMUGI_STACK_BYTES \
+         divided by TSUMUGI_ULT_STACK_BYTES)"
     )))
 }
 

@@ -34,7 +34,8 @@ impl<R: Read> Lines<R> {
         match read {
             Ok(0) => Ok(None),
             Ok(_) if self.line.len() > LINE_BYTES_MAX => {
-                Err(self.broken(format!("a line of more than {LINE_BYTES_MAX} bytes")))
+                Err(self
+                    .broken(format!("the line is longer than {LINE_BYTES_MAX} bytes, the maximum")))
             }
             Ok(_) => Ok(Some(self.line.trim_ascii())),
             Err(error) => Err(self.cut_off(&error)),

@@ -147,7 +147,8 @@ impl Verdict {
             None | Some(0) => String::new(),
             Some(more) => format!(" and {more} more"),
         };
-        (!ranks.is_empty()).then(|| format!("tsumugi: {}{more}: ended with it\n", names.join(", ")))
+        (!ranks.is_empty())
+            .then(|| format!("tsumugi: {}{more}: ended as a consequence\n", names.join(", ")))
     }
 }
 
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(bed.cause(100), None);
         bed.ended(100, &[(2, 1), (3, SIGNAL | 11)]);
         assert_eq!(bed.cause(100), Some((Some(3), 139)));
-        let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
+        let others = "tsumugi: rank 0, rank 1, rank 2: ended as a consequence\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 
@@ -248,7 +249,7 @@ mod tests {
             assert_eq!(bed.cause(0), None, "a better cause may come");
             bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);
             assert_eq!(bed.cause(150), Some((Some(4), code)));
-            let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended with it\n";
+            let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended as a consequence\n";
             assert_eq!(bed.verdict.others().as_deref(), Some(others));
         }
         let mut alone = bed();
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(bed.cause(0), Some((Some(4), 7)));
         let said = bed.ended(5, &[(0, SIGNAL | 15), (1, SIGNAL | 9), (2, 9), (3, SIGNAL | 6)]);
         assert_eq!(said.iter().map(|failure| failure.rank.0).collect::<Vec<_>>(), [3]);
-        let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
+        let others = "tsumugi: rank 0, rank 1, rank 2: ended as a consequence\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 
@@ -295,6 +296,8 @@ mod tests {
         assert_eq!(bed.cause(150), Some((None, 255)));
         assert_eq!(bed.verdict.others(), None);
         bed.ended(200, &(0..10).map(|rank| (rank, 1)).collect::<Vec<_>>());
-        assert!(bed.verdict.others().unwrap().ends_with("rank 7 and 2 more: ended with it\n"));
+        assert!(
+            bed.verdict.others().unwrap().ends_with("rank 7 and 2 more: ended as a consequence\n")
+        );
     }
 }

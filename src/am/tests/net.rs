@@ -171,7 +171,7 @@ impl Net {
         if op.notify {
             let target = self.lock().ranks[op.remote.rank.0 as usize].clone();
             if let Some(target) = target {
-                target.am().rang();
+                target.am().stir();
             }
         }
         result

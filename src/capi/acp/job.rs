@@ -32,7 +32,7 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
     let options = unsafe { Options::take(argc, argv) };
     let mut job = job();
     if job.is_some() {
-        return note(-1, "acp_init was called before");
+        return note(-1, "acp_init was called already");
     }
     match start(options) {
         Ok(started) => {
@@ -68,7 +68,7 @@ pub extern "C" fn acp_finalize() -> c_int {
     match ended.thread.join() {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => note(-1, error),
-        Err(_) => note(-1, "the rank has panicked"),
+        Err(_) => note(-1, "the rank's thread has panicked"),
     }
 }
 
@@ -246,8 +246,10 @@ impl Life {
 
     /// The rank that has this number of ACP's.
     pub(super) fn rank_of(&self, number: c_int) -> Result<Rank, Reason> {
-        let number = u32::try_from(number).ok().filter(|number| *number < self.runtime.size());
-        let number = number.ok_or("there is no such rank")?;
+        let size = self.runtime.size();
+        let known = u32::try_from(number).ok().filter(|number| *number < size);
+        let none = || format!("rank {number} does not exist: the job has {size} ranks");
+        let number = known.ok_or_else(none)?;
         Ok(Rank(self.numbered.as_ref().map_or(number, |ranks| ranks[number as usize])))
     }
 
@@ -382,7 +384,8 @@ fn start(options: Options) -> Result<Started, String> {
     };
     let thread = thread::Builder::new().name("acp".into()).spawn(rank);
     let thread = thread.map_err(|error| error.to_string())?;
-    let caller: Caller = receiver.recv().map_err(|_| "the rank has panicked".to_owned())??;
+    let caller: Caller =
+        receiver.recv().map_err(|_| "the rank's thread has panicked".to_owned())??;
     caller.begin();
     Ok(Started { end, caller, thread })
 }
@@ -393,7 +396,11 @@ fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
     for (rank, number) in wanted.iter().enumerate() {
         match ranks.get_mut(*number as usize) {
             Some(place @ None) => *place = Some(rank as u32),
-            _ => return Err(Error::program("each rank needs a number of its own")),
+            _ => {
+                let last = wanted.len() - 1;
+                let what = format!("number {number} of rank {rank} is in use or above {last}");
+                return Err(Error::program(what));
+            }
         }
     }
     Ok(ranks.into_iter().flatten().collect())
@@ -417,7 +424,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-const NOT_A_RANK: &str = "this process is no rank: acp_init comes first";
+pub(super) const NOT_A_RANK: &str = "this process is not a rank: call acp_init first";
 /// The colour of the starter memory and the heap.
 const OWN_COLOR: u8 = 1;
 const STARTER_BYTES: usize = 10_240;

@@ -83,7 +83,7 @@ fn scheduler_dropped_in_a_scope_on_it() {
     let scheduler = scheduler(1);
     let spawner = scheduler.spawner();
     let refused = spawner.scope(|_| catch_unwind(AssertUnwindSafe(|| drop(scheduler))));
-    assert!(said(&refused).contains("inside of a scope on it"), "{}", said(&refused));
+    assert!(said(&refused).contains("inside a scope on it"), "{}", said(&refused));
 }
 
 /// A ULT of a scope receives into borrowed memory while its scheduler is dropped. The

@@ -90,13 +90,15 @@ ends! {
     panics_that_run_a_scheduler: Says(&[], &["suspends ("]),
     guards_over_sleeps: Says(
         &[
-            "(holds) suspends (sleep) under the NoSuspend of tests/attacks/src/suspended.rs:",
-            "(holds) suspends (yield) under the NoSuspend of tests/attacks/src/suspended.rs:",
+            "(holds) suspends (sleep) under the NoSuspend made at tests/attacks/src/suspended.rs:",
+            "(holds) suspends (yield) under the NoSuspend made at tests/attacks/src/suspended.rs:",
         ],
         &["(innocent) suspends", "suspends (park)"],
     ),
-    guards_over_sleeps_are_fatal: Aborts("(holds) suspends (park) under the NoSuspend of tests/"),
-    guards_over_sleeps_in_a_job: Says(&["(main) suspends (yield) under the NoSuspend of tests/"], &[]),
+    guards_over_sleeps_are_fatal:
+        Aborts("(holds) suspends (park) under the NoSuspend made at tests/"),
+    guards_over_sleeps_in_a_job:
+        Says(&["(main) suspends (yield) under the NoSuspend made at tests/"], &[]),
     progress_that_joins: Aborts("a worker panicked outside of any ULT"),
     forks_on_any_stack: Held,
     join_of_itself: Held,

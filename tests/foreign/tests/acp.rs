@@ -101,7 +101,7 @@ fn a_copy_beyond_the_starter_memory_is_reported() {
         assert!(line.contains("the starter memory of rank 0 has 10240 bytes"), "{line}");
         assert!(line.contains("--acp-size-smem"), "{line}");
     }
-    assert!(lines[15].ends_with("is not told"), "{said}");
+    assert!(lines[15].ends_with("further failures are not printed"), "{said}");
 }
 
 /// Programs are linked with the library's SONAME and not with the name of its file.

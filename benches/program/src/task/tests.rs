@@ -78,7 +78,11 @@ fn a_task_without_room_is_called_by_its_parent() {
 
 #[test]
 fn a_failure_reaches_the_root_and_all_ranks() {
-    for (function, why) in [(2, "the task refuses to run"), (3, "a task panicked"), (9, "9 of 4")] {
+    for (function, why) in [
+        (2, "the task refuses to run"),
+        (3, "a task panicked"),
+        (9, "function 9: the ranks gave 4"),
+    ] {
         let said = run_ranks(2, move |rt| {
             let tasks = Tasks::new(rt, (), ALL)?;
             let ended = tasks.run(|tasks| {

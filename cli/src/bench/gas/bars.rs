@@ -177,8 +177,8 @@ mod tests {
             let line = line(&format!("{name} of get_cached, 1048576 B"));
             assert!(line.contains(">= 2, bytes take 95 %") && line.ends_with("bytes"), "{shown}");
         }
-        assert!(shown.contains("bytes: not met, nor can it be"), "{shown}");
-        assert!(!bars(&rows[..2]).contains("nor can it be"));
+        assert!(shown.contains("bytes: not met and not reachable"), "{shown}");
+        assert!(!bars(&rows[..2]).contains("not reachable"));
     }
 
     #[test]

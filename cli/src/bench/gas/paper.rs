@@ -26,10 +26,10 @@ pub fn paper(rows: &[Row]) -> String {
         "\n  the paper's table, {bytes} B        PGAS  DSM                       this\n\
          \x20 access cost clear     yes, {read:>9}  no, {hit} or {miss}  yes, {cached}\n\
          \x20 relocation                      no  yes, a copy at each miss  yes, {own}\n\
-         \x20 metadata cache        yes, it is all known  by the system  yes, {uncached} without: {times:.1} times\n\
-         \x20 DSM: pages that are copied on a miss, here by checkout. The paper has more than\n\
-         \x20 10 times without the cache: there the home's processor answers, by messages;\n\
-         \x20 here a miss is one or two remote reads and atomics more.\n"
+         \x20 metadata cache        yes, all is known     by the system  yes, {uncached} without: {times:.1} times\n\
+         \x20 DSM: pages that are copied on a miss, here by checkout. In the paper an access without\n\
+         \x20 the cache takes more than 10 times as long: the home's processor answers by messages.\n\
+         \x20 Here a miss costs one or two more remote reads and atomics.\n"
     )
 }
 

@@ -28,13 +28,13 @@ pub fn trips(rows: &[Row]) -> String {
     }
     let header = [
         "page",
-        "asked",
-        "trips cached",
-        "uncached",
+        "agent",
+        "cached trips",
+        "uncached trips",
         "ratio",
-        "of time",
+        "ratio of times",
         "within 25 %",
-        "bytes take",
+        "share of bytes",
     ];
     let table = text::table(&header, lines.iter().map(Line::row));
     let holds = |by: &str| {
@@ -51,24 +51,23 @@ pub fn trips(rows: &[Row]) -> String {
         false => holds(PROCESSOR),
     };
     let mut notes = format!(
-        "  trips: operations on the network, of which a large page takes several; on one node\n\
-         \x20 they are loads, and not counted. The ratio of times is {TIMES} at least, and within 25 % of\n\
-         \x20 that of trips where these are counted, {holds}.\n\
-         \x20 The paper has more than {PAPER}: there a miss is answered by the home's program, between\n\
-         \x20 its own work; here by its network, in a trip like any other, so that the ratio is that\n\
-         \x20 of trips. A network that may tear words, as tcp and Soft-RoCE do, has a thread of the home's\n\
-         \x20 read them, which does nothing else: where it must be woken first, the ratio is that of\n\
-         \x20 its waking.\n"
+        "  trips: operations on the network (several for a large page); on one node they are loads,\n\
+         \x20 which are not counted. The ratio of the times is at least {TIMES}, and within 25 % of the\n\
+         \x20 ratio of the trips where these are counted, {holds}.\n\
+         \x20 The paper has a ratio of more than {PAPER}: there the home's program answers a miss, between\n\
+         \x20 its own work. Here the network answers, in a trip like any other, so the times have the\n\
+         \x20 ratio of the trips. Over a network that may tear words (tcp, Soft-RoCE), a thread of the\n\
+         \x20 home reads them; if the thread must be woken first, that takes most of the time.\n"
     );
     if asks_device {
-        notes += "  asked a device: the directory's words are its (Directory::Device), and no thread of\n\
-                  \x20 the home's has a part in it.\n";
+        notes += "  agent device: the network device reads and changes the words of the directory\n\
+                  \x20 (Directory::Device), and no thread of the home takes part.\n";
     }
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
         let Line { bytes, times, share, .. } = line;
         notes += &format!(
-            "  At {bytes} B {:.0} % of a cached get are its bytes, which travel once either way: what\n\
-             \x20 is asked besides makes it {times:.2} of that, and {TIMES} is out of reach from here on.\n",
+            "  At {bytes} B the transfer of the bytes takes {:.0} % of a cached get. An uncached get takes\n\
+             \x20 {times:.2} times as long; a ratio of {TIMES} is not reachable from this size on.\n",
             share * 100.0,
         );
     }

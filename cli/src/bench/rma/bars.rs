@@ -165,9 +165,9 @@ const OVERS: &[Over] = &[
 ];
 
 const THIRDS: &[Third] = &[
-    Third { row: "third_8b", put: "put_8b", what: "copy between two others, 8 B" },
-    Third { row: "third_8k", put: "put_8k", what: "copy between two others, 8 KiB" },
-    Third { row: "third_1m", put: "put_1m", what: "copy between two others, 1 MiB" },
+    Third { row: "third_8b", put: "put_8b", what: "copy between two other ranks, 8 B" },
+    Third { row: "third_8k", put: "put_8k", what: "copy between two other ranks, 8 KiB" },
+    Third { row: "third_1m", put: "put_1m", what: "copy between two other ranks, 1 MiB" },
 ];
 
 const GLOBAL: f64 = 10.0;

@@ -112,8 +112,8 @@ const BARS: &[Goal] = &[
     ),
     goal("mutex, uncontended", "mutex", 1, Limit::Most(5.0)),
     goal("condvar hand-over", "condvar", 1, Limit::Most(25.0)),
-    goal("a ULT asleep", "bytes_per_ult", 1, Limit::Most(4300.0)),
-    goal("creating it", "create_asleep", 1, Limit::Most(4000.0)),
+    goal("memory of a sleeping ULT", "bytes_per_ult", 1, Limit::Most(4300.0)),
+    goal("creating a sleeping ULT", "create_asleep", 1, Limit::Most(4000.0)),
 ];
 
 #[cfg(test)]

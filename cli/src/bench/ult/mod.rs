@@ -83,7 +83,8 @@ fn measure_row(
     let before = trip_ns();
     let start = |(system, row, workers): &(&System, &Row, usize)| {
         if row.cpus(*workers) > cpus.len() {
-            let why = format!("needs {} CPUs, there are {}", row.cpus(*workers), cpus.len());
+            let why =
+                format!("needs {} CPUs, this process may use {}", row.cpus(*workers), cpus.len());
             return Ok(Err(Missing::Refused(why)));
         }
         // The others need no pins: a process with one worker keeps to its single CPU,
@@ -92,7 +93,7 @@ fn measure_row(
         let pins = if is_free { &cpus[..*workers] } else { &[] };
         Process::start(&mut itself(system, row, *workers, args)?, pins)
             .map(Ok)
-            .map_err(|error| Failure::Failed(format!("{} cannot start: {error}", system.name)))
+            .map_err(|error| Failure::Failed(format!("{} cannot be started: {error}", system.name)))
     };
     let mut processes: Vec<_> = wanted.iter().map(start).collect::<Result<_, Failure>>()?;
     let mut begin = Instant::now();
@@ -132,8 +133,9 @@ fn contenders(
 
 /// The command that runs `system` for this row.
 fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Command, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::Failed(format!("the path of this command is unknown: {error}"))
+    })?;
     let mut command = Command::new(own);
     // `tsumugi bench ult`, or `compare ult`.
     command.args(std::env::args().skip(1).take_while(|word| word != "ult")).arg("ult");

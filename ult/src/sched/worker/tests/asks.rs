@@ -274,7 +274,7 @@ fn what_is_told_names_the_ult_and_what_it_did() {
     let lines: Vec<_> = said.lines().filter(|line| line.starts_with("tsumugi: ")).collect();
     let [unwinds, guarded, nameless] = lines[..] else { panic!("{said}") };
     assert_eq!(unwinds, "tsumugi: ULT 0 (odd) suspends (late) while it unwinds from a panic");
-    let under = "tsumugi: ULT 0 (odd) suspends (test) under the NoSuspend of ";
+    let under = "tsumugi: ULT 0 (odd) suspends (test) under the NoSuspend made at ";
     assert!(guarded.starts_with(under), "{guarded}");
     assert!(nameless.starts_with("tsumugi: ULT 1 suspends (test) under"), "{nameless}");
 }
