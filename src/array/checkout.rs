@@ -54,7 +54,7 @@ use std::ptr::NonNull;
 use std::slice;
 
 /// A slice of elements that are lent as long as this value lives.
-#[must_use = "what is checked out is checked in when it is dropped"]
+#[must_use = "the elements are checked in as soon as the checkout is dropped"]
 pub struct Checkout<T: Plain, M: Mode = Read> {
     array: GlobalArray<T>,
     lease: Lease,

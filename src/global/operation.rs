@@ -21,7 +21,7 @@ use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::Request;
 
 /// An operation on global memory that was begun.
-#[must_use = "what is let go ends without a word"]
+#[must_use = "the error of an operation that is dropped is lost"]
 pub struct Operation {
     driver: Arc<Driver>,
     handle: Handle,
