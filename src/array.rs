@@ -151,8 +151,8 @@ impl Runtime {
 
 impl<T: Plain> GlobalArray<T> {
     fn of(way: Way, dealt: &Dealt, len: usize, page_len: usize) -> Self {
-        const { assert!(size_of::<T>() > 0, "an element of an array has at least 1 byte") };
-        const { assert!(align_of::<T>() <= 8, "an element of an array is aligned to at most 8 bytes") };
+        const { assert!(size_of::<T>() > 0, "an element has at least 1 byte") };
+        const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         Self {
             way: Arc::new(way),
             cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),

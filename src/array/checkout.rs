@@ -107,7 +107,7 @@ impl<T: Plain> GlobalArray<T> {
         range: Range<usize>,
         _mode: M,
     ) -> Result<Checkout<T, M>, ArrayError> {
-        const { assert!(align_of::<T>() <= 8, "an element of an array is aligned to at most 8 bytes") };
+        const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         let (count, array) = (range.len(), self.clone());
         self.check(range.start, count)?;
         if count == 0 {
