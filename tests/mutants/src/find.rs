@@ -1,7 +1,8 @@
 //! What a mutant can be, and where: the operators.
 //!
 //! Only expressions and statements of functions at run time: no constants,
-//! patterns, types, tests, `Debug` or what stands inside of macros.
+//! patterns, types, tests, `Debug`, what is built for the model checker only, or what
+//! stands inside of macros.
 
 use proc_macro2::Span;
 use std::ops::Range;
@@ -324,10 +325,14 @@ fn is_of_nothing(arguments: &syn::PathArguments) -> bool {
     )
 }
 
+/// Whether an item is in no product: of tests, or of the model checker.
 fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),
-        syn::Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
+        syn::Meta::List(list) => {
+            let left_out = ["test", "tsumugi_loom"];
+            list.path.is_ident("cfg") && left_out.contains(&list.tokens.to_string().as_str())
+        }
         syn::Meta::NameValue(_) => false,
     })
 }
