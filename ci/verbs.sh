@@ -248,8 +248,8 @@ fi
 # Two guests, connected by a wire between their QEMUs. The second one is killed in the
 # middle of a job; the first one reports the loss in its log.
 suite=$(words every_post a_full_queue errors_are transfers_arrive capabilities words_of \
-    not_on_its_way long_transfers completed_put stale_keys wrong_accesses packets_and several \
-    struck adds_of tells neighbours)
+    not_under_way long_transfers completed_put stale_keys wrong_accesses packets_and several \
+    struck adds_of notifying neighbours)
 socket=$(mktemp -u "${TMPDIR:-/tmp}/verbs.XXXXXX")
 guests=()
 for rank in 0 1; do

@@ -81,8 +81,8 @@ impl Showing {
                 let lost = trace.lost();
                 let path = path.display();
                 let line = format!(
-                    "tsumugi: {path}: {lost} older events are missing: a trace keeps the last {EVENTS} of \
-                     each worker\n"
+                    "tsumugi: {path}: {lost} older events are missing: a trace keeps the last \
+                     {EVENTS} of each worker\n"
                 );
                 eprint!("{line}");
             }

@@ -42,7 +42,21 @@ use tsumugi_ult::{Scheduler, StackArea, StartError};
 ///
 /// # Errors
 ///
-/// Those of `main`, and [`Error`] if the rank cannot be started.
+/// Those of `main`, and these of the runtime:
+///
+/// - [`Error::Config`]: a variable of the environment has a value that is not
+///   valid.
+/// - [`Error::Attach`], [`Error::Boot`], [`Error::Choose`], [`Error::Card`]: the
+///   rank could not join its job, or the ranks did not find each other.
+/// - [`Error::SeveralNodes`]: the job has several nodes, and no network connects
+///   them.
+/// - [`Error::Space`], [`Error::OutOfMemory`], [`Error::Register`]: the memory of
+///   the rank could not be made or registered.
+/// - [`Error::Start`]: the scheduler could not be started.
+/// - [`Error::Program`]: the reports or traces that the environment requests are
+///   not possible.
+/// - [`Error::Coll`]: `main` has ended well, but another rank has died before the
+///   end of its own `main`.
 ///
 /// # Example
 ///
@@ -74,7 +88,9 @@ pub fn run<T: Send, E: From<Error> + Send>(
 ///
 /// # Errors
 ///
-/// The error of the rank that failed first. A rank that fails or panics is lost to
+/// [`Error::Config`] if a variable of the environment has a value that is not
+/// valid; [`Error::Space`] if the partitions of so many ranks cannot be made; else
+/// the error of the rank that failed first. A rank that fails or panics is lost to
 /// the other ranks; their operations then end with
 /// [`AddrError::PeerLost`](crate::AddrError::PeerLost).
 ///
@@ -108,7 +124,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Those of [`run`].
+    /// Those of [`run`], except [`Error::Choose`]: the ranks meet by `bootstrap`.
     ///
     /// # Example
     ///

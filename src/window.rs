@@ -136,7 +136,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`window_for`](Self::window_for).
     pub fn window<T: Plain>(&self, len: usize) -> Result<Window<T>, Error> {
         let design = if self.size() <= EACH_MAX { Design::Each } else { Design::Tree };
         self.window_by(design, len)
@@ -147,7 +147,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`window_for`](Self::window_for).
     pub fn window_by<T: Plain>(&self, design: Design, len: usize) -> Result<Window<T>, Error> {
         self.window_for(Agent::Cpu, design, len)
     }
@@ -158,7 +158,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`share`](Self::share) and of [`gather`](Self::gather).
     pub fn window_for<T: Plain>(
         &self,
         agent: Agent,
@@ -212,7 +212,9 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: `target` or `index` does not exist, or the rank is lost.
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array has no such value;
+    /// [`AddrError::PeerLost`] if the rank has died.
     #[inline]
     pub fn get(&self, target: Rank, index: usize) -> Result<T, AddrError> {
         self.inner.runtime.get(self.at(target, index))
@@ -222,7 +224,9 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: `target` or a value does not exist, or the rank is lost.
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array does not have all of the values;
+    /// [`AddrError::PeerLost`] if the rank has died.
     pub fn get_slice(&self, target: Rank, index: usize, into: &mut [T]) -> Result<(), AddrError> {
         self.inner.runtime.get_slice(self.at(target, index), into)
     }
@@ -233,8 +237,10 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]; the error of a put that fails later is returned by the next
-    /// flush.
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array does not have all of the values;
+    /// [`AddrError::PeerLost`] if the rank has died. The error of a put to another
+    /// node may be returned later, by the next flush.
     pub fn put(&self, target: Rank, index: usize, values: &[T]) -> Result<(), AddrError> {
         self.inner.puts.put(&self.inner.runtime, self.at(target, index), values)
     }
@@ -252,7 +258,8 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`flush`](Self::flush).
+    /// The error of the first put to any target that has failed since the last
+    /// flush.
     pub fn flush_all(&self) -> Result<(), AddrError> {
         self.inner.puts.flush_all()
     }

@@ -44,7 +44,7 @@ fn configuration(ranks: u32) -> Result<String, Failure> {
         set.into_iter().map(|knob| vec![what(&knob), or_dash(knob.default), or_dash(knob.chosen)]);
     let told = told.into_iter().map(|knob| vec![what(&knob), or_dash(knob.chosen)]);
     Ok(format!(
-        "a job of {ranks} ranks on this node\n{}\nvariables that the launcher sets for its ranks\n{}",
+        "a job of {ranks} ranks on this node\n{}\nset by the launcher for its ranks\n{}",
         text::table(&["variable", "default", "here"], set),
         text::table(&["variable", "here"], told)
     ))
@@ -100,10 +100,10 @@ fn tables(ranks: u32) -> Result<String, Failure> {
 /// An explanation of what the last table counts and what it leaves out.
 fn what_counts(ledger: &Ledger) -> String {
     format!(
-        "The totals count all memory of a rank, from the start and in use, without the memory of the\n\
-         network's own library. What a node has once is divided by its 32 ranks; all nodes have the\n\
-         same number of ranks. Waiting messages between ranks of two nodes take up to {} for each\n\
-         pair while they wait.\n",
+        "The totals count all memory of a rank, from the start and in use, without that of the\n\
+         network's own library. What a node has once is divided by its 32 ranks; all nodes have\n\
+         the same number of ranks. Waiting messages between ranks of two nodes take up to {}\n\
+         for each pair while they wait.\n",
         text::bytes(ledger.lanes_bytes())
     )
 }

@@ -105,10 +105,21 @@ struct Weather {
 
 impl Weather {
     fn change(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
+        self.change_to(rt, seed, hub::Plan::drawn(seed))
+    }
+
+    /// Does the same, but on the hub one operation or packet of ten is late, by up to
+    /// hundreds of polls: what does not wait for a put overtakes it soon.
+    fn stall(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
+        let plan = hub::Plan { seed, late: 100, late_polls_max: 500, ..hub::Plan::default() };
+        self.change_to(rt, seed, plan)
+    }
+
+    fn change_to(&self, rt: &Runtime, seed: u64, plan: hub::Plan) -> Result<(), Error> {
         rt.barrier()?;
         if rt.rank() == Rank(0) {
             println!("faults of seed {seed}");
-            self.hub.replan(hub::Plan::drawn(seed));
+            self.hub.replan(plan);
             for far in self.nodes.iter().filter_map(|node| node.far()) {
                 far.reseed(seed);
             }

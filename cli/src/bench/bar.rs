@@ -45,14 +45,14 @@ pub fn table(bars: Vec<Bar>) -> String {
     let table = text::table(&header, bars.into_iter().map(Bar::line));
     let by_bytes = match by_bytes {
         true => {
-            "  bytes: not met and not reachable: both gets transfer the page's bytes once, which takes\n\
-             \x20 the stated part of the time, and a miss adds only a trip or two without bytes\n"
+            "  bytes: not met and not reachable: both gets transfer the page's bytes once, which\n\
+             \x20 takes the stated part of the time; a miss adds only a trip or two without bytes\n"
         }
         false => "",
     };
     format!(
-        "\n{table}  a, of b: a as a multiple of b; met: by the median; min: only by the fastest batches;\n\
-         \x20 moved: the distance of the cores changed, measure again\n{by_bytes}"
+        "\n{table}  a, of b: a as a multiple of b; met: by the median; min: only by the fastest\n\
+         \x20 batches; moved: the distance of the cores changed, measure again\n{by_bytes}"
     )
 }
 

@@ -398,7 +398,7 @@ fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
             Some(place @ None) => *place = Some(rank as u32),
             _ => {
                 let last = wanted.len() - 1;
-                let what = format!("number {number} of rank {rank} is in use or above {last}");
+                let what = format!("number {number}, for rank {rank}, is in use or above {last}");
                 return Err(Error::program(what));
             }
         }

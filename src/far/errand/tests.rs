@@ -410,3 +410,27 @@ fn a_rank_with_many_requests_does_not_starve_others() {
     }
     assert_eq!((own_requests, ended(&mut asks).len()), (10, 10));
 }
+
+/// After there was no room for an answer that was put off, one parcel of each kind
+/// goes first; then answers go before requests.
+#[test]
+fn after_there_was_no_room_one_of_each_kind_goes_first() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    let own = RemoteAddr { rank: ASKS, ..add(0, 0).remote };
+    for (at, is_patient) in [true, false, false, false].into_iter().enumerate() {
+        let op = add(at as u64, 1);
+        assert!(asks.begin(&if is_patient { op.notifying() } else { op }, || None));
+        let request = sent(&mut asks, 1).remove(0);
+        assert!(serves.handle(ASKS, &request, &nothing(), |_| Ok(at as u64)));
+    }
+    for _ in 0..3 {
+        assert!(serves.begin(&Op::atomic(Kind::FetchAdd, own, 1_u64), || None));
+    }
+    assert!(sent(&mut serves, 0).is_empty());
+    let value = |parcel: &Vec<u8>| (parcel[0] == ANSWER).then(|| parcel[8]);
+    let went: Vec<_> = sent(&mut serves, 3).iter().map(value).collect();
+    assert_eq!(went, [Some(0), Some(1), None]);
+    let went: Vec<_> = sent(&mut serves, MANY).iter().map(value).collect();
+    assert_eq!(went, [Some(2), None, Some(3), None]);
+    assert_eq!(serves.unsent(), 0);
+}

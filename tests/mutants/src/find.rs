@@ -1,7 +1,8 @@
 //! The mutation operators: which places of the code can change, and how.
 //!
 //! Only expressions and statements that run change: no constants, patterns, types, tests,
-//! implementations of `Debug` and `Display`, or arguments of macros.
+//! code for the model checker, implementations of `Debug` and `Display`, or arguments of
+//! macros.
 
 use proc_macro2::Span;
 use std::ops::Range;
@@ -325,10 +326,14 @@ fn is_of_nothing(arguments: &syn::PathArguments) -> bool {
     )
 }
 
+/// Whether an item is built only for tests or for the model checker.
 fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),
-        syn::Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
+        syn::Meta::List(list) => {
+            let left_out = ["test", "tsumugi_loom"];
+            list.path.is_ident("cfg") && left_out.contains(&list.tokens.to_string().as_str())
+        }
         syn::Meta::NameValue(_) => false,
     })
 }

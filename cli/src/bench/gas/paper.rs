@@ -27,9 +27,9 @@ pub fn paper(rows: &[Row]) -> String {
          \x20 access cost clear     yes, {read:>9}  no, {hit} or {miss}  yes, {cached}\n\
          \x20 relocation                      no  yes, a copy at each miss  yes, {own}\n\
          \x20 metadata cache        yes, all is known     by the system  yes, {uncached} without: {times:.1} times\n\
-         \x20 DSM: pages that are copied on a miss, here by checkout. In the paper an access without\n\
-         \x20 the cache takes more than 10 times as long: the home's processor answers by messages.\n\
-         \x20 Here a miss costs one or two more remote reads and atomics.\n"
+         \x20 DSM: pages that are copied on a miss, here by checkout. In the paper an access\n\
+         \x20 without the cache takes more than 10 times as long: the home's processor answers\n\
+         \x20 by messages. Here a miss costs one or two more remote reads and atomics.\n"
     )
 }
 

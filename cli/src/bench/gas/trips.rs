@@ -51,13 +51,14 @@ pub fn trips(rows: &[Row]) -> String {
         false => holds(PROCESSOR),
     };
     let mut notes = format!(
-        "  trips: operations on the network (several for a large page); on one node they are loads,\n\
-         \x20 which are not counted. The ratio of the times is at least {TIMES}, and within 25 % of the\n\
-         \x20 ratio of the trips where these are counted, {holds}.\n\
-         \x20 The paper has a ratio of more than {PAPER}: there the home's program answers a miss, between\n\
-         \x20 its own work. Here the network answers, in a trip like any other, so the times have the\n\
-         \x20 ratio of the trips. Over a network that may tear words (tcp, Soft-RoCE), a thread of the\n\
-         \x20 home reads them; if the thread must be woken first, that takes most of the time.\n"
+        "  trips: operations on the network (several for a large page); on one node they are\n\
+         \x20 loads, which are not counted. The ratio of the times is at least {TIMES}, and within\n\
+         \x20 25 % of the ratio of the trips where these are counted, {holds}.\n\
+         \x20 The paper has a ratio of more than {PAPER}: there the home's program answers a miss,\n\
+         \x20 between its own work. Here the network answers, in a trip like any other, so the\n\
+         \x20 times have the ratio of the trips. Over a network that may tear words (tcp,\n\
+         \x20 Soft-RoCE), a thread of the home reads them; if the thread must be woken first,\n\
+         \x20 that takes most of the time.\n"
     );
     if asks_device {
         notes += "  agent device: the network device reads and changes the words of the directory\n\
@@ -66,8 +67,9 @@ pub fn trips(rows: &[Row]) -> String {
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
         let Line { bytes, times, share, .. } = line;
         notes += &format!(
-            "  At {bytes} B the transfer of the bytes takes {:.0} % of a cached get. An uncached get takes\n\
-             \x20 {times:.2} times as long; a ratio of {TIMES} is not reachable from this size on.\n",
+            "  At {bytes} B the transfer of the bytes takes {:.0} % of a cached get. An uncached\n\
+             \x20 get takes {times:.2} times as long; a ratio of {TIMES} is not reachable from this\n\
+             \x20 size on.\n",
             share * 100.0,
         );
     }

@@ -163,8 +163,8 @@ fn ways(counts: &[(String, u64)]) -> String {
     let table = text::table(&["", "messages"], lines);
     let share = share(counts);
     format!(
-        "\nmessages of all ranks in the halos\n{table}  {share:.0} % of those that are too long for a \
-         packet were copied once (in the paper: 65 % or more could be)\n"
+        "\nmessages of all ranks in the halos\n{table}  {share:.0} % of those that are too long \
+         for a packet were copied once (in the paper: 65 % or more could be)\n"
     )
 }
 

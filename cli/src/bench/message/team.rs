@@ -303,7 +303,7 @@ mod tests {
         let guardian = guardian();
         let mut team = shell("exit 3").start(1, &guardian).unwrap();
         let failure = team.ask("latency", Duration::from_secs(20)).unwrap_err();
-        assert!(failure.to_string().contains("sh: its ranks have ended"), "{failure}");
+        assert!(failure.to_string().contains("sh: the ranks have ended"), "{failure}");
     }
 
     #[test]

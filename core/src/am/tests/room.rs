@@ -153,7 +153,7 @@ fn cells_of_a_lost_rank_are_dropped() {
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
     assert!(alone.machine.take_room(), "callers that wait for room learn of the loss");
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
-    alone.machine.handle(Event::Lost(Rank(9)), Instant::ZERO);
+    alone.machine.handle(Event::Lost(PeerIndex(9)), Instant::ZERO);
     assert!(!alone.machine.take_room(), "the loss is reported once");
     assert!(alone.machine.poll().is_none(), "the cells of the lost rank are dropped");
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));

@@ -391,7 +391,9 @@ fn a_lane_has_memory_for_its_unread_bytes() {
     assert_eq!(b.chunks_free(), CHUNKS - 1);
     b.give_back(A, Returned { slots: 0b100, ..Returned::default() });
     assert_eq!(b.chunks_free(), CHUNKS);
+    a.write_slots(B, 0b1001, 0, 400, &mut memory);
     a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    assert_eq!(a.chunks_free(), CHUNKS - 2);
     a.lost(B);
     assert_eq!(a.chunks_free(), CHUNKS);
 }

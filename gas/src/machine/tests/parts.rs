@@ -174,6 +174,14 @@ fn a_copy_of_device_memory_between_near_ranks_is_done_by_the_source() {
         assert_eq!((out.op.kind, out.op.remote.rank), (Kind::CompareSwap, Rank(1)));
         assert_eq!(out.op.remote.key, rig.control.key, "the operation is a note");
         assert!(!rig.keeps(1) && !rig.keeps(2), "{from} {to}");
+        // Its note is tried as often as any.
+        rig.end(&out, Ok(5));
+        for _ in 1..4 {
+            assert_eq!(rig.machine.next_deadline(), None);
+            let out = rig.op();
+            rig.end(&out, Ok(5));
+        }
+        assert!(rig.ops().is_empty() && rig.machine.next_deadline().is_some());
     }
 }
 
@@ -223,6 +231,29 @@ fn a_list_is_read_in_batches() {
     let all: Vec<_> = (0..12).filter(|index| *index != 3).map(entry).collect();
     assert_eq!(put, all);
     assert_eq!(rig.result(), Ok(0));
+}
+
+/// Of a list of which the entries go on beyond the last address of their region, the
+/// entries before that are taken.
+#[test]
+fn a_list_that_leaves_the_range_of_an_address_fails_there() {
+    let mut rig = Rig::new(plain());
+    let bytes = rig.split.region_bytes_max();
+    let region =
+        Region { key: key(OWN, NEW), base: NonNull::dangling(), bytes, access: Access::ReadWrite };
+    let first = rig.machine.register(0, &region, Agent::Cpu).unwrap();
+    assert_eq!(first, rig.at(0, NEW, 0));
+    let entries = rig.at(0, NEW, bytes - 10 * ENTRY_BYTES);
+    rig.issue(List { entries, count: 12, from: OWN, to: Rank(1) });
+    let get = rig.op();
+    assert_eq!((get.op.kind, get.op.bytes()), (Kind::Get, 10 * ENTRY_BYTES));
+    for entry in 0..10 {
+        rig.land(entry, rig.at(1, OPEN, 8 * entry), rig.at(0, READ, 0), 8);
+    }
+    rig.end(&get, Ok(0));
+    assert_eq!(rig.finish().len(), 10);
+    let beyond = AccessError::OutOfRange { addr: entries, bytes: 2 * ENTRY_BYTES };
+    assert_eq!(rig.result(), Err(beyond));
 }
 
 #[test]
