@@ -411,10 +411,10 @@ fn a_rank_with_many_requests_does_not_starve_others() {
     assert_eq!((own_requests, ended(&mut asks).len()), (10, 10));
 }
 
-/// After there was no room for an answer that was put off, one parcel of each kind
-/// goes first; then answers go before requests.
+/// After a lack of room for an answer that was put off, one parcel of each kind is sent
+/// first; then answers are sent before requests.
 #[test]
-fn after_there_was_no_room_one_of_each_kind_goes_first() {
+fn after_a_lack_of_room_one_parcel_of_each_kind_goes_first() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     let own = RemoteAddr { rank: ASKS, ..add(0, 0).remote };
     for (at, is_patient) in [true, false, false, false].into_iter().enumerate() {
