@@ -67,7 +67,7 @@ reports="suppressions=$PWD/ci/tsan.supp"
 if [ "${1:-}" = long ]; then
     # The free address range has room for partitions of one shape: tests with another shape
     # run in a process of their own.
-    others=(dropped_arrays_are_used_again floats_sum_the_same_everywhere)
+    others=(memory_of_dropped_arrays_is_used_again sums_of_floats_are_the_same_on_all_ranks)
     export TSAN_OPTIONS=$reports
     timeout 900 "${ranks[@]}" -- --test-threads=1 "${others[@]/#/--skip=}"
     for other in "${others[@]}"; do

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_makes_no_sense_is_its_ranks() {
+    fn a_broken_card_is_an_error_that_names_its_rank() {
         let gather = |own: &[u8], all: &mut [u8]| {
             all.chunks_mut(own.len()).for_each(|chunk| chunk.copy_from_slice(own));
             if own.len() > 4 {

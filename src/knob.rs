@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_follows_the_configuration() {
+    fn chosen_values_follow_the_configuration() {
         let config = Config { workers: Some(3), spin: Some(7), ..Config::default() };
         let knobs = config.knobs(1).unwrap();
         let chosen = |name| {

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_with_the_job_but_what_is_listed_here() {
+    fn only_the_listed_tables_grow_with_the_job() {
         let ledger = ledger(4);
         let growing = ledger.tables.iter().filter(|table| table.slope(1_000_000) > 0);
         let growing: Vec<(&str, u64)> =
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);
             let traffic = ledger.in_use(ranks, 0)[2].bytes;
-            assert!(traffic >= total + later, "{traffic}: what is used later is in use");
+            assert!(traffic >= total + later, "{traffic}: the tables for traffic are in use");
             assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
             for used in &used {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");
@@ -337,13 +337,13 @@ mod tests {
     }
 
     #[test]
-    fn the_control_page_is_its_parts() {
+    fn the_parts_of_the_control_page_fill_it() {
         let parts = ledger(4).tables.into_iter().filter(|table| table.part == "control page");
         assert_eq!(parts.map(|table| table.bytes(4)).sum::<u64>(), CONTROL_BYTES as u64);
     }
 
     #[test]
-    fn numbers_are_counted_as_they_are_written() {
+    fn the_length_of_written_numbers_is_right() {
         for ranks in [1, 6, 7, 8, 97, 98, 1000, 12_345] {
             let text: String = (FIRST_FD..FIRST_FD + ranks).map(|fd| format!("{fd},")).collect();
             assert_eq!(numbers_bytes(ranks), text.len() as u64, "{ranks} ranks");

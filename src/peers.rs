@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_come_first_and_others_as_they_come() {
+    fn neighbours_are_the_first_peers_and_others_follow_in_order() {
         let near = [4, 5, 9].map(Rank);
         let mut peers = Peers::new(Neighbours::new(Rank(5), near));
         assert_eq!(peers.find(Rank(7)), None);

@@ -1,4 +1,5 @@
-//! Functions of other ranks, on ranks that are threads.
+//! Active messages: calls of handlers and services of other ranks, on ranks that are
+//! threads.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -20,7 +21,7 @@ fn reversed(bytes: &[u8]) -> Vec<u8> {
 fn a_call_brings_an_answer() {
     run_ranks(3, |rt: &Runtime| {
         rt.handler(ECHO, |message| reversed(message.bytes));
-        rt.handler(BROKEN, |_| -> [u8; 0] { panic!("as the test wants it") });
+        rt.handler(BROKEN, |_| -> [u8; 0] { panic!("the test panics here") });
         rt.handler(SIZE, |_| [0; 225]);
         rt.barrier()?;
         for to in rt.ranks() {
@@ -90,7 +91,7 @@ fn messages_of_one_rank_are_handled_in_their_order() {
             }
         }
         rt.barrier()?;
-        // What was cast last may still be on its way.
+        // The last casts may still be in flight.
         rt.call(peer, COUNT, &MESSAGES.to_le_bytes())?;
         rt.barrier()?;
         let came: Vec<u64> = receive.try_iter().collect();
@@ -101,7 +102,7 @@ fn messages_of_one_rank_are_handled_in_their_order() {
 }
 
 #[test]
-fn many_ults_call_at_once_and_nobody_blocks_for_ever() {
+fn calls_of_many_ults_at_once_all_end() {
     const ULTS: u64 = 400;
     run_ranks(3, |rt: &Runtime| {
         rt.handler(ECHO, |message| reversed(message.bytes));
@@ -133,9 +134,9 @@ fn a_service_may_block() {
             let words = words.clone();
             move |rt, from, bytes| {
                 if bytes == b"panic" {
-                    panic!("as the test wants it");
+                    panic!("the test panics here");
                 }
-                // Calls back, and waits for a signal of the caller's.
+                // The service calls back, and waits for a signal of the caller.
                 let answer = rt.call(from, ECHO, bytes).unwrap();
                 rt.wait_until(words.own().at(0), Until::AtLeast(1)).unwrap();
                 answer

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_program_is_its_own() {
+    fn words_after_the_program_are_arguments_of_the_program() {
         let Command::Run(run) = parse("tsumugi run -n 4 --label prog -n 7 --label -- x").unwrap()
         else {
             panic!("not a run");

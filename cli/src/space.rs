@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_told() {
+    fn huge_pages_are_shown_of_all_pages() {
         let pages = Pages { resident_bytes: 8 << 20, huge_bytes: 2 << 20 };
         assert_eq!(got(Some(pages)), "2.00 MiB of 8.00 MiB");
         assert_eq!(got(None), "unknown");

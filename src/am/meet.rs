@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_what_was_said() {
+    fn a_greeting_is_the_same_after_encoding() {
         let greeting = Greeting { key: RegionKey::from_bits(0x8123_4567), own: PeerIndex(63) };
         assert_eq!(Greeting::parse(&greeting.to_bytes()), Some(greeting));
         for len in [0, 3, 4, 7, 9] {

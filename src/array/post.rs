@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_say_what_was_written() {
+    fn letters_are_the_same_after_encoding() {
         let entry = Entry { owner: Rank(3), frame: 77, epoch: 5 };
         for message in [
             Message::Query(Want::Read),

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn each_code_has_a_text_of_its_own() {
         let text = |code| {
-            // SAFETY: a literal.
+            // SAFETY: the text is a literal, which ends with a NUL.
             unsafe { CStr::from_ptr(tsumugi_error_text(code)) }.to_str().unwrap()
         };
         let mut texts: Vec<_> = (TSUMUGI_ERROR_REACH..=TSUMUGI_OK).map(text).collect();
@@ -201,7 +201,7 @@ mod tests {
         texts.sort_unstable();
         texts.dedup();
         assert_eq!(texts.len(), codes);
-        assert!(!texts.contains(&text(1)), "1 is no code");
+        assert!(!texts.contains(&text(1)), "1 is not a code");
         assert_eq!(text(TSUMUGI_ERROR_REACH - 1), text(1));
     }
 }

@@ -1,11 +1,11 @@
-//! What is refused of arrays that one rank makes.
+//! Arrays that one rank makes: the arguments that are refused.
 
 use super::run_ranks;
 use tsumugi::Rank;
 use tsumugi::array::{ArrayError, ArrayHandle, Dealt, Directory, Distribution};
 
 #[test]
-fn what_cannot_be_made_alone_is_said() {
+fn arrays_that_one_rank_cannot_make_are_refused() {
     run_ranks(2, |rt| {
         let arrays = rt.arrays(1 << 16)?;
         if rt.rank().0 == 1 {

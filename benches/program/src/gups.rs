@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_whole() {
+    fn parts_add_up_to_the_whole() {
         for of in 1..20 {
             let sum: u64 =
                 (0..of).map(|one| part(1000, of, one)).map(|part| part.end - part.start).sum();

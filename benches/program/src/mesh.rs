@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_one_thread_finds_wherever_the_pages_are() {
+    fn the_mesh_is_that_of_one_thread_with_each_way() {
         let shape = Shape { blocks: 4, cells: 4, level_max: 2 };
         let plan = Plan { shape, steps: 12, period: 4 };
         for (ranks, way) in [(1, Way::Own), (3, Way::Stay), (3, Way::Work), (3, Way::Own)] {

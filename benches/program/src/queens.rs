@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queens_stand_in_the_known_ways() {
+    fn queens_have_the_known_numbers_of_solutions() {
         for (ranks, queens, grain) in [(1, 1, 0), (1, 8, 0), (2, 7, 16), (3, 8, 4)] {
             let found = tsumugi::run_ranks(ranks, |rt| play(rt, Plan { queens, grain }));
             assert!(found.unwrap().iter().all(|found| found.ways == KNOWN[queens as usize]));

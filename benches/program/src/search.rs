@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_one_thread_finds_and_rows_are_at_hand_after_own() {
+    fn levels_are_those_of_one_thread_and_rows_are_local_after_own() {
         let graph = random(600, 7);
         for ranks in [1, 4] {
             let ended = tsumugi::run_ranks(ranks, |rt| {

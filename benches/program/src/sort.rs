@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_in_order() {
+    fn keys_are_sorted_on_any_number_of_ranks() {
         for (ranks, keys) in [(1, 1), (1, 1000), (2, 3), (3, 5000), (4, 1)] {
             tsumugi::run_ranks(ranks, |rt| play(rt, Plan { keys })).unwrap();
         }

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_taken_in_their_order() {
+    fn arguments_are_taken_in_their_order() {
         let mut words = words("7 9");
         assert_eq!(words.number("DEPTH", 0..=10u32, 1).unwrap(), 7);
         assert_eq!(words.number("GRAIN", 0..=10u64, 1).unwrap(), 9);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_word_is_named_with_what_would_be_good() {
+    fn a_bad_argument_is_named_with_the_valid_range() {
         let said = |line| words(line).number("DEPTH", 1..=10u32, 1).unwrap_err().to_string();
         assert_eq!(said("11"), "DEPTH: '11' must be a number from 1 to 10");
         assert_eq!(said("0"), "DEPTH: '0' must be a number from 1 to 10");

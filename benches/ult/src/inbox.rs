@@ -223,12 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_done_once_and_told() {
+    fn a_long_batch_runs_once_and_is_answered() {
         assert_eq!(heard("turn\n", || Some((TURN_MAX + TURN, 7.5))), "= 7.5\n");
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn a_row_that_a_system_lacks_is_refused() {
         assert_eq!(heard("turn\nturn\n", || None), format!("! {NO_SUCH_THING}\n"));
     }
 }

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_as_many_turns_as_the_others() {
+    fn each_process_has_as_many_turns_as_the_others() {
         let count = "n=0; while read turn; do n=$((n+1)); echo noise; echo = $n 0.5; done";
         let mut processes = [shell(count), shell(count)];
         let samples = take_turns(&mut processes, Duration::from_secs(20), |rounds| rounds == 2);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_ends_its_own_cell_only() {
+    fn a_process_that_fails_ends_its_own_cell_only() {
         let good = "while read turn; do echo = 1; done";
         let mut processes = [
             shell("read turn; kill -ABRT $$"),
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_is_left_behind() {
+    fn a_process_that_hangs_is_given_up() {
         let mut process = shell("read turn; exec sleep 1000");
         let missing = process.as_mut().unwrap().turn(Duration::from_millis(20)).unwrap_err();
         assert_eq!(missing, Missing::Hung(Duration::from_millis(20)));
     }
 
     #[test]
-    fn those_that_work_most_are_pinned() {
+    fn the_busiest_threads_are_pinned() {
         let last = *tsumugi::affinity::allowed().unwrap().last().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "while read turn; do echo = 1; done"]);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn between_its_turns_it_does_not_run() {
+    fn a_process_does_not_run_between_its_turns() {
         let mut process = shell("while read turn; do echo = 1; done").unwrap();
         process.turn(Duration::from_secs(20)).unwrap();
         let stat = format!("/proc/{}/stat", process.child.id());
@@ -282,7 +282,7 @@ mod tests {
         };
         let late = Instant::now() + Duration::from_secs(20);
         while state() != Some(true) {
-            assert!(Instant::now() < late, "it still runs");
+            assert!(Instant::now() < late, "the process still runs");
             thread::yield_now();
         }
     }

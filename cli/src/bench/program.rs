@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_held_against_their_limits() {
+    fn remote_shares_are_compared_with_their_limits() {
         let of = |name, share| Row { unit: REMOTE.to_owned(), ..row("tsumugi", name, share) };
         let met = [of("search_dealt", 0.748), of("search_owned", 0.01), of("mesh_work", 0.5)];
         let shown = bars(&met);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_counted_and_edges_among_the_reached() {
+    fn levels_and_edges_of_reached_vertices_are_counted() {
         let levels = graph().csr.levels(1);
         assert_eq!(by_level(&levels), [1, 2]);
         assert_eq!(edges_searched(&graph(), &levels), 2);

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_loud() {
+    fn a_wrong_answer_is_reported_in_capitals() {
         let disagreement =
             Some(Disagreement { vertex: "bash".into(), serial: Some(2), found: None });
         let text = Report { disagreement, ..report() }.text();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_cut_off_says_so() {
+    fn a_stream_that_is_cut_off_is_refused() {
         let bytes = gzip(&b"some line of text\n".repeat(5000));
         for kept in 3..bytes.len() {
             let broken = all(&bytes[..kept]).unwrap_err();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_was_changed_says_so() {
+    fn a_stream_that_was_changed_is_refused() {
         let mut bytes = gzip(&b"some line of text\n".repeat(100));
         let end = bytes.len() - 6;
         bytes[end] ^= 1;

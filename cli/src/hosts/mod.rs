@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_together_and_all_are_there() {
+    fn ranks_of_a_host_are_consecutive_and_none_is_missing() {
         let hosts = ["a", "b", "c"].map(str::to_owned);
         let sizes = |ranks| shares(&hosts, ranks).iter().map(|(_, r)| r.len()).collect::<Vec<_>>();
         assert_eq!(sizes(7), [3, 2, 2]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_reached_by_itself() {
+    fn the_addresses_of_this_machine_are_found() {
         let all = addresses(&["localhost".to_owned()], 4000);
         assert!(all.split(',').any(|address| address == "127.0.0.1:4000"), "{all}");
     }

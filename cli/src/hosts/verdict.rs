@@ -224,12 +224,12 @@ mod tests {
             let mut bed = bed();
             bed.ended(0, &[(5, how)]);
             assert_eq!(bed.cause(0), Some((Some(5), code)));
-            assert_eq!(bed.cause(500), None, "once");
+            assert_eq!(bed.cause(500), None, "a cause is reported once");
         }
     }
 
     #[test]
-    fn what_may_come_of_another_end_waits_for_a_better_one() {
+    fn an_end_that_may_be_a_consequence_waits_for_a_better_cause() {
         let mut bed = bed();
         bed.ended(0, &[(0, 1)]);
         bed.ended(20, &[(1, PANIC as u32)]);
@@ -241,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_rank_that_may_have_heard_of_another_is_not_the_cause() {
+    fn the_end_of_a_rank_that_knew_of_another_end_is_not_the_cause() {
         for (how, code) in [(3, 3), (SIGNAL | 9, 137), (1, 1), (0, 1)] {
             let mut bed = bed();
             // Ends that the agent saw together, reported in one message or in two.
             bed.ended(0, &[(1, HEARD | 7), (2, HEARD | SIGNAL | 6)]);
-            assert_eq!(bed.cause(0), None, "a better one may come");
+            assert_eq!(bed.cause(0), None, "a better cause may come");
             bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);
             assert_eq!(bed.cause(150), Some((Some(4), code)));
             let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended as a consequence\n";
@@ -254,17 +254,17 @@ mod tests {
         }
         let mut alone = bed();
         alone.ended(0, &[(1, HEARD | 7)]);
-        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other");
+        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other cause");
     }
 
     #[test]
-    fn an_end_that_is_told_again_is_no_other() {
+    fn an_end_that_is_reported_again_is_ignored() {
         let mut bed = bed();
         bed.ended(0, &[(1, 3)]);
         bed.ended(0, &[(1, 3)]);
         assert_eq!(bed.cause(0), Some((Some(1), 3)));
         bed.ended(1, &[(1, 3), (2, SIGNAL | 6)]);
-        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "it was said");
+        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "the end was reported");
         assert_eq!(bed.verdict.others(), None);
     }
 
@@ -275,11 +275,11 @@ mod tests {
         bed.ended(10, &[(1, 1)]);
         bed.verdict.agent_ended(0, 1, bed.at(20));
         assert_eq!(bed.verdict.due(), Some(bed.at(150)));
-        assert_eq!(bed.cause(150), Some((Some(4), 1)), "it ended early");
+        assert_eq!(bed.cause(150), Some((Some(4), 1)), "rank 4 ended first");
     }
 
     #[test]
-    fn codes_and_signals_that_follow_come_of_it_and_crashes_do_not() {
+    fn later_codes_and_signals_are_consequences_and_crashes_are_not() {
         let mut bed = bed();
         bed.ended(0, &[(4, 7)]);
         assert_eq!(bed.cause(0), Some((Some(4), 7)));

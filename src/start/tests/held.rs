@@ -7,9 +7,9 @@ use crate::{Error, Rank, Runtime};
 use std::sync::{Arc, OnceLock};
 use tsumugi_core::sync::with_mutant;
 
-/// The first seed of a network over which something was found wrong, and how often it
-/// was: a rank that fails an assertion would leave the others waiting for it. The
-/// network `stalls`, or has faults of all kinds.
+/// The first seed of a network over which a value was wrong, and the number of wrong
+/// values. The values are counted, because a rank that failed an assertion would leave
+/// the other ranks waiting for it. The network `stalls`, or has faults of all kinds.
 fn first_wrong(stalls: bool, seeds: u64) -> Option<(u64, u64)> {
     let first = Arc::new(OnceLock::new());
     let found = first.clone();
@@ -37,8 +37,7 @@ fn first_wrong(stalls: bool, seeds: u64) -> Option<(u64, u64)> {
     first.get().copied()
 }
 
-/// How many increments are left of those that both ranks made under holds of one
-/// target.
+/// The value of a counter after both ranks have incremented it under holds of one target.
 fn counted(rt: &Runtime, design: Design) -> Result<u64, Error> {
     let window = rt.window_by::<u64>(design, WORDS)?;
     for _ in 0..ROUNDS {
@@ -55,8 +54,8 @@ fn counted(rt: &Runtime, design: Design) -> Result<u64, Error> {
     Ok(count)
 }
 
-/// How often a rank, told that a hold was given back, did not find what was put
-/// under it.
+/// How often a rank did not find the value that another rank had put under a hold, after
+/// a barrier that followed the release.
 fn stale(rt: &Runtime, design: Design, all: bool) -> Result<u64, Error> {
     let window = rt.window_by::<u64>(design, WORDS)?;
     let other = Rank(1 - rt.rank().0);
@@ -73,7 +72,7 @@ fn stale(rt: &Runtime, design: Design, all: bool) -> Result<u64, Error> {
 }
 
 #[test]
-fn what_was_put_under_a_hold_is_there_when_it_is_given_back() {
+fn puts_under_a_hold_have_landed_before_its_release() {
     for stalls in [false, true] {
         assert_eq!(first_wrong(stalls, SEEDS), None);
     }
@@ -82,7 +81,7 @@ fn what_was_put_under_a_hold_is_there_when_it_is_given_back() {
 /// Over networks that stall, most of which find it: the worker looks at the clock, so
 /// no seed causes the same run twice. Of the other networks one in fifteen does.
 #[test]
-fn a_hold_that_is_given_back_unflushed_is_found_out() {
+fn a_release_without_a_flush_is_caught() {
     for mutant in ["hold_unflushed", "hold_unflushed_of_claim", "hold_unflushed_of_all"] {
         let caught = with_mutant(mutant, || first_wrong(true, 10 * SEEDS));
         println!("{mutant}: seed and times: {caught:?}");

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_have_what_was_measured() {
+    fn the_columns_of_the_paper_have_the_measured_times() {
         let of = |name: &str, bytes: u64, median: f64| Row {
             params: format!("page_bytes={bytes} network=shm"),
             ..row("tsumugi", name, median)

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_beside_what_was_counted() {
+    fn times_are_compared_with_the_counted_trips() {
         let of = |name: &str, bytes: u64, median: f64| Row {
             params: format!("page_bytes={bytes} network=tcp pages=64"),
             ..row("tsumugi", name, median)

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_halos_are_compared_with_peers() {
+    fn rates_and_halos_are_compared_with_those_of_peers() {
         let rate = |system, ns| Row {
             params: "bytes=8 window=64 state=near".to_owned(),
             ..row(system, "rate8", ns)

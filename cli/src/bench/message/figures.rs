@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_has_a_line_a_system() {
+    fn a_figure_has_a_line_for_each_system() {
         let one = |system: &str, bytes: u32, state: &str| Row {
             params: format!("bytes={bytes} state={state}"),
             ..row(system, "latency_pre", 90.0)

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_answers_until_it_is_let_go() {
+    fn a_team_answers_until_it_is_dropped() {
         let script = r#"while read line; do
             echo "ns 1.5"; echo "ns 2"; echo "said ${#line}"; echo end; done <FOLDER/0 >FOLDER/answer"#;
         // `FOLDER` is replaced only as a whole word, so the script finds the folder

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_takes_has_turns_of_its_own() {
+    fn a_bare_row_is_measured_beside_the_row_that_needs_it() {
         let systems = [leaked(bare::SYSTEM), leaked(ults::SYSTEM)];
         let names = |row: &str| -> Vec<_> {
             let contenders = contenders(Row::named(row).unwrap(), &systems).into_iter();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_may_tell_more_than_one_thing() {
+    fn a_batch_may_have_several_results() {
         let row = Row::named("bytes_per_ult").unwrap();
         let lines =
             lines(&ults::SYSTEM, row, 1, &[4096.0, 900.0, 50.0, 4098.0, 800.0, 60.0], [None; 2]);

@@ -11,7 +11,7 @@ const INTEGER: &str = "%%MatrixMarket matrix coordinate integer general\n";
 const REAL: &str = "%%MatrixMarket matrix coordinate real symmetric\n";
 
 #[test]
-fn the_smallest_files() {
+fn the_smallest_files_are_read() {
     let edges = parse(format!("{PATTERN}1 1 0").as_bytes()).unwrap();
     assert_eq!(edges, Edges { vertices: 1, pairs: vec![] });
     let edges = parse(format!("{PATTERN}3 3 2\n1 2\n3 1\n").as_bytes()).unwrap();
