@@ -9,8 +9,7 @@ use tsumugi_core::sync::with_mutant;
 
 /// The first seed of a network over which a value was wrong, and the number of wrong
 /// values. The values are counted, because a rank that failed an assertion would leave
-/// the other ranks waiting for it. The network stalls if `stalls`, or has faults of all
-/// kinds.
+/// the other ranks waiting for it. The network `stalls`, or has faults of all kinds.
 fn first_wrong(stalls: bool, seeds: u64) -> Option<(u64, u64)> {
     let first = Arc::new(OnceLock::new());
     let found = first.clone();

@@ -1,7 +1,7 @@
 //! The mutation operators: which places of the code can change, and how.
 //!
 //! Only expressions and statements that run change: no constants, patterns, types, tests,
-//! code for the model checker, implementations of `Debug` and `Display`, or arguments of
+//! implementations of `Debug` and `Display`, code for the model checker, or arguments of
 //! macros.
 
 use proc_macro2::Span;

@@ -7,7 +7,7 @@ use crate::am::cell::{Cell, Inline, Kind as CellKind};
 use crate::am::lanes::Lane;
 use crate::am::{Answer, Bell, Event, Out, SendError};
 use crate::completion::Why;
-use crate::mem::{PeerIndex, Rank};
+use crate::mem::PeerIndex;
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;

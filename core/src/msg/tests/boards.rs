@@ -80,7 +80,7 @@ fn only_the_locked_design_has_boards() {
 }
 
 #[test]
-#[should_panic(expected = "each rank has a board")]
+#[should_panic(expected = "the machine needs one board for each rank")]
 fn a_machine_with_boards_needs_one_of_each_rank() {
     let mut one = One::with(Design::Locked, OF_THREE, 8);
     let boards = boards(&one);
@@ -88,7 +88,7 @@ fn a_machine_with_boards_needs_one_of_each_rank() {
 }
 
 #[test]
-#[should_panic(expected = "requests are under way")]
+#[should_panic(expected = "boards must be set while no request is under way")]
 fn boards_are_put_up_before_any_request() {
     let mut one = One::with(Design::Locked, OF_THREE, 8);
     let boards = boards(&one);
