@@ -1,31 +1,35 @@
 #!/usr/bin/env bash
-# Tests of all crates under the address sanitizer, in a target folder of their own:
-# the libraries (of core, gas, backends and the facade too), what reads hostile bytes,
-# and ranks that are threads. Stacks of ULTs are known to it: corosensei announces each
-# switch (`cfg(tsumugi_asan)` asks for that). Each crate plants an overflow that it must
-# report (`planted`), and ult/tests/asan.rs defects on stacks. The stable compiler has
-# the sanitizer's runtime, and its switch once RUSTC_BOOTSTRAP is set; the standard
-# library is not built anew.
+# Runs tests of all library crates under the address sanitizer, in the target folder
+# target/asan: all tests of ult and pvas; the unit tests of core, gas, backends and the
+# facade; the tests that parse hostile bytes; and ranks that are threads.
 #
-# `ci/asan.sh long` runs what takes minutes: see `ci/long.sh`.
+# The sanitizer knows the stacks of ULTs: with `cfg(tsumugi_asan)` corosensei announces
+# each switch to it. Each of the six crates plants an overflow that the sanitizer must
+# report (`planted`), and ult/tests/asan.rs plants defects on the stacks of ULTs.
 #
-#   detect_stack_use_after_return=0  locals stay on the stack that they are of
-#   detect_leaks=0                   abandoned ULTs keep what they hold
-#   handle_segv=0                    guard pages have a handler already
+# The stable compiler has the sanitizer's runtime, and accepts `-Zsanitizer` if
+# RUSTC_BOOTSTRAP is set. The standard library is not rebuilt.
+#
+# `ci/asan.sh long` runs the tests that take minutes: see `ci/long.sh`.
+#
+#   detect_stack_use_after_return=0  locals stay on the stack of their ULT
+#   detect_leaks=0                   a ULT that is cut off keeps its memory
+#   handle_segv=0                    the runtime has its own handler, for guard pages
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=address --cfg tsumugi_asan ${RUSTFLAGS:-}"
-# Frames are larger, and stacks are not.
+# The sanitizer makes stack frames larger, and the stacks of ULTs keep their size:
+# optimized code needs less of them.
 export CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1
 export RUST_BACKTRACE=0
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=0:handle_segv=0"
 work=target/asan
 mkdir -p "$work"
 
-# --target keeps the flags from what is built for the host.
+# With --target the flags do not apply to build scripts and procedural macros.
 asan() {
     cargo test --target "$host" --target-dir "$work" "$@"
 }
@@ -42,11 +46,11 @@ else
     run --package tsumugi-ult --package tsumugi-pvas --lib --tests
     run --package tsumugi-core --package tsumugi-gas --package tsumugi-backends --lib \
         --test faulty --test hostile --test loopback
-    # The simulator of whole jobs takes minutes.
+    # The tests that simulate whole jobs take minutes.
     run --package tsumugi --package tsumugi-capi --lib --test ranks -- --skip start::tests
 fi
 if grep -q "WARNING: ASan" "$work/log"; then
-    echo "the sanitizer does not know a stack: its reports cannot be trusted" >&2
+    echo "asan: the sanitizer met a stack that it does not know: its reports are unreliable" >&2
     exit 1
 fi
 if [ "${1:-}" = long ]; then
@@ -54,6 +58,7 @@ if [ "${1:-}" = long ]; then
 fi
 planted=$(grep -c "planted::a_planted_overflow_is_reported ... ok" "$work/log" || true)
 if [ "$planted" != 6 ] || ! grep -q "a_use_after_free_is_caught ... ok" "$work/log"; then
-    echo "planted defects were caught in $planted of 6 crates: this check proves nothing" >&2
+    echo "asan: not all planted defects were reported (overflows: $planted of 6):" \
+        "this check proves nothing" >&2
     exit 1
 fi

@@ -1,19 +1,25 @@
 #!/usr/bin/env bash
-# Latency and rate of 8 bytes between two network namespaces over tcp, of the
-# facade's blocking calls beside the same work in C straight over libfabric and
-# over UCX: `ci/far_latency.sh [rounds] [operations]`. Needs root, and what
-# ci/ofi.sh installs; UCX is a Python wheel's, and is left out where that cannot
-# be had. One ULT's operations after another, an OS thread's, then 64 ULTs' at
-# once. The rounds alternate: a machine has several states, so what counts is the
-# ratio within a round.
+# Measures the latency and rate of 8-byte operations between two network namespaces over
+# tcp: the facade's blocking calls, and the same work in C directly on libfabric and on UCX.
+#
+#   ci/far_latency.sh [ROUNDS [OPERATIONS]]     5 rounds of 2000 operations if not given
+#
+# Needs root and the packages that ci/ofi.sh installs. UCX comes from a Python wheel, and
+# is skipped if the wheel cannot be installed. TSUMUGI_PROVIDER names another provider.
+#
+# Each program runs operations one after another by a ULT, then by an OS thread, then
+# 64 ULTs at once. The programs take turns in each round: a machine has several states,
+# so only the ratio within a round is meaningful.
 #
 #   libfabric, ucx   both sides poll all the time
-#   polling          so do our ranks (TSUMUGI_SPIN)
-#   looking          and the device has no descriptor (TSUMUGI_NETWORK_SLEEP)
-#   ours             a rank that waits sleeps after 200 rounds
+#   polling          both ranks poll all the time (TSUMUGI_SPIN=1000000000)
+#   looking          the same, without a descriptor of the network's queue
+#                    (TSUMUGI_NETWORK_SLEEP=looks)
+#   ours             a rank that waits sleeps after 200 rounds of polling
 #
-#   median: of the rounds' medians (of 64: of their means)   min: the smallest
-#   ratio: the median of the rounds' ratios to libfabric's own
+#   median   of the medians of the rounds; for 64 at once, of their means
+#   min      the smallest time of all rounds
+#   ratio    the median, over the rounds, of the ratio to libfabric's time
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -23,7 +29,7 @@ rounds=${1:-5} ops=${2:-2000}
 work=$(mktemp -d)
 a=tsul$$a b=tsul$$b
 if [[ $(id -u) != 0 ]] || ! ip netns add "$a" 2>/dev/null; then
-    left_out far_latency "this user may make no network namespaces"
+    left_out far_latency "this user may not create network namespaces"
     exit 0
 fi
 clean() {
@@ -46,7 +52,7 @@ if install_ucx >&2; then
     cc -O2 -o "$work/ucx" ci/ucx_latency.c -I"$of_ucx/include" -L"$of_ucx/lib" -lucp -lucs \
         -Wl,-rpath,"$of_ucx/lib"
 else
-    echo "far_latency: no UCX: no network, or no wheel of libucx-cu12 for this machine" >&2
+    echo "far_latency: UCX is skipped: pip cannot install libucx-cu12 here" >&2
 fi
 ip netns add "$b"
 ip link add veth0 netns "$a" type veth peer name veth0 netns "$b"
@@ -56,7 +62,7 @@ for space in "$a" "$b"; do
     ip -n "$space" link set lo up
     ip -n "$space" link set veth0 up
 done
-# A link that has just come up refuses who is too early.
+# A link that has just come up refuses connections for a moment.
 sleep 2
 provider=${TSUMUGI_PROVIDER:-tcp;ofi_rxm}
 export TSUMUGI_PROVIDER=$provider TSUMUGI_SECRET='a word that these two share' TSUMUGI_WORKERS=1
@@ -84,7 +90,8 @@ ucx() {
     wait $!
 }
 
-# Each rank has a core of its own here, which it cannot know.
+# ours NAME SPIN SLEEP: runs a job of two ranks, whose rows begin with NAME. Each rank has a
+# core of its own, but cannot know that, so TSUMUGI_SPIN sets how long it polls.
 ours() {
     local name=$1 rank space pids=()
     port=$((port + 1))
@@ -107,7 +114,7 @@ for ((round = 0; round < rounds; round++)); do
     ours ours 200 called
     ucx
 done >"$work/rows"
-echo "$provider, $rounds rounds of $ops operations, microseconds, of libfabric's (ratio)"
+echo "$provider, $rounds rounds of $ops operations, microseconds: own of libfabric's (ratio)"
 awk '
     { k = $1 SUBSEP $2; n[k]++; what[$2]; who[$1]
       mid = $3 == "each" ? $4 : $8; all[k, n[k]] = mid
@@ -118,7 +125,7 @@ awk '
         return v[int((c + 1) / 2)] }
     END { for (w in what) for (o in who) {
         k = o SUBSEP w
-        # What a thread does one after another is as one ULT does it.
+        # An OS thread is compared with the same libfabric row as one ULT.
         base = w; sub(/-of-a-thread/, "", base); l = "libfabric" SUBSEP base
         if (!(k in n)) continue
         for (i = 1; i <= n[k]; i++) { v[i] = all[k, i]; r[i] = all[k, i] / all[l, i] }

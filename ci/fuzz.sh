@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# The fuzz targets of `fuzz/`, each for some seconds from the stored corpus, two at
-# a time: libFuzzer with the address sanitizer and overflow checks. The stable
-# compiler has what that needs once RUSTC_BOOTSTRAP is set; cargo-fuzz is not used.
-# `ci/fuzz.sh [SECONDS [TARGET]...]`: 10 and all. What is found beside the corpus
-# stays in target/fuzz/found, what breaks a target in target/fuzz/broken.
+# Runs the fuzz targets of `fuzz/`, two at a time, each from its stored corpus: libFuzzer
+# with the address sanitizer and overflow checks.
+#
+#   ci/fuzz.sh [SECONDS [TARGET]...]     10 seconds and all targets if not given
+#
+# New inputs that reach new code stay in target/fuzz/found, inputs that break a target in
+# target/fuzz/broken. cargo-fuzz is not needed: the stable compiler accepts the switches
+# below if RUSTC_BOOTSTRAP is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,24 +29,24 @@ done
 targets=("${@:2}")
 ((${#targets[@]})) || mapfile -t targets < <(printf '%s\n' "${!corpora[@]}" | sort)
 
-# What libFuzzer sees of a program: edges, and what is compared with what.
+# The instrumentation for libFuzzer: edges of the control flow, and operands of compares.
 flags="--cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Coverflow-checks"
 flags+=" -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 for part in inline-8bit-counters pc-table trace-compares; do
     flags+=" -Cllvm-args=-sanitizer-coverage-$part"
 done
-# --target keeps the flags from what is built for the host.
+# With --target the flags do not apply to build scripts and procedural macros.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags cargo build --quiet --release --target "$host" \
     --manifest-path fuzz/Cargo.toml --target-dir "$work"
 
-# What is learned goes to the first folder, which is not the stored corpus.
+# libFuzzer writes new inputs to the first folder, so the stored corpus comes second.
 fuzz() {
     local target=$1
     mkdir -p "$work/found/$target" "$work/broken"
     "$work/$host/release/$target" "$work/found/$target" "${corpora[$target]}" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=1 \
         -print_final_stats=1 -artifact_prefix="$work/broken/$target-" >"$work/$target.log" 2>&1 ||
-        { tail -40 "$work/$target.log"; echo "fuzz: $target is broken" >&2; return 1; }
+        { tail -40 "$work/$target.log"; echo "fuzz: $target failed" >&2; return 1; }
     echo "fuzz: $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$target.log") inputs"
 }
 failed=0

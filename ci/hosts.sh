@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# `tsumugi run --hosts` between network namespaces, each a host: TSUMUGI_RSH
-# enters them. Ranks of one namespace are a job, and so are those of two, over
-# libfabric; without a network they say that nothing connects their nodes. Then some
-# are killed, at work and at their start, as ci/kills.sh does.
+# Tests `tsumugi run --hosts` with two network namespaces as hosts, which TSUMUGI_RSH
+# enters: a job on one host; a job on two hosts over libfabric; a job on two hosts without
+# a network, which must fail and say why. Then runs ci/kills.sh, in which ranks are killed
+# at work and at their start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
 . ci/left_out.sh
 
 if [[ $(id -u) != 0 ]] || ! ip netns add tsumugi-a 2>/dev/null; then
-    left_out hosts "this user may make no network namespaces"
+    left_out hosts "this user may not create network namespaces"
     exit 0
 fi
 folder=$(mktemp -d)
@@ -30,7 +30,7 @@ for name in tsumugi-a tsumugi-b; do
     ip -n $name link set lo up
     index=$((index + 1))
 done
-# From one to the other, through this machine.
+# The namespaces reach each other through the namespace of this script.
 ip -n tsumugi-a route add 10.93.2.0/24 via 10.93.1.1
 ip -n tsumugi-b route add 10.93.1.0/24 via 10.93.2.1
 sysctl -q net.ipv4.ip_forward=1
@@ -55,19 +55,19 @@ TSUMUGI_NETWORK=off timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93
     >"$folder/log" 2>&1 || code=$?
 cat "$folder/log"
 [[ $code == 1 ]]
-[[ $(grep -c 'the 4 ranks of this job lie on 2 nodes' "$folder/log") -ge 1 ]]
+[[ $(grep -c 'the 4 ranks of this job are on 2 nodes' "$folder/log") -ge 1 ]]
 # shellcheck source=ci/libfabric.sh
 . ci/libfabric.sh
 timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93.2.2 -n 4 "$hello" | tee "$folder/log"
 [[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
 ci/kills.sh 5
 ci/kills.sh 5 "$RANDOM" start
-# One that is about to end may be slow to.
+# An agent may need some time to end.
 for _ in $(seq 300); do
     pgrep -f 'tsumugi agent' >/dev/null || break
     sleep 0.1
 done
 if pgrep -f 'tsumugi agent'; then
-    echo "hosts: an agent is left" >&2
+    echo "hosts: an agent still runs 30 s after the jobs" >&2
     exit 1
 fi

@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
-# How many instructions an operation of a ULT takes, one by a global address with
-# its rank's table here (`gas_`), a lock that nobody else wants beside a
-# fetch-and-add and an add (`lock_`), and a put over libibverbs (`verbs_`), by who
-# carries it and how many are under way, without what a simulated library takes, as
-# callgrind counts them: the same on every machine and in every run, unlike time.
-# Compares with
-# `benches/ult/instructions.txt`; more than 5 % above fails, and so does more
-# than 5 % below, because then the file is out of date. `--write` writes it.
+# Counts the instructions of an operation with callgrind. Unlike times, the counts are the
+# same on every machine and in every run.
+#
+#   no prefix   operations of ULTs
+#   gas_        an access by a global address, with the table of its rank in the cache
+#   lock_       an uncontended lock, and for comparison a fetch-and-add and an add
+#   verbs_      a put over libibverbs, by executor and number of operations in flight,
+#               without the instructions of the simulated library
+#
+# Compares with benches/ult/instructions.txt. A count that is more than 5 % higher fails;
+# so does one that is more than 5 % lower, because the file is then out of date.
+# `ci/instructions.sh --write` writes the file. Installs valgrind if it is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v valgrind >/dev/null; then
     apt-get update -qq && apt-get install -y -qq valgrind >/dev/null ||
-        { echo "ci/instructions.sh needs valgrind, and could not install it" >&2; exit 1; }
+        { echo "instructions: valgrind is missing and cannot be installed" >&2; exit 1; }
 fi
 noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
@@ -30,7 +34,7 @@ callgrind() {
 instructions() {
     local way under_way program
     case $1 in
-    # Its second argument is the number of operations.
+    # The second argument of these programs is the number of operations.
     gas_*) callgrind "$examples/access" "${1#gas_}" "$(($2 * $3))" ;;
     lock_*) callgrind "$examples/lock_count" "${1#lock_}" "$(($2 * $3))" ;;
     verbs_*)
@@ -44,7 +48,7 @@ instructions() {
     esac
 }
 
-# Row, and operations in one batch of it.
+# The rows: a name, and the number of operations in one batch.
 rows=(
     "yield2 20000"
     "create_join 5000"
@@ -70,14 +74,14 @@ for way in hand direct worker helper; do
     done
 done
 count() {
-    # What starting up takes is in both.
+    # Both counts include the start of the program, which the difference removes.
     local few many
     few=$(instructions "$1" 1 "$2")
     many=$(instructions "$1" 4 "$2")
     awk -v row="$1" -v few="$few" -v many="$many" -v ops="$2" \
         'BEGIN { printf "%-20s %.1f\n", row, (many - few) / (3 * ops) }'
 }
-# Whether a row is as it is written down.
+# is_noted ROW COUNT: succeeds if the count is within 5 % of the row in the file.
 is_noted() {
     awk -v row="$1" -v found="$2" '
         $1 == row { ok = found <= $2 * 1.05 && found >= $2 * 0.95 }
@@ -87,8 +91,8 @@ is_noted() {
 for entry in "${rows[@]}"; do
     read -r row ops <<<"$entry"
     counted=$(count "$row" "$ops")
-    # One thread that waits for another looks more often where that one is kept
-    # from its core: once more then.
+    # A thread that waits for another one polls more often while that one is off its
+    # core: such a row is counted again, up to two times.
     for _ in 1 2; do
         [[ "${1:-}" == --write ]] || is_noted "$row" "${counted##* }" ||
             counted=$(count "$row" "$ops")
@@ -102,9 +106,9 @@ if [[ "${1:-}" == --write ]]; then
 fi
 awk '
     NR == FNR { noted[$1] = $2; next }
-    !($1 in noted) { printf "%s: not written down\n", $1; failed = 1; next }
+    !($1 in noted) { printf "%s: no such row in the file\n", $1; failed = 1; next }
     $2 > noted[$1] * 1.05 || $2 < noted[$1] * 0.95 {
-        printf "%s: %s instructions, written down are %s\n", $1, $2, noted[$1]
+        printf "%s: %s instructions, more than 5 %% from the %s of the file\n", $1, $2, noted[$1]
         failed = 1
     }
     END { exit failed }

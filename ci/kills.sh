@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Ranks on two and three nodes are killed at random, so many times (5): the one
-# that died is named and its code is the job's, programs on all nodes hear of it by
-# its number a second before they are ended, and nothing is left. At last an agent is
-# killed. Nodes are network namespaces, which TSUMUGI_RSH enters.
+# Kills a rank of a job on two or three nodes at a random time, TIMES times (5 if not
+# given). Nodes are network namespaces, which TSUMUGI_RSH enters.
 #
-# With `start` they are killed by SIGKILL within 0.2 s of their start, mostly before
-# they are ranks, also under `tsumugi run` on this node: named, and nothing is left.
+#   ci/kills.sh [TIMES [SEED [start]]]
 #
-# ci/kills.sh [TIMES [SEED [start]]]
+# Checks that the launcher names the rank that died and ends with its code, that programs
+# on all nodes get an error with the number of that rank and have a second before they are
+# ended, and that no process is left. The last job loses an agent instead of a rank.
+#
+# With `start` each rank is killed by SIGKILL within 0.2 s of the start of its process,
+# in most cases before it has joined the job; some of these jobs run on this node alone.
+# The launcher must name the rank, and no process may be left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -19,14 +22,14 @@ way=${3:-work}
 RANDOM=$seed
 name=tsk$$
 if [[ $(id -u) != 0 ]] || ! ip netns add "$name-1" 2>/dev/null; then
-    left_out kills "this user may make no network namespaces"
+    left_out kills "this user may not create network namespaces"
     exit 0
 fi
 work=$(mktemp -d)
 launcher=
 clean() {
     local index
-    # The group that timeout has made; agents end with their input.
+    # Kills the process group of `timeout`; an agent ends when its input is closed.
     [[ -z $launcher ]] || kill -KILL -- "-$launcher" 2>/dev/null || true
     for index in 1 2 3; do
         ip netns del "$name-$index" 2>/dev/null || true
@@ -38,7 +41,7 @@ clean() {
 trap clean EXIT
 # shellcheck source=ci/libfabric.sh
 . ci/libfabric.sh
-# The launcher's own address is the bridge's.
+# The launcher has the address of the bridge.
 ip link add "$name-b" type bridge
 ip addr add 10.95.0.254/24 dev "$name-b"
 ip link set "$name-b" up
@@ -69,15 +72,15 @@ log=$work/log
 
 failed() {
     cat "$log"
-    echo "kills: time $time of seed $seed, $what: $1" >&2
+    echo "kills: seed $seed, kill $time, $what: $1" >&2
     exit 1
 }
 
-# The log has that line so often, as grep counts.
+# says COUNT PATTERN: fails unless exactly COUNT lines of the log match.
 says() {
     local count
     count=$(grep -cE "$2" "$log" || true)
-    [[ $count == "$1" ]] || failed "'$2' is there $count times, not $1"
+    [[ $count == "$1" ]] || failed "$count lines match '$2', not $1"
 }
 
 nothing_left() {
@@ -86,11 +89,12 @@ nothing_left() {
         sleep 0.1
     done
     if pgrep -fa "$job --role mourn|$tsumugi agent"; then
-        failed "a process is left"
+        failed "a process still runs 10 s after the job"
     fi
 }
 
-# The process of the rank, as soon as its program runs; none if the job ends first.
+# process_of RANK: prints the process of the rank as soon as its program runs; nothing if
+# the job ends first.
 process_of() {
     local path
     while kill -0 "$launcher" 2>/dev/null; do
@@ -104,6 +108,7 @@ process_of() {
     done
 }
 
+# Runs a job, and kills one of its ranks soon after the start of its process.
 starts() {
     local nodes=$((1 + RANDOM % 3)) ranks victim delay pid got=0
     ranks=$((nodes + RANDOM % 5))
@@ -119,12 +124,12 @@ starts() {
         "$tsumugi" run "${hosts[@]}" -n "$ranks" "$job" --role mourn >"$log" 2>&1 &
     launcher=$!
     pid=$(process_of "$victim")
-    [[ -n $pid ]] || failed "no process is that rank"
+    [[ -n $pid ]] || failed "the job ended before this rank had a process"
     sleep "0.$(printf %03d "$delay")"
-    kill -KILL "$pid" || failed "process $pid has ended before"
+    kill -KILL "$pid" || failed "process $pid ended before the kill"
     wait "$launcher" || got=$?
     launcher=
-    [[ $got == 137 ]] || failed "ended with $got, not 137"
+    [[ $got == 137 ]] || failed "the launcher ended with code $got, not 137"
     says 1 "^$from: rank $victim \(pid $pid\) was killed by signal 9 \(SIGKILL\)\$"
     says 1 'was killed by|exited with'
     says 0 'no answer, lost'
@@ -134,7 +139,7 @@ starts() {
 
 if [[ $way == start ]]; then
     for ((time = 1; time <= times; time++)); do starts; done
-    echo "kills: $times ranks were killed at their start (seed $seed): all named, nothing left"
+    echo "kills: $times ranks were killed at their start (seed $seed): all named, no process left"
     exit 0
 fi
 for ((time = 1; time <= times; time++)); do
@@ -154,7 +159,7 @@ for ((time = 1; time <= times; time++)); do
     hosts=10.95.0.1,10.95.0.2
     ((nodes == 2)) || hosts=$hosts,10.95.0.3
     what="rank $victim of $ranks on $nodes nodes over $TSUMUGI_PROVIDER by $signal after $delay ms"
-    what="$what, ways from $TSUMUGI_TEST_SEED"
+    what="$what, TSUMUGI_TEST_SEED=$TSUMUGI_TEST_SEED"
     timeout -k 5 120 "$tsumugi" run --hosts $hosts -n "$ranks" "$job" --role mourn >"$log" 2>&1 &
     launcher=$!
     for _ in $(seq 600); do
@@ -168,7 +173,7 @@ for ((time = 1; time <= times; time++)); do
     got=0
     wait "$launcher" || got=$?
     launcher=
-    [[ $got == "$code" ]] || failed "ended with $got, not $code"
+    [[ $got == "$code" ]] || failed "the launcher ended with code $got, not $code"
     says 1 "^tsumugi: host 10\.95\.0\.[123]: rank $victim \(pid $pid\) $end\$"
     says 1 'was killed by|exited with'
     says 0 'no answer, lost'
@@ -179,15 +184,16 @@ for ((time = 1; time <= times; time++)); do
         if (((TSUMUGI_TEST_SEED + rank) % 3 == 2)); then
             says 1 "^rank $rank had a second\$"
         fi
-        # What it hears later may be of a neighbour that has ended because of it.
+        # Later errors of this rank may name a neighbour that ended because of this death.
         [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank $victim" ]] ||
-            failed "rank $rank has not heard of it first"
+            failed "the first death that rank $rank heard of is not that of rank $victim"
     done
-    says 1 "^tsumugi: ${others#, }: ended with it\$"
+    says 1 "^tsumugi: ${others#, }: ended as a consequence\$"
     nothing_left
-    echo "kills: $what: named, heard of"
+    echo "kills: $what: named by the launcher, all ranks informed"
 done
-# An agent: its ranks die with it, and those of the other host hear of its first one.
+# The agent of a host is killed: its ranks die with it, and the ranks of the other host
+# hear of the first of them.
 what="the agent of the second host"
 timeout -k 5 120 \
     "$tsumugi" run --hosts 10.95.0.1,10.95.0.2 -n 6 "$job" --role mourn >"$log" 2>&1 &
@@ -201,12 +207,12 @@ kill -KILL "$(ps -o ppid= "$(sed -n 's/^rank 3 works as //p' "$log")")"
 got=0
 wait "$launcher" || got=$?
 launcher=
-[[ $got == 137 ]] || failed "ended with $got, not 137"
-says 1 '^tsumugi: host 10\.95\.0\.2: ended with code 137$'
+[[ $got == 137 ]] || failed "the launcher ended with code $got, not 137"
+says 1 '^tsumugi: host 10\.95\.0\.2: the agent ended with code 137$'
 says 0 'was killed by|exited with|no answer, lost'
 for rank in 0 1 2; do
     [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank 3" ]] ||
-        failed "rank $rank has not heard of it first"
+        failed "the first death that rank $rank heard of is not that of rank 3"
 done
 nothing_left
-echo "kills: $times ranks were killed (seed $seed): all named, heard of on all nodes, nothing left"
+echo "kills: $times ranks were killed (seed $seed): all named, all ranks informed, no process left"

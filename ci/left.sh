@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Two seconds after `kill -9` of any one process of a job nothing is left of it: the
-# launcher, an agent, a rank, a benchmark. Ranks here are deaf to SIGTERM and have
-# started a process in another session. Hosts are this one, by a shell.
+# Checks that nothing is left of a job two seconds after `kill -9` of one of its processes:
+# the launcher, an agent, a rank, or a benchmark. The ranks here ignore SIGTERM and have
+# started a process in another session. The hosts are this machine, reached by a shell.
 #
-# On a crowded machine a kill may take longer than is promised where there is a core
-# for whoever has to do something: one that does is tried again, twice.
+# The two seconds hold where the processes that clean up get a core. On a crowded machine
+# the cleanup may take longer, so a kill that takes more is tried again, twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
@@ -55,7 +55,8 @@ sleepers() {
     echo "$count"
 }
 
-# The number of the launcher, of its first agent, or of a rank.
+# victim launcher|agent|rank: prints the process id of the launcher, of its first agent, or
+# of a rank.
 victim() {
     case $1 in
     launcher) echo "$launcher" ;;
@@ -68,7 +69,8 @@ victim() {
     esac
 }
 
-# kills WHO COUNT WORDS...: starts the command, and kills when so many sleep.
+# kills WHO COUNT WORDS...: starts `tsumugi WORDS...`, waits for COUNT `sleep` processes, and
+# kills WHO.
 kills() {
     local who=$1 count=$2 what="${*:3}" try took begin pid
     for try in 1 2 3; do
@@ -81,20 +83,20 @@ kills() {
             [[ $(sleepers) == "$count" ]] && break
             sleep 0.1
         done
-        [[ $(sleepers) == "$count" ]] || failed "$what: it does not start"
+        [[ $(sleepers) == "$count" ]] || failed "$what: the job does not start"
         pid=$(victim "$who")
         begin=$(now)
         kill -KILL "$pid"
         while [[ -n $(marked) || -n $(ls "$work/tmp") ]]; do
-            (($(now) - begin < 20000)) || failed "$what: 20 s after kill -9 of $who"
+            (($(now) - begin < 20000)) || failed "$what: not clean 20 s after kill -9 of $who"
             sleep 0.01
         done
         took=$(($(now) - begin))
         rmdir "$work/tmp"
-        echo "left: $what: kill -9 of $who: nothing after $took ms"
+        echo "left: $what: kill -9 of $who: nothing left after $took ms"
         ((took > 2000)) || return 0
     done
-    failed "$what: kill -9 of $who: three times more than 2 s"
+    failed "$what: kill -9 of $who: the cleanup took more than 2 s three times"
 }
 
 run=(run -n 3 "$work/rank")

@@ -1,8 +1,8 @@
-# Sourced by scripts of ci that run jobs between nodes: libfabric is installed unless it
-# is here.
-# Not -q: it closes the pipe, and what still writes to that fails.
+# Sourced by scripts in ci/ that run jobs between nodes: installs libfabric if it is missing.
+#
+# `grep -q` would close the pipe early, and `ldconfig`, which still writes, would fail.
 if ! ldconfig -p | grep 'libfabric\.so\.1' >/dev/null; then
     apt-get update -qq
     apt-get install -y -qq libfabric1 ||
-        { echo "libfabric is not here and cannot be installed" >&2; exit 1; }
+        { echo "libfabric is missing and cannot be installed" >&2; exit 1; }
 fi

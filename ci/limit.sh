@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
-# Runs a binary of tests for so long at most: what cargo calls as its runner
-# (CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER), so that a test that hangs is a
-# failure with a name. When the time is up it prints the processes and threads that
-# are left (threads have the names of their tests, as far as 15 letters go; processes
-# that a test has started, the roles that they play) and, where gdb is here, what each
-# of them does; then it kills all that the binary has started.
-# `ci/limit.sh BINARY ARGUMENT...`, seconds in TSUMUGI_TEST_SECONDS, 1200 if unset.
+# Runs a test binary for at most TSUMUGI_TEST_SECONDS seconds (1200 if unset), so that a
+# test that hangs is a failure with a name:
+#
+#   ci/limit.sh BINARY ARGUMENT...
+#
+# cargo calls it as its runner (CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER). When the
+# time is up, it prints the processes that are left with their command lines, and their
+# threads, whose names are the first 15 letters of their tests; with gdb also their
+# backtraces. Then it kills all processes that the binary has started.
 set -uo pipefail
-# rustdoc runs each documentation test as a process of its own only if it starts
-# the binary of all of them itself, or if this tells that binary where it is.
+# The binary of all documentation tests runs each test in a process of its own only if
+# rustdoc starts it directly, or if this variable has the path of the binary.
 [[ "$1" == */rustdoctest* ]] && export RUSTDOC_DOCTEST_BIN_PATH=$1
 seconds=${TSUMUGI_TEST_SECONDS:-1200}
-# The group is the binary's own, with all that it starts.
+# With job control the binary has a process group of its own, in which its children are.
 set -m
 "$@" &
 binary=$!
 set +m
 trap 'kill -TERM -- "-$binary" 2>/dev/null; exit 130' INT TERM HUP
 (
-    # Closed, so that a reader of this script's output need not wait for it.
+    # Closed, so that a reader of this script's output does not wait for the timer.
     exec >/dev/null 2>&1 </dev/null
     exec sleep "$seconds"
 ) &
@@ -30,7 +32,7 @@ if ! kill -0 "$binary" 2>/dev/null; then
     wait "$binary" 2>/dev/null
     exit "$code"
 fi
-# test_of NAME: the tests whose threads are called that, if they are few.
+# test_of NAME: prints the tests whose names begin with NAME, if there are at most five.
 test_of() {
     local all
     all=$(timeout 10 "${command[@]}" --list 2>/dev/null | sed -n 's/: test$//p' |
@@ -40,7 +42,7 @@ test_of() {
 command=("$@")
 {
     echo
-    echo "limit: $(basename "$1") has not ended after $seconds s. What is left of it:"
+    echo "limit: $(basename "$1") has not ended after $seconds s. Its processes and threads:"
     for process in $(pgrep -g "$binary"); do
         echo "  process $process: $(tr '\0' ' ' <"/proc/$process/cmdline")"
         for thread in "/proc/$process/task"/*; do

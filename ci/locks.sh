@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Locks, explored further than `cargo test` does, and the paper's figures from
-# the simulator, up to all ranks of the K computer: minutes, 2 GB.
+# Explores larger programs with locks than `cargo test` does, and prints the figures of the
+# lock paper from the simulator, up to all 663,552 ranks of the K computer. Takes minutes
+# and 2 GB. Not part of `.ci/run`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Steps that take longer than a change may wait for, each run by hand:
+# Checks that take too long for each change. They are run by hand, one at a time:
 #
-#   ci/long.sh load [TIMES]     the tests of processes beside four busy loops, so
-#                               many times in a row (10)
-#   ci/long.sh kills [TIMES]    ranks on two and three nodes killed at random, so
-#                               many times (200)
-#   ci/long.sh pauses           ranks of two nodes held off, over tcp and udp, with all
-#                               processors taken by others
-#   ci/long.sh cuts             the cable between two nodes out, and in again, over each
-#   ci/long.sh asan             simulated jobs, messages and windows under the address
+#   ci/long.sh load [TIMES]     runs the tests with processes beside four busy loops, TIMES
+#                               times in a row (10)
+#   ci/long.sh kills [TIMES]    kills ranks on two and three nodes at random, TIMES times
+#                               (200)
+#   ci/long.sh pauses           stops ranks of two nodes for some time, over tcp and udp,
+#                               beside eight busy loops
+#   ci/long.sh cuts             cuts the link between two nodes and joins it again, over
+#                               tcp and udp
+#   ci/long.sh asan             runs simulated jobs, messages and windows under the address
 #                               sanitizer
-#   ci/long.sh tsan             ranks that are threads under the thread sanitizer
+#   ci/long.sh tsan             runs ranks that are threads under the thread sanitizer
 set -euo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$0")/.."
@@ -34,20 +35,20 @@ load() {
         local begin=$SECONDS
         cargo test --quiet "${tests[@]}" >"$log" 2>&1 || failed "$time"
         cargo test --quiet --package tsumugi-pvas --test job >"$log" 2>&1 || failed "$time"
-        echo "load: time $time of $times passed in $((SECONDS - begin)) s"
+        echo "load: run $time of $times passed in $((SECONDS - begin)) s"
     done
 }
 
 failed() {
     cat "$log"
-    echo "load: time $1 failed" >&2
+    echo "load: run $1 failed" >&2
     exit 1
 }
 
 log=$(mktemp)
 loops=()
 trap 'rm -f "$log"' EXIT
-# A binary of tests that hangs is a failure, and names its test.
+# ci/limit.sh ends a test binary that hangs, as a failure, and names the test.
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/ci/limit.sh"
 case ${1:-} in
 load) load "${2:-10}" ;;

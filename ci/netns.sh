@@ -1,48 +1,58 @@
 #!/usr/bin/env bash
-# One job on two and on three nodes, over libfabric: network namespaces with a
-# veth each on one bridge, two ranks in each, over tcp and over udp. Then the
-# cable is pulled: everybody must hear of it within 5 s, and nobody crash. And it is
-# out for 2 s, which costs nothing, and until both sides have given each other up.
-# `ci/netns.sh cable TIMES` only pulls the cable, so many times over each of them;
-# `ci/netns.sh pauses [SECONDS [SECONDS]]` only holds ranks off, over each of them,
-# with 8 busy loops beside: so long, which is less than they are waited for, and longer;
-# `ci/netns.sh cuts [SECONDS]` only pulls the cable and puts it in again, over each of
-# them: after so long, which is less than ranks are waited for, and when both sides
-# have given each other up;
-# `ci/netns.sh faults SEED` only runs with the faults of that seed;
-# `ci/netns.sh locks` only runs locks and windows;
-# `ci/netns.sh programs` only runs programs on arrays whose pages move, over tcp;
-# `ci/netns.sh suite` only runs the suite of endpoints;
-# `ci/netns.sh links` only links that come late or are slow, and ranks on two networks;
-# `ci/netns.sh strangers` only connections to a rank that say nothing;
-# `ci/netns.sh hole` only a path that loses long packets, over each of them;
-# `ci/netns.sh boxes` only reads of neighbours' memory by loads;
-# `ci/netns.sh ring` only counts the cards that neighbours ask for;
-# `ci/netns.sh far OPERATIONS` only measures so many of each, over tcp;
-# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
-# `ci/netns.sh figures ...` only figures 4 and 5 between two of them over tcp,
-# with MPICH and Open MPI from ci/peers.sh; `...` as of `tsumugi bench message`;
-# `ci/netns.sh messages ...` any of its rows, `--only rate8` say;
-# `ci/netns.sh pages ...` only pages of arrays over tcp, their home, their owner
-# and who uses them each on a node of its own; `...` as of `tsumugi bench gas`;
-# `ci/netns.sh readers ...` the same of own beside 0 to 32 readers, on 35 ranks;
-# `ci/netns.sh churn ROLE...` only global memory that all use at random, or these
-# roles of tests/job on three nodes, over each of them;
-# `ci/netns.sh moving` only tests of arrays whose pages move, and histories;
-# `ci/netns.sh third` only what a copy between two others takes, over tcp, by the
-# congestion control that TSUMUGI_CONTROL names, or reno.
-# Those that only measure build what they run, unless TSUMUGI_RELEASE says in which folder
-# it was built before.
+# Runs jobs on two and three nodes over libfabric. The nodes are network namespaces, each
+# with a veth pair to one bridge; a node has two ranks in most jobs. Needs root.
+#
+#   ci/netns.sh                      all checks that a change must pass, over tcp and udp
+#
+# With an argument only one part runs. Checks:
+#
+#   ci/netns.sh suite                the conformance suite of endpoints
+#   ci/netns.sh ring                 counts the cards (endpoint information) that ranks of a
+#                                    ring request; over tcp
+#   ci/netns.sh boxes                loads from the memory of ranks of the same node
+#   ci/netns.sh locks                locks and windows
+#   ci/netns.sh churn [ROLE]...      random accesses to global memory, or these roles of
+#                                    tests/job, on three nodes
+#   ci/netns.sh moving               arrays whose pages move, and their histories; over tcp
+#   ci/netns.sh programs             programs on such arrays; over tcp
+#   ci/netns.sh faults [SEED]        jobs with the injected faults of that seed (1)
+#   ci/netns.sh links                ranks on two networks, links that come late or are
+#                                    slow; over tcp
+#   ci/netns.sh strangers            1,500 connections to a rank that send nothing; over tcp
+#   ci/netns.sh hole                 a path that loses long packets
+#   ci/netns.sh cable [TIMES]        cuts the link of a node, TIMES times (1): all ranks must
+#                                    know within 5 s, and none may crash
+#   ci/netns.sh cuts [SECONDS]       cuts the link for less time than the silence limit
+#                                    ('1 2 4'), and until both sides have given each other up
+#   ci/netns.sh pauses [SHORT [LONG]]
+#                                    stops a rank, beside 8 busy loops: for less time than
+#                                    the silence limit ('1.5 3 4.5'), and for more ('8 12')
+#
+# Measurements over tcp, which build what they run in release mode, unless TSUMUGI_RELEASE
+# is the folder of an earlier build (`far` uses the debug build):
+#
+#   ci/netns.sh far [OPERATIONS]     `tsumugi bench far`, 5000 operations of each row
+#   ci/netns.sh stream               the bandwidth of long messages
+#   ci/netns.sh third [SPIN [ROUNDS]]
+#                                    a copy between two other ranks; TSUMUGI_CONTROL names
+#                                    the congestion control (reno)
+#   ci/netns.sh figures ARGUMENT...  puts and gets as in figures 4 and 5 of the ACP paper,
+#                                    beside MPICH and Open MPI from ci/peers.sh; arguments of
+#                                    `tsumugi bench message`
+#   ci/netns.sh messages ARGUMENT... other rows of that command, such as `--only rate8`
+#   ci/netns.sh pages ARGUMENT...    pages of arrays; home, owner and requester are on three
+#                                    nodes; arguments of `tsumugi bench gas`
+#   ci/netns.sh readers ARGUMENT...  `own` beside 0 to 32 readers, on 35 ranks
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
 . ci/left_out.sh
 
-# Two of these may run at once.
+# The names contain the process id, so that two runs of this script do not meet.
 name=tsu$$
 nodes=("$name-1" "$name-2" "$name-3")
 if [[ $(id -u) != 0 ]] || ! ip netns add "${nodes[0]}" 2>/dev/null; then
-    left_out netns "this user may make no network namespaces"
+    left_out netns "this user may not create network namespaces"
     exit 0
 fi
 work=$(mktemp -d)
@@ -50,7 +60,7 @@ clean() {
     for node in "${nodes[@]}"; do
         ip netns del "$node" 2>/dev/null || true
     done
-    # Those of a namespace that goes are gone some time later.
+    # The kernel removes the links of a deleted namespace only some time later.
     for link in "$name-b" "${nodes[@]/%/v}"; do
         ip link del "$link" 2>/dev/null || true
     done
@@ -72,7 +82,7 @@ for index in 1 2 3; do
     ip -n "$node" link set lo up
 done
 
-# What only measures is built for that.
+# Measurements build their own programs.
 case ${1:-} in
 stream | third | figures | messages | pages | readers) ;;
 *)
@@ -85,7 +95,7 @@ stream | third | figures | messages | pages | readers) ;;
 esac
 target=$PWD/target/debug
 release=${TSUMUGI_RELEASE:-$PWD/target/release}
-# Builds what is measured.
+# for_release ARGUMENT...: builds in release mode, unless TSUMUGI_RELEASE is set.
 for_release() {
     [[ -v TSUMUGI_RELEASE ]] || cargo build --quiet --release "$@"
 }
@@ -94,8 +104,8 @@ export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
 export TSUMUGI_SECRET='a word that these ranks share'
 
-# Starts a program on so many nodes, two ranks each as a rule, or as many as
-# `dealt` says, one after the other to each; pids are in `ranks`.
+# start NODES COMMAND...: starts a job. Each node has `of_node` ranks with consecutive numbers;
+# or, if `dealt` is set, so many ranks in all go to the nodes in turn. `ranks` has the pids.
 of_node=2
 dealt=
 limit=180
@@ -117,13 +127,13 @@ start() {
     done
 }
 
-# Waits for all; `codes` are theirs.
+# Waits for all ranks; `codes` has their exit codes.
 finish() {
     local pid code last=0
     codes=()
     for pid in "${ranks[@]}"; do
         code=0
-        # Of one that was killed the shell would say so.
+        # The shell would print a line for a rank that was killed.
         wait "$pid" 2>/dev/null || code=$?
         codes+=("$code")
         ((code == 0)) || last=$code
@@ -131,7 +141,7 @@ finish() {
     return "$last"
 }
 
-# Runs it, and shows what it wrote if it fails.
+# run NODES COMMAND...: runs a job, and shows its output if it fails.
 run() {
     local begin=$SECONDS
     start "$@"
@@ -143,26 +153,27 @@ run() {
     fi
     if ! grep -q "on $1 nodes" "$work/log"; then
         cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER, ${*:2}: the job was not on $1 nodes" >&2
         exit 1
     fi
     printf '%-12s %d nodes, %2d s: %s\n' "$TSUMUGI_PROVIDER" "$1" $((SECONDS - begin)) \
         "$(basename "$2") ${*:3}${TSUMUGI_FAULTS:+, faults of seed $TSUMUGI_FAULTS}"
 }
 
-# Ranks give each other up after a silence of 1 s here. A machine that is busy with
-# others may keep whoever has to notice: one of some times is quick enough, and
-# each ends as it must.
+# Cuts the link of a node while ranks work. Nodes give each other up after 1.5 s here. On a
+# busy machine the threads that notice this may get a core late, so one of three tries has
+# to be quick enough; in each try all ranks must end with an error.
 pull_the_cable() {
     local _
     for _ in 1 2 3; do
         cable_is_noticed && return
     done
-    echo "netns: $TSUMUGI_PROVIDER: the cable was pulled: not all knew within 5 s" >&2
+    echo "netns: $TSUMUGI_PROVIDER: link cut: not all ranks knew within 5 s, in three tries" >&2
     exit 1
 }
 
 cable_is_noticed() {
-    # Half as long again, and some beats. The ranks end by themselves.
+    # A node is given up after 1.5 times this silence. The ranks end by themselves.
     TSUMUGI_SILENCE_MS=1000 TSUMUGI_GRACE_MS=3000 start 2 "$job" --role until-lost
     for _ in $(seq 600); do
         [[ $(grep -c working "$work/log") == 4 ]] && break
@@ -170,10 +181,10 @@ cable_is_noticed() {
     done
     if [[ $(grep -c working "$work/log") != 4 ]]; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: not all got to work, with the cable in" >&2
+        echo "netns: $TSUMUGI_PROVIDER: not all 4 ranks worked within 60 s, before the cut" >&2
         exit 1
     fi
-    # Beats are exchanged by then.
+    # Time for the first heartbeats.
     sleep 1
     local begin last
     begin=$(date +%s%3N)
@@ -187,24 +198,24 @@ cable_is_noticed() {
         ! grep -q 'rank 2, rank 3 on host-2: no answer, lost' "$work/log" ||
         ! grep -q 'rank 0, rank 1 on host-1: no answer, lost' "$work/log"; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: the cable was pulled: not all knew" >&2
+        echo "netns: $TSUMUGI_PROVIDER: link cut: not all ranks lost the other node" >&2
         exit 1
     fi
-    # From 124 on: the limit, or a signal.
+    # Codes from 124 on are of the time limit or of a signal.
     local code
     for code in "${codes[@]}"; do
         if ((code == 0 || code >= 124)); then
             cat "$work/log"
-            echo "netns: $TSUMUGI_PROVIDER: the cable was pulled: ended with ${codes[*]}" >&2
+            echo "netns: $TSUMUGI_PROVIDER: link cut: exit codes ${codes[*]}" >&2
             exit 1
         fi
     done
-    printf '%-12s the cable was pulled: all knew after %d ms, and had ended after %d\n' \
+    printf '%-12s link cut: all ranks knew after %d ms, and had ended after %d ms\n' \
         "$TSUMUGI_PROVIDER" "$ms" "$ended"
     ((ms <= 5000))
 }
 
-# Waits until so many lines say that; the job ends if they never do.
+# await PATTERN COUNT: waits until COUNT lines of the log match; fails after 60 s.
 await() {
     local _
     for _ in $(seq 600); do
@@ -212,11 +223,11 @@ await() {
         sleep 0.1
     done
     cat "$work/log"
-    echo "netns: $TSUMUGI_PROVIDER: not said $2 times: $1" >&2
+    echo "netns: $TSUMUGI_PROVIDER: fewer than $2 lines match after 60 s: $1" >&2
     exit 1
 }
 
-# Stops a rank in the middle of what it does; its process is `held`.
+# hold_off RANK: stops a rank while it works; `held` is its process.
 hold_off() {
     await "^rank $1 pid" 1
     sleep 1
@@ -224,8 +235,8 @@ hold_off() {
     kill -STOP "$held"
 }
 
-# A rank is held off for so many seconds, which is less than it is waited for:
-# nobody is given up, and all answers are right.
+# short_pause RANK SECONDS: stops a rank for less time than the silence limit: no rank is
+# given up, and all results are right.
 short_pause() {
     local begin=$SECONDS
     start 2 "$job" --role mixture
@@ -234,15 +245,16 @@ short_pause() {
     kill -CONT "$held"
     if ! finish || grep -q 'no answer\|given up' "$work/log"; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: a pause of $2 s has cost something" >&2
+        echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped for $2 s: the job failed" >&2
         exit 1
     fi
-    printf '%-12s 2 nodes, %2d s: rank %d was held off for %s s: nothing came of it\n' \
+    printf '%-12s 2 nodes, %2d s: rank %d was stopped for %s s: the job went on\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1" "$2"
 }
 
-# For so many seconds, which is more, and until it is given up: all are told, and so
-# is it when it is back; each ends and none crashes.
+# long_pause RANK SECONDS: stops a rank for longer than the silence limit, until the other
+# node has given it up: all ranks get an error, the rank itself when it continues, and no
+# rank crashes.
 long_pause() {
     local begin=$SECONDS code other=$((2 - $1)) over=$work/over
     local names="rank $1, rank $(($1 + 1)) on host-$(($1 / 2 + 1)): no answer, lost"
@@ -254,24 +266,25 @@ long_pause() {
     await "^tsumugi: $names (after 7.5 s of silence)" 1
     kill -CONT "$held"
     await "^tsumugi: rank $1: this rank was given up by rank $other after 7.5 s of silence" 1
-    # Who has given it up stays until then, however late it gets a processor.
+    # The ranks that have given it up stay until the file exists, so that the notice reaches
+    # it however late it gets a core.
     await '^lost in 5 ways' 2
     : >"$over"
     finish || true
-    # Who was told has ended by itself, and the job with it: none by a crash.
+    # The rank that was given up ended by itself, and the job with it: no rank crashed.
     for code in "${codes[@]}"; do
         if ((code == 0 || code == 124 || code == 134 || code == 139)) || [[ ${codes[$1]} != 1 ]]; then
             cat "$work/log"
-            echo "netns: $TSUMUGI_PROVIDER: a pause of $2 s: ended with ${codes[*]}" >&2
+            echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped for $2 s: exit codes ${codes[*]}" >&2
             exit 1
         fi
     done
-    printf '%-12s 2 nodes, %2d s: rank %d was held off for %s s: given up, told, and ended\n' \
+    printf '%-12s 2 nodes, %2d s: rank %d was stopped for %s s: given up, notified, and ended\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1" "$2"
 }
 
-# A rank that is not the first of its node is held off for longer than it is waited
-# for: the first one ends it, and all hear of that as of a death.
+# pause_of_a_neighbour RANK: stops a rank that is not the first of its node for longer than
+# the silence limit: the first rank of the node kills it, and all ranks hear of its death.
 pause_of_a_neighbour() {
     local begin=$SECONDS rank code silence="(after 1.5 s of silence)"
     TSUMUGI_SILENCE_MS=1000 TSUMUGI_GRACE_MS=3000 start 2 "$job" --role mourn
@@ -280,26 +293,26 @@ pause_of_a_neighbour() {
     finish || true
     if ! grep -q "^tsumugi: rank $1 on host-2: no answer, lost $silence" "$work/log"; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: rank $1 was stopped: not said" >&2
+        echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped: no line says that it is lost" >&2
         exit 1
     fi
     for rank in 0 1 2; do
         code=${codes[$rank]}
         if ! grep -q "^rank $rank heard of rank $1" "$work/log" || ((code == 0 || code >= 124)); then
             cat "$work/log"
-            echo "netns: $TSUMUGI_PROVIDER: rank $1 was stopped: ended with ${codes[*]}" >&2
+            echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped: exit codes ${codes[*]}" >&2
             exit 1
         fi
     done
     if ((codes[$1] != 137)); then
-        echo "netns: $TSUMUGI_PROVIDER: rank $1 was stopped: ended with ${codes[*]}" >&2
+        echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped: exit codes ${codes[*]}" >&2
         exit 1
     fi
-    printf '%-12s 2 nodes, %2d s: rank %d was stopped beside the first of its node: ended\n' \
+    printf '%-12s 2 nodes, %2d s: rank %d was stopped: the first rank of its node killed it\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1"
 }
 
-# All of that while 8 others want the processors.
+# All pauses, while 8 busy loops compete for the processors.
 pauses() {
     local loops=() seconds _
     for _ in 1 2 3 4 5 6 7 8; do
@@ -316,14 +329,14 @@ pauses() {
         long_pause 2 "$seconds"
         long_pause 0 "$seconds"
     done
-    # Not over udp, where a peer that does not answer holds up all others, beats too.
+    # Not over udp, where a peer that does not answer delays all others, and heartbeats too.
     [[ $TSUMUGI_PROVIDER == udp* ]] || pause_of_a_neighbour 3
     kill "${loops[@]}"
     trap clean EXIT
 }
 
-# The cable is out for so many seconds, which is less than ranks are waited for, while
-# messages go: nobody is given up, and all answers are right.
+# short_cut SECONDS: cuts the link for less time than the silence limit, while messages are
+# on their way: no rank is given up, and all results are right.
 short_cut() {
     local begin=$SECONDS pid
     start 2 "$job" --role mixture
@@ -334,49 +347,49 @@ short_cut() {
     for pid in "${ranks[@]}"; do
         if ! kill -0 "$pid" 2>/dev/null; then
             cat "$work/log"
-            echo "netns: $TSUMUGI_PROVIDER: the cable was out for $1 s: a rank has ended" >&2
+            echo "netns: $TSUMUGI_PROVIDER: link cut for $1 s: a rank ended meanwhile" >&2
             exit 1
         fi
     done
     ip link set "$name-2v" up
     if ! finish || grep -q 'no answer\|given up' "$work/log"; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: the cable was out for $1 s: that has cost something" >&2
+        echo "netns: $TSUMUGI_PROVIDER: link cut for $1 s: the job failed" >&2
         exit 1
     fi
-    printf '%-12s 2 nodes, %2d s: mixture, the cable was out for %s s: nothing came of it\n' \
+    printf '%-12s 2 nodes, %2d s: mixture, link cut for %s s: the job went on\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1"
 }
 
-# The cable is out until both sides have given each other up, and then in again: the
-# side with the higher number is told, and ends; neither writes to the other's memory
-# but what was on its way when the cable was pulled.
+# Cuts the link until both sides have given each other up, and joins it again: the side with
+# the higher number is notified, and ends. Neither side's memory changes any more, except by
+# operations that were on their way when the link was cut.
 long_cut() {
     local begin=$SECONDS rank code over=$work/over
     rm -f "$over"
     TSUMUGI_SILENCE_MS=1000 TSUMUGI_TEST_OVER=$over start 2 "$job" --role apart
     await working 4
-    # Beats are exchanged by then.
+    # Time for the first heartbeats.
     sleep 1
     ip link set "$name-2v" down
     await '^rank . is apart' 4
     ip link set "$name-2v" up
     await '^tsumugi: rank 2: this rank was given up by rank 0 after 1.5 s of silence' 1
-    # What is still on its way comes.
+    # Time for packets that are still on their way.
     sleep 1
     : >"$over"
     finish || true
     for rank in 0 1; do
         if ! grep -q "^rank $rank has seen the end" "$work/log"; then
             cat "$work/log"
-            echo "netns: $TSUMUGI_PROVIDER: apart: rank $rank ended early" >&2
+            echo "netns: $TSUMUGI_PROVIDER: long cut: rank $rank ended early" >&2
             exit 1
         fi
     done
     for code in "${codes[@]}"; do
         if ((code == 0 || code == 124 || code == 134 || code == 139)) || [[ ${codes[2]} != 1 ]]; then
             cat "$work/log"
-            echo "netns: $TSUMUGI_PROVIDER: apart: ended with ${codes[*]}" >&2
+            echo "netns: $TSUMUGI_PROVIDER: long cut: exit codes ${codes[*]}" >&2
             exit 1
         fi
     done
@@ -384,14 +397,14 @@ long_cut() {
         ! grep -q 'rank 0, rank 1 on host-1: no answer, lost (after 1.5 s' "$work/log" ||
         grep -q 'was written to' "$work/log"; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: apart: not said, or written to" >&2
+        echo "netns: $TSUMUGI_PROVIDER: long cut: no report of a loss, or memory changed" >&2
         exit 1
     fi
-    printf '%-12s 2 nodes, %2d s: apart, and together: one side was told, neither written to\n' \
+    printf '%-12s 2 nodes, %2d s: long cut: one side was notified, no memory changed\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin))
 }
 
-# A network that is slow, loses and reorders, as our own faults make it.
+# bad_network SEED: a network that is slow, loses and reorders packets, by fault injection.
 bad_network() {
     local provider
     export TSUMUGI_FAULTS=$1
@@ -406,15 +419,16 @@ bad_network() {
     unset TSUMUGI_FAULTS
 }
 
-# Locks and windows of ranks on three nodes, and locks whose words the device
-# changes: what they protect says whether they do.
+# Locks and windows of ranks on three nodes, and locks with atomics by the device. The data
+# that they protect show whether they exclude each other.
 locks() {
     run 3 "$job" --role locks-short
     run 3 "$job" --role locks-device
     grep 'writes under' "$work/log"
 }
 
-# What every endpoint promises, and ours beyond that, each rank on a node.
+# The conformance suite of endpoints and the tests of the libfabric backend, with each rank
+# on a node of its own.
 conformance() {
     local begin=$SECONDS place="$name-1=10.94.0.1 $name-2=10.94.0.2 $name-3=10.94.0.3"
     if ! TSUMUGI_TEST_NODES=$place timeout 600 ip netns exec "$name-1" "$suite" \
@@ -423,15 +437,15 @@ conformance() {
         echo "netns: the suite of endpoints failed between nodes" >&2
         exit 1
     fi
-    printf 'tcp and udp  3 nodes, %2d s: the suite of endpoints: %d promises\n' \
+    printf 'tcp and udp  3 nodes, %2d s: the suite of endpoints: %d tests\n' \
         $((SECONDS - begin)) "$(grep -c '^test .* ok ' "$work/log")"
 }
 
-# Two nodes do not reach each other when the job begins: nobody is lost by it.
-# Not over udp, where one peer that does not answer holds all others up.
+# Two nodes cannot reach each other when the job starts: no rank is lost.
+# Not over udp, where one peer that does not answer delays all others.
 late_link() {
     local begin=$SECONDS
-    # Rank 0 is on the first node, so that all find each other.
+    # All nodes reach the first one, where rank 0 is, through which ranks find each other.
     ip -n "$name-2" route add unreachable 10.94.0.3/32
     start 3 "$job" --role meet
     for _ in $(seq 600); do
@@ -442,17 +456,17 @@ late_link() {
     ip -n "$name-2" route del unreachable 10.94.0.3/32
     if ! finish; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: a link that came late has ended a job" >&2
+        echo "netns: $TSUMUGI_PROVIDER: the job failed over a link that came late" >&2
         exit 1
     fi
     printf '%-12s 3 nodes, %2d s: meet, over a link that comes late\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin))
 }
 
-# Of a ring of neighbours each asks for the cards of whom it speaks to, and for
-# no others: one neighbour of each is on another node, and what all do together
-# goes by rank 0. The first of a node speaks to those of the others besides; and
-# between the two counts, to one more, if a beat falls there.
+# Each rank of a ring requests the cards of the ranks that it communicates with, and no
+# others: one of its neighbours is on another node, and collectives go through rank 0. The
+# first rank of a node also communicates with the first ranks of the other nodes; one more
+# request may fall between the two counts, if a heartbeat is due then.
 ring() {
     local rank together all
     run 3 "$job" --role ring
@@ -462,14 +476,14 @@ ring() {
         if ((all > together + 1 + (rank % 2 == 0))) || ((rank % 2 == 1 && all > 2)) ||
             ((rank != 0 && rank % 2 == 0 && all > 4)); then
             cat "$work/log"
-            echo "netns: rank $rank has asked for $all cards" >&2
+            echo "netns: rank $rank has requested $all cards, too many for a ring" >&2
             exit 1
         fi
     done < <(grep 'cards:' "$work/log")
 }
 
-# An allgather that the program gives tells all cards at once: a node keeps them
-# once.
+# With an allgather of the program each rank gets all cards at once, and requests none. A
+# node keeps one copy of them.
 allgather() {
     mkdir "$work/gather-$TSUMUGI_PROVIDER"
     TSUMUGI_TEST_ALLGATHER=$work/gather-$TSUMUGI_PROVIDER run 3 "$job" --role ring
@@ -479,8 +493,8 @@ allgather() {
     fi
 }
 
-# Each rank reads what another one of its node has, and not what lies at that place
-# on its own.
+# Each rank reads the memory of another rank of its node, and not its own memory at the same
+# offset.
 boxes() {
     local rank sum
     for dealt in '' 3; do
@@ -493,7 +507,7 @@ boxes() {
     dealt=
 }
 
-# The command that measures between nodes shows its rows.
+# bench_far OPERATIONS: `tsumugi bench far` must print its rows.
 bench_far() {
     run 2 "$target/tsumugi" bench far --ops "$1"
     local row
@@ -502,21 +516,22 @@ bench_far() {
     done
 }
 
-# Home, requester and owner of pages, each on a node: a page whose place is known
-# is read by as many reads as raw memory is, another one by two more at most.
+# pages TSUMUGI ARGUMENT...: `tsumugi bench gas` with home, requester and owner on three
+# nodes. It checks that a get takes as many network operations as a raw get if the place of
+# the page is cached, and at most two more if not.
 pages() {
     dealt=3
     run 3 "$1" bench gas "${@:2}"
     dealt=
     if ! grep -q ' trips of .* yes$' "$work/log" || grep -q ' trips of .* no$' "$work/log"; then
         cat "$work/log"
-        echo "netns: that is more on the wire than it may be" >&2
+        echo "netns: bench gas: an access takes more network operations than it may" >&2
         exit 1
     fi
 }
 
-# Arrays that one rank makes, copies of them, what moves pages for balance; and
-# what everybody saw of everything, as if it were one memory.
+# Arrays that one rank makes, copies of them, pages that move for balance; and histories of
+# all accesses, which must be those of one memory.
 moving() {
     local of_node=1
     run 3 "$job" --role pages-short
@@ -524,8 +539,8 @@ moving() {
     run 3 "$job" --role histories-short
 }
 
-# Global memory at random, while arrays come and go, and what each word must hold
-# is known.
+# churn [ROLE]...: random accesses to global memory, while arrays are made and dropped; the
+# value that each word must have is known.
 churn() {
     local role
     for role in "${@:-churn-short}"; do
@@ -533,14 +548,13 @@ churn() {
     done
 }
 
-# A link that takes seconds for what is put and got at once: nobody is lost by
-# that.
+# Puts and gets that together take seconds on a slow link: no rank is lost.
 slow_link() {
     local slow='tbf rate 200mbit burst 256kb latency 50ms'
     # shellcheck disable=SC2086
     if ! tc qdisc add dev "$name-2v" root $slow 2>/dev/null ||
         ! ip netns exec "$name-1" tc qdisc add dev eth0 root $slow; then
-        left_out "netns: a slow link" "this kernel makes none"
+        left_out "netns: a slow link" "this kernel has no tbf queue"
         return
     fi
     run 2 "$job" --role bulk
@@ -548,8 +562,8 @@ slow_link() {
     ip netns exec "$name-1" tc qdisc del dev eth0 root
 }
 
-# Connections to a rank's data port that say nothing, more than a process has
-# descriptors as a rule: the job goes on.
+# Connections to the data port of a rank that send nothing, more than a process has
+# descriptors by default: the job continues.
 strangers() {
     local begin=$SECONDS of_node=1 port_of talks
     ulimit -Sn 1024
@@ -570,20 +584,20 @@ strangers() {
     if ! finish; then
         kill "$talks"
         cat "$work/log"
-        echo "netns: 1,500 strangers that say nothing have stopped a job" >&2
+        echo "netns: a job failed beside 1,500 connections that send nothing" >&2
         exit 1
     fi
     if ! kill "$talks"; then
-        echo "netns: not all of 1,500 strangers have come, or stayed" >&2
+        echo "netns: not all of 1,500 connections were made and stayed open" >&2
         exit 1
     fi
     wait "$talks" || true
-    printf '%-12s 3 nodes, %2d s: 1,500 strangers say nothing\n' \
+    printf '%-12s 3 nodes, %2d s: 1,500 connections that send nothing\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin))
 }
 
-# A path that loses whatever is longer than 700 bytes, and says nothing: what is
-# put and got is lost, and short beats alone would pass.
+# A path that silently loses packets of more than 700 bytes: puts and gets are lost, and
+# short heartbeats alone would pass.
 black_hole() {
     local begin=$SECONDS only_short='tbf rate 1gbit burst 700b latency 50ms'
     start 2 "$job" --role until-lost-beside-beats
@@ -591,13 +605,13 @@ black_hole() {
         [[ $(grep -c working "$work/log") == 4 ]] && break
         sleep 0.1
     done
-    # The time is over that nodes have to start.
+    # Waits until the longer limit for nodes that start has passed.
     sleep 8
     # shellcheck disable=SC2086
     if ! tc qdisc add dev "$name-2v" root $only_short 2>/dev/null; then
         kill "${ranks[@]}"
         finish || true
-        left_out "netns: a path that loses long packets" "this kernel makes none"
+        left_out "netns: a path that loses long packets" "this kernel has no tbf queue"
         return
     fi
     local from=$SECONDS
@@ -610,14 +624,14 @@ black_hole() {
     finish || true
     if ((said > 10)) || ! grep -q 'no answer, lost (after 7.5 s of silence)' "$work/log"; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER: long packets were lost: said after $said s" >&2
+        echo "netns: $TSUMUGI_PROVIDER: long packets lost: not reported within 10 s ($said s)" >&2
         exit 1
     fi
-    printf '%-12s 2 nodes, %2d s: long packets are lost: said after %d s\n' \
+    printf '%-12s 2 nodes, %2d s: long packets lost: reported after %d s\n' \
         "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$said"
 }
 
-# A rank on another network than the others ends all, by name.
+# A rank uses another network than the others: the job ends at start, and names both.
 another_network() {
     local rank
     port=$((port + 1))
@@ -630,13 +644,13 @@ another_network() {
             "$job" --role meet >>"$work/log" 2>&1 &
         ranks+=($!)
     done
-    if finish || ! grep -q 'goes by ofi udp;ofi_rxd on .*, this rank by ofi tcp;ofi_rxm' "$work/log" ||
+    if finish || ! grep -q 'network is ofi udp;ofi_rxd on .*, this rank.s is ofi tcp;ofi_rxm' "$work/log" ||
         grep -q 'no answer' "$work/log"; then
         cat "$work/log"
-        echo "netns: ranks on two networks: not said so" >&2
+        echo "netns: ranks on two networks: the job went on, or did not name the networks" >&2
         exit 1
     fi
-    echo 'tcp and udp  2 nodes: ranks on two networks: said by name at start'
+    echo 'tcp and udp  2 nodes: ranks on two networks: the networks are named at start'
 }
 
 if [[ ${1:-} == suite ]]; then
@@ -688,8 +702,8 @@ if [[ ${1:-} == stream ]]; then
     grep MB/s "$work/log"
     exit 0
 fi
-# The same rows of two of ours by tcp, and of two MPIs by tcp. Each rank is kept to
-# one core, and has one worker for it, as on one node.
+# figures ARGUMENT...: the rows of `tsumugi bench message` on one node, between two nodes over
+# tcp, and of two MPIs over tcp. Each rank has one core and one worker, as on one node.
 figures() {
     local tsumugi=$release/tsumugi peers=() line
     for_release --package tsumugi-cli
@@ -704,7 +718,7 @@ for rank in 0 1; do
 done
 wait
 END
-    # What a launcher of MPI takes for ssh.
+    # The MPI launchers call this script in place of ssh.
     cat >"$work/rsh" <<END
 #!/usr/bin/env bash
 while [[ \$1 == -* ]]; do shift; done
@@ -765,9 +779,9 @@ if [[ ${1:-} == moving ]]; then
 fi
 if [[ ${1:-} == third ]]; then
     for_release --package tsumugi --example far_third
-    # One rank on each, which leaves the cores to whoever has something to do. These
-    # links have no bottleneck: a control that looks for one, and sends by the clock
-    # as fast as what it has found (bbr), would be all that long copies measure.
+    # One rank on each node, so that no rank waits for a core. These links have no
+    # bottleneck: with a congestion control that searches for one and paces its packets
+    # (bbr), the pacing would determine the times of long copies.
     for node in "${nodes[@]}"; do
         ip netns exec "$node" sysctl -qw net.ipv4.tcp_congestion_control="${TSUMUGI_CONTROL:-reno}"
     done
@@ -837,7 +851,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 3 "$job" --role reach
     run 3 "$job" --role global
     churn
-    # Of many short far accesses one after the other.
+    # Not over udp: the programs do many short remote accesses one after another.
     [[ $provider == udp* ]] || run 2 "$job" --role programs-short
     short_cut 2
     run 3 "$job" --role mixture
@@ -857,8 +871,8 @@ slow_link
 strangers
 short_pause 2 3
 pause_of_a_neighbour 3
-# A slow, lossy, reordering network: as our own faults make it, and, where the
-# kernel has such links, as it does.
+# A network that is slow, loses and reorders packets: by fault injection, and by netem if
+# the kernel has it.
 bad_network "$RANDOM"
 bad='delay 300us 200us loss 0.5% reorder 20% 50%'
 # shellcheck disable=SC2086
@@ -872,8 +886,8 @@ if tc qdisc add dev "$name-2v" root netem $bad 2>/dev/null &&
     tc qdisc del dev "$name-2v" root
     ip netns exec "$name-1" tc qdisc del dev eth0 root
 else
-    # Those of our own faults have run.
-    echo "netns: bad links of the kernel: it has no netem"
+    # No failure with CI=true: the injected faults have run.
+    echo "netns: jobs over bad links of the kernel are left out: it has no netem"
 fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
@@ -881,6 +895,6 @@ bench_far 500
 moving
 pages "$target/tsumugi" --quick --ops 64
 if pgrep -f "$job --role"; then
-    echo "netns: a rank is left" >&2
+    echo "netns: a rank still runs" >&2
     exit 1
 fi

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# tsumugi-core and tsumugi-gas need neither std nor alloc, tsumugi-ult without
-# its feature `std` needs alloc alone: each builds where there is nothing else,
-# and would not if it used more. A program on libc's start then runs ULTs.
+# Checks that tsumugi-core and tsumugi-gas need neither std nor alloc, and that tsumugi-ult
+# without its feature `std` needs only alloc: each is built with a sysroot that contains
+# nothing else, and a copy of it that uses std must fail to build. Then a program without
+# std (tests/no_std) runs ULTs.
+#
+#   ci/no_std.sh [TARGET]     the host if not given; tests/no_std runs on the host only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +13,7 @@ target=${1:-$host}
 work=$PWD/target/no_std
 copy=$work/copy
 
-# A sysroot of these crates and no more.
+# sysroot NAME CRATE...: makes a sysroot that contains only these crates.
 sysroot() {
     local name=$1 crate
     shift
@@ -22,15 +25,17 @@ sysroot() {
     done
 }
 
+# build NAME ARGUMENT...: runs `cargo build` with that sysroot.
 build() {
     local name=$1
     shift
-    # --target keeps the flags from what is built for the host.
+    # With --target the flags do not apply to build scripts and procedural macros.
     RUSTFLAGS="--sysroot $work/$name" \
         cargo build --target "$target" --target-dir "$work/target-$name" "$@"
 }
 
-# The same crate, as it is, and with a use of std, which must be refused.
+# leaks_are_refused NAME PACKAGE FOLDER MEMBERS ARGUMENT...: builds a copy of the crate as
+# it is, and again with `extern crate std`, which must fail.
 leaks_are_refused() {
     local name=$1 package=$2 folder=$3 members=$4
     shift 4
@@ -42,21 +47,21 @@ leaks_are_refused() {
     cp -r core ult gas "$copy/"
     cp -r tests/conformance "$copy/tests/"
     build "$name" --manifest-path "$copy/Cargo.toml" --package "$package" "$@"
-    # The crate's own doors to std, if it has any, stay shut.
+    # Only this line is added; a feature `std` of the crate stays off.
     sed -i '0,/^#!\[\(no_std\|cfg_attr(not(feature = "std"), no_std)\)\]$/s//&\nextern crate std;/' \
         "$copy/$folder/src/lib.rs"
     grep -q '^extern crate std;$' "$copy/$folder/src/lib.rs"
     if build "$name" --manifest-path "$copy/Cargo.toml" --package "$package" "$@" \
         2>"$work/leak.log"; then
-        echo "$package with a use of std was built: this check proves nothing" >&2
+        echo "no_std: $package builds although it uses std: this check proves nothing" >&2
         exit 1
     fi
     if ! grep -q 'E0463' "$work/leak.log"; then
         cat "$work/leak.log" >&2
-        echo "$package with a use of std failed, but not for the want of it" >&2
+        echo "no_std: $package with a use of std fails, but not because std is missing" >&2
         exit 1
     fi
-    echo "and a use of std is refused"
+    echo "$package with a use of std is refused"
 }
 
 sysroot core core compiler_builtins rustc_std_workspace_core

@@ -1,9 +1,12 @@
-/* A put, a get and a fetch-add of 8 bytes straight over libfabric, one after
- * another: what the backend's latency is compared with. Same arguments, same
- * completion level (delivery complete), same hints as the example
- * backends/examples/ofi_latency.rs. With a sixth argument the rates of 64 at
- * once, too, and words that are never seen in parts: a put and a get of those
- * are atomics. */
+/* Measures the latency of a put, a get and a fetch-add of 8 bytes directly on libfabric,
+ * one operation after another, for comparison with the libfabric backend. Completion
+ * level (delivery complete), hints and the first five arguments are those of
+ * backends/examples/ofi_latency.rs:
+ *
+ *   ofi_latency target|origin PROVIDER ADDRESS FOLDER [OPERATIONS [rates]]
+ *
+ * OPERATIONS is 2000 if not given. With `rates` it also measures 64 operations at a
+ * time, and puts and gets of words that are never torn, which are atomics. */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -19,7 +22,7 @@
 #include <unistd.h>
 
 #define BYTES (1 << 21)
-/* Operations under way at once, where rates are asked for. */
+/* Operations in flight at a time, for rates. */
 #define WINDOW 64
 
 struct card {

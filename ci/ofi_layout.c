@@ -1,5 +1,5 @@
-/* Prints sizes, offsets and constants of libfabric's headers, as
- * backends/src/ofi/sys.rs has written them down. A test compares the two. */
+/* Prints sizes, offsets and constants from libfabric's headers. A test compares them with
+ * backends/src/ofi/sys.rs. */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Latency of 8 bytes between two network namespaces with a veth, ours beside
-# libfabric's own: `ci/ofi_netns.sh [rounds] [operations]`. Needs root, and what
-# ci/ofi.sh installs. The machine is shared, so the rounds alternate, and what
-# counts is the smallest of each.
+# Measures the latency of 8-byte operations between two network namespaces: the libfabric
+# backend, and a C program directly on libfabric (ci/ofi_latency.c).
+#
+#   ci/ofi_netns.sh [ROUNDS [OPERATIONS]]     5 rounds of 2000 operations if not given
+#
+# Needs root and the packages that ci/ofi.sh installs. The machine may be shared, so the
+# two programs alternate, and the smallest result of all rounds is printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,7 +46,7 @@ for provider in "tcp;ofi_rxm" "udp;ofi_rxd"; do
         run libfabric "$provider"
         run ours "$provider"
     done >"$work/rows"
-    echo "$provider, $rounds rounds of $ops operations, microseconds"
+    echo "$provider, $rounds rounds of $ops operations, microseconds: backend of libfabric (ratio)"
     awk '{ who[$1]; what[$2]; k = $1 SUBSEP $2
            if (!(k in min) || $4 < min[k]) min[k] = $4
            if (!(k in p10) || $6 < p10[k]) p10[k] = $6

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# New seeds for everything that is simulated. `ci/seeds.sh COUNT [FILTER]` runs
-# COUNT seeds of every plan (a test that asks `sim::check` for seeds) whose name
-# contains FILTER, in a release build, as many plans at a time as there are
-# processors. Each plan goes on where it stopped the last time, also when that was
-# in the middle: `target/seeds` has a line for each, which begins where the commit
-# says. A seed that fails is printed with the command that replays it, the others
-# go on, and the end is an error. Not part of what a change must pass.
+# Runs new seeds of the simulator tests of core and gas, in a release build.
+#
+#   ci/seeds.sh COUNT [FILTER]
+#
+# A plan is a test that takes its seeds from `sim::check`. Runs COUNT seeds of each plan with
+# a name that contains FILTER, as many plans at a time as there are processors. Each plan
+# starts at a seed that the commit's hash gives, and later continues where it stopped, also
+# if it was interrupted: its position is in a file of target/seeds. A seed that fails is
+# printed with the command that replays it; the plan continues with the next seed, and the
+# script fails at its end. Not part of `.ci/run`.
 set -euo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$0")/.."
@@ -13,7 +16,7 @@ filter=${2-}
 state=$PWD/target/seeds
 part=1000
 
-# Seeds of one plan, in parts: `plan COUNT BINARY DIRECTORY NAME`.
+# plan COUNT BINARY DIRECTORY NAME: runs seeds of one plan, 1000 at a time.
 plan() {
     local count=$1 binary=$2 directory=$3 name=$4 place first end next failed=0
     place=$(basename "$binary") place=$state/$(basename "$directory").${place%-*}.${name//::/.}
@@ -41,7 +44,8 @@ plan() {
     [ "$failed" -eq 0 ]
 }
 
-# What of a binary's tests is a plan: what asks for seeds when it is given none.
+# plans BINARY DIRECTORY: prints the plans of a binary: the tests that print a range of seeds
+# when the range is empty.
 plans() (
     binary=$1
     cd "$2"
@@ -58,7 +62,7 @@ if [ "${1-}" = --plan ]; then
     exit
 fi
 
-count=${1:?how many seeds of each plan}
+count=${1:?the number of seeds of each plan is missing}
 mkdir -p "$state"
 hash=$(git rev-parse HEAD)
 export base=$((${TSUMUGI_SEED_BASE:-0x${hash:0:8} << 20}))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random schedules of mixes that are too large for loom, in a target folder of
-# their own.
+# Runs programs of core and ult that are too large for loom in random schedules, under
+# shuttle, in the target folder target/shuttle.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# `tsumugi run --hosts` over a real sshd on this machine: a server of its own,
-# with its own keys, on a port that anybody may have. Output and exit code come
-# back, a rank that is killed ends the job, and nothing is left.
+# Tests `tsumugi run --hosts` over a real sshd on this machine, which the script starts with
+# keys of its own on an unprivileged port. Checks that output and exit codes come back, that
+# the death of a rank ends the job, and that no process is left. Installs OpenSSH if it is
+# missing and the user is root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -9,11 +10,11 @@ cd "$(dirname "$0")/.."
 
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 if [[ ! -x $sshd ]] || ! command -v ssh >/dev/null; then
-    # Only where packages may be installed, as on a machine of ci.
+    # Only root can install packages, as on a CI machine.
     if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null ||
         ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends \
             openssh-server openssh-client; } >/dev/null 2>&1; then
-        left_out ssh "there is no sshd, and none can be installed"
+        left_out ssh "sshd is missing and cannot be installed"
         exit 0
     fi
 fi
@@ -24,7 +25,7 @@ clean() {
     rm -r "$folder"
 }
 trap clean EXIT
-# As root it wants a place that nobody else may write to.
+# If root runs it, sshd needs this folder, which only root can write to.
 [[ $(id -u) != 0 ]] || mkdir -p /run/sshd
 chmod 700 "$folder"
 for key in host user; do
@@ -63,9 +64,9 @@ for _ in $(seq 300); do
     sleep 0.1
 done
 if ! $TSUMUGI_RSH one true; then
-    # Such as an account that may not log in.
+    # For example because the account is locked.
     cat "$folder/server.log"
-    left_out ssh "this sshd lets nobody in"
+    left_out ssh "sshd refuses the login of this user"
     exit 0
 fi
 
@@ -76,8 +77,8 @@ run -n 4 "$target/examples/hello" | tee "$folder/log"
 [[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
 code=0
 run -n 2 sh -c 'exit 7' >"$folder/log" 2>&1 || code=$?
-[[ $code == 7 ]] || { cat "$folder/log"; echo "ssh: code $code for 7" >&2; exit 1; }
-# A rank that is killed ends the other.
+[[ $code == 7 ]] || { cat "$folder/log"; echo "ssh: exit code $code, not 7" >&2; exit 1; }
+# A rank is killed: the launcher ends the other one.
 (run -n 2 sh -c 'echo here $$; exec sleep 100' || echo "code $?") >"$folder/log" 2>&1 &
 job=$!
 for _ in $(seq 300); do
@@ -86,14 +87,14 @@ for _ in $(seq 300); do
 done
 kill -9 "$(sed -n 's/^here //p;T;q' "$folder/log")"
 wait "$job"
-grep -q '^code 137$' "$folder/log" || { cat "$folder/log"; echo "ssh: no code" >&2; exit 1; }
-# sshd may be slow to end what its client has left.
+grep -q '^code 137$' "$folder/log" || { cat "$folder/log"; echo "ssh: code not 137" >&2; exit 1; }
+# sshd may need some time to end the processes of a client that has gone.
 for _ in $(seq 300); do
     pgrep -f "$target/tsumugi agent" >/dev/null || break
     sleep 0.1
 done
 if pgrep -f "$target/tsumugi agent" >/dev/null; then
-    echo "ssh: an agent is left" >&2
+    echo "ssh: an agent still runs 30 s after the jobs" >&2
     exit 1
 fi
-echo "ssh: output, codes and a death came back from two hosts over $($sshd -V 2>&1 | head -1)"
+echo "ssh: output, exit codes and a death from two hosts, over $($sshd -V 2>&1 | head -1)"

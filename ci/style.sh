@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting, lints and documentation, without a warning.
+# Checks formatting, clippy's lints and rustdoc; a warning is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo fmt --all --check

@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# A million operations cost no system call, whoever carries them out (the
-# caller, whoever holds the endpoint, a communication thread): the measuring
-# rank of the bench runs under strace, with a million operations of each row and
-# with two million. No count may grow but those of threads that found nothing to
-# do: sched_yield and futex, and the membarrier before a sleep. That they
-# allocate nothing either is in tests/no_alloc.rs.
+# Checks that operations make no system calls, with each executor: the caller, the holder of
+# the delegate, a communication thread. The measuring rank of `tsumugi bench rma` runs under
+# strace, with one million operations of each row and with two million. The second million
+# may not add system calls, except those of threads that found nothing to do: sched_yield,
+# futex, and the membarrier before a sleep. Installs strace if it is missing.
+# tests/no_alloc.rs checks that operations allocate nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v strace >/dev/null; then
     apt-get update -qq && apt-get install -y -qq strace ||
-        { echo "ci/syscalls.sh needs strace, and could not install it" >&2; exit 1; }
+        { echo "syscalls: strace is missing and cannot be installed" >&2; exit 1; }
 fi
 if ! strace -o /dev/null true 2>/dev/null; then
-    echo "ci/syscalls.sh may not trace processes here (ptrace)" >&2
+    echo "syscalls: this user may not trace processes here (ptrace)" >&2
     exit 1
 fi
 cargo build --release --package tsumugi-cli
 work=$PWD/target/syscalls
 mkdir -p "$work"
 
-# What rank 0 calls, by name, with so many operations of each row of a group.
+# trace GROUP OPS: writes the system calls of rank 0, a name and a count in each line, with
+# OPS operations of each row of the group.
 trace() {
     local group=$1 ops=$2 out=$work/$1.$2
     rm -f "$out"
@@ -35,11 +36,12 @@ trace() {
     test -s "$out.counts"
 }
 
+# compare GROUP: fails if the second million of operations adds system calls.
 compare() {
     local group=$1
     trace "$group" 1000000 && trace "$group" 2000000 || return
-    # Up to eight rows: one call in 4,096 operations would be 1,952 more.
-    # Starting threads and asking for memory varies by a handful from run to run.
+    # A group has up to eight rows: one call in 4,096 operations would add 1,952.
+    # The calls that start threads and map memory vary by a few from run to run.
     awk -v noise=32 -v group="$group" '
         NR == FNR { before[$1] = $2; next }
         { seen[$1] = 1; grown = $2 - before[$1] }
@@ -49,13 +51,13 @@ compare() {
         }
         END {
             if (failed) exit 1
-            printf "%s: a million operations more of each row: no system call more\n", group
+            printf "%s: another million operations of each row adds no system call\n", group
         }
     ' "$work/$group.1000000.counts" "$work/$group.2000000.counts"
 }
 
-# What operations cost is there each time; what a thread costs that was kept from
-# its core is not.
+# A system call of the operations shows in each of three tries; one of a thread that was
+# off its core does not.
 for group in direct delegate offload requesters; do
     compare "$group" || compare "$group" || compare "$group"
 done

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# Tests of ult under the thread sanitizer, which hears of each switch of a ULT
-# (`cfg(tsumugi_tsan)`, `stack/switch/fiber.rs`) and sees each fence
-# (`core/src/sync/seen.rs`), in a target folder of their own. The standard library
-# is not built anew: what it synchronizes out of sight is said by `tsan_std.c`, and
-# what that does not cover stands in `tsan.supp`.
+# Runs tests under the thread sanitizer, in the target folder target/tsan: unit tests and
+# two integration tests of ult, the unit tests of core, gas, pvas and backends, and some of
+# the facade.
 #
-# So are the libraries of core, gas, pvas and backends, and some tests of the facade's.
-# What pvas measures between two cores has no reports: the end of a scope's thread that
-# returns nothing is compiled into the standard library, out of sight. Partitions, heaps and ranks lie where the sanitizer
-# leaves room for them (`config::BASE_TSAN`).
+# With `cfg(tsumugi_tsan)` each switch of a ULT is announced to the sanitizer
+# (ult/src/stack/switch/fiber.rs), and fences have a form that it understands
+# (core/src/sync/seen.rs). The standard library is not rebuilt: ci/tsan_std.c announces
+# synchronization in it that the sanitizer does not see, and ci/tsan.supp suppresses the
+# reports that remain. The measurements of pvas between two cores (`calibrate`) run without
+# reports, because the end of a scoped thread that returns nothing is compiled into the
+# standard library. Partitions, heaps and ranks lie in the address range that the sanitizer
+# leaves free (`config::BASE_TSAN`).
 #
-# Each of the six crates plants a race that must be reported (`planted`).
+# Each of the six crates plants a race that the sanitizer must report (`planted`).
 #
-# `ci/tsan.sh long`, of `ci/long.sh`, runs all tests of ranks that are threads.
+# `ci/tsan.sh long` runs all tests of ranks that are threads: see `ci/long.sh`.
 #
-# The stable compiler has the sanitizer's runtime, and its switch once
+# The stable compiler has the sanitizer's runtime, and accepts `-Zsanitizer` if
 # RUSTC_BOOTSTRAP is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,14 +25,15 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 work=target/tsan
 mkdir -p "$work"
 
-# Functions of the standard library, by what their names end in.
+# wrap NAME PATTERN: has the linker replace the function of the standard library with a symbol
+# that ends in PATTERN by the one of tsan_std.c, which gets the symbol as the macro NAME.
 library=$(rustc --print target-libdir)
 symbols=$(nm -D --defined-only "$library"/libstd-*.so | awk '{ print $3 }')
 names=() wraps=()
 wrap() {
     local symbol
     symbol=$(grep -E "$2\$" <<<"$symbols") ||
-        { echo "ci/tsan.sh: this compiler's std has no function $2" >&2; exit 1; }
+        { echo "tsan: this compiler's std has no function $2" >&2; exit 1; }
     names+=("-D$1=\"$symbol\"")
     wraps+=("-Clink-arg=-Wl,--wrap=$symbol")
 }
@@ -50,21 +53,21 @@ export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tsumugi_tsan
     -Clink-arg=$PWD/$work/std.o ${wraps[*]} ${RUSTFLAGS:-}"
 RUSTFLAGS=$(tr -s '[:space:]' ' ' <<<"$RUSTFLAGS")
-# mimalloc is built for it, too.
+# mimalloc is built for the sanitizer, too.
 export "CFLAGS_${host//-/_}=-fsanitize=thread -DMI_TSAN=1"
 export CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1
 export RUST_BACKTRACE=0
 
-# --target keeps the flags from what is built for the host.
+# With --target the flags do not apply to build scripts and procedural macros.
 cargo=(cargo test --target "$host" --target-dir "$work")
 ult=("${cargo[@]}" --package tsumugi-ult --lib --test spawn_join --test conserving)
 pvas=("${cargo[@]}" --package tsumugi-pvas --lib)
 ranks=("${cargo[@]}" --package tsumugi --test ranks)
 reports="suppressions=$PWD/ci/tsan.supp"
 if [ "${1:-}" = long ]; then
-    # For partitions there is room for one shape: those of another one have a process
-    # of their own.
-    others=(dropped_arrays_are_used_again floats_sum_the_same_everywhere)
+    # The free address range has room for partitions of one shape: tests with another shape
+    # run in a process of their own.
+    others=(memory_of_dropped_arrays_is_used_again sums_of_floats_are_the_same_on_all_ranks)
     export TSAN_OPTIONS=$reports
     timeout 900 "${ranks[@]}" -- --test-threads=1 "${others[@]/#/--skip=}"
     for other in "${others[@]}"; do
@@ -83,16 +86,17 @@ facade=("${cargo[@]}" --package tsumugi --lib)
 : >"$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${ult[@]}" 2>&1 | tee -a "$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${parts[@]}" 2>&1 | tee -a "$work/log"
-# The test that both leave out asks for a base that the sanitizer has for itself.
+# The skipped test requests an address range that the sanitizer uses itself.
 taken=a_base_that_is_taken_is_an_error_that_names_it
 TSAN_OPTIONS=$reports timeout 600 "${pvas[@]}" -- --skip "$taken" --skip calibrate 2>&1 |
     tee -a "$work/log"
 TSAN_OPTIONS=report_bugs=0 timeout 300 "${pvas[@]}" calibrate
-# A client of libfabric's takes a minute, and libfabric is not built for the sanitizer.
+# The skipped test, a client of libfabric, takes a minute, and libfabric is not built for
+# the sanitizer.
 TSAN_OPTIONS=$reports timeout 300 "${backends[@]}" -- --skip stranger 2>&1 | tee -a "$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${facade[@]}" -- planted array:: 2>&1 | tee -a "$work/log"
 planted=$(grep -c "planted::a_planted_race_is_reported ... ok" "$work/log" || true)
 if [ "$planted" != 6 ]; then
-    echo "planted races were reported in $planted of 6 crates: this check proves nothing" >&2
+    echo "tsan: planted races were reported in $planted of 6 crates: this check proves nothing" >&2
     exit 1
 fi

@@ -1,9 +1,9 @@
-/* What the standard library does to synchronize, said to the thread sanitizer.
+/* Announces synchronization in Rust's standard library to the thread sanitizer.
  *
- * The library is not built anew, so the sanitizer sees what is inlined from it,
- * and not the functions below, which the linker calls by these names in place of
- * the library's (`--wrap`). Each does what it does, and says whom it follows or
- * goes before: the words are those that the inlined parts go by. */
+ * The library is not rebuilt, so the sanitizer sees only the parts of it that are
+ * inlined. The linker replaces the library functions below by these wrappers
+ * (`--wrap`). Each wrapper calls the library's function, and tells the sanitizer
+ * which word it acquires or releases: the word that the inlined parts use. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,11 +11,11 @@
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 
-/* alloc::sync::{Arc, Weak}::drop, which are inlined: a count that is decremented with
- * Release, and by the last one an Acquire fence, of which the sanitizer takes no
- * notice. Here the fence follows whoever has decremented that count. Nothing comes
- * between the two, and the sanitizer's own function is jumped to, so that its caller is
- * who it says. */
+/* alloc::sync::{Arc, Weak}::drop, which are inlined: a count is decremented with Release,
+ * and the drop of the last handle executes an Acquire fence, which the sanitizer ignores.
+ * The wrapper of the fence acquires the word that this thread decremented last, since
+ * nothing comes between the two. The wrapper of the decrement ends in a jump to the
+ * sanitizer's own function, which therefore reports the right caller. */
 static __thread void *decremented;
 
 uint64_t __real___tsan_atomic64_fetch_sub(volatile uint64_t *word, uint64_t value, int order);
@@ -61,8 +61,8 @@ void wrap_write(char *lock)
     __tsan_acquire(lock);
 }
 
-/* std::sys::sync::condvar::futex::Condvar::{wait, wait_timeout}: these unlock and
- * lock the mutex. */
+/* std::sys::sync::condvar::futex::Condvar::{wait, wait_timeout}: they unlock the mutex
+ * and lock it again. */
 void real_wait(char *condvar, char *mutex) __asm__("__real_" WAIT);
 void wrap_wait(char *condvar, char *mutex) __asm__("__wrap_" WAIT);
 void wrap_wait(char *condvar, char *mutex)
@@ -85,7 +85,7 @@ bool wrap_wait_timeout(char *condvar, char *mutex, uint64_t s, uint32_t ns)
 }
 
 /* std::thread::scoped::ScopeData::decrement_num_running_threads: the count is one
- * of these words. */
+ * of the three words of ScopeData, in an unknown order. */
 void real_decrement(char *scope, bool panicked) __asm__("__real_" DECREMENT);
 void wrap_decrement(char *scope, bool panicked) __asm__("__wrap_" DECREMENT);
 void wrap_decrement(char *scope, bool panicked)
@@ -96,11 +96,11 @@ void wrap_decrement(char *scope, bool panicked)
     real_decrement(scope, panicked);
 }
 
-/* std::sys::sync::once::futex::Once::call, which OnceLock and LazyLock are made of: what
- * is run once is followed by all that find it done. The closure is a `dyn FnMut`, and
- * the table of its functions has `call_once` and `call_mut` behind drop, size and align.
- * It is called by a table of ours, so that its release goes before the word that others
- * look at is changed. */
+/* std::sys::sync::once::futex::Once::call, on which OnceLock and LazyLock are built: the
+ * closure runs before each call that finds it done. The closure is a `dyn FnMut`, and its
+ * vtable has `call_once` and `call_mut` after drop, size and align. The wrapper passes a
+ * vtable of its own, so that the release comes right after the closure, before Once
+ * changes the state word that other threads read. */
 struct closure {
     void *once;
     void *state;

@@ -1,7 +1,11 @@
-/* The work of ofi_latency.c over UCX: a put, a get and a fetch-add of 8 bytes,
- * one after another, and 64 at once: `ucx_latency target|origin FOLDER [OPS]`.
- * A put is over when it has been flushed: then it is in the target's memory.
- * The target polls. UCX_TLS and UCX_NET_DEVICES say by what it goes. */
+/* Measures the latency of a put, a get and a fetch-add of 8 bytes over UCX, one operation
+ * after another, and the rate of 64 at a time, as ofi_latency.c does over libfabric:
+ *
+ *   ucx_latency target|origin FOLDER [OPERATIONS]
+ *
+ * OPERATIONS is 2000 if not given. A put ends when it is flushed: it is then in the
+ * target's memory. The target polls. UCX_TLS and UCX_NET_DEVICES choose the transport and
+ * the device. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +75,7 @@ static void *find(const char *folder, const char *what, int rank)
     return bytes[count++];
 }
 
-/* Whether it has ended; it is given back then. */
+/* Returns whether the request has ended, and frees it if so. */
 static int has_ended(ucs_status_ptr_t request)
 {
     if (request == NULL)

@@ -1,18 +1,38 @@
 #!/usr/bin/env bash
-# The verbs backend on real libibverbs: boots Debian's kernel, which has
-# Soft-RoCE, in QEMU without a hardware accelerator, and runs the conformance
-# suite, the backend's own tests, messages and the demo there: on one device; on
-# two devices on a wire, with all that jobs on two nodes do, and what a call
-# takes; on a wire that loses packets; in two guests, of which one is killed.
-# `ci/verbs.sh [name of a test | jobs | updates | globals | locks | homes |
-# adopted | latency | one | lossy | pair | pages | figures]...`; pages of arrays,
-# and what an access to one takes, and puts and gets beside MPICH's and Open MPI's
-# ping-pong on the same devices, only when asked for; `EXTRA` is for the guest, as
-# TALLY=tally-short for fewer updates, or BENCH=--only,own,--ops,1 and ROLES=,
-# for other rows of pages and no tests before. `ci/verbs.sh pages`, or `homes`,
-# alone builds only what it runs; pages leave their figure in
-# target/verbs/pages_verbs.svg. Installs Debian's packages if they are missing;
-# what the guests need is kept in target/verbs.
+# Tests the verbs backend with the real libibverbs over Soft-RoCE. Boots Debian's kernel,
+# which contains Soft-RoCE, in QEMU without hardware acceleration.
+#
+#   ci/verbs.sh [PART]...     all parts but `pages` and `figures` if none is given
+#
+# A PART is the name of a test of the backend, which then runs on one device, on two, and on
+# two whose wire loses packets; or it is one of:
+#
+#   one        messages and the demo on one device
+#   jobs       jobs of two nodes, on two devices that a wire connects: the next five parts,
+#              messages, and the kill of a rank
+#   updates    atomics on one word by the device and by processors
+#   globals    global memory, with atomics by the device and by processors
+#   locks      locks and windows with atomics by the device
+#   homes      pages whose directory the device serves while their home is stopped
+#   adopted    memory outside of the heap: puts of it are not copied
+#   latency    times of blocking calls of a ULT, beside the same requests by hand
+#   lossy      messages on a wire that loses packets
+#   pair       jobs of two guests, of which one is killed
+#   pages      arrays whose pages move, and the times of accesses to them; writes the figure
+#              target/verbs/pages_verbs.svg
+#   figures    puts and gets, beside the ping-pong of MPICH and Open MPI on the same devices
+#
+# Without a PART all tests of the backend run on one device and on two, and some of them on
+# the lossy wire. If only `pages`, `homes` or `figures` are given, only their programs are
+# built.
+#
+#   LIMIT       seconds for a guest (1200)
+#   JOB_LIMIT   seconds for most jobs in a guest (180)
+#   EXTRA       variables for the guest: TALLY=tally-short for fewer updates,
+#               BENCH=--only,own,--ops,1 for other rows, ROLES= for no tests before `pages`
+#
+# Installs Debian's packages if they are missing; the files of the guests stay in
+# target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -29,12 +49,12 @@ if ((${#need[@]})); then
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${need[@]}"; } \
         >"$work/install.log" 2>&1 || true
     if ! command -v qemu-system-x86_64 >/dev/null; then
-        left_out verbs "there is no qemu-system-x86_64 here, and it cannot be installed"
+        left_out verbs "qemu-system-x86_64 is missing and cannot be installed"
         exit 0
     fi
 fi
 
-# Unpacks packages, of which each is fetched once.
+# unpack FOLDER PACKAGE...: unpacks Debian packages; each is downloaded once.
 unpack() {
     local into=$1 package
     shift
@@ -48,7 +68,7 @@ unpack() {
     done
 }
 
-# The flavour for clouds has no Soft-RoCE.
+# The generic kernel; the cloud kernel has no Soft-RoCE.
 kernel_package() { apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ && !seen++ { print $2 }'; }
 [[ -n $(kernel_package) ]] || apt-get update -qq
 kernel=$(kernel_package)
@@ -61,7 +81,7 @@ mapfile -t libraries < <(apt-cache depends --recurse --no-recommends --no-sugges
     grep -E '^(lib|zlib)[a-z0-9.+-]*$' | grep -Ev -- '-perl$|^libpam|^libperl' | sort -u)
 unpack "$work/user" busybox-static iproute2 ibverbs-providers "${libraries[@]}"
 
-# The kernel as it runs: unpacking it under emulation takes seconds.
+# The uncompressed kernel: decompressing it under emulation takes seconds.
 if [[ ! -s $work/vmlinux ]]; then
     image=$(echo "$work"/kernel/boot/vmlinuz-*)
     for offset in $(LC_ALL=C grep -obUaP '\xfd7zXZ\x00' "$image" | cut -d: -f1); do
@@ -71,19 +91,20 @@ if [[ ! -s $work/vmlinux ]]; then
 fi
 
 built=${CARGO_TARGET_DIR:-target}
-# What runs there, by the name that it has there.
+# The programs of the guest, by their names in it.
 declare -A programs
 if [[ $* == *pages* || $* == *figures* ]]; then
     cargo build --quiet --release --package tsumugi-cli
     programs[quick_tsumugi]=$built/release/tsumugi
 fi
+# job_of ARGUMENT...: builds tests/job, and prints the path of its binary.
 job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
 }
-# So many updates take an emulated machine long, unoptimized.
+# Optimized, because the many operations of some roles take long on an emulated machine.
 [[ $* == figures ]] || programs[quick_job]=$(job_of --release)
-# Pages, homes and figures alone need nothing else.
+# `pages`, `homes` and `figures` alone need no other program.
 if [[ -z $* || -n $(printf '%s\n' "$@" | grep -vxE 'pages|homes|figures') ]]; then
     cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
     grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
@@ -100,8 +121,8 @@ if [[ -z $* || -n $(printf '%s\n' "$@" | grep -vxE 'pages|homes|figures') ]]; th
         programs[$(basename "$name")]=$built/debug/$name
     done
 fi
-# MPIs that go by the same devices, at the places that their launchers were built
-# for: what of each, and where.
+# The MPIs for `figures`, with the files that the guest needs of each. They keep their
+# paths, which are compiled into their launchers.
 peers=$PWD/target/peers mpis=() peer=()
 memory=512
 if [[ $* == *figures* ]]; then
@@ -119,16 +140,17 @@ for mpi in "${mpis[@]}"; do
     done
 done
 
-# Everything that the guest has: a few programs, their libraries, modules in
-# the order in which they need each other, the tests.
+# The initial file system of the guest: a few programs, their libraries, the tests, and the
+# kernel modules in the order of their dependencies.
 rm -rf "$root"
 mkdir -p "$root"/{bin,dev,net,etc/libibverbs.d,lib/modules,lib64,proc,sys,tmp}
 modules=$(echo "$work"/kernel/lib/modules/*/kernel)
+# add_module NAME: adds a kernel module, after the modules on which it depends.
 add_module() {
     local file depends
     [[ -e $root/lib/modules/$1.ko ]] && return
     file=$(find "$modules" -name "${1//_/[_-]}.ko" | head -1)
-    # Otherwise it is built in.
+    # A module without a file is built into the kernel.
     [[ -n $file ]] || return 0
     cp "$file" "$root/lib/modules/$1.ko"
     depends=$(tr '\0' '\n' <"$file" | sed -n 's/^depends=//p' | head -1)
@@ -137,7 +159,7 @@ add_module() {
     done
     echo "$1" >>"$root/etc/modules"
 }
-# Soft-RoCE asks for crc32 by another name, which nobody resolves there.
+# Soft-RoCE requests crc32 by an alias, which the guest cannot resolve.
 for module in crc32_generic dummy veth sch_netem rdma_rxe virtio_pci virtio_net; do
     add_module "$module"
 done
@@ -159,7 +181,8 @@ for file in "${peer[@]}"; do
     done < <(find -L "$file" -type f \( -name '*.so*' -o -path '*/bin/*' -o -name message \))
 done
 [[ ${#mpis[@]} == 0 ]] || printf '%s\n' "${mpis[@]/#/$peers/}" >"$root/etc/mpis"
-# A ring with chords, for the demo: its own graph takes an emulated machine long.
+# A small graph for the demo, a ring with chords: its own graph takes long on an emulated
+# machine.
 awk 'BEGIN {
     n = 300
     print "%%MatrixMarket matrix coordinate pattern symmetric"
@@ -169,7 +192,7 @@ awk 'BEGIN {
 mkdir -p "$root$(dirname "/usr/lib/x86_64-linux-gnu/libibverbs/x")"
 cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
 cp -L "$library/libibverbs.so.1" "$root/lib/"
-# For the question whether it has this device.
+# The backend uses this library to find out whether a device is an mlx5 device.
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
@@ -184,12 +207,13 @@ install ci/verbs_pair.sh "$root/pair"
 install -m755 ci/verbs_peer.sh "$root/peer"
 (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$work/initrd"
 
-# The guest is told how fast its clock is: measuring it goes wrong on a machine
-# that has other work.
+# words WORD...: joins words by commas, since the kernel's command line has spaces between
+# variables.
 words() {
     local IFS=,
     echo "$*"
 }
+# The kernel gets the frequency of its clock: its own measurement fails on a busy machine.
 khz=$(awk '/cpu MHz/ { printf "%d", $4 * 1000; exit }' /proc/cpuinfo)
 machine=(qemu-system-x86_64 -machine pc -accel "tcg,thread=multi" -cpu max
     -nodefaults -no-user-config -display none -no-reboot
@@ -197,12 +221,13 @@ machine=(qemu-system-x86_64 -machine pc -accel "tcg,thread=multi" -cpu max
     -kernel "$work/vmlinux" -initrd "$work/initrd")
 kernel="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on tsc=reliable \
 tsc_early_khz=$khz no_timer_check JOB_LIMIT=${JOB_LIMIT:-180} ${EXTRA:-}"
+# judge CODE: ends the script unless QEMU's exit code says that all tests passed (33).
 judge() {
     case $1 in
     33) ;;
     35) exit 1 ;;
-    124 | 137) echo "the guest has not come to an end" >&2; exit 1 ;;
-    *) echo "the guest has died (qemu: $1)" >&2; exit 1 ;;
+    124 | 137) echo "verbs: the guest did not end within ${LIMIT:-1200} s" >&2; exit 1 ;;
+    *) echo "verbs: the guest ended without a result (qemu: code $1)" >&2; exit 1 ;;
     esac
 }
 
@@ -213,18 +238,18 @@ if [[ $* != pair ]]; then
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
     sed '/^<svg/,/^<\/svg>/d' "$work/guest.log"
     if [[ $* == *pages* ]]; then
-        # What it has drawn.
+        # The figure is in the log.
         tr -d '\r' <"$work/guest.log" | sed -n '/^<svg/,/^<\/svg>/p' >"$work/pages_verbs.svg"
     fi
     judge $answer
 fi
 [[ $# == 0 || $* == *pair* ]] || exit 0
 
-# Two guests on a wire between their QEMUs. The second one is killed in the
-# middle of a job; what the first one says of it stands in its log.
+# Two guests, connected by a wire between their QEMUs. The second one is killed in the
+# middle of a job; the first one reports the loss in its log.
 suite=$(words every_post a_full_queue errors_are transfers_arrive capabilities words_of \
-    not_on_its_way long_transfers completed_put stale_keys wrong_accesses packets_and several \
-    struck adds_of tells neighbours)
+    not_under_way long_transfers completed_put stale_keys wrong_accesses packets_and several \
+    struck adds_of notifying neighbours)
 socket=$(mktemp -u "${TMPDIR:-/tmp}/verbs.XXXXXX")
 guests=()
 for rank in 0 1; do
@@ -239,11 +264,12 @@ for rank in 0 1; do
     guests+=($!)
     until [[ -S $socket ]]; do sleep 0.1; done
 done
-# Its death is no news.
+# Without a message of the shell about its death.
 disown "${guests[1]}"
 clean() { kill "${guests[@]}" 2>/dev/null || true; rm -f "$socket"; }
 trap clean EXIT
-# Until that guest has said this, or has ended; after so many tenths of a second.
+# until_said GUEST PATTERN TENTHS: waits until the log of a guest has a line that matches;
+# fails if the guest ends, or after so many tenths of a second.
 until_said() {
     local _
     for _ in $(seq "$3"); do
@@ -252,7 +278,7 @@ until_said() {
         sleep 0.1
     done
     cat "$work"/guest[01].log
-    echo "guest $1 has not said: $2" >&2
+    echo "verbs: the log of guest $1 has no line: $2" >&2
     exit 1
 }
 until_said 0 "in the middle" "$((${LIMIT:-1200} * 10))"
@@ -264,5 +290,5 @@ printf -v took '%d ms' $((($(date +%s%N) - killed) / 1000000))
 answer=0
 wait "${guests[0]}" || answer=$?
 cat "$work/guest0.log"
-echo "a guest was killed: the other one knew after $took"
+echo "verbs: a guest was killed: the other one knew after $took"
 judge $answer

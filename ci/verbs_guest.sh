@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# Runs as /init of the guest that ci/verbs.sh boots: loads Soft-RoCE, makes the
-# devices, runs the tests, and tells QEMU by a port how it went.
+# Runs as /init of the guest that ci/verbs.sh boots: loads Soft-RoCE, makes the devices, runs
+# the tests, and writes the result to a port of QEMU, which ends with it.
 /bin/busybox --install -s /bin
 export PATH=/bin LD_LIBRARY_PATH=/lib HOME=/ RUST_BACKTRACE=0
 mount -t proc proc /proc
@@ -9,31 +9,33 @@ mount -t devtmpfs dev /dev
 
 words() { echo "$1" | tr , " "; }
 say() { echo "[$(cut -d' ' -f1 /proc/uptime)] $*"; }
-# QEMU exits with twice the number and one: 33 if all was well, 35 if not.
+# finish NUMBER TEXT: QEMU exits with twice the number plus one: 33 if all tests passed, 35 if
+# not.
 finish() {
     say "$2"
     printf "\\x$1" | dd of=/dev/port bs=1 seek=$((0xf4)) 2>/dev/null
     poweroff -f
 }
-# Not the one of busybox, which knows less.
+# iproute2's ip, which can do more than busybox's.
 ip() { /net/ip "$@"; }
 fail() { finish 11 "FAILED: $*"; }
-# Whether this is asked for, or everything is.
+# wants PART: whether this part is requested, or all are.
 wants() { case ,$ONLY, in ,, | *,$1,*) ;; *) false ;; esac; }
-# Whether jobs are all that is asked for.
+# Whether only jobs are requested, and no tests of the backend.
 is_of_jobs() {
     [ -n "$ONLY" ] || return 1
     for word in $(words "$ONLY"); do
         case $word in jobs | updates | globals | locks | homes | adopted | latency | one | lossy | pair | pages | figures) ;; *) return 1 ;; esac
     done
 }
-# The tests of these names, or all, on these devices.
+# suite DEVICES NAMES: runs the tests of the backend with these names, or all, on these
+# devices.
 suite() {
     is_of_jobs || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
 }
 
 while read -r module; do
-    insmod "/lib/modules/$module.ko" || fail "module $module"
+    insmod "/lib/modules/$module.ko" || fail "cannot load the module $module"
 done </etc/modules
 ulimit -l unlimited
 ip link set lo up
@@ -43,8 +45,8 @@ export TSUMUGI_SECRET='a word that these ranks share'
 port=20000
 [ -z "$PAIR" ] || . /pair
 
-# Jobs whose ranks take the ends of a wire for two nodes, or one device.
-# A rank for each of these nodes, its output in /tmp/rank*.
+# Jobs have a rank for each word of `nodes`, with its output in /tmp/rank*. A node uses the
+# device at its end of the wire, or all use the one device `whole`.
 nodes="a b"
 whole=
 start() {
@@ -56,17 +58,17 @@ start() {
     pids=
     for node in $nodes; do
         rank=$(words "$pids" | wc -w)
-        # There is no third end of the wire: that node is at the second, too.
+        # The wire has two ends: node c uses the device of node b.
         device=$node
         [ "$node" = c ] && device=b
         TSUMUGI_RANK=$rank TSUMUGI_NODE=$node TSUMUGI_DEVICE=${whole:-rxe_$device} \
             ${PIN:+taskset $((1 << rank))} "$@" >/tmp/rank$rank 2>&1 &
         pids="$pids $!"
     done
-    (sleep "$JOB_LIMIT"; kill -9 $pids; say "too slow") 2>/dev/null &
+    (sleep "$JOB_LIMIT"; kill -9 $pids; say "killed after $JOB_LIMIT s: $*") 2>/dev/null &
     limit=$!
 }
-# Whether all ended well.
+# Waits for all ranks; succeeds if all of them did.
 all() {
     answers=
     for pid in $pids; do
@@ -76,34 +78,36 @@ all() {
     kill $limit
     [ -z "$(words "$answers" | tr -d ' 0')" ]
 }
+# Prints the output of the ranks, and the counters of the devices.
 what_they_said() {
     head -c 4000 /tmp/rank*
     grep -v ":0$" $(find /sys/class/infiniband/rxe_?/ports/1/hw_counters -type f) /dev/null
 }
+# job COMMAND...: runs a job, which must succeed.
 job() {
     start "$@"
-    # What is lost three times in a row is as late as what a dead rank says, one
-    # packet in a million: once more then.
+    # On a lossy wire one packet in a million is lost three times in a row, and its sender
+    # is given up: such a job runs once more.
     if ! all && [ -n "$VERBS_LOSSY" ] && grep -q "no answer, lost" /tmp/rank*; then
-        say "$*: taken for dead, and once more"
+        say "$*: a rank was given up on the lossy wire: once more"
         start "$@"
         all
     fi
     [ -z "$(words "$answers" | tr -d ' 0')" ] && grep -q "ranks: $TSUMUGI_SIZE, on ${NODES:-2} nodes" /tmp/rank0 || { what_they_said; fail "$*: $answers"; }
     say "$*"
 }
-# Messages, and the demo: every way that bytes go.
+# messages ROLE: messages, and the demo.
 messages() {
     job /job --role "$1"
     job /tsumugi demo --ults 50 --graph /graph
 }
-# One device that is its own peer.
+# One device, which is its own peer.
 ip link add eth0 type dummy
 ip addr add 10.0.0.1/24 dev eth0
 ip link set eth0 mtu 4200 up
-/net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
+/net/rdma link add rxe0 type rxe netdev eth0 || fail "cannot make the device rxe0"
 say "one device"
-suite rxe0 "$ONLY" || fail "one device"
+suite rxe0 "$ONLY" || fail "tests on one device"
 is_of_jobs || timeout "$JOB_LIMIT" taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
 if wants one; then
     whole=rxe0
@@ -111,8 +115,9 @@ if wants one; then
     whole=
 fi
 
-# Two, at the ends of a wire, in one name space (Soft-RoCE does not leave the
-# first): rules send what is for the other end out, though it is local.
+# Two devices at the ends of a wire, both in the first network namespace, since Soft-RoCE
+# supports no other: rules route packets for the other end over the wire, although its
+# address is local.
 ip link add va type veth peer name vb
 ip addr add 10.0.1.1/32 dev va
 ip addr add 10.0.1.2/32 dev vb
@@ -133,20 +138,21 @@ ip route add 10.0.1.1 dev vb table 6
 ip rule add pref 20 from 10.0.1.1 to 10.0.1.2 lookup 5
 ip rule add pref 21 from 10.0.1.2 to 10.0.1.1 lookup 6
 ip rule del pref 0
-/net/rdma link add rxe_a type rxe netdev va || fail "rxe_a"
-/net/rdma link add rxe_b type rxe netdev vb || fail "rxe_b"
+/net/rdma link add rxe_a type rxe netdev va || fail "cannot make the device rxe_a"
+/net/rdma link add rxe_b type rxe netdev vb || fail "cannot make the device rxe_b"
 sent() { cat /sys/class/net/$1/statistics/tx_packets; }
+# Fails if the jobs since `before` was set sent no packet over the wire.
 on_the_wire() {
     local count=$(($(sent va) - before))
-    say "packets on the wire: $count of one end"
-    [ $count -gt 0 ] || fail "nothing went over the wire"
+    say "one end sent $count packets over the wire"
+    [ $count -gt 0 ] || fail "no packet went over the wire"
 }
 say "two devices"
 before=$(sent va)
-suite rxe_a,rxe_b "$ONLY" || fail "two devices"
+suite rxe_a,rxe_b "$ONLY" || fail "tests on two devices"
 is_of_jobs || on_the_wire
 
-# One rank is killed in the middle: the other one hears of it in all it does.
+# A rank is killed while it works: all waiting operations of the other rank fail.
 killed() {
     start /job --role until-lost
     for _ in $(seq 300); do
@@ -159,25 +165,25 @@ killed() {
     since=$(cut -d' ' -f1 /proc/uptime)
     all
     grep -q "^lost in 5 ways" /tmp/rank0 && grep -q "rank 1 .*no answer, lost" /tmp/rank0 &&
-        [ "$answers" = " 7 137" ] || { what_they_said; fail "one was killed: $answers"; }
-    say "one was killed at $since: the other knew, and has ended"
+        [ "$answers" = " 7 137" ] || { what_they_said; fail "a rank was killed: $answers"; }
+    say "a rank was killed at $since: the other one knew, and ended"
 }
-# With LOUD what the next job says is shown as it comes.
+# With LOUD the output of the next job is shown while it runs.
 loud() {
     [ -z "$LOUD" ] || (sleep 2; tail -f /tmp/rank*) &
 }
-# Of three ranks, two of them on one node, on one word, by the device and by
-# the processors: a million of each, 20,000 with TALLY=tally-short.
+# Three ranks, two of them on one node, update one word: by the device and by processors, a
+# million times each; 20,000 times with TALLY=tally-short.
 updates() {
     nodes="a a b"
     loud
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role "${TALLY:-tally}"
     grep " updates by " /tmp/rank0
-    grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
+    grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "updates: not by both agents"
     nodes="a b"
 }
-# Global memory of three ranks, two of them on one node: by the processors, and
-# by the device, whose atomics the words of each are.
+# Global memory of three ranks, two of them on one node: with atomics by processors, and
+# with atomics by the device.
 globals() {
     nodes="a a b"
     JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role global
@@ -187,26 +193,26 @@ globals() {
     done
     nodes="a b"
 }
-# Locks whose words the device changes, of three ranks, two of them on one node.
+# Locks with atomics by the device, of three ranks, two of them on one node.
 locks() {
     nodes="a a b"
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role locks-device
     grep " writes under " /tmp/rank0
-    # Four kinds, and all designs of windows but the tree.
-    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 7 ] || fail "the agent of locks"
+    # Four kinds of locks, and three of the four designs of windows: not the tree.
+    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 7 ] || fail "locks: not all 7 by the device"
     nodes="a b"
 }
-# Of three ranks, two of them on one node, one that stands still: where its pages
-# are the device says.
+# Pages of three ranks, two of them on one node. One rank is stopped: the device serves the
+# directory of the pages whose home it is.
 homes() {
     nodes="a b b"
     JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role homes
     grep " owns " /tmp/rank0
-    grep -q " owns by Device" /tmp/rank0 && grep -q "while the home stood still" /tmp/rank0 || fail "homes"
+    grep -q " owns by Device" /tmp/rank0 && grep -q "while the home stood still" /tmp/rank0 || fail "homes: no such result"
     nodes="a b"
 }
-# A ULT's blocking calls beside the same requests by hand, in turn, each rank on
-# a core.
+# Blocking calls of a ULT, and the same requests posted by hand, in turns; each rank has a
+# core.
 latency() {
     say "latency"
     rm -f /tmp/hand /tmp/ult
@@ -218,8 +224,8 @@ latency() {
     done
     tail -n 9 /tmp/hand
     tail -n 16 /tmp/ult
-    # Packets: as many as by hand. Time: the smallest median of some rounds, of
-    # both, and how many times as long each turn took.
+    # The number of packets must not exceed that by hand. The times are medians; each turn
+    # gives the ratio of a ULT's to that by hand.
     awk '
         FNR == NR && / packets$/ { wire[$1] = $4 }
         FNR == NR && / p50 / { hand[$1, ++turns[$1]] = $11 }
@@ -241,38 +247,37 @@ latency() {
                     sorted[what, (turn[what] + 1) / 2], sorted[what, 1], sorted[what, turn[what]], all[what]
             exit bad
         }
-    ' /tmp/hand /tmp/ult || fail "more packets than by hand"
+    ' /tmp/hand /tmp/ult || fail "latency: a ULT's calls send more packets"
 }
-# Memory outside of the heap, unmapped and mapped again where it was: it goes
-# without a copy, and nothing that was there before arrives.
+# Memory outside of the heap is unmapped, and other memory is mapped at its place: puts send
+# the new content, without a copy.
 adopted() {
     job /job --role adopted
     grep " times mapped at one place" /tmp/rank0
-    grep -q "8 times shown, 0 bytes copied" /tmp/rank0 || fail "adopted memory"
+    grep -q "8 times shown, 0 bytes copied" /tmp/rank0 || fail "adopted: bytes were copied"
     PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /adopted
     grep " KiB: " /tmp/rank0
-    grep -q "of 4096 KiB: .* bytes copied .4194304, 0, 0." /tmp/rank0 || fail "adopted memory is copied"
+    grep -q "of 4096 KiB: .* bytes copied .4194304, 0, 0." /tmp/rank0 || fail "adopted: adopted memory was copied"
 }
-# Arrays whose pages move, of three ranks, each a node of its own: what all see
-# of them, then what an access takes; home and owner are at the other end.
+# Arrays whose pages move, of three ranks, each a node of its own: tests of them, then the
+# times of accesses; home and owner are at the other end of the wire.
 pages() {
     nodes="a b c"
     NODES=3
     for role in $(words "${ROLES:-pages-short,moving-short,histories-short}"); do
         JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
-        [ $role != pages-short ] || grep "^pages found by Device" /tmp/rank0 || fail "the agent of pages"
+        [ $role != pages-short ] || grep "^pages found by Device" /tmp/rank0 || fail "pages: their directory is not the device's"
     done
     loud
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "$BENCH")
     sed "1,/: page sizes/d" /tmp/rank0
     cat /tmp/*.svg
-    [ -n "$BENCH" ] || grep -q " trips of .* yes$" /tmp/rank0 || fail "no trips"
-    ! grep " trips of .* no$" /tmp/rank0 || fail "trips"
+    [ -n "$BENCH" ] || grep -q " trips of .* yes$" /tmp/rank0 || fail "bench gas: no row of trips"
+    ! grep " trips of .* no$" /tmp/rank0 || fail "bench gas: an access takes too many trips"
     nodes="a b"
     NODES=2
 }
-# Puts and gets of two ranks on one node, and of two at the ends of the wire; then
-# beside them the ping-pong of each MPI, by the same devices, when those have ended.
+# beside NAME: `tsumugi bench message` with one peer, which /launch_NAME starts.
 beside() {
     timeout $((2 * JOB_LIMIT)) /quick_tsumugi bench message --only one_sided --wait 0 \
         $(words "${BENCH:---quick,--ops,20}") --peer "$1=/launch_$1 FOLDER" >/tmp/figures 2>&1
@@ -280,6 +285,8 @@ beside() {
     cat /tmp/figures
     [ $answer = 0 ] && ! grep -q "left out" /tmp/figures || { head -c 4000 /tmp/launched; false; }
 }
+# Puts and gets of two ranks on one node, and of two at the ends of the wire; then the
+# ping-pong of each MPI over the same devices.
 figures() {
     cat >/launch_tsumugi_verbs <<END
 #!/bin/sh
@@ -308,7 +315,7 @@ END
         beside "${name}_verbs" || say "no figures of $name: $answer"
     done </etc/mpis
 }
-# What starts two ranks of it, one at each end of the wire.
+# Prints a script that starts two ranks of the MPI, one at each end of the wire.
 launch_mpich() {
     cat <<END
 #!/bin/sh
@@ -348,12 +355,12 @@ for what in $(words "${ONLY:-jobs,latency}"); do
     case $what in jobs | updates | globals | locks | homes | adopted | latency | pages | figures) $what ;; esac
 done
 
-# The same wire, of whose packets one in a hundred is lost.
+# The same wire, which now loses one packet in a hundred.
 for device in va vb; do
-    /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
+    /net/tc qdisc add dev $device root netem loss 1% || fail "cannot add netem to $device"
 done
 say "two devices, 1 % loss"
 export VERBS_LOSSY=1
-suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "1 % loss"
+suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "tests on two devices, 1 % loss"
 ! wants lossy || messages mixture-lossy
 finish 10 "PASSED"

@@ -1,35 +1,36 @@
-# One of the two guests that ci/verbs.sh boots for it, joined by a wire between
-# two QEMUs: the suite, of which the second guest has the ranks of odd number;
-# jobs over both, of which each runs a rank, and the second one is killed in the
-# middle by whoever booted it. Sourced by ci/verbs_guest.sh, which was told PAIR,
-# the rank.
+# The part of ci/verbs_guest.sh for two guests on a wire between two QEMUs, sourced if the
+# kernel's command line has PAIR, the rank of this guest. Runs the conformance suite, whose
+# ranks with odd numbers are in the second guest, and jobs of two ranks, one in each guest.
+# ci/verbs.sh kills the second guest in the middle of the last job.
 
 other=$((1 - PAIR))
 ip addr add 10.0.2.$((PAIR + 1))/24 dev eth0
 ip link set eth0 up
-/net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
-# The other one is there, and both know where.
+/net/rdma link add rxe0 type rxe netdev eth0 || fail "cannot make the device rxe0"
+# Waits until the other guest answers, so that both know each other's hardware address.
 for _ in $(seq 300); do
     ping -c 1 -W 1 10.0.2.$((other + 1)) >/dev/null 2>&1 && break
 done
 hostname guest$PAIR
 export TSUMUGI_RANK=$PAIR TSUMUGI_SIZE=2
 
-# The rank of this guest; the other one starts its own as soon as it is there.
+# begin COMMAND...: starts the rank of this guest; the other guest starts its own as soon as
+# it has come as far.
 begin() {
     port=$((port + 1))
     export TSUMUGI_MASTER=10.0.2.1:$port
     timeout -s KILL "$JOB_LIMIT" "$@" >/tmp/rank 2>&1 &
     rank=$!
 }
+# half COMMAND...: runs the rank of this guest to its end.
 half() {
     begin "$@"
-    wait $rank || fail "$*: $? $(head -c 4000 /tmp/rank)"
+    wait $rank || fail "$*: exit code $? $(head -c 4000 /tmp/rank)"
     say "$*"
 }
 say "two guests: rank $PAIR"
-# What every endpoint promises, and errors: the second guest starts ranks for the
-# first one, until that says that it is through.
+# The conformance suite: the second guest starts ranks for the first one, until that one
+# connects to port 7001.
 export VERBS_DEVICES=rxe0
 if [ "$PAIR" = 0 ]; then
     TSUMUGI_TEST_AWAY="nc 10.0.2.2 7000" timeout "$LIMIT" /verbs $(words "$SUITE") ||

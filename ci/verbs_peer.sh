@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# A rank of the suite that the other one of two guests asks for, by a connection:
-# the first line is what arguments it has.
+# Runs a rank of the conformance suite in the second of two guests. The first guest connects,
+# and sends its arguments in one line.
 read -r arguments
 # shellcheck disable=SC2086
 exec /verbs $arguments

@@ -1,6 +1,6 @@
-//! Measures a put and a get of a slice outside of the rank's heap: copied once
-//! more, and adopted, so that the network's device accesses it in place; for
-//! comparison, the same with a slice in the heap.
+//! Measures a put and a get of a slice in memory outside of the rank's heap, in two
+//! variants: copied through a bounce buffer, and adopted, so that the network's device
+//! accesses the slice in place. For comparison, it measures a slice in the heap.
 //!
 //! Rank 0 accesses the last rank of the job, which waits. `ci/verbs.sh` runs it:
 //! `adopted [ROUNDS]`.
@@ -22,8 +22,8 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// Measures all variants in turn; reports the median of `rounds` rounds, each
-/// relative to the copied variant of its round.
+/// Measures all variants in turn. Prints the median time of each variant over `rounds`
+/// rounds, and the median ratio of the adopted to the copied variant of the same round.
 fn measure(rt: &Runtime, far: Remote<u8>, size: usize, rounds: usize) -> Result<(), Error> {
     let (mut copied, mut adopted) = (vec![1; size], rt.adopt(vec![2; size]));
     let mut heap = rt.buffer::<u8>(size)?;

@@ -1,5 +1,5 @@
 //! Measures words with atomics by the device: the latency of a put, a get and a
-//! fetch-add, by one ULT after another and by many at once, and the number of
+//! fetch-add, one operation after another and many at once, and the number of
 //! doorbells for them: with 64 at once, at most one doorbell for 8 operations.
 //!
 //! Rank 0 accesses the last rank of the job, which waits. `ci/verbs.sh` runs it

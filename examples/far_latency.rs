@@ -1,8 +1,8 @@
 //! Measures the latency of a put, a get and a fetch-add of 8 bytes to another node:
 //! by one ULT, by 64 at once, and by an OS thread.
 //!
-//! A put and a get of bytes may be seen in parts, as with libfabric itself; a put
-//! and a get of a word are never torn.
+//! The target may see parts of a put or a get of bytes, as with libfabric itself; a
+//! put and a get of a word (`word-put`, `word-get`) are never torn.
 //!
 //! Rank 0 accesses the last rank of the job, which waits. `ci/far_latency.sh` runs
 //! it between network namespaces, beside the same work in C directly on libfabric:

@@ -35,7 +35,7 @@ fn main() -> Result<(), Error> {
                     let third = start.elapsed();
                     let mut found = [0; 2];
                     global.get_slice(at(dst), &mut found)?;
-                    assert_eq!(found, mark, "it has ended, and has not landed");
+                    assert_eq!(found, mark, "the copy has ended before its bytes have landed");
                     let ns = [message, put.as_nanos() as f64, third.as_nanos() as f64];
                     took.iter_mut().zip(ns).for_each(|(all, ns)| all.push(ns / 1e3));
                 }

@@ -17,7 +17,8 @@ fn main() -> Result<(), Error> {
     let mut args = env::args().skip(1);
     let what = args.next().unwrap_or_else(|| "fetch_add".to_owned());
     let count: u32 = args.next().and_then(|count| count.parse().ok()).unwrap_or(1);
-    // One worker: a second one would search for work meanwhile.
+    // With one worker, because the instructions of a second one, which searches for work,
+    // would be counted, too.
     let done = Config::default().workers(1).run_ranks(1, |rt| -> Result<(), Error> {
         let shared = rt.share::<u64>(1)?;
         let word = shared.at(Rank(0), 0);
@@ -33,7 +34,7 @@ fn main() -> Result<(), Error> {
             "window_exclusive" => {
                 rounds.try_for_each(|_| Ok(window.exclusive(Rank(0))?.release()?))
             }
-            what => Err(Error::program(format!("'{what}' is none of them"))),
+            what => Err(Error::program(format!("'{what}' is none of the kinds"))),
         }
     });
     done.map(drop)

@@ -4,9 +4,9 @@
 //! gets its neighbours' edges between two barriers.
 //!
 //! ```text
-//!  rank r    above │ own rows 0 .. │ below       edges of both kinds are in the
-//!              ▲        edge        ▲            window twice: of even and of odd
-//!        r - 1 ┘                    └ r + 1      steps, so once to wait is enough
+//!  rank r    above │ own rows 0 .. │ below       the window has each edge twice, for
+//!              ▲        edge        ▲            even and for odd steps, so one fence
+//!        r - 1 ┘                    └ r + 1      or one barrier in a step is enough
 //! ```
 //!
 //! With both ways, the result is equal to that of one rank alone, to the last bit.
@@ -38,10 +38,10 @@ fn main() -> Result<(), Error> {
             let us = start.elapsed().as_secs_f64() * 1e6 / STEPS as f64;
             drop(held);
             if plate.rows[1..=ROWS] != *own {
-                return Err(Error::program(format!("{name}: not what one rank alone finds")));
+                return Err(Error::program(format!("{name}: not the result of one rank alone")));
             }
             if rt.rank() == Rank(0) {
-                println!("{name:>8}: {us:.1} us a step, as one rank alone");
+                println!("{name:>8}: {us:.1} us a step, result equal to that of one rank alone");
             }
         }
         Ok(())

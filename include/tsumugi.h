@@ -64,17 +64,17 @@
 #define TSUMUGI_ERROR_STACK -6
 
 /**
- * The system gave no memory.
+ * The system, or the partition of the rank, has no memory left for the request.
  */
 #define TSUMUGI_ERROR_MEMORY -7
 
 /**
- * The system gave no thread.
+ * The system refused to start a thread.
  */
 #define TSUMUGI_ERROR_THREAD -8
 
 /**
- * The scheduler runs already.
+ * The scheduler is running already.
  */
 #define TSUMUGI_ERROR_RUNNING -9
 
@@ -84,17 +84,17 @@
 #define TSUMUGI_ERROR_ENDED -10
 
 /**
- * The caller is no ULT.
+ * The caller is not a ULT.
  */
 #define TSUMUGI_ERROR_NO_ULT -11
 
 /**
- * The time limit passed.
+ * The time limit has passed.
  */
 #define TSUMUGI_ERROR_TIMED_OUT -12
 
 /**
- * The caller was asked to give up.
+ * The wait of the caller was cancelled.
  */
 #define TSUMUGI_ERROR_CANCELLED -13
 
@@ -114,7 +114,7 @@
 #define TSUMUGI_ERROR_CROWDED -16
 
 /**
- * The process could not become a rank of its job, or the job fails.
+ * The process could not become a rank of its job, or the job has failed.
  */
 #define TSUMUGI_ERROR_JOB -17
 
@@ -410,9 +410,10 @@ extern "C" {
 const char *tsumugi_error_text(int code);
 
 /**
- * Why the last call of this OS thread that failed did so: a sentence that names
- * the object of the failure, or at least the text of its code. The string is valid
- * until the next call of this OS thread that fails.
+ * The reason of the last failure of this OS thread that has one: a sentence that
+ * names the object of the failure; empty if there was none. A failure without a
+ * reason (such as NULL) leaves the string as it was: its code says all. The string
+ * is valid until the next call of this OS thread that fails.
  */
 const char *tsumugi_reason(void);
 

@@ -36,9 +36,11 @@ pub(crate) use outbound::Far;
 
 use crate::card::Card;
 use crate::deadline::Deadline;
+use crate::death::DeathWatch;
 use crate::lend::{Lent, lend, zeroes};
 use crate::neighbours::Neighbours;
-use crate::seats::{SEAT_BYTES, Seats};
+use crate::peers::{PEER_BYTES, Peers, near};
+use crate::service::Service;
 use crate::{Error, Rank};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -52,12 +54,11 @@ use tsumugi_core::am::{
     Token,
 };
 use tsumugi_core::completion::Why;
-use tsumugi_core::mem::{Access, LocalAddr, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Region, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
-use tsumugi_core::wait::{Wait, Waker};
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::wait::Waker;
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::Here;
 
 /// The function that a message calls.
 pub(crate) enum Function {
@@ -89,24 +90,23 @@ pub(crate) struct Am {
     /// There is work for a pump that no doorbell has announced.
     is_stirred: AtomicBool,
     deadline: Deadline,
-    /// The last death of which the machine was notified.
-    lost: AtomicU32,
+    deaths: DeathWatch,
     greetings: Arc<Greetings>,
     /// Keys of the lanes for ranks of other nodes.
     blocks: RwLock<Vec<RegionKey>>,
 }
 
-/// The state under the lock. The machine and its tables use seats, not ranks.
+/// The state under the lock. The machine and its tables name peers by their indices.
 struct State {
     machine: Machine<'static>,
-    seats: Seats,
-    /// Seats to which a greeting is to be sent, and greetings for which there was no
+    peers: Peers,
+    /// Peers to which a greeting is to be sent, and greetings for which there was no
     /// memory.
-    to_greet: VecDeque<Rank>,
+    to_greet: VecDeque<PeerIndex>,
     put_off: Vec<(Rank, Greeting)>,
     /// An entry for each call of the machine.
     calls: Vec<Entry>,
-    /// Senders that wait for room, for each seat.
+    /// Senders that wait for room, for each peer.
     stuck: Vec<VecDeque<Stuck>>,
     stuck_len: usize,
     /// Answers of ULTs that were cut off before there was room.
@@ -115,7 +115,7 @@ struct State {
     has_ended: bool,
     /// Operations on other nodes have ended since waiters were last woken.
     has_room: bool,
-    peers: Lent<am::Peer>,
+    peer_table: Lent<am::Peer>,
     blocks: Lent<am::Block<'static>>,
     regions: Vec<Region>,
     _tables: Tables,
@@ -174,7 +174,7 @@ fn shape(peers: u32, ranks: u32) -> Shape {
 /// Computes the memory for a job of `ranks` ranks from the types.
 pub(crate) fn footprint(ranks: u32) -> Footprint {
     let lanes = |peers| shape(peers, ranks).memory_size();
-    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + SEAT_BYTES;
+    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + PEER_BYTES;
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
     Footprint {
@@ -190,7 +190,7 @@ impl Am {
     /// Makes the lanes of this rank.
     pub(crate) fn new(member: &Member) -> Result<Self, Error> {
         let (neighbours, direct) = (Neighbours::of(member), member.direct());
-        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let shape = shape(neighbours.count(), member.size());
         let lanes_bytes = shape.memory_size();
         let staging_bytes = STAGING_CELLS * am::CELL_BYTES;
@@ -227,7 +227,7 @@ impl Am {
         };
         let tables = am::Tables { peers, calls, slots, landings };
         // The doorbell after the cell: another thread may carry out each of them.
-        let machine = Machine::new(own, shape, Bell::AfterCell, memory, tables)
+        let machine = Machine::new(near(own), shape, Bell::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(Self {
             member: member.clone(),
@@ -239,7 +239,7 @@ impl Am {
             landing,
             state: Mutex::new(State {
                 machine,
-                seats: Seats::new(neighbours),
+                peers: Peers::new(neighbours),
                 to_greet: VecDeque::new(),
                 put_off: Vec::new(),
                 calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
@@ -248,7 +248,7 @@ impl Am {
                 owed: Vec::new(),
                 has_ended: false,
                 has_room: false,
-                peers: peers_lent,
+                peer_table: peers_lent,
                 blocks: lend(Vec::new()).1,
                 regions: Vec::new(),
                 _tables: (calls_lent, slots_lent, landings_lent),
@@ -257,7 +257,7 @@ impl Am {
             is_pumped: AtomicBool::new(false),
             is_stirred: AtomicBool::new(false),
             deadline: Deadline::new(),
-            lost: AtomicU32::new(0),
+            deaths: DeathWatch::default(),
             greetings: Arc::default(),
             blocks: RwLock::default(),
         })
@@ -282,11 +282,11 @@ impl Am {
     /// Connects the lanes of the node's ranks, in their order.
     pub(crate) fn connect(&self, cards: &[Card]) {
         let mut state = self.lock();
-        let own = state.seats.find(self.member.rank()).expect("a rank is its own neighbour");
-        for (seat, card) in (0..).map(Rank).zip(cards) {
-            let rank = state.seats.rank(seat);
+        let own = state.peers.find(self.member.rank()).expect("a rank is one of its node");
+        for (peer, card) in (0..).map(PeerIndex).zip(cards) {
+            let rank = state.peers.rank(peer);
             let lanes = RemoteAddr { rank, key: card.calls, offset: 0 };
-            state.machine.connect(seat, lanes, own);
+            state.machine.connect(peer, lanes, own);
         }
     }
 
@@ -296,30 +296,7 @@ impl Am {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
         carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
         let far = Far::new(carrier, &self.member, outbound::PLACES);
-        assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
-    }
-
-    /// Waits until all sent messages have arrived, or cannot arrive any more.
-    pub(crate) fn settle(&self) {
-        while self.far.get().is_some() && self.lock().machine.staged() > 0 {
-            self.pump();
-            Here.yield_now();
-        }
-    }
-
-    /// Closes the active messages: peers get the answer that this rank is gone,
-    /// nothing of the program is kept, and calls of this rank end with
-    /// [`CallError::Ended`], also the calls under way.
-    pub(crate) fn close(&self) {
-        let (ended, kept) = self.lock().close();
-        ended.into_iter().for_each(Waker::wake);
-        drop(kept);
-        self.direct.unregister(self.key());
-        let blocks = take(&mut *self.blocks.write().unwrap_or_else(PoisonError::into_inner));
-        for key in blocks {
-            self.direct.unregister(key);
-        }
-        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+        assert!(self.far.set(far).is_ok(), "the carrier is set once");
     }
 
     /// Sets the function that messages for `handler` call.
@@ -328,32 +305,11 @@ impl Am {
         functions.insert(handler.0, Arc::new(function));
     }
 
-    /// Whether there is work; for a thread that is about to sleep.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        am::has_rung(self.lanes, self.shape)
-            || self.is_stirred.load(Ordering::SeqCst)
-            || self.greetings.has_any()
-            || self.death().is_some()
-            || self.far.get().is_some_and(Far::has_work)
-    }
-
-    /// Whether there is work, or a time limit has passed.
-    #[inline]
-    pub(crate) fn wants_pump(&self) -> bool {
-        self.has_work() || self.deadline.has_passed()
-    }
-
-    /// How long until the next time limit.
-    pub(crate) fn until_deadline(&self) -> Option<Duration> {
-        self.deadline.left()
-    }
-
-    /// Checks that a request may be sent to a seat.
-    fn check_room(&self, state: &State, to: Rank, wants_reply: bool) -> Result<(), SendError> {
+    /// Checks that a request may be sent to a peer.
+    fn check_room(&self, state: &State, to: PeerIndex, wants_reply: bool) -> Result<(), SendError> {
         state.machine.check_room(to, wants_reply)?;
         match self.far.get() {
-            Some(far) if !far.is_near(state.seats.rank(to)) && far.is_full() => {
+            Some(far) if !far.is_near(state.peers.rank(to)) && far.is_full() => {
                 Err(SendError::Busy(Why::NoMemory))
             }
             _ => Ok(()),
@@ -367,14 +323,66 @@ impl Am {
         }
     }
 
-    /// The latest death of which the machine was not notified.
-    fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().latest_lost()?.0 + 1;
-        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service for Am {
+    #[inline]
+    fn has_work(&self) -> bool {
+        am::has_rung(self.lanes, self.shape)
+            || self.is_stirred.load(Ordering::SeqCst)
+            || self.greetings.has_any()
+            || self.deaths.has_news(&self.member)
+            || self.far.get().is_some_and(Far::has_work)
+    }
+
+    #[inline]
+    fn is_neglected(&self) -> bool {
+        self.has_work() || self.deadline.has_passed()
+    }
+
+    #[inline]
+    fn pump(&self) -> bool {
+        self.is_neglected() && self.serve()
+    }
+
+    fn on_busy(&self) {
+        if self.has_work() {
+            self.serve();
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.far.get().is_some() && self.lock().machine.staged() > 0
+    }
+
+    fn until_deadline(&self) -> Option<Duration> {
+        self.deadline.left()
+    }
+
+    fn rang(&self, key: RegionKey) -> bool {
+        let is_own = self.has_lanes(key);
+        if is_own {
+            self.stir();
+        }
+        is_own
+    }
+
+    /// Closes the active messages: peers get the answer that this rank is gone,
+    /// nothing of the program is kept, and calls of this rank end with
+    /// [`CallError::Ended`], also the calls under way.
+    fn close(&self) {
+        let (ended, kept) = self.lock().close();
+        ended.into_iter().for_each(Waker::wake);
+        drop(kept);
+        self.direct.unregister(self.key());
+        let blocks = take(&mut *self.blocks.write().unwrap_or_else(PoisonError::into_inner));
+        for key in blocks {
+            self.direct.unregister(key);
+        }
+        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

@@ -120,8 +120,10 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share); [`Error::Program`] with a
-    /// [`ShapeError`] if there are no elements or too many pages.
+    /// Those of [`share`](Self::share). [`Error::Program`] with a [`ShapeError`] if
+    /// there are no elements or too many pages, and with
+    /// [`ArrayError::NoAddresses`] if the elements have more bytes than an address
+    /// space.
     pub fn array<T: Plain>(&self, len: usize) -> Result<GlobalArray<T>, Error> {
         self.array_by(len, Dealt::default())
     }
@@ -131,7 +133,10 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`array`](Self::array).
+    /// Those of [`array`](Self::array). [`Error::Program`] with
+    /// [`ArrayError::Full`] if [`Dealt::room`] is less than the number of pages
+    /// that a rank has at first, and with a [`ShapeError`] if
+    /// [`Directory::Messages`] is given in a job of more than 64 ranks.
     pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
@@ -146,8 +151,8 @@ impl Runtime {
 
 impl<T: Plain> GlobalArray<T> {
     fn of(way: Way, dealt: &Dealt, len: usize, page_len: usize) -> Self {
-        const { assert!(size_of::<T>() > 0, "elements of 1 byte at least") };
-        const { assert!(align_of::<T>() <= 8, "elements lie as pages do") };
+        const { assert!(size_of::<T>() > 0, "an element has at least 1 byte") };
+        const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         Self {
             way: Arc::new(way),
             cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),
@@ -208,7 +213,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// [`ArrayError::OutOfRange`] if the array has no such element;
+    /// [`ArrayError::Addr`] if the owner or the home of its page has died.
     #[inline]
     pub fn get(&self, index: usize) -> Result<T, ArrayError> {
         self.check(index, 1)?;
@@ -226,7 +232,9 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// [`ArrayError::OutOfRange`] if the array does not have all of the elements;
+    /// [`ArrayError::Addr`] if the owner or the home of one of their pages has
+    /// died: then some of `into` may have been overwritten.
     pub fn get_slice(&self, index: usize, into: &mut [T]) -> Result<(), ArrayError> {
         self.check(index, into.len())?;
         let (mut index, mut rest) = (index, into);
@@ -250,8 +258,9 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]. If a rank died during the call, the element may have been
-    /// written.
+    /// [`ArrayError::OutOfRange`] if the array has no such element;
+    /// [`ArrayError::Addr`] if the owner or the home of its page has died. If a
+    /// rank died during the call, the element may have been written.
     #[inline]
     pub fn put(&self, index: usize, value: T) -> Result<(), ArrayError> {
         self.held(index, |runtime, at| runtime.put(at, value))
@@ -261,7 +270,10 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; then some of the elements may have been written.
+    /// [`ArrayError::OutOfRange`] if the array does not have all of the elements:
+    /// then nothing was written. [`ArrayError::Addr`] if the owner or the home of
+    /// one of their pages has died: then some of the elements may have been
+    /// written.
     pub fn put_slice(&self, index: usize, values: &[T]) -> Result<(), ArrayError> {
         self.check(index, values.len())?;
         let (mut index, mut rest) = (index, values);

@@ -101,9 +101,17 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::Call`]; [`Error::Send`] if `bytes` is too long; [`Error::Addr`] if
-    /// the rank does not exist; [`CallError::Ended`](crate::CallError::Ended) when
-    /// this rank has ended.
+    /// - [`Error::Addr`]: the job does not have the rank `to`.
+    /// - [`Error::Send`]: `bytes` is longer than a call can carry.
+    /// - [`Error::OutOfMemory`], [`Error::Register`]: more than 224 bytes are
+    ///   copied to a buffer of the heap first, and this rank has no heap or no
+    ///   region for it.
+    /// - [`Error::Call`]: with [`CallError::PeerLost`](crate::CallError::PeerLost)
+    ///   if `to` has died, [`UnknownHandler`](crate::CallError::UnknownHandler) if
+    ///   it has no handler `id`, [`Failed`](crate::CallError::Failed) if the
+    ///   handler has panicked, [`BadPayload`](crate::CallError::BadPayload) if `to`
+    ///   could not read the bytes, and [`Ended`](crate::CallError::Ended) if this
+    ///   rank has ended.
     pub fn call(&self, to: Rank, id: u32, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         self.call_bytes(to, id, bytes, None)
     }
@@ -114,7 +122,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`call`](Self::call).
+    /// Those of [`call`](Self::call), and
+    /// [`CallError::Timeout`](crate::CallError::Timeout) if the limit has passed.
     pub fn call_within(
         &self,
         to: Rank,
@@ -147,7 +156,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`call`](Self::call).
+    /// Those of [`call`](Self::call). Up to 224 bytes are not answered, so no error
+    /// of the handler is returned for them.
     pub fn cast(&self, to: Rank, id: u32, bytes: &[u8]) -> Result<(), Error> {
         if bytes.len() > INLINE_BYTES_MAX {
             return self.call(to, id, bytes).map(|_| ());

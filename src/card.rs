@@ -3,7 +3,7 @@
 use crate::{Error, Rank};
 use std::ptr::{self, NonNull};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::RegionKey;
+use tsumugi_core::mem::{LocalRank, RegionKey};
 use tsumugi_pvas::Member;
 
 /// The keys of a rank's lanes.
@@ -45,7 +45,7 @@ impl Card {
         let Some(base) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(at)) else {
             return Ok(None);
         };
-        if !member.space().is_exposed(Rank(0), base, bytes) {
+        if !member.space().is_exposed(LocalRank(0), base, bytes) {
             return Ok(None);
         }
         // SAFETY: exposed memory of that rank, which a space that has a heap keeps

@@ -4,7 +4,7 @@ use crate::Rank;
 use crate::node::Node;
 use std::thread;
 use tsumugi_core::coll::{Circle, Hall};
-use tsumugi_core::mem::AddrError;
+use tsumugi_core::mem::{AddrError, LocalRank};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU64, Ordering, spin_loop};
 use tsumugi_core::wait::Wait;
@@ -13,7 +13,7 @@ use tsumugi_ult::{Here, SystemFutex, is_alone};
 
 impl Node {
     fn control_at(&self, place: u32) -> &Control {
-        self.member().space().control(Rank(place))
+        self.member().space().control(LocalRank(place))
     }
 }
 

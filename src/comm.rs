@@ -71,7 +71,9 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoContext`] after 65,535 communicators; [`Error::Coll`].
+    /// [`Error::Message`] with [`MessageError::NoContext`] after 65,535
+    /// communicators; [`Error::Coll`] if a rank has died, or another thread of this
+    /// rank is in a collective.
     pub fn duplicate(&self) -> Result<Self, Error> {
         let context = self.messages().next_context()?;
         self.runtime.barrier()?;
@@ -84,8 +86,11 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`],
-    /// [`MessageError::TooMany`].
+    /// - [`MessageError::NoSuchRank`]: the job does not have the rank `to`.
+    /// - [`MessageError::PeerLost`]: `to` has died, or has ended before it took the
+    ///   message.
+    /// - [`MessageError::TooMany`]: this rank has 4,096 messages in progress.
+    /// - [`MessageError::Failed`]: the bytes could not be moved.
     pub fn send<T: Plain>(&self, to: Rank, tag: u32, values: &[T]) -> Result<(), MessageError> {
         let label = Label { context: self.context, tag };
         // SAFETY: the values are borrowed until the call returns, or for ever if
@@ -103,7 +108,15 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError`].
+    /// - [`MessageError::NoSuchRank`]: the job does not have the rank `source`.
+    /// - [`MessageError::Truncated`]: the message is longer than `values`, which
+    ///   has its beginning; the rest is lost.
+    /// - [`MessageError::PeerLost`]: `source`, or the sender of the message, has
+    ///   died. A receive from any source goes on when a rank dies that has sent
+    ///   nothing.
+    /// - [`MessageError::TooMany`]: this rank has 4,096 messages in progress.
+    /// - [`MessageError::Failed`]: the bytes could not be moved; the content of
+    ///   `values` is undefined.
     pub fn recv<T: Plain>(
         &self,
         source: impl Into<Source>,
@@ -123,7 +136,9 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError`]; after [`MessageError::Uneven`] the message is lost.
+    /// Those of [`recv`](Self::recv) except [`MessageError::Truncated`];
+    /// [`MessageError::Uneven`] if the length of the message is not a multiple of
+    /// the size of a `T`: then the message is lost.
     pub fn recv_vec<T: Plain>(
         &self,
         source: impl Into<Source>,
@@ -189,7 +204,9 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// Those of [`send`](Self::send).
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
+    /// [`MessageError::TooMany`], as for [`send`](Self::send). Errors that occur
+    /// later are returned by [`Sending::wait`].
     #[inline(always)]
     pub fn isend<B: Owned>(
         &self,
@@ -210,7 +227,9 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// Those of [`recv`](Self::recv).
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
+    /// [`MessageError::TooMany`], as for [`recv`](Self::recv). Errors that occur
+    /// later are returned by [`Receiving::wait`].
     #[inline(always)]
     pub fn irecv<B: Owned>(
         &self,
@@ -232,7 +251,7 @@ impl Comm {
     ///
     /// If `messages` is empty, or if one belongs to another rank.
     pub fn wait_any(&self, messages: &[&dyn Message]) -> usize {
-        assert!(!messages.is_empty(), "no message to wait for");
+        assert!(!messages.is_empty(), "wait_any needs at least one message");
         self.assert_own(messages);
         self.messages().wait_any(messages.iter().map(|message| message.under()))
     }
@@ -253,7 +272,8 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError::PeerLost`], [`MessageError::NoSuchRank`].
+    /// [`MessageError::NoSuchRank`] if the job does not have the rank `source`;
+    /// [`MessageError::PeerLost`] if it has died and no message of it matches.
     pub fn probe(
         &self,
         source: impl Into<Source>,
@@ -321,7 +341,9 @@ impl Comm {
 
     fn assert_own(&self, messages: &[&dyn Message]) {
         let other = messages.iter().position(|message| !message.is_of(self.messages()));
-        assert!(other.is_none(), "message {other:?} is not of {}", self.rank());
+        if let Some(index) = other {
+            panic!("message {index} does not belong to {}", self.rank());
+        }
     }
 
     pub(super) fn messages(&self) -> &Arc<Messages> {

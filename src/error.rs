@@ -108,10 +108,18 @@ impl fmt::Display for Error {
             Self::Message(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),
             Self::OutOfMemory { bytes, variable } => {
-                write!(f, "this rank has no {bytes} bytes in one piece left of its {variable}")
+                write!(
+                    f,
+                    "this rank has no free block of {bytes} bytes left; a larger {variable} gives \
+                     it more memory"
+                )
             }
             Self::LengthsDiffer { own, rank, other } => {
-                write!(f, "this rank asked for an array of {own}, {rank} for one of {other}")
+                write!(
+                    f,
+                    "this rank has called a collective allocation with length {own}, {rank} with \
+                     length {other}; all ranks must give the same length"
+                )
             }
             Self::Access(error) => error.fmt(f),
             Self::Name(error) => error.fmt(f),
@@ -121,11 +129,14 @@ impl fmt::Display for Error {
             Self::Space(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
             Self::Choose(error) => error.fmt(f),
-            Self::Card { rank, error } => write!(f, "{rank} has sent {error}"),
+            Self::Card { rank, error } => {
+                write!(f, "the endpoint information of {rank} is not valid: {error}")
+            }
             Self::SeveralNodes { ranks, nodes, hosts, why } => write!(
                 f,
-                "the {ranks} ranks of this job lie on {nodes} nodes ({hosts}), and no network \
-                 connects them: {why} (TSUMUGI_NODE says otherwise what a node is)"
+                "the {ranks} ranks of this job are on {nodes} nodes ({hosts}), and no network \
+                 connects the nodes: {why}; TSUMUGI_NETWORK chooses the network, TSUMUGI_NODE \
+                 names the node of a rank"
             ),
             Self::Start(error) => error.fmt(f),
             Self::Program(message) => f.write_str(message),

@@ -340,21 +340,21 @@ impl Far {
     /// start.
     pub(crate) fn on_parcel(&self, kind: Parcel, handle: Handler) {
         let set = self.shared().handlers[kind as usize].set(handle);
-        assert!(set.is_ok(), "{kind:?} has a handler");
+        assert!(set.is_ok(), "the handler of {kind:?} is set once");
     }
 
     /// Sets the function that is called when a notifying operation from another node
     /// has changed a word of this rank, after the waiters for that word were woken.
     /// Once, before the start.
     pub(crate) fn on_bell(&self, handle: Box<dyn Fn(LocalAddr) + Send + Sync>) {
-        assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
+        assert!(self.shared().bell.set(handle).is_ok(), "the handler of bells is set once");
     }
 
     /// Sets the function that the polling thread calls when something has arrived,
     /// so that requests of other ranks need not wait for a worker. Once, before the
     /// start.
     pub(crate) fn on_arrival(&self, serve: Box<dyn Fn() + Send + Sync>) {
-        assert!(self.shared().serve.set(serve).is_ok(), "arrivals have a handler");
+        assert!(self.shared().serve.set(serve).is_ok(), "the handler of arrivals is set once");
     }
 
     fn fetches(&self) -> &'static Fetches {

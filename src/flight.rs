@@ -167,7 +167,7 @@ impl Runtime {
         let begun = match path {
             Path::Queue(queue) => queue.submit_callback(op, callback),
             Path::Far(far) => far.post(op, callback),
-            Path::Here => unreachable!("it has been carried out"),
+            Path::Here => unreachable!("an operation of this node was carried out before"),
         };
         begun.map_err(|busy| {
             // SAFETY: leaked above; the callback will not be called.

@@ -33,7 +33,9 @@ mod tables;
 
 use crate::am::Far as Carried;
 use crate::deadline::Deadline;
+use crate::death::DeathWatch;
 use crate::far::{Far, JOINED_BYTES};
+use crate::service::Service;
 use crate::{Error, Rank};
 use control::Control;
 pub(crate) use open::Search;
@@ -45,8 +47,8 @@ use std::time::Duration;
 use tables::{Tables, machine};
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey};
-use tsumugi_core::sync::{AtomicU32, Ordering};
-use tsumugi_core::wait::{Wait, Waker};
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::wait::Waker;
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::cache::{Cache, Seat};
 use tsumugi_gas::control::Shape;
@@ -54,7 +56,7 @@ use tsumugi_gas::ledger::Ledger;
 use tsumugi_gas::machine::{Event, Machine, Out};
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::{Here, SystemFutex};
+use tsumugi_ult::SystemFutex;
 
 /// The driver of one rank.
 pub(crate) struct Driver {
@@ -68,8 +70,7 @@ pub(crate) struct Driver {
     keeps_order: bool,
     state: Mutex<State>,
     deadline: Deadline,
-    /// The last death that was reported to the machine.
-    lost: AtomicU32,
+    deaths: DeathWatch,
 }
 
 /// The state under the lock.
@@ -150,7 +151,7 @@ impl Driver {
                 _tables: tables,
             }),
             deadline: Deadline::new(),
-            lost: AtomicU32::new(0),
+            deaths: DeathWatch::default(),
         })
     }
 
@@ -209,76 +210,13 @@ impl Driver {
         self.drive();
     }
 
-    /// Handles what has come, and carries out the resulting work. Returns whether
-    /// there was any. Returns at once if another thread does this already.
-    pub(crate) fn pump(&self) -> bool {
-        if !self.wants_pump() {
-            return false;
-        }
-        let Ok(mut state) = self.state.try_lock() else { return false };
-        // SeqCst: the swap comes before the reads of the words, so a word that
-        // changes after they were read is announced by a new bell.
-        let has_rung = self.control.bell().swap(0, Ordering::SeqCst) != 0;
-        let death = self.death();
-        if let Some(seen) = death {
-            self.lost.store(seen, Ordering::Relaxed);
-            for rank in (0..self.member.size()).map(Rank) {
-                if !self.member.is_alive(rank) {
-                    state.machine.handle(Event::Lost(rank), self.deadline.now());
-                }
-            }
-        }
-        let event = if has_rung || death.is_some() { Event::Rang } else { Event::Tick };
-        state.machine.handle(event, self.deadline.now());
-        drop(state);
-        let begun = self.far.as_ref().map_or(0, Carried::offer_again);
-        self.drive() + begun > 0
-    }
-
-    /// Whether there is work; for a thread that is about to sleep.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        self.control.bell().load(Ordering::SeqCst) != 0
-            || self.death().is_some()
-            || self.far.as_ref().is_some_and(Carried::has_work)
-    }
-
-    /// Whether there is work or a time limit has passed.
-    #[inline]
-    pub(crate) fn wants_pump(&self) -> bool {
-        self.has_work() || self.deadline.has_passed()
-    }
-
-    /// The time until the next time limit.
-    pub(crate) fn until_deadline(&self) -> Option<Duration> {
-        self.deadline.left()
-    }
-
-    /// Called when a notified word of this rank's control region has changed.
-    pub(crate) fn rang(&self) {
+    /// Called when a notified word of this rank's control region has changed, or there
+    /// may be more work.
+    pub(crate) fn stir(&self) {
         // SeqCst: after the change of the word, and before the check for sleeping
         // workers.
         self.control.bell().store(1, Ordering::SeqCst);
         self.ring(self.member.rank());
-    }
-
-    /// Waits until all operations that were begun have ended.
-    pub(crate) fn settle(&self) {
-        while !self.lock().machine.is_empty() {
-            self.pump();
-            Here.yield_now();
-        }
-    }
-
-    /// Closes the driver: from now on accesses of peers return that this rank is
-    /// gone, and memory of the program is no longer kept.
-    pub(crate) fn close(&self) {
-        self.direct.unregister(self.key());
-        let mut state = self.lock();
-        state.is_closed = true;
-        let retiring = std::mem::take(&mut state.retiring);
-        drop(state);
-        drop(retiring);
     }
 
     /// Carries out or begins the operations that the machine issues, and reports to
@@ -321,7 +259,7 @@ impl Driver {
             done += told;
             if is_last {
                 // There may be more work.
-                self.rang();
+                self.stir();
             }
             if is_last || (outgoing[0].is_none() && told == 0) {
                 break;
@@ -336,14 +274,77 @@ impl Driver {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// A death that was not reported to the machine yet.
-    fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().latest_lost()?.0 + 1;
-        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service for Driver {
+    /// Handles what has come, and carries out the resulting work. Returns whether
+    /// there was any. Returns at once if another thread does this already.
+    fn pump(&self) -> bool {
+        if !self.is_neglected() {
+            return false;
+        }
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        // SeqCst: the swap comes before the reads of the words, so a word that
+        // changes after they were read is announced by a new bell.
+        let has_rung = self.control.bell().swap(0, Ordering::SeqCst) != 0;
+        let has_died = self.deaths.take(&self.member);
+        if has_died {
+            for rank in (0..self.member.size()).map(Rank) {
+                if !self.member.is_alive(rank) {
+                    state.machine.handle(Event::Lost(rank), self.deadline.now());
+                }
+            }
+        }
+        let event = if has_rung || has_died { Event::Rang } else { Event::Tick };
+        state.machine.handle(event, self.deadline.now());
+        drop(state);
+        let begun = self.far.as_ref().map_or(0, Carried::offer_again);
+        self.drive() + begun > 0
+    }
+
+    /// Whether there is work; for a thread that is about to sleep.
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.control.bell().load(Ordering::SeqCst) != 0
+            || self.deaths.has_news(&self.member)
+            || self.far.as_ref().is_some_and(Carried::has_work)
+    }
+
+    /// Whether there is work or a time limit has passed.
+    #[inline]
+    fn is_neglected(&self) -> bool {
+        self.has_work() || self.deadline.has_passed()
+    }
+
+    /// The time until the next time limit.
+    fn until_deadline(&self) -> Option<Duration> {
+        self.deadline.left()
+    }
+
+    fn rang(&self, key: RegionKey) -> bool {
+        let is_own = key == self.key();
+        if is_own {
+            self.stir();
+        }
+        is_own
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.lock().machine.is_empty()
+    }
+
+    /// Closes the driver: from now on accesses of peers return that this rank is
+    /// gone, and memory of the program is no longer kept.
+    fn close(&self) {
+        self.direct.unregister(self.key());
+        let mut state = self.lock();
+        state.is_closed = true;
+        let retiring = std::mem::take(&mut state.retiring);
+        drop(state);
+        drop(retiring);
     }
 }
 

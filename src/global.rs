@@ -100,7 +100,12 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Coll`].
+    /// - [`Error::OutOfMemory`]: this rank has no room for the tables of the global
+    ///   memory.
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
+    ///   another thread of this rank is in a collective.
     pub fn global(&self) -> Result<Global, Error> {
         self.global_of(1, 0)
     }
@@ -129,7 +134,7 @@ impl Runtime {
         }
         let driver = self.node().open_global(driver);
         // Requests of other ranks may have come before the driver existed.
-        driver.rang();
+        driver.stir();
         Ok(driver)
     }
 }

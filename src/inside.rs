@@ -45,9 +45,12 @@ impl Inside {
     /// signal handler.
     pub(crate) fn show(&self, rank: Rank, spawner: &Spawner) -> Result<Showing, Error> {
         let trace = self.trace.as_ref().map(|folder| {
-            let failed = |error| Error::program(format!("{TRACE}={}: {error}", folder.display()));
+            let failed = |error| {
+                let folder = folder.display();
+                Error::program(format!("{TRACE}={folder}: the folder cannot be made: {error}"))
+            };
             fs::create_dir_all(folder).map_err(failed)?;
-            let recording = spawner.trace(EVENTS).expect("nobody records before the program");
+            let recording = spawner.trace(EVENTS).expect("no trace is recorded before the program");
             Ok::<_, Error>((recording, folder.join(format!("rank-{}.json", rank.0))))
         });
         let trace = trace.transpose()?;
@@ -56,7 +59,9 @@ impl Inside {
             match spawner.report_on(signal, show) {
                 // Another rank of this process has the signal.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-                on => Some(on.map_err(|error| Error::program(format!("{REPORT}: {error}")))),
+                on => Some(on.map_err(|error| {
+                    Error::program(format!("{REPORT}: the signal cannot be handled: {error}"))
+                })),
             }
         });
         Ok(Showing { _report: report.transpose()?, trace })
@@ -70,11 +75,15 @@ impl Showing {
         if let Some((recording, path)) = self.trace {
             let trace = recording.stop();
             if let Err(error) = write(&trace, &path) {
-                let line = format!("{TRACE}: {}: {error}\n", path.display());
+                let line = format!("tsumugi: {}: cannot be written: {error}\n", path.display());
                 eprint!("{line}");
             } else if trace.lost() > 0 {
                 let lost = trace.lost();
-                let line = format!("{}: {lost} older events did not fit\n", path.display());
+                let path = path.display();
+                let line = format!(
+                    "tsumugi: {path}: {lost} older events are missing: a trace keeps the last \
+                     {EVENTS} of each worker\n"
+                );
                 eprint!("{line}");
             }
         }

@@ -90,7 +90,7 @@ impl Job {
             return Self::attach(Way::Name, config);
         }
         let members = Member::threads(1, &config.space)?;
-        let member = members.into_iter().next().expect("one rank was asked for");
+        let member = members.into_iter().next().expect("one rank was requested");
         Ok(Self { member, way: Way::Alone, is_shared: false, network: None, ties: Ties::default() })
     }
 
@@ -162,7 +162,7 @@ impl Job {
         // All users of the node can read the job's name, but the token is secret:
         // packets carry it.
         let (job, node) = (format!("{:016x}", boot::shown_for(token)), NodeId(node));
-        let meeting = Meeting { job: &job, node, rank: Rank(place.local), size: place.size, limit };
+        let meeting = Meeting { job: &job, node, local: place.local, size: place.size, limit };
         let member = Member::meet(&meeting, &config.space)?.among(nodes.clone(), rank);
         // With several hosts, each host's agent ends the other ranks.
         let rest =
@@ -254,7 +254,7 @@ fn detect(
         return Ok(None);
     }
     let system = |error: std::io::Error| BootError::System {
-        what: "starting the detector",
+        what: "starting the failure detector",
         errno: error.raw_os_error().unwrap_or(0),
     };
     Ok(Some(Detector::start(member, rest, launcher).map_err(system)?))
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_makes_no_sense_is_its_ranks() {
+    fn a_broken_card_is_an_error_that_names_its_rank() {
         let gather = |own: &[u8], all: &mut [u8]| {
             all.chunks_mut(own.len()).for_each(|chunk| chunk.copy_from_slice(own));
             if own.len() > 4 {

@@ -49,13 +49,14 @@ impl Config {
         };
         let told = |name, meaning| Knob { name, meaning, default: None, chosen: env(name) };
         let named = |name, meaning, given: &Option<String>| {
-            let first = "its library's choice";
+            let first = "the library's choice";
             set(name, meaning, first.into(), given.clone().unwrap_or_else(|| first.into()))
         };
         let hand = chosen.thresholds;
         let threshold = |name, meaning, given: Option<u64>| {
             let given = given.map(|given| bytes(given as usize));
-            set(name, meaning, "measured".into(), given.unwrap_or_else(|| "measured".into()))
+            let own = if chosen.calibrate { "measured" } else { "fixed, by distance" };
+            set(name, meaning, "measured".into(), given.unwrap_or_else(|| own.into()))
         };
         Ok(vec![
             set(
@@ -64,34 +65,39 @@ impl Config {
                 "its share of the cores".into(),
                 chosen.workers.to_string(),
             ),
-            set(ULT_STACK, "stack of a ULT", bytes(STACK_BYTES), bytes(chosen.stack_bytes)),
+            set(
+                ULT_STACK,
+                "bytes of a ULT's stack (virtual)",
+                bytes(STACK_BYTES),
+                bytes(chosen.stack_bytes),
+            ),
             set(
                 MAIN_STACK,
-                "stack of the main ULT",
+                "bytes of the main ULT's stack (virtual)",
                 bytes(MAIN_STACK_BYTES),
                 bytes(chosen.main_stack_bytes),
             ),
             set(
                 BIND,
-                "where the workers of a launcher's ranks run: cores, none",
+                "whether the workers of a launcher's ranks are bound to cores: cores, none",
                 "cores, none if cores are shared unevenly".into(),
                 format!("{:?}", chosen.bind).to_lowercase(),
             ),
             set(
                 PATH,
-                "how operations go: direct, delegate, offload",
+                "how operations within a node are carried out: direct, delegate, offload",
                 "direct".into(),
                 format!("{:?}", chosen.path).to_lowercase(),
             ),
             set(
                 SPIN_ROUNDS,
-                "rounds an idle worker searches before it sleeps",
+                "rounds for which an idle worker searches before it sleeps",
                 format!("{SPIN}, 0 if cores are shared"),
                 chosen.spin.to_string(),
             ),
             set(
                 NETWORK,
-                "what connects nodes: ofi, verbs, off",
+                "the network between nodes: ofi (libfabric), verbs (libibverbs), off",
                 "ofi".into(),
                 NETWORKS.iter().find(|(_, kind)| *kind == self.network.kind).map_or_else(
                     || format!("{:?}", self.network.kind),
@@ -100,43 +106,47 @@ impl Config {
             ),
             set(
                 NETWORK_SLEEP,
-                "how a rank that sleeps hears of it: called, looks",
+                "how a sleeping rank notices the network: called (is woken), looks (polls)",
                 "called".into(),
                 NETWORK_SLEEPS.iter().find(|(_, sleep)| *sleep == self.network.sleep).map_or_else(
                     || format!("{:?}", self.network.sleep),
                     |(word, _)| (*word).to_owned(),
                 ),
             ),
-            named(PROVIDER, "libfabric's provider", &self.network.provider),
-            named(INTERFACE, "libfabric: the own address or interface", &self.network.source),
-            named(DEVICE, "the device, as its library names it", &self.network.device),
+            named(PROVIDER, "libfabric's provider, such as tcp;ofi_rxm", &self.network.provider),
+            named(
+                INTERFACE,
+                "libfabric: the local address or interface to use",
+                &self.network.source,
+            ),
+            named(DEVICE, "the device, by its name in its library", &self.network.device),
             set(
                 ENDPOINTS,
-                "queues to the device, 1 to 16",
+                "endpoints on the device, 1 to 16",
                 "1".into(),
                 self.network.endpoints.unwrap_or(1).to_string(),
             ),
             set(
                 SILENCE,
-                "ms a rank may be held off before other nodes give it up",
+                "ms for which a rank may be silent; after 1.5 times this it is given up",
                 SILENCE_MS.to_string(),
                 self.network.silence().as_millis().to_string(),
             ),
             set(
                 DYNAMIC,
-                "libibverbs: many peers by few pairs that change hands: off, tried",
+                "libibverbs: few queue pairs for many peers (DCT): off, tried",
                 "off".into(),
                 if self.network.dynamic { "tried" } else { "off" }.into(),
             ),
             set(
                 FAULTS,
-                "makes the network bad on purpose: the seed of what goes wrong",
+                "injects network faults, to test a program: the seed of the faults",
                 "no faults".into(),
                 self.network.faults.map_or("no faults".into(), |seed| seed.to_string()),
             ),
             set(
                 MESSAGES,
-                "how messages find receives: mirror, locked, two_copy",
+                "how a message gets into a posted receive: mirror, locked, two_copy",
                 "mirror".into(),
                 DESIGNS.iter().find(|(_, design)| *design == chosen.messages).map_or_else(
                     || format!("{:?}", chosen.messages),
@@ -145,62 +155,113 @@ impl Config {
             ),
             set(
                 CALIBRATE,
-                "whether a job measures how messages go: on, off",
+                "whether a job measures the sizes at which messages change their path: on, off",
                 "on, off if cores are shared".into(),
                 if chosen.calibrate { "on" } else { "off" }.into(),
             ),
-            threshold(INLINE_MAX, "a message of so many goes in its packet", hand.inline_max),
-            threshold(EAGER_MAX, "a message nobody waits for, through slots", hand.eager_max),
-            threshold(DIRECT_FROM, "from here straight into a receive", hand.direct_from),
-            threshold(ALONE_FROM, "from here told of in a packet of its own", hand.alone_from),
-            threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
-            threshold(HALVES_FROM, "from here, up to 8 KiB, told in two halves", hand.halves_from),
-            threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
-            threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
-            threshold(BOTH_FROM, "from here both sides copy", hand.both_from),
-            threshold(PIECES_MAX, "up to here copied in short pieces", hand.pieces_max),
-            threshold(KERNEL_FROM, "from here by the kernel, outside", hand.kernel_from),
-            threshold(ASK_FROM, "from here a late receiver asks for a push", hand.ask_from),
+            threshold(
+                INLINE_MAX,
+                "up to this size a message travels in its packet",
+                hand.inline_max,
+            ),
+            threshold(
+                EAGER_MAX,
+                "up to this size a message without a known receive goes through slots",
+                hand.eager_max,
+            ),
+            threshold(
+                DIRECT_FROM,
+                "from this size on a message goes directly into a known receive",
+                hand.direct_from,
+            ),
+            threshold(
+                ALONE_FROM,
+                "from this size on a receive is announced in a packet of its own",
+                hand.alone_from,
+            ),
+            threshold(
+                DIRECT_MAX,
+                "up to this size the sender writes such a message by plain stores",
+                hand.direct_max,
+            ),
+            threshold(
+                HALVES_FROM,
+                "from this size on, up to 8 KiB, a message is announced in two halves",
+                hand.halves_from,
+            ),
+            threshold(
+                PULL_FROM,
+                "from this size on the receiver fetches a message",
+                hand.pull_from,
+            ),
+            threshold(
+                STREAM_FROM,
+                "from this size on the sender uses non-temporal stores",
+                hand.nt_from,
+            ),
+            threshold(BOTH_FROM, "from this size on both sides copy", hand.both_from),
+            threshold(
+                PIECES_MAX,
+                "up to this size a message is copied in short pieces",
+                hand.pieces_max,
+            ),
+            set(
+                KERNEL_FROM,
+                "from this size on the kernel copies between buffers outside of partitions",
+                KERNEL_FROM_DEFAULT.into(),
+                hand.kernel_from
+                    .map_or_else(|| KERNEL_FROM_DEFAULT.into(), |given| bytes(given as usize)),
+            ),
+            threshold(
+                ASK_FROM,
+                "from this size on a late receiver requests that the sender push",
+                hand.ask_from,
+            ),
             set(
                 CHUNK,
-                "pushed before the receiver is told",
+                "bytes of a push that the sender announces at a time, at least",
                 bytes(CHUNK_BYTES as usize),
                 bytes(hand.chunk.unwrap_or(CHUNK_BYTES) as usize),
             ),
             set(
                 space::BASE,
-                "where rank 0's partition starts",
+                "the address at which rank 0's partition starts",
                 format!("{:#x}", space::BASE_DEFAULT),
                 format!("{:#x}", shape.base),
             ),
             set(
                 space::STARTER,
-                "memory that peers reach from the start",
+                "bytes of a rank that peers reach from the start",
                 bytes(space::STARTER_BYTES),
                 bytes(shape.starter_bytes),
             ),
             set(
                 space::EXPOSED,
-                "arrays of a rank that peers reach",
+                "bytes for arrays of a rank that peers reach (virtual)",
                 bytes(space::EXPOSED_BYTES),
                 bytes(shape.exposed_bytes),
             ),
-            set(space::HEAP, "heap of a rank", bytes(space::HEAP_BYTES), bytes(shape.heap_bytes)),
+            set(
+                space::HEAP,
+                "bytes of a rank's heap, for buffers and tables (virtual)",
+                bytes(space::HEAP_BYTES),
+                bytes(shape.heap_bytes),
+            ),
             set(
                 space::STACKS,
-                "stacks of a rank",
+                "bytes for the stacks of a rank (virtual)",
                 bytes(space::STACK_BYTES),
                 bytes(shape.stack_bytes),
             ),
             set(
                 space::POPULATE,
-                "when pages come: none, own, peers",
+                "when pages are allocated: none (first touch), own, peers",
                 policy(Populate::default().word()),
                 policy(self.space.policy.populate.word()),
             ),
             set(
                 space::HUGE_PAGES,
-                "pages of 2 MiB: none, advise, reserved",
+                "pages of 2 MiB: none, advise, reserved (from the pool)",
                 policy(HugePages::default().word()),
                 policy(self.space.policy.huge_pages.word()),
             ),
@@ -212,25 +273,25 @@ impl Config {
             ),
             set(
                 space::GRACE,
-                "ms from a rank's death until the others are asked to end",
+                "ms from a rank's death until the other ranks get SIGTERM",
                 space::GRACE_MS.to_string(),
                 self.space.grace_ms.to_string(),
             ),
             set(
                 space::NODE,
-                "which node this is, where sockets cannot tell",
+                "the name of this node: ranks with the same name share memory",
                 "boot and network namespace".into(),
                 env(space::NODE).unwrap_or_else(|| "boot and network namespace".into()),
             ),
             set(
                 VERBOSE,
-                "whether rank 0 says how the ranks found each other: 0, 1",
+                "whether rank 0 prints how the ranks found each other: 0, 1",
                 "0".into(),
                 u8::from(self.verbose).to_string(),
             ),
             set(
                 SUSPENSION,
-                "a ULT that suspends where it must not: off, report, panic, abort",
+                "the action when a ULT suspends where it must not: off, report, panic, abort",
                 "off, panic with debug assertions".into(),
                 SUSPENSIONS
                     .iter()
@@ -250,7 +311,7 @@ impl Config {
             ),
             set(
                 TRACE,
-                "a folder: what ran when, by rank, for Perfetto",
+                "a folder for a trace of each rank's ULTs, for Perfetto",
                 "none".into(),
                 self.inside.trace.as_ref().map_or("none".into(), |at| at.display().to_string()),
             ),
@@ -262,43 +323,46 @@ impl Config {
             ),
             set(
                 boot::SECONDS,
-                "how many seconds they wait for each other at start",
+                "seconds for which the ranks wait for each other at start",
                 boot::SECONDS_DEFAULT.to_string(),
                 env(boot::SECONDS).unwrap_or_else(|| boot::SECONDS_DEFAULT.to_string()),
             ),
             set(
                 boot::MASTER,
-                "where rank 0 listens, if ranks meet over TCP: host:port",
-                "what the launcher says".into(),
-                env(boot::MASTER).unwrap_or_else(|| "what the launcher says".into()),
+                "the address at which rank 0 listens if the ranks meet over TCP: host:port",
+                "from the launcher's variables".into(),
+                env(boot::MASTER).unwrap_or_else(|| "from the launcher's variables".into()),
             ),
             set(
                 boot::SECRET,
-                "the word that ranks which meet over TCP share",
+                "the secret that the ranks share if they meet over TCP",
                 "none".into(),
                 env(boot::SECRET).map_or("none", |_| "set").into(),
             ),
             set(
                 boot::PMIX_LIBRARY,
-                "the library that PMIx is loaded from",
-                "libpmix.so.2, the launcher's first".into(),
+                "the library from which PMIx is loaded",
+                "the launcher's, else libpmix.so.2".into(),
                 env(boot::PMIX_LIBRARY)
-                    .unwrap_or_else(|| "libpmix.so.2, the launcher's first".into()),
+                    .unwrap_or_else(|| "the launcher's, else libpmix.so.2".into()),
             ),
             set(
                 boot::RSH,
-                "what starts a command on another host, for run --hosts",
+                "the program that runs a command on another host, for run --hosts",
                 boot::RSH_DEFAULT.into(),
                 env(boot::RSH).unwrap_or_else(|| boot::RSH_DEFAULT.into()),
             ),
-            told(boot::SERVER, "where the launcher of several hosts listens"),
-            told(space::RANK, "this rank's number"),
-            told(space::SIZE, "ranks of the job"),
-            told(space::FDS, "descriptors of the memory files"),
-            told(space::SHAPE, "where the partitions lie"),
-            told(space::DEATHS, "the descriptor that says who of another node has died"),
-            told(space::LOSSES, "the descriptor that is told who is declared lost"),
-            told(space::JOB, "the mark of the job's processes"),
+            told(boot::SERVER, "the addresses at which the launcher of several hosts listens"),
+            told(space::RANK, "the number of this rank"),
+            told(space::SIZE, "the number of ranks of the job"),
+            told(space::FDS, "the descriptors of the memory files"),
+            told(space::SHAPE, "the base address and the sizes of the partitions"),
+            told(space::DEATHS, "the descriptor from which the rank reads deaths on other nodes"),
+            told(
+                space::LOSSES,
+                "the descriptor to which the rank writes the ranks that it declares lost",
+            ),
+            told(space::JOB, "the name of the job, which marks its processes"),
         ])
     }
 }
@@ -317,6 +381,10 @@ fn bytes(bytes: usize) -> String {
 fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
+
+/// The defaults of [`Thresholds::kernel_from`](tsumugi_pvas::distance::Thresholds),
+/// which is not measured.
+const KERNEL_FROM_DEFAULT: &str = "96 KiB, 16 KiB on a shared core";
 
 #[cfg(test)]
 mod tests {
@@ -349,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_follows_the_configuration() {
+    fn chosen_values_follow_the_configuration() {
         let config = Config { workers: Some(3), spin: Some(7), ..Config::default() };
         let knobs = config.knobs(1).unwrap();
         let chosen = |name| {

@@ -182,13 +182,13 @@ mod tests {
             if let Some(result) = lasting.ended(result) {
                 return result;
             }
-            // Each step by another ULT. SAFETY: the copy before is not used again.
+            // Each step may run on another ULT. SAFETY: the copy before is not used again.
             lasting = unsafe { lasting.take_over() };
         }
     }
 
     #[test]
-    fn every_operation_changes_its_own_bytes_alone() {
+    fn every_operation_changes_only_its_own_bytes() {
         let mut words = [0, 7 << 32 | 5];
         let mut rivals = 2;
         let mut run = |op: Op| device(&mut words, std::mem::take(&mut rivals), &op).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_atomic_is_refused() {
+    fn an_operation_that_is_not_an_atomic_is_refused() {
         for op in [Op::put_word(at(0), Width::W8, 1), Op::get_word(at(0), Width::W2)] {
             assert_eq!(device(&mut [0; 2], 0, &op), Err(AddrError::Unsupported { addr: at(0) }));
         }

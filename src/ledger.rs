@@ -142,11 +142,11 @@ impl Ledger {
         }));
         let units = vec![
             unit("a ULT's descriptor", threads.ult_bytes, 0),
-            unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
+            unit("a ULT's stack (virtual; touched pages take memory)", chosen.stack_bytes, 0),
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
-            unit("a node that is not like the one before it", Nodes::STRETCH_BYTES, 0),
-            unit("a rank of another node that was spoken to", far::PEER_BYTES, 0),
+            unit("a node with other ranks than the node before it", Nodes::STRETCH_BYTES, 0),
+            unit("a rank of another node, from the first operation on", far::PEER_BYTES, 0),
             unit(MET, calls_rank_bytes + calls_far_lane_bytes, 0),
             unit(WRITTEN, msg::far_footprint(u32::MAX).0, 0),
             unit(FULL, msg::far_footprint(u32::MAX).2, 0),
@@ -156,12 +156,12 @@ impl Ledger {
                 windows_bytes(shape.bytes()),
                 0,
             ),
-            unit("a shared array whose keys are the same everywhere", 0, 0),
-            unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
-            unit("the global memory, where its keys differ", 0, PEER_KEY_BYTES),
+            unit("a shared array with equal keys on all ranks", 0, 0),
+            unit("a shared array with different keys", 0, PEER_KEY_BYTES),
+            unit("the global memory, with different keys", 0, PEER_KEY_BYTES),
             unit("a page of an array, at its home", page::HOME_BYTES as usize, 0),
-            unit("a page of an array that a rank knows", page::SLOT_BYTES as usize, 0),
-            unit("a page of an array, before its bytes", page::HEADER_BYTES as usize, 0),
+            unit("a page of an array, in a location cache", page::SLOT_BYTES as usize, 0),
+            unit("a page of an array, its header", page::HEADER_BYTES as usize, 0),
             unit(ARRAY, lock::NODES as usize * NODE_BYTES as usize + ARRAY_BYTES, 0),
             unit("gather and share, while they run", 0, size_of::<u64>() + PEER_KEY_BYTES),
         ];
@@ -245,23 +245,23 @@ const NETWORK: &str = "network (several nodes)";
 const REGIONS: &str = "regions, operations, packets";
 /// For nodes with equal numbers of ranks, because only the number of ranks is
 /// known.
-const NODES: &str = "which rank is on which node";
-const FILES: &str = "numbers of the memory files";
-const SEATS: &str = "seats of the workers";
+const NODES: &str = "the node of each rank";
+const FILES: &str = "descriptor numbers of the memory files";
+const SEATS: &str = "hazard pointers of the workers";
 /// Exists only at a node's first rank.
-const BEATS: &str = "beats, and whom they go to: a node's first rank";
+const BEATS: &str = "heartbeats, host names (only at a node's first rank)";
 const CALL_TABLES: &str = "calls, staging cells, operations";
-const OWN_LANE: &str = "own lane, once it is used";
+const OWN_LANE: &str = "lane to itself (from its first use on)";
 /// Takes memory from the first such call on.
-const LANDINGS: &str = "own lane, landing buffers, once they are used";
-const CALLS: &str = "what is known of each rank of the node, who waits";
+const LANDINGS: &str = "lane to itself, landing buffers (from their first use on)";
+const CALLS: &str = "state of each rank of the node, waiting callers";
 const MESSAGE_TABLES: &str = "sends and receives";
-const MESSAGES: &str = "what is known of each rank of the node, messages that wait";
+const MESSAGES: &str = "state of each rank of the node, waiting messages";
 /// The memory for the first contact with a rank of another node.
-const MET: &str = "a rank of another node that calls or is called";
+const MET: &str = "a rank of another node, from the first call on";
 const WRITTEN: &str = "a rank of another node, from the first message on";
-const FULL: &str = "messages that wait between two nodes, at most for each pair";
-const ARRAY: &str = "an array of pages that move, besides its pages";
+const FULL: &str = "waiting messages between ranks of two nodes, maximum of a pair";
+const ARRAY: &str = "an array of pages that move, without its pages";
 /// The word that counts the array's readers, and a cache line of bits for frames.
 const ARRAY_BYTES: usize = 128;
 /// The number of ranks on a node of a large job.
@@ -269,7 +269,7 @@ const NODE_RANKS: u64 = 32;
 /// A rank has none of this before the ranks open the global memory.
 const GLOBAL: &str = "global memory (once opened)";
 /// The memory for messages and calls with each other rank of the same node.
-const NODE_RANK: &str = "a rank more on this node, for calls and messages";
+const NODE_RANK: &str = "one more rank on this node, for calls and messages";
 
 /// Descriptors 0 to 2 are the standard streams.
 const FIRST_FD: u64 = 3;
@@ -287,21 +287,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_with_the_job_but_what_is_listed_here() {
+    fn only_the_listed_tables_grow_with_the_job() {
         let ledger = ledger(4);
         let growing = ledger.tables.iter().filter(|table| table.slope(1_000_000) > 0);
         let growing: Vec<(&str, u64)> =
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
         // The other tables of the global memory grow by a cache line for each 512
         // ranks; the table of nodes grows by half a byte for each rank.
-        let bits = [("who is to answer", 8), ("whose table may be here", 8)];
+        let bits = [("ranks that must answer", 8), ("ranks with a table here", 8)];
         let beats = (BEATS, far::BEATS_BYTES as u64 / NODE_RANKS);
         assert_eq!(growing, [&[beats][..], &bits].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
         let expected = [
-            ("a shared array whose keys differ", 4),
-            ("the global memory, where its keys differ", 4),
+            ("a shared array with different keys", 4),
+            ("the global memory, with different keys", 4),
             ("gather and share, while they run", 12),
         ];
         assert_eq!(growing, expected);
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);
             let traffic = ledger.in_use(ranks, 0)[2].bytes;
-            assert!(traffic >= total + later, "{traffic}: what is used later is in use");
+            assert!(traffic >= total + later, "{traffic}: the tables for traffic are in use");
             assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
             for used in &used {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");
@@ -337,13 +337,13 @@ mod tests {
     }
 
     #[test]
-    fn the_control_page_is_its_parts() {
+    fn the_parts_of_the_control_page_fill_it() {
         let parts = ledger(4).tables.into_iter().filter(|table| table.part == "control page");
         assert_eq!(parts.map(|table| table.bytes(4)).sum::<u64>(), CONTROL_BYTES as u64);
     }
 
     #[test]
-    fn numbers_are_counted_as_they_are_written() {
+    fn the_length_of_written_numbers_is_right() {
         for ranks in [1, 6, 7, 8, 97, 98, 1000, 12_345] {
             let text: String = (FIRST_FD..FIRST_FD + ranks).map(|fd| format!("{fd},")).collect();
             assert_eq!(numbers_bytes(ranks), text.len() as u64, "{ranks} ranks");

@@ -48,7 +48,7 @@ pub(crate) fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error
 ///
 /// The memory came from [`zeroes`] for as many bytes, and is not used any more.
 pub(crate) unsafe fn give_back(member: &Member, at: NonNull<u8>, bytes: usize) {
-    let layout = layout(bytes).expect("as it was lent");
+    let layout = layout(bytes).expect("the layout is that of the allocation");
     // SAFETY: the caller's promise.
     unsafe { member.rings().release(at, layout) };
 }

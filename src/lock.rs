@@ -75,7 +75,7 @@ struct Inner {
 }
 
 /// The lock, held until this is dropped.
-#[must_use = "dropped at once, it is given back at once"]
+#[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard<'l> {
     lock: &'l SharedLock,
     grip: Option<Grip>,

@@ -91,8 +91,15 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::LengthsDiffer`],
-    /// [`Error::Coll`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::LengthsDiffer`]: another rank has called with another `len`.
+    /// - [`Error::Coll`]: a rank has died, or another thread of this rank is in a
+    ///   collective.
+    /// - [`Error::Addr`]: a rank has died while the ranks exchanged their lengths
+    ///   or keys.
     pub fn share<T: Plain>(&self, len: usize) -> Result<Shared<T>, Error> {
         self.share_for(Agent::Cpu, len)
     }
@@ -114,7 +121,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`share`](Self::share). That no device can be the agent is no
+    /// error.
     pub fn share_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Shared<T>, Error> {
         self.share_own(self.expose_for::<T>(agent, len)?)
     }
@@ -169,7 +177,10 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
     pub fn expose<T: Plain>(&self, len: usize) -> Result<Exposed<T>, Error> {
         self.expose_for(Agent::Cpu, len)
     }
@@ -179,7 +190,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`expose`](Self::expose).
+    /// Those of [`expose`](Self::expose). That no device can be the agent is no
+    /// error.
     pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Exposed<T>, Error> {
         let (agent, owner) = (self.agent(agent), Owner::Program);
         let block = Block::new::<T>(self, len, Access::ReadWrite, agent, owner)?;
@@ -196,7 +208,10 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`].
+    /// - [`Error::OutOfMemory`]: the heap of this rank has no free block of this
+    ///   size (`TSUMUGI_HEAP_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
     pub fn buffer<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Error> {
         let (agent, owner) = (Agent::Cpu, Owner::Program);
         let block = Box::new(Block::new::<T>(self, len, Access::Local, agent, owner)?);
@@ -288,7 +303,10 @@ impl Exposed<u64> {
     /// If the array has no such word, or if the device is the agent.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.len() && self.agent() == Agent::Cpu, "word {index} of {self:?}");
+        assert!(
+            index < self.len() && self.agent() == Agent::Cpu,
+            "processors have no word {index} of {self:?}"
+        );
         // SAFETY: the word is one of the `len` words of a block that this value
         // owns; it is aligned as the block is, and only accessed as atomics and
         // plain bytes.

@@ -5,6 +5,7 @@
 //! search.
 
 use crate::Rank;
+use tsumugi_core::mem::LocalRank;
 use tsumugi_pvas::Member;
 
 /// The ranks of this node, in the order of their numbers.
@@ -27,7 +28,7 @@ impl Neighbours {
     /// Makes the table; `ranks` are in their order, and `own` is one of them.
     pub(crate) fn new(own: Rank, ranks: impl IntoIterator<Item = Rank>) -> Self {
         let ranks: Box<[Rank]> = ranks.into_iter().collect();
-        let at = ranks.binary_search(&own).expect("a rank is its own neighbour");
+        let at = ranks.binary_search(&own).expect("a rank is one of its node");
         let follows = |pair: &[Rank]| pair[0].0 + 1 == pair[1].0;
         let before =
             ranks[..=at].windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);
@@ -46,20 +47,20 @@ impl Neighbours {
     }
 
     /// The rank at that place.
-    pub(crate) fn rank(&self, local: Rank) -> Rank {
+    pub(crate) fn rank(&self, local: LocalRank) -> Rank {
         self.ranks[local.0 as usize]
     }
 
     /// The place of a rank on the node. `None`: it is on another node.
     #[inline(always)]
-    pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
+    pub(crate) fn local(&self, rank: Rank) -> Option<LocalRank> {
         let at = rank.0.wrapping_sub(self.first);
-        if at < self.len { Some(Rank(self.before + at)) } else { self.search(rank) }
+        if at < self.len { Some(LocalRank(self.before + at)) } else { self.search(rank) }
     }
 
     #[cold]
-    fn search(&self, rank: Rank) -> Option<Rank> {
-        self.ranks.binary_search(&rank).ok().map(|at| Rank(at as u32))
+    fn search(&self, rank: Rank) -> Option<LocalRank> {
+        self.ranks.binary_search(&rank).ok().map(|at| LocalRank(at as u32))
     }
 }
 

@@ -4,22 +4,23 @@ use crate::Rank;
 use crate::affinity;
 use crate::am::Am;
 use crate::config::Chosen;
-use crate::duty::Duties;
 use crate::far::Far;
 use crate::gas::Driver;
 use crate::msg::Messages;
 use crate::queue::Queue;
+use crate::service::{Service, Services};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tsumugi_core::coll::{Circle, Team};
+use tsumugi_core::mem::RegionKey;
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Bells, Reason};
+use tsumugi_core::wait::{Bells, Reason, Wait};
 use tsumugi_pvas::partition::COLLECTIVE_KEY;
 use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
-use tsumugi_ult::{Progress, Spawner, UltInfo};
+use tsumugi_ult::{Here, Progress, Spawner, UltInfo};
 
 /// The parts of a rank that do not belong to its scheduler.
 pub(crate) struct Node {
@@ -34,7 +35,8 @@ pub(crate) struct Node {
     messages: Arc<Messages>,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<Driver>>,
-    duties: Duties,
+    /// The services that come and go.
+    services: Services,
     /// Set while the scheduler runs: it lists the waiting ULTs.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -71,7 +73,7 @@ impl Node {
             am,
             messages: Arc::new(messages),
             global: OnceLock::new(),
-            duties: Duties::default(),
+            services: Services::default(),
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
@@ -136,9 +138,9 @@ impl Node {
         self.global.get()
     }
 
-    /// The further services that the rank runs for others.
-    pub(crate) fn duties(&self) -> &Duties {
-        &self.duties
+    /// The services that come and go while the rank runs.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
     }
 
     /// Opens the global memory. Returns the driver that was there first.
@@ -146,19 +148,33 @@ impl Node {
         self.global.get_or_init(|| Arc::new(driver))
     }
 
+    /// Calls `of` for each service; returns whether one call returned true.
+    #[inline]
+    fn any(&self, of: impl Fn(&dyn Service) -> bool) -> bool {
+        of(&self.am)
+            | self.global().is_some_and(|global| of(&**global))
+            | self.services.any(&of)
+            | of(&*self.messages)
+    }
+
     /// Waits until all that was sent has arrived, or cannot arrive any more.
     pub(crate) fn settle(&self) {
-        if let Some(global) = self.global() {
-            global.settle();
+        // Yields with no lock held: other ULTs call services, too.
+        while self.any(|service| service.is_busy()) {
+            self.any(|service| service.pump());
+            Here.yield_now();
         }
-        self.duties.settle();
-        self.am.settle();
     }
 
     /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
         let global = self.global().and_then(|global| global.until_deadline());
         self.am.until_deadline().into_iter().chain(global).min()
+    }
+
+    /// Handles the change of a word under `key` by another node.
+    pub(crate) fn rang(&self, key: RegionKey) {
+        self.any(|service| service.rang(key));
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
@@ -205,26 +221,20 @@ impl Node {
         if let Some(global) = self.global() {
             global.close();
         }
-        self.duties.close();
+        self.services.close();
         drop(self.exhume());
     }
 
     /// Whether the helper would find work that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
-        self.am.wants_pump()
-            || self.lot().has_fired()
-            || self.messages.is_neglected()
-            || self.global().is_some_and(|global| global.wants_pump())
-            || self.duties.has_work()
+        self.lot().has_fired() || self.any(|service| service.is_neglected())
     }
 
-    /// Does work that no worker has taken: signals and messages. Returns whether
-    /// there was any.
+    /// Does work that no worker has taken: signals and services. Returns whether there
+    /// was any.
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
-        let served = self.am.wants_pump() && self.am.pump();
-        let moved = self.global().is_some_and(|global| global.pump()) | self.duties.pump();
-        woken > 0 || self.messages.help() || served || moved
+        self.any(|service| service.help()) || woken > 0
     }
 
     /// A line for each ULT, with what it waits for.
@@ -240,7 +250,7 @@ impl Node {
             }
         });
         if more > 0 {
-            let _ = writeln!(text, "and {more} more");
+            let _ = writeln!(text, "and {more} more ULTs");
         }
         text
     }
@@ -257,13 +267,14 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
             let _ = write!(line, " {:?}", ult.state);
         }
         Some(Reason { what: "signal", at, wanted }) => {
-            let _ = write!(line, " waits for the signal word at {at:#x} to become {wanted}");
+            let _ = write!(line, " waits for a change of the signal word at {at:#x}");
+            let _ = write!(line, ", which it compares with {wanted}");
         }
         Some(Reason { what: "join", at, .. }) => {
             let _ = write!(line, " waits for the end of ULT {at}");
         }
         Some(Reason { what: "call", at, wanted }) => {
-            let _ = write!(line, " waits for the answer of rank {at} to a message for {wanted}");
+            let _ = write!(line, " waits for the reply of rank {at} to a call of handler {wanted}");
         }
         Some(Reason { what: "message", at, wanted }) => {
             line += " waits for a message";
@@ -274,8 +285,11 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
                 let _ = write!(line, " with tag {wanted}");
             }
         }
-        Some(Reason { what: "room", at, .. }) => {
-            let _ = write!(line, " waits for room for a message to rank {at}");
+        Some(Reason { what: "room for a call", at, .. }) => {
+            let _ = write!(line, " waits for room for a call of rank {at}");
+        }
+        Some(Reason { what: "table", at, .. }) => {
+            let _ = write!(line, " waits for the region table of rank {at}");
         }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");
@@ -294,13 +308,14 @@ impl Progress for Node {
     fn poll(&self) -> bool {
         // First, because parcels that have come may concern all others.
         let arrived = self.messages.poll_far();
-        let helped = self.help() | self.messages.poll();
+        let woken = self.waiters.drain(self.lot());
+        let served = self.any(|service| service.pump());
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
         let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
-        helped || completed || arrived
+        woken > 0 || served || completed || arrived
     }
 
     fn is_long(&self) -> bool {
@@ -309,10 +324,7 @@ impl Progress for Node {
 
     fn has_work(&self) -> bool {
         self.lot().has_fired()
-            || self.am.has_work()
-            || self.messages.rest()
-            || self.global().is_some_and(|global| global.has_work())
-            || self.duties.has_work()
+            || self.any(|service| service.has_work())
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.far.as_ref().is_some_and(|far| far.needs_poll())
             || self.member.control().wanted_report().is_some()
@@ -341,15 +353,10 @@ impl Progress for Node {
 
     fn on_busy(&self, _worker: usize) {
         self.bells().leave();
-        // Messages for which no bell was rung while this worker attended must not
-        // wait for the ULT that runs now.
-        if self.am.has_work() {
-            self.am.pump();
-        }
-        if let Some(global) = self.global() {
-            global.pump();
-        }
-        self.duties.pump();
+        self.any(|service| {
+            service.on_busy();
+            false
+        });
     }
 
     fn on_sleep(&self, _worker: usize) {

@@ -42,7 +42,15 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// - [`AddrError::NoSuchRank`]: the job does not have the rank of `from`.
+    /// - [`AddrError::StaleKey`]: no region for other ranks is registered under the
+    ///   key of `from`, or its registration has ended.
+    /// - [`AddrError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AddrError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and `from`
+    ///   is not aligned to its size.
+    /// - [`AddrError::PeerLost`]: the rank has died.
+    /// - [`AddrError::Unsupported`]: the network device that leads to the memory
+    ///   cannot carry out the access.
     #[inline(always)]
     pub fn get<T: Plain>(&self, from: Remote<T>) -> Result<T, AddrError> {
         match const { width_of::<T>() } {
@@ -70,7 +78,18 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// - [`AddrError::NoSuchRank`]: the job does not have the rank of `to`.
+    /// - [`AddrError::StaleKey`]: no region for other ranks is registered under the
+    ///   key of `to`, or its registration has ended.
+    /// - [`AddrError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AddrError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and `to` is
+    ///   not aligned to its size.
+    /// - [`AddrError::ReadOnly`]: the region is registered for reading only, or the
+    ///   job lets ranks only read the memory of others (`TSUMUGI_PEERS`).
+    /// - [`AddrError::PeerLost`]: the rank has died. The value may have been
+    ///   written.
+    /// - [`AddrError::Unsupported`]: the network device that leads to the memory
+    ///   cannot carry out the access.
     #[inline(always)]
     pub fn put<T: Plain>(&self, to: Remote<T>, value: T) -> Result<(), AddrError> {
         match const { width_of::<T>() } {
@@ -86,7 +105,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`get`](Self::get), for all `into.len()` values; they need no
+    /// alignment. After an error, some of `into` may have been overwritten.
     #[inline]
     pub fn get_slice<T: Plain>(&self, from: Remote<T>, into: &mut [T]) -> Result<(), AddrError> {
         let (to, bytes) = (into.as_mut_ptr().cast(), size_of_val(into));
@@ -100,7 +120,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for all of `values`; they need no alignment.
+    /// After an error on another node, some of the values may have been written.
     #[inline]
     pub fn put_slice<T: Plain>(&self, to: Remote<T>, values: &[T]) -> Result<(), AddrError> {
         self.store(to.addr(), bytes_of(values))
@@ -110,7 +131,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn fetch_add<T: Word>(&self, at: Remote<T>, value: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchAdd, at, value)
@@ -120,7 +142,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn fetch_and<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchAnd, at, mask)
@@ -130,7 +153,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn fetch_or<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchOr, at, mask)
@@ -140,7 +164,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn fetch_xor<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
         self.atomic(Kind::FetchXor, at, mask)
@@ -150,7 +175,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn swap<T: Word>(&self, at: Remote<T>, value: T) -> Result<T, AddrError> {
         self.atomic(Kind::Swap, at, value)
@@ -161,7 +187,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn compare_swap<T: Word>(
         &self,
@@ -179,7 +206,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn add<T: Word>(&self, at: Remote<T>, value: T) -> Result<(), AddrError> {
         self.fetch_add(at, value).map(drop)
@@ -190,7 +218,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn and<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
         self.fetch_and(at, mask).map(drop)
@@ -201,7 +230,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn or<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
         self.fetch_or(at, mask).map(drop)
@@ -212,7 +242,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline(always)]
     pub fn xor<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
         self.fetch_xor(at, mask).map(drop)
@@ -225,8 +256,16 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, not aligned as `T`, or of another
-    /// node.
+    /// - [`AddrError::NoSuchRank`]: the job does not have the rank of `at`.
+    /// - [`AddrError::OtherNode`]: the rank is on another node.
+    /// - [`AddrError::StaleKey`]: no region for other ranks is registered under the
+    ///   key of `at`, or its registration has ended, or the device carries out the
+    ///   atomics on the region.
+    /// - [`AddrError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AddrError::ReadOnly`]: the region may not be written, as for
+    ///   [`put`](Self::put).
+    /// - [`AddrError::Unaligned`]: `at` is not aligned as a `T` must be.
+    /// - [`AddrError::PeerLost`]: the rank has died.
     pub fn pointer<T: Plain>(&self, at: Remote<T>) -> Result<NonNull<T>, AddrError> {
         let place = self.direct.resolve(at.addr(), size_of::<T>() as u64, Need::Write)?;
         match place.cast::<T>() {
@@ -241,8 +280,9 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]. If the error is about `to`, nothing has happened; if it is
-    /// about `at`, the data have landed.
+    /// Those of [`put_slice`](Self::put_slice) for `to`: then the word `at` is
+    /// unchanged. Those of [`signal`](Self::signal) for `at`: then the values have
+    /// landed.
     pub fn put_signal<T: Plain>(
         &self,
         to: Remote<T>,
@@ -266,7 +306,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the address is not valid, or the rank is lost.
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn signal(&self, at: Remote<u64>, signal: Signal) -> Result<u64, AddrError> {
         let (kind, value) = match signal {
@@ -285,8 +326,13 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`] if a rank has died; the errors of a put;
-    /// [`AddrError::NotOwn`] if the word is another rank's.
+    /// - [`AddrError::PeerLost`]: a rank of the job has died while the word did not
+    ///   satisfy `until`.
+    /// - [`AddrError::NotOwn`]: the word belongs to another rank of this node;
+    ///   [`AddrError::OtherNode`]: to a rank of another node.
+    /// - [`AddrError::NoSuchRank`], [`AddrError::StaleKey`],
+    ///   [`AddrError::OutOfRange`], [`AddrError::Unaligned`],
+    ///   [`AddrError::ReadOnly`]: as for a [`put`](Self::put) to the word.
     pub fn wait_until(&self, word: Remote<u64>, until: Until) -> Result<u64, AddrError> {
         let word = self.own_word(word)?;
         self.lot_wait(word, until)
@@ -297,7 +343,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`wait_until`](Self::wait_until).
+    /// Those of [`wait_until`](Self::wait_until). A limit that has passed is no
+    /// error.
     pub fn wait_until_within(
         &self,
         word: Remote<u64>,
@@ -544,4 +591,4 @@ fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
 }
 
 #[cfg(not(target_endian = "little"))]
-compile_error!("words travel in the low bytes of a descriptor: little-endian machines only");
+compile_error!("tsumugi needs a little-endian target: words lie in the low bytes of a descriptor");

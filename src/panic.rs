@@ -37,7 +37,7 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,
         (_, Some(text)) => text,
-        _ => "with a value that is no text",
+        _ => "the panic has no message",
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     use std::panic::panic_any;
 
     #[test]
-    fn a_panic_is_contained_whatever_it_throws() {
+    fn a_panic_with_any_payload_is_contained() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {
@@ -61,9 +61,9 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_says_its_text() {
+    fn the_text_of_a_panic_is_found() {
         assert_eq!(text_of(&"text"), "text");
         assert_eq!(text_of(&String::from("text")), "text");
-        assert_eq!(text_of(&7), "with a value that is no text");
+        assert_eq!(text_of(&7), "the panic has no message");
     }
 }

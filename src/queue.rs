@@ -81,7 +81,7 @@ impl Queue {
                     while panic::contain("the communication thread", &mut run).is_none() {}
                 };
                 let thread = thread::Builder::new().name("tsumugi-comm".into()).spawn(serve);
-                Some(thread.expect("the system gives a thread for communication"))
+                Some(thread.expect("the system refused a communication thread"))
             }
             _ => None,
         };
@@ -98,7 +98,7 @@ impl Queue {
         let begin = || lasting.begin(|op| self.engine.submit(hint(), *op, ()));
         let begun = |ticket: &_| lasting.begun(ticket);
         let result = self.engine.run_by(Retry::Room, &Stays(Here), begin, begun);
-        lasting.ended(result).expect("a processor has all operations")
+        lasting.ended(result).expect("processors carry out all operations")
     }
 
     /// Begins the operation; never waits.

@@ -189,7 +189,7 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
-    /// collective.
+    /// collective. [`Error::Addr`]: a rank has died after the first barrier.
     pub fn gather(&self, word: u64) -> Result<Vec<u64>, Error> {
         let team = self.node.team();
         // SAFETY: the team's words, of which each rank writes only its own.

@@ -21,14 +21,15 @@ use crate::lend::zeroes;
 use crate::msg::{Lanes, Messages, Parcels};
 use crate::neighbours::Neighbours;
 use crate::node::Node;
-use crate::{Error, Rank, Runtime};
+use crate::service::Service;
+use crate::{Error, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::boot::{BootError, Bootstrap};
-use tsumugi_core::mem::LocalAddr;
+use tsumugi_core::mem::{LocalAddr, LocalRank};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Scheduler, StackArea, StartError};
@@ -41,7 +42,21 @@ use tsumugi_ult::{Scheduler, StackArea, StartError};
 ///
 /// # Errors
 ///
-/// Those of `main`, and [`Error`] if the rank cannot be started.
+/// Those of `main`, and these of the runtime:
+///
+/// - [`Error::Config`]: a variable of the environment has a value that is not
+///   valid.
+/// - [`Error::Attach`], [`Error::Boot`], [`Error::Choose`], [`Error::Card`]: the
+///   rank could not join its job, or the ranks did not find each other.
+/// - [`Error::SeveralNodes`]: the job has several nodes, and no network connects
+///   them.
+/// - [`Error::Space`], [`Error::OutOfMemory`], [`Error::Register`]: the memory of
+///   the rank could not be made or registered.
+/// - [`Error::Start`]: the scheduler could not be started.
+/// - [`Error::Program`]: the reports or traces that the environment requests are
+///   not possible.
+/// - [`Error::Coll`]: `main` has ended well, but another rank has died before the
+///   end of its own `main`.
 ///
 /// # Example
 ///
@@ -73,7 +88,9 @@ pub fn run<T: Send, E: From<Error> + Send>(
 ///
 /// # Errors
 ///
-/// The error of the rank that failed first. A rank that fails or panics is lost to
+/// [`Error::Config`] if a variable of the environment has a value that is not
+/// valid; [`Error::Space`] if the partitions of so many ranks cannot be made; else
+/// the error of the rank that failed first. A rank that fails or panics is lost to
 /// the other ranks; their operations then end with
 /// [`AddrError::PeerLost`](crate::AddrError::PeerLost).
 ///
@@ -107,7 +124,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Those of [`run`].
+    /// Those of [`run`], except [`Error::Choose`]: the ranks meet by `bootstrap`.
     ///
     /// # Example
     ///
@@ -226,7 +243,7 @@ type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if they are to be pinned: the ranks of the node
 /// take cores in their order, again from the first one when there are too few.
-fn cores_of(local: Rank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
+fn cores_of(local: LocalRank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
     let first = (local.0 as usize).saturating_mul(chosen.workers);
     let all = allowed.iter().copied().cycle();
     match chosen.bind {
@@ -346,7 +363,7 @@ fn make(
         network.share(common);
     }
     am.connect(&cards);
-    if member.local() == Rank(0) {
+    if member.local() == LocalRank(0) {
         // The other ranks sleep in the barrier meanwhile.
         member.calibrate(place.measured, &chosen.thresholds);
     }
@@ -382,7 +399,7 @@ fn make(
 /// all ranks of the node. If there is no room for them, each rank keeps a copy of
 /// its own.
 fn lay_out(member: &Member, packed: &[u8]) -> Common {
-    let is_first = member.local() == Rank(0) && !packed.is_empty();
+    let is_first = member.local() == LocalRank(0) && !packed.is_empty();
     let Some(at) = is_first.then(|| zeroes(member, packed.len()).ok()).flatten() else {
         return Common::default();
     };
@@ -397,15 +414,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
         let Some(node) = node.upgrade() else { return };
-        if node.am().has_lanes(word.key) {
-            node.am().rang();
-        } else if let Some(global) = node.global()
-            && word.key == global.key()
-        {
-            global.rang();
-        } else {
-            node.duties().rang(word.key);
-        }
+        node.rang(word.key);
     })
 }
 

@@ -64,7 +64,7 @@ pub use hold::Hold;
 pub use private::Private;
 pub use tsumugi_gas::lock::Refused;
 
-use crate::duty::Duty;
+use crate::service::Service;
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use active::Counts;
 use gate::Gate;
@@ -127,7 +127,7 @@ struct Inner {
     ways: Arc<Ways>,
     puts: Arc<Puts>,
     counts: Mutex<Counts>,
-    steward: Option<Arc<dyn Duty>>,
+    steward: Option<Arc<dyn Service>>,
 }
 
 impl Runtime {
@@ -136,7 +136,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`window_for`](Self::window_for).
     pub fn window<T: Plain>(&self, len: usize) -> Result<Window<T>, Error> {
         let design = if self.size() <= EACH_MAX { Design::Each } else { Design::Tree };
         self.window_by(design, len)
@@ -147,7 +147,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`window_for`](Self::window_for).
     pub fn window_by<T: Plain>(&self, design: Design, len: usize) -> Result<Window<T>, Error> {
         self.window_for(Agent::Cpu, design, len)
     }
@@ -158,7 +158,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share).
+    /// Those of [`share`](Self::share) and of [`gather`](Self::gather).
     pub fn window_for<T: Plain>(
         &self,
         agent: Agent,
@@ -212,7 +212,9 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: `target` or `index` does not exist, or the rank is lost.
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array has no such value;
+    /// [`AddrError::PeerLost`] if the rank has died.
     #[inline]
     pub fn get(&self, target: Rank, index: usize) -> Result<T, AddrError> {
         self.inner.runtime.get(self.at(target, index))
@@ -222,7 +224,9 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: `target` or a value does not exist, or the rank is lost.
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array does not have all of the values;
+    /// [`AddrError::PeerLost`] if the rank has died.
     pub fn get_slice(&self, target: Rank, index: usize, into: &mut [T]) -> Result<(), AddrError> {
         self.inner.runtime.get_slice(self.at(target, index), into)
     }
@@ -233,8 +237,10 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]; the error of a put that fails later is returned by the next
-    /// flush.
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array does not have all of the values;
+    /// [`AddrError::PeerLost`] if the rank has died. The error of a put to another
+    /// node may be returned later, by the next flush.
     pub fn put(&self, target: Rank, index: usize, values: &[T]) -> Result<(), AddrError> {
         self.inner.puts.put(&self.inner.runtime, self.at(target, index), values)
     }
@@ -252,7 +258,8 @@ impl<T: Plain> Window<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`flush`](Self::flush).
+    /// The error of the first put to any target that has failed since the last
+    /// flush.
     pub fn flush_all(&self) -> Result<(), AddrError> {
         self.inner.puts.flush_all()
     }
@@ -327,13 +334,12 @@ impl Inner {
         let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
         let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
         let steward = match design {
-            Design::Tree => {
-                Steward::new(&ways, plan.tree).map(|steward| -> Arc<dyn Duty> { Arc::new(steward) })
-            }
+            Design::Tree => Steward::new(&ways, plan.tree)
+                .map(|steward| -> Arc<dyn Service> { Arc::new(steward) }),
             Design::Each | Design::Global | Design::TwoLevel => None,
         };
         if let Some(steward) = &steward {
-            runtime.node().duties().add(steward.clone());
+            runtime.node().services().add(steward.clone());
         }
         Ok(Self {
             runtime: runtime.clone(),
@@ -357,12 +363,12 @@ impl Inner {
 /// A steward ends when all ranks have dropped the window, as its words do.
 struct Retired {
     runtime: Runtime,
-    steward: Arc<dyn Duty>,
+    steward: Arc<dyn Service>,
 }
 
 impl Drop for Retired {
     fn drop(&mut self) {
-        self.runtime.node().duties().remove(&self.steward);
+        self.runtime.node().services().remove(&self.steward);
     }
 }
 
@@ -401,10 +407,14 @@ impl fmt::Display for WindowError {
         match self {
             Self::Addr(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
-            Self::Held { target } => write!(f, "{target} is held already"),
-            Self::Conflict { index } => {
-                write!(f, "value {index} was changed in the private copy and in the public one")
-            }
+            Self::Held { target } => write!(
+                f,
+                "this guard holds the lock of {target} already; release it before another hold"
+            ),
+            Self::Conflict { index } => write!(
+                f,
+                "value {index} was changed both in the private copy and in the public copy"
+            ),
         }
     }
 }

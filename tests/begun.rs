@@ -1,5 +1,5 @@
-//! Operations on global memory that are begun now and end later, on ranks that
-//! are threads: lists, strides, orders, flushes and words that are waited for.
+//! Operations on global memory that begin now and end later, on ranks that are threads:
+//! lists, strides, orders, flushes and waits on words.
 
 use std::time::Duration;
 use tsumugi::global::{AccessError, After, Change, Copy, List};
@@ -9,7 +9,7 @@ use tsumugi_core::op::Kind;
 const RANKS: u32 = 4;
 const WORDS: usize = 600;
 
-/// Runs `main` with operations going every way that there is.
+/// Runs `main` on [`RANKS`] ranks, once with each path for operations.
 fn run_ranks(main: impl Fn(&Runtime, &Global, &[GlobalPtr<u64>]) -> Result<(), Error> + Sync) {
     let main = |rt: &Runtime| {
         let global = rt.global()?;
@@ -34,10 +34,10 @@ fn value(rank: usize, word: usize) -> u64 {
     (rank << 32 | word) as u64
 }
 
-/// Blocks at two strides, forwards and back, by the caller as the source, the
-/// destination and neither.
+/// Blocks at two strides, one forwards and one backwards. The caller is the source, the
+/// destination, neither, or both.
 #[test]
-fn blocks_at_strides_land_where_they_should() {
+fn strided_blocks_land_in_their_places() {
     run_ranks(|rt, global, all| {
         if rt.rank() != Rank(0) {
             return Ok(());
@@ -45,7 +45,7 @@ fn blocks_at_strides_land_where_they_should() {
         for (dst, src) in [(1, 0), (0, 1), (3, 2), (0, 0)] {
             let to = global.index(all[dst], 500)?;
             let from = global.index(all[src], 90)?;
-            // Two words each: to every third word, from every tenth back.
+            // Blocks of two words: to every third word, from every tenth word backwards.
             let copy = Copy::new(to.addr(), from.addr(), 16).strided(10, 24, -80);
             global.begin(copy).wait()?;
             let mut found = [0; 30];
@@ -62,9 +62,9 @@ fn blocks_at_strides_land_where_they_should() {
     });
 }
 
-/// A list names blocks that are anywhere in two ranks' memory.
+/// A list names blocks at any places in the memory of two ranks.
 #[test]
-fn blocks_of_a_list_land_where_it_says() {
+fn blocks_of_a_list_land_in_their_places() {
     run_ranks(|rt, global, all| {
         if rt.rank() != Rank(0) {
             return Ok(());
@@ -89,7 +89,7 @@ fn blocks_of_a_list_land_where_it_says() {
                 let next = global.get(global.index(at, 1)?)?;
                 assert_eq!(next, value(to, 501 + 2 * entry as usize));
             }
-            // An entry of other ranks.
+            // The list has entries of other ranks than it says.
             let wrong = List { entries, count, from: to_rank, to: from_rank };
             let error = global.begin(wrong).wait().unwrap_err();
             assert!(matches!(error, AccessError::Elsewhere { .. }), "{error}");
@@ -98,8 +98,8 @@ fn blocks_of_a_list_land_where_it_says() {
     });
 }
 
-/// A word goes on only when all that it comes after have ended, by each of the
-/// ways to say so.
+/// An operation begins only after all operations of its condition have ended, with each
+/// kind of condition.
 #[test]
 fn an_operation_begins_when_its_condition_holds() {
     run_ranks(|rt, global, all| {
@@ -108,7 +108,7 @@ fn an_operation_begins_when_its_condition_holds() {
         }
         let at = |rank: usize, word: i64| global.index(all[rank], word);
         for round in 1..20u64 {
-            // Three ranks get the round, in no order.
+            // Swaps write the round to three ranks, in no order.
             let put = |rank| Ok::<_, Error>(Change::atomic(Kind::Swap, at(rank, 0)?.addr(), round));
             let begun = [global.begin(put(1)?), global.begin(put(2)?), global.begin(put(3)?)];
             let handles = [0, 1, 2].map(|index: usize| begun[index].handle());
@@ -121,7 +121,7 @@ fn an_operation_begins_when_its_condition_holds() {
                 global.begin_after(copy(2)?, After::Each(&handles)),
                 global.begin_after(copy(3)?, After::UpTo(handles[2])),
             ];
-            // The same ranks as the one before: then behind it alone.
+            // `Cont`: the same ranks as of the operation before, so only that must end first.
             let moved = Copy::new(at(0, 4)?.addr(), at(3, 0)?.addr(), 8);
             let last = [
                 global.begin_after(moved, After::Cont),
@@ -146,9 +146,10 @@ fn an_operation_begins_when_its_condition_holds() {
     });
 }
 
-/// More than there is room for: the caller sleeps, or is told.
+/// A caller that begins more operations than there is room for sleeps in `begin`, and
+/// gets an error from `try_begin_after`.
 #[test]
-fn who_begins_too_much_waits_or_is_told() {
+fn a_caller_that_begins_too_many_operations_waits_or_gets_an_error() {
     run_ranks(|rt, global, all| {
         let peer = all[(rt.rank().0 as usize + 1) % RANKS as usize];
         let add = Change::atomic(Kind::FetchAdd, peer.addr(), 1u64);
@@ -158,11 +159,11 @@ fn who_begins_too_much_waits_or_is_told() {
         let own = rt.rank().0 as usize;
         assert_eq!(global.get(all[own])?, value(own, 0) + 3000);
         rt.barrier()?;
-        // What nobody hears of keeps its place until it is let go.
+        // An operation that has ended keeps its place until its handle is dropped.
         let mut kept = Vec::new();
         while let Ok(operation) = global.try_begin_after(add, After::Nothing) {
             kept.push(operation);
-            assert!(kept.len() < 100_000, "without end");
+            assert!(kept.len() < 100_000, "{} operations are kept, without a limit", kept.len());
             while !kept[kept.len() - 1].has_ended() {
                 tsumugi::ult::yield_now();
             }
@@ -173,9 +174,10 @@ fn who_begins_too_much_waits_or_is_told() {
     });
 }
 
-/// Words that are changed by a put, a copy and an atomic wake who waits.
+/// A put, a copy and an atomic each change a word with a signal, which wakes the ULT that
+/// waits for the word.
 #[test]
-fn words_that_are_signalled_wake_who_waits() {
+fn signals_of_operations_wake_waiters() {
     run_ranks(|rt, global, all| {
         let (own, next) = (rt.rank().0 as usize, (rt.rank().0 as usize + 1) % RANKS as usize);
         let flag = |rank: usize| global.index(all[rank], 599);
@@ -192,7 +194,7 @@ fn words_that_are_signalled_wake_who_waits() {
         rt.barrier()?;
         if own == 0 {
             for rank in 0..RANKS as usize {
-                // From rank to rank, asked for by the first.
+                // A copy from each rank to the next one, begun by rank 0.
                 let (dst, src) = ((rank + 1) % RANKS as usize, rank);
                 let (to, from) = (global.index(all[dst], 20)?, global.index(all[src], 0)?);
                 let copy = Copy::new(to.addr(), from.addr(), 8).then_add(flag(dst)?.addr(), 1);

@@ -60,10 +60,11 @@ fn a_message_too_long_for_its_buffer_is_an_error_and_the_next_one_is_not() {
                 assert_eq!(
                     error.to_string(),
                     format!(
-                        "a message of {bytes} bytes from rank 0 with tag {bytes} for a buffer of {room}"
+                        "a message of {bytes} bytes from rank 0 with tag {bytes} does not fit in a \
+                         buffer of {room} bytes"
                     )
                 );
-                assert!(into.iter().all(|byte| *byte == 5), "the beginning is there");
+                assert!(into.iter().all(|byte| *byte == 5), "the beginning arrives");
                 assert!(comm.recv(peer, bytes, &mut vec![0u8; room]).is_err());
                 let mut next = [0u8; 4];
                 assert_eq!(comm.recv(peer, bytes, &mut next)?.bytes, 4);
@@ -112,7 +113,7 @@ fn communicators_do_not_mix() {
 }
 
 #[test]
-fn who_probes_finds_what_he_receives() {
+fn a_probe_finds_the_message_that_is_received() {
     two(|rt, comm, peer| {
         if rt.rank() == Rank(0) {
             comm.send(peer, 5, &[1.5f64, 2.5])?;
@@ -126,7 +127,8 @@ fn who_probes_finds_what_he_receives() {
             let uneven = comm.recv_vec::<u32>(peer, 6).unwrap_err();
             assert_eq!(
                 uneven.to_string(),
-                "a message of 7 bytes from rank 0 with tag 6 for values of 4 bytes"
+                "a message of 7 bytes from rank 0 with tag 6 is not a multiple of 4 bytes, the \
+                 size of a value"
             );
             assert_eq!(comm.try_probe(Source::Any, Tags::Any), None);
         }
@@ -135,7 +137,7 @@ fn who_probes_finds_what_he_receives() {
 }
 
 #[test]
-fn a_prober_hears_of_what_another_receive_has_found() {
+fn a_probe_finds_a_message_that_another_receive_has_polled() {
     two(|rt, comm, peer| {
         if rt.rank() == Rank(0) {
             for round in 0..200u32 {
@@ -158,7 +160,7 @@ fn a_prober_hears_of_what_another_receive_has_found() {
 }
 
 #[test]
-fn whoever_comes_first_is_waited_for() {
+fn wait_any_returns_the_first_message() {
     two(|rt, comm, peer| {
         if rt.rank() == Rank(0) {
             let handles = [7, 8, 9].map(|tag| comm.irecv(peer, tag, vec![0u64; 1]).unwrap());
@@ -209,7 +211,7 @@ fn a_flood_is_held_at_its_source_and_nothing_is_lost() {
                 let comm = rt.comm();
                 (0..MESSAGES).try_for_each(|number| comm.send(peer, 2, &[number; 50]))
             });
-            // What the flood does not fit must not hold up.
+            // The flood, which the receiver does not take yet, must not delay this message.
             comm.send(peer, 1, &rt.buffer::<u8>(100_000)?)?;
             sender.join().unwrap()?;
         } else {
@@ -225,7 +227,7 @@ fn a_flood_is_held_at_its_source_and_nothing_is_lost() {
 }
 
 #[test]
-fn thousands_of_ults_talk_at_a_time() {
+fn a_thousand_ults_exchange_messages_at_once() {
     const ULTS: u32 = 1000;
     two(|rt, _, peer| {
         let talk = move |rt: &Runtime, number: u32| -> Result<(), MessageError> {
@@ -244,7 +246,7 @@ fn thousands_of_ults_talk_at_a_time() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn a_rank_that_does_not_exist_is_named() {
     two(|_, comm, _| {
         let nobody = comm.send(Rank(2), 1, b"").unwrap_err();
         assert_eq!(nobody, MessageError::NoSuchRank { rank: Rank(2), size: 2 });
@@ -256,7 +258,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn a_scope_ends_when_its_messages_have() {
+fn a_scope_ends_after_its_messages() {
     two(|_, comm, peer| {
         let (sent, mut received) = ([[1u16; 40], [2; 40]], [[0u16; 40]; 2]);
         for _ in 0..3 {
@@ -275,11 +277,11 @@ fn a_scope_ends_when_its_messages_have() {
             assert_eq!(received, sent);
         }
         assert_eq!(received, sent);
-        // What nobody will send is cancelled when the scope unwinds.
+        // A receive without a message is cancelled when the scope unwinds.
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             comm.scope(|scope| {
                 let _handle = scope.irecv(peer, 99, &mut received[0]).unwrap();
-                panic!("as the test wants it");
+                panic!("the scope unwinds");
             })
         }));
         assert!(panic.is_err());
@@ -288,6 +290,6 @@ fn a_scope_ends_when_its_messages_have() {
 }
 
 #[test]
-fn all_rules_hold_at_random() {
+fn random_messages_follow_the_rules() {
     run_ranks(3, |rt: &Runtime| mixture::play(rt, 5000, 100)).unwrap();
 }

@@ -1,33 +1,54 @@
-//! What the documents name is there.
+//! The files, folders and items that `docs/` and the READMEs name exist, and so do the
+//! targets of their links.
 //!
 //! A reference is a path in backquotes and, behind it, the names of items in that file:
-//! `src/ops.rs` `put`, `get`. Of `Runtime::put` each part is looked for. A script may
-//! have arguments that it knows in the same backquotes: `ci/netns.sh pages`. A path has
-//! one of the [`ENDS`], or a slash at its end, which is a folder's.
+//! `src/ops.rs` `put`, `get`. For `Runtime::put`, the file must have each part. The path
+//! of a script may be followed by arguments in the same backquotes, which the script
+//! must have, too: `ci/netns.sh pages`. A path ends with one of the [`ENDS`], and that of
+//! a folder with a slash. A link leads to a file, or behind `#` to a heading of a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the names of files end with that are looked for.
+/// The ends of names of files that are checked.
 const ENDS: [&str; 5] = [".rs", ".sh", ".md", ".h", ".c"];
+/// The documents besides `docs/` whose references and links are checked.
+const READMES: [&str; 2] = ["README.md", "examples/README.md"];
+/// The documents of which only the links are checked.
+const OTHERS: [&str; 4] = ["CONTRIBUTING.md", "SECURITY.md", "THIRD-PARTY.md", "include/README.md"];
 
 #[test]
-fn what_the_documents_name_is_there() {
-    let documents = fs::read_dir(root().join("docs")).expect("there are documents");
-    let paths: Vec<PathBuf> = documents.map(|entry| entry.unwrap().path()).collect();
-    assert!(!paths.is_empty(), "docs/ is empty");
+fn paths_and_items_in_the_documents_exist() {
     let mut faults = Vec::new();
-    for path in paths.iter().filter(|path| path.extension().is_some_and(|end| end == "md")) {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let (count, found) = faults_of(&fs::read_to_string(path).unwrap());
-        assert!(count > 0, "docs/{name} names no file of the tree");
-        faults.extend(found.iter().map(|(line, what)| format!("docs/{name}:{line}: {what}")));
+    for name in documents() {
+        let (count, found) = faults_of(&fs::read_to_string(root().join(&name)).unwrap());
+        assert!(count > 0 || name == "README.md", "{name} names no file of the tree");
+        faults.extend(found.iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn links_lead_to_files_and_headings() {
+    let mut broken = Vec::new();
+    for name in documents().into_iter().chain(OTHERS.map(str::to_owned)) {
+        let path = root().join(&name);
+        let found = broken_links(&path, &fs::read_to_string(&path).unwrap());
+        broken.extend(found.iter().map(|target| format!("{name}: {target}")));
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn broken_links_are_reported() {
+    let text = "[a](security.md) [b](none.md) [c](../README.md#a-program) [d](#no-such-heading)\n\
+        [e](https://example.org/none.md) [f](#bootstrap)\n```text\n[g](none.md)\n```\n";
+    let path = root().join("docs/security.md");
+    assert_eq!(broken_links(&path, text), ["none.md", "#no-such-heading"]);
+}
+
+#[test]
+fn missing_files_and_items_are_reported() {
     let text = "`tests/docs.rs` `faults_of`, `fault`, `tests/none.rs`\n\
         ```text\n`tests/none.rs\n```\n`tests/readme.rs`\n  `Path::no_such_item`\n\n\
         | `no_folder/` | `ci/none.sh all`, `tests/` `ci/style.sh no_argument` |\n\
@@ -37,12 +58,52 @@ fn what_is_not_there_is_named() {
     assert_eq!((count, lines), (8, vec![1, 6, 8, 8, 8, 9]));
 }
 
-/// How many paths a text names, and at which line what is not there.
+/// The documents whose references are checked.
+fn documents() -> Vec<String> {
+    let entries = fs::read_dir(root().join("docs")).expect("there are documents");
+    let names = entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned());
+    let names = names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
+    let names: Vec<String> = names.collect();
+    assert!(!names.is_empty(), "docs/ is empty");
+    names.into_iter().chain(READMES.map(str::to_owned)).collect()
+}
+
+/// The links of the document at `path` that lead to no file, or to no heading of a file.
+fn broken_links(path: &Path, text: &str) -> Vec<String> {
+    let folder = path.parent().expect("a document lies in a folder");
+    let mut broken = Vec::new();
+    for rest in without_blocks(text).split("](").skip(1) {
+        let target = rest.split(')').next().unwrap_or_default();
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let to = if file.is_empty() { path.to_owned() } else { folder.join(file) };
+        let is_there = to.exists() && (heading.is_empty() || has_heading(&to, heading));
+        if !is_there && !target.contains("://") {
+            broken.push(target.to_owned());
+        }
+    }
+    broken
+}
+
+/// Whether a document has the heading that a link names: the letters of the heading in lower
+/// case, with hyphens in place of spaces.
+fn has_heading(path: &Path, link: &str) -> bool {
+    let name = |title: &str| -> String {
+        let kept = title.chars().filter(|c| is_letter(*c) || *c == ' ' || *c == '-');
+        kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+    };
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = without_blocks(&text);
+    let mut titles = text.lines().filter(|line| line.starts_with('#'));
+    titles.any(|line| name(line.trim_start_matches('#').trim()) == link)
+}
+
+/// The number of paths that a text names, and the missing files and items: the line of
+/// the reference, and what is missing.
 fn faults_of(text: &str) -> (usize, Vec<(usize, String)>) {
     let text = without_blocks(text);
-    assert!(text.matches('`').count().is_multiple_of(2), "a backquote has no other:\n{text}");
+    assert!(text.matches('`').count().is_multiple_of(2), "a backquote has no partner:\n{text}");
     let (mut line, mut count, mut faults) = (1, 0, Vec::new());
-    let mut file = None; // Of the items that may come next.
+    let mut file = None; // The file of the items that may come next.
     for (at, part) in text.split('`').enumerate() {
         let (path, argument) = part.split_once(' ').unwrap_or((part, ""));
         let mut found = None;
@@ -84,7 +145,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The text with empty lines where it has blocks of code.
+/// The text, with empty lines in place of its blocks of code.
 fn without_blocks(text: &str) -> String {
     let mut is_in = false;
     let lines = text.lines().map(|line| {

@@ -1,4 +1,4 @@
-//! The global memory as a program sees it, on ranks that are threads.
+//! The interface of the global memory, on ranks that are threads.
 
 mod every_way;
 
@@ -10,7 +10,7 @@ use tsumugi::global::{
 use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
 
-/// The addresses that all ranks bring, in their order.
+/// Gathers one address of each rank, in the order of the ranks. Collective.
 fn tell<T: tsumugi::Plain>(rt: &Runtime, own: GlobalPtr<T>) -> Result<Vec<GlobalPtr<T>>, Error> {
     let bits = rt.gather(own.addr().to_bits())?.into_iter();
     Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
@@ -34,7 +34,7 @@ fn every_access_reaches_every_rank() {
         assert_eq!(global.swap(at, 9)?, 15);
         assert_eq!(global.compare_swap(at, 8, 1)?, 9);
         assert_eq!(global.compare_swap(at, 9, 1)?, 9);
-        // The same, and nobody asks what was there.
+        // The same atomics without the old value.
         global.add(at, 15)?;
         global.and(at, 0b0110)?;
         global.or(at, 2)?;
@@ -46,7 +46,7 @@ fn every_access_reaches_every_rank() {
         let mut back = [0; 4];
         global.get_slice(at, &mut back)?;
         assert_eq!(back, [1, 1, 2, 3]);
-        // And of its own.
+        // Access to the own memory, which the previous rank has written.
         rt.barrier()?;
         assert_eq!(global.get(words.at(3))?, 3);
         // Starter memory needs no registration.
@@ -59,7 +59,7 @@ fn every_access_reaches_every_rank() {
 }
 
 #[test]
-fn bytes_go_between_any_two_ranks() {
+fn copies_go_between_any_two_ranks() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(300_000)?;
@@ -70,7 +70,7 @@ fn bytes_go_between_any_two_ranks() {
         global.put_slice(words.at(0), &lines)?;
         rt.barrier()?;
         if own == 0 {
-            // By the caller, and by the source.
+            // A copy that the caller does, and a copy that the source rank does.
             global.copy(index(2, 0)?, index(1, 10)?, 100)?;
             let (dst, src) = (index(2, 1000)?, index(1, 1000)?);
             let copy = Copy::new(dst.addr(), src.addr(), 8 * 200_000);
@@ -90,9 +90,9 @@ fn bytes_go_between_any_two_ranks() {
     });
 }
 
-/// A chain through all ranks keeps its order; a flush ends behind it.
+/// A chain of operations through all ranks keeps its order, and a flush ends after it.
 #[test]
-fn what_comes_after_begins_after() {
+fn operations_of_a_chain_keep_their_order() {
     run_ranks(4, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(4)?;
@@ -120,9 +120,9 @@ fn what_comes_after_begins_after() {
     });
 }
 
-/// A word that a copy changes when it has landed wakes who waits for it.
+/// A copy changes a word after it has landed, which wakes the ULT that waits for the word.
 #[test]
-fn a_copy_that_has_landed_wakes_who_waits() {
+fn a_copy_that_has_landed_wakes_a_waiter() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(2)?;
@@ -169,8 +169,8 @@ fn a_wrong_access_is_an_error_with_its_address() {
     });
 }
 
-/// What is gone is soon stale for all, and whoever gets its name or its bytes
-/// next is not touched.
+/// The address of memory that is gone is soon stale at all ranks. An access by it never
+/// reaches a later region with the same number or at the same place.
 #[test]
 fn an_address_that_outlives_its_memory_is_stale() {
     run_ranks(2, |rt| {
@@ -187,7 +187,7 @@ fn an_address_that_outlives_its_memory_is_stale() {
             rt.barrier()?;
             before.push(peer);
             for &gone in before.iter().rev().take(3) {
-                // Until this rank has been told, the memory is still there.
+                // Until this rank knows of the end, the put still finds the memory.
                 let put = loop {
                     match global.put(gone, 1) {
                         Ok(()) => tsumugi::ult::yield_now(),
@@ -201,10 +201,10 @@ fn an_address_that_outlives_its_memory_is_stale() {
     });
 }
 
-/// Memory that the program had before: an array of its, a part of one. The
-/// others are always at it; when it is unregistered nobody is.
+/// Registers memory that the program has already: an array, and a part of it. The other
+/// ranks access it all the time; after `unregister` has returned, none of them does.
 #[test]
-fn memory_comes_back_when_nobody_reaches_it() {
+fn registered_memory_comes_back_when_no_rank_accesses_it() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let stop = global.expose::<u64>(1)?;
@@ -223,17 +223,18 @@ fn memory_comes_back_when_nobody_reaches_it() {
                 assert_eq!(global.get(at), Err(AccessError::Stale { addr: at.addr() }));
                 let was = rt.get(mine.at(7))?;
                 rt.put(mine.at(7), 0)?;
-                // A part of it has another name, which outlives the array's.
+                // A part of the array is registered under another address, which is valid
+                // after that of the array has ended.
                 let base = rt.pointer(mine.at(8))?;
-                // SAFETY: bytes of an array, touched by operations alone.
+                // SAFETY: bytes of an array, which only operations access.
                 let part = unsafe { global.register_at(base, 8)? };
-                assert_eq!(global.get(part.first())?, round - 1, "what was there is there");
+                assert_eq!(global.get(part.first())?, round - 1, "registration keeps the values");
                 global.put(part.first(), round)?;
                 let place = part.first();
                 part.unregister();
                 assert_eq!(global.get(place), Err(AccessError::Stale { addr: place.addr() }));
                 assert!(was >= 20);
-                // Who still has the array's address does not reach it.
+                // The other ranks still use the array's address, without an effect.
                 tsumugi::ult::yield_now();
                 assert_eq!(rt.get(mine.at(7))?, 0, "round {round}");
                 rt.put(mine.at(7), 0)?;
@@ -258,9 +259,9 @@ fn memory_comes_back_when_nobody_reaches_it() {
     });
 }
 
-/// Questions to memory and to an address have the same answer.
+/// `addr_of` and `local` are inverse to each other, and `rank_of` names the owner.
 #[test]
-fn an_address_and_its_memory_find_each_other() {
+fn addr_of_and_local_are_inverse() {
     run_ranks(2, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(10)?;
@@ -272,7 +273,7 @@ fn an_address_and_its_memory_find_each_other() {
         assert_eq!(global.addr_of(at.as_ptr()), Some(third));
         let refused = AccessError::OutOfRange { addr: third.addr(), bytes: 64 };
         assert_eq!(global.local(third, 8), Err(refused));
-        // A neighbour's memory is in reach, and not this rank's to name.
+        // A neighbour's memory can be accessed in place, but has no address of this rank.
         let there = global.local(peer, 10)?;
         assert_eq!(global.addr_of(there.as_ptr()), None);
         assert_eq!(
@@ -287,11 +288,11 @@ fn an_address_and_its_memory_find_each_other() {
         let variable = 5u64;
         assert_eq!(global.addr_of(&raw const variable), None);
         let published = global.publish(std::sync::Arc::from(vec![1u64, 2]));
-        assert!(matches!(published, Err(Error::Register(_))), "no heap of the rank's");
+        assert!(matches!(published, Err(Error::Register(_))), "it is not in the rank's heap");
         rt.barrier()?;
         drop(words);
         assert_eq!(global.addr_of(at.as_ptr()), None);
-        // This rank's copy of its table is told, as others' are.
+        // The end of the region reaches this rank's own copy of the table a moment later.
         let error = loop {
             match global.local(own, 1) {
                 Ok(_) => tsumugi::ult::yield_now(),
@@ -303,9 +304,9 @@ fn an_address_and_its_memory_find_each_other() {
     });
 }
 
-/// Many ULTs of all ranks: each word holds what was added to it.
+/// Many ULTs of all ranks add to words of all ranks, and no addition is lost.
 #[test]
-fn updates_of_many_ults_are_all_there() {
+fn no_update_of_many_ults_is_lost() {
     const ULTS: u64 = 60;
     run_ranks(3, |rt| {
         let global = rt.global()?;
@@ -325,7 +326,7 @@ fn updates_of_many_ults_are_all_there() {
                             global.fetch_add(at, 1).unwrap();
                         }
                         if step % 10 == 0 {
-                            // Addresses come and go meanwhile.
+                            // Regions begin and end meanwhile.
                             drop(global.expose::<u8>(100).unwrap());
                             tsumugi::ult::yield_now();
                         }
@@ -342,9 +343,9 @@ fn updates_of_many_ults_are_all_there() {
     });
 }
 
-/// Ranks whose keys differ, since one has registered something before.
+/// The ranks' keys differ, because one rank has registered memory before.
 #[test]
-fn it_opens_whatever_was_registered_before() {
+fn the_global_memory_opens_although_keys_differ() {
     run_ranks(3, |rt| {
         let _own = if rt.rank() == Rank(1) { Some(rt.expose::<u64>(1)?) } else { None };
         let global = rt.global()?;
@@ -359,10 +360,10 @@ fn it_opens_whatever_was_registered_before() {
     });
 }
 
-/// Whatever needs the memory of a rank that is gone ends with its name, and
-/// all else goes on.
+/// An operation on the memory of a rank that is gone fails with an error that names the
+/// rank. All other operations still work.
 #[test]
-fn a_lost_rank_ends_what_needs_it() {
+fn operations_on_a_lost_rank_fail() {
     let lost = AccessError::PeerLost { rank: Rank(2) };
     let error = Config::default().run_ranks(3, |rt| {
         let global = rt.global()?;
@@ -371,7 +372,7 @@ fn a_lost_rank_ends_what_needs_it() {
         if rt.rank() == Rank(2) {
             return Err(Error::program("the last rank gives up"));
         }
-        // Its array goes before it does.
+        // The rank's array may end before the rank: the error is another one until then.
         while global.get(all[2]) != Err(lost) {
             tsumugi::ult::yield_now();
         }
@@ -380,20 +381,21 @@ fn a_lost_rank_ends_what_needs_it() {
         assert_eq!(global.fetch_add(all[2], 1), Err(lost));
         assert_eq!(global.begin(Copy::new(all[own].addr(), all[2].addr(), 8)).wait(), Err(lost));
         assert_eq!(global.begin(Copy::new(all[2].addr(), all[own].addr(), 8)).wait(), Err(lost));
-        // The dead is asked to do it.
+        // A copy from the dead rank to the peer, which the dead rank would have to do.
         assert_eq!(global.begin(Copy::new(all[peer].addr(), all[2].addr(), 8)).wait(), Err(lost));
         assert_eq!(global.flush(Rank(2)).wait(), Ok(0));
         global.put(all[own], 1)?;
-        // What is asked of the dead is not waited for, either.
+        // The drop does not wait for the dead rank, either.
         drop(words);
         Ok::<_, Error>(())
     });
     assert_eq!(error.unwrap_err().to_string(), "the last rank gives up");
 }
 
-/// A ring of segments goes round several times, and nothing is written over.
+/// A ring of segments wraps around several times, and no segment is overwritten before it
+/// is taken.
 #[test]
-fn segments_come_in_turn_and_whole() {
+fn segments_arrive_in_order_and_whole() {
     run_ranks(3, |rt| {
         let global = rt.global()?;
         let buffer = global.expose::<u64>(4 * 16)?;
@@ -457,8 +459,8 @@ fn a_workspace_is_one_row_of_bytes() {
     });
 }
 
-/// Messages of any length come in order, through a ring that is shorter than
-/// some.
+/// Messages of any length arrive in order, through a ring that is shorter than some of
+/// them.
 #[test]
 fn a_channel_keeps_its_order() {
     run_ranks(2, |rt| {

@@ -1,6 +1,6 @@
-//! A program whose allocator is the partition's heap. All tests share one
-//! heap, that of the first rank of this process; those that need a process of
-//! their own start this binary again.
+//! A program whose allocator is the partition's heap. All tests share one heap, that of
+//! the first rank of this process; a test that needs a process of its own starts this
+//! binary again.
 
 use std::alloc::{GlobalAlloc, Layout, System, alloc, dealloc};
 use std::cell::{Cell, RefCell};
@@ -13,14 +13,15 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use tsumugi::pvas::Launch;
 use tsumugi::{Config, Error, GlobalHeap, Rank, Runtime};
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::msg::Path;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 
 #[global_allocator]
 static HEAP: GlobalHeap = GlobalHeap;
 
-/// Runs `main` as the only rank of a job, one at a time: the next one's
-/// partition is the same.
+/// Runs `main` as the only rank of a job, one job at a time, so that all jobs have the
+/// same partition.
 fn rank<T: Send>(main: impl FnOnce(&Runtime) -> T + Send) -> T {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,27 +36,27 @@ fn is_in_partition<T: ?Sized>(value: &T) -> bool {
 }
 
 thread_local! {
-    /// Where the partition lies of the test that runs here. Not the space
-    /// itself: kept by a thread that ends when the next test has begun, it
-    /// would give that one a partition elsewhere.
+    /// The addresses of the partition of the test that runs on this thread. The space
+    /// itself is not kept: a thread that ends after the next test has begun would keep the
+    /// partition in use, and the next test would get another one.
     static PARTITION: Cell<Range<usize>> = const { Cell::new(0..0) };
 }
 
 fn look_into(rt: &Runtime) {
     let shape = rt.space().shape();
-    let start = shape.start(Rank(0));
+    let start = shape.start(LocalRank(0));
     PARTITION.set(start + shape.starter_offset()..start + shape.bytes());
 }
 
 #[test]
-fn what_a_rank_allocates_lies_in_its_partition() {
+fn allocations_of_a_rank_lie_in_its_partition() {
     let (before, mut grown) = (Box::new(5_u64), vec![1_u8; 100]);
     rank(move |rt| {
         look_into(rt);
         let first = grown.as_ptr();
         grown.extend([2; 100_000]);
         assert_ne!(first, grown.as_ptr());
-        assert!(is_in_partition(&grown[..]), "a block that grows moves in");
+        assert!(is_in_partition(&grown[..]), "a block that grows moves into the heap");
         assert!(grown[..100].iter().all(|byte| *byte == 1));
         let (boxed, text) = (Box::new([7_u64; 50]), "silk".repeat(1000));
         assert!(is_in_partition(&*boxed) && is_in_partition(&*text));
@@ -106,7 +107,7 @@ fn more_alignment_than_the_heap_has_comes_from_the_system() {
 
 static DROPPED: AtomicU32 = AtomicU32::new(0);
 
-/// Allocates while it goes.
+/// A value whose destructor allocates.
 struct Last(Vec<String>);
 
 impl Drop for Last {
@@ -118,7 +119,7 @@ impl Drop for Last {
 }
 
 #[test]
-fn thread_locals_go_with_their_threads() {
+fn thread_locals_are_dropped_with_their_threads() {
     thread_local! {
         static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) };
     }
@@ -133,7 +134,7 @@ fn thread_locals_go_with_their_threads() {
             thread.join().unwrap();
         }
         drop(send);
-        // Blocks of threads that are gone are released here.
+        // This thread frees the blocks of threads that are gone.
         assert_eq!(receive.iter().map(|block| block.len()).sum::<usize>(), 2000);
         assert_eq!(DROPPED.load(Ordering::SeqCst), 20);
     });
@@ -151,8 +152,8 @@ fn programs_are_started_from_ults_and_threads() {
             rt.spawn(move |_| echo()).join().unwrap();
             thread::spawn(echo).join().unwrap();
         }
-        // With something to do before exec, the child is forked; it may
-        // allocate, and the parent's heap knows nothing of it.
+        // With `pre_exec` the child is forked. It may allocate before `exec`, which does
+        // not change the parent's heap.
         let forked = || {
             let mut command = Command::new("/bin/echo");
             let prepare = || {
@@ -161,7 +162,8 @@ fn programs_are_started_from_ults_and_threads() {
                 drop((held, vec![9_u8; 1 << 20]));
                 Ok(())
             };
-            // SAFETY: glibc's allocator works in a forked child.
+            // SAFETY: the closure only allocates, and glibc's allocator works in a forked
+            // child.
             unsafe { command.arg("c").pre_exec(prepare) };
             assert_eq!(command.output().unwrap().stdout, b"c\n");
         };
@@ -186,10 +188,10 @@ fn a_forked_child_leaves_the_heap_alone() {
             if pid == 0 {
                 let fresh = vec![7_u8; 300];
                 let is_far = fresh.as_ptr().addr().abs_diff(start) > 1 << 40;
-                // What the child changes in a block of the heap its parent
-                // would see: it only takes copies of the handles.
+                // The parent would see a change of a block in its heap, so the child changes
+                // copies of the vectors' headers only.
                 for block in &held {
-                    // SAFETY: the child's handle of a block that it leaves.
+                    // SAFETY: the original header is not used any more in the child.
                     let mut block = unsafe { std::ptr::read(block) };
                     block.reserve(block.len() % 3 * 1000);
                 }
@@ -197,9 +199,9 @@ fn a_forked_child_leaves_the_heap_alone() {
                 unsafe { libc::_exit(if is_far { 0 } else { 1 }) };
             }
             let mut status = 0;
-            // SAFETY: a local is filled in.
+            // SAFETY: the call writes to a local variable.
             assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-            assert_eq!(status, 0, "the child's memory is the system's");
+            assert_eq!(status, 0, "a forked child allocates from the system");
             held
         };
         let held = thread::spawn(child).join().unwrap();
@@ -211,7 +213,7 @@ fn a_forked_child_leaves_the_heap_alone() {
 }
 
 #[test]
-fn a_million_blocks_of_four_threads_never_meet() {
+fn a_million_blocks_of_four_threads_never_overlap() {
     rank(|_| {
         thread::scope(|scope| {
             let (sends, receives): (Vec<_>, Vec<_>) = (0..4).map(|_| mpsc::channel()).unzip();
@@ -223,7 +225,7 @@ fn a_million_blocks_of_four_threads_never_meet() {
                         checker.step();
                         if step % 64 == 0 {
                             if let Some(block) = checker.blocks.pop_front() {
-                                let _ = next.send(block); // to one that may be done
+                                let _ = next.send(block); // the receiver may have ended
                             }
                             checker.blocks.extend(receive.try_iter());
                         }
@@ -234,14 +236,14 @@ fn a_million_blocks_of_four_threads_never_meet() {
     });
 }
 
-/// Random work of one thread.
+/// Random allocations and releases of one thread.
 fn churn(seed: u64, steps: u32) {
     let mut checker = Checker::new(seed);
     (0..steps).for_each(|_| checker.step());
 }
 
-/// Blocks, each filled with a byte of its own: what one writes into another
-/// is seen when that is touched next.
+/// Blocks, each filled with a byte of its own. Two blocks that overlap are found when the
+/// damaged one is used next.
 struct Checker {
     state: u64,
     blocks: VecDeque<(Vec<u8>, u8)>,
@@ -279,7 +281,8 @@ impl Checker {
     }
 }
 
-/// Starts this binary again, to run the part of a test that `name` says.
+/// Starts this binary again with a heap of 64 MiB, to run test `name` in a process of its
+/// own.
 fn again(name: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]).env("TSUMUGI_HEAP_BYTES", "0x4000000");
@@ -311,23 +314,24 @@ fn a_full_heap_spills_to_the_system() {
         assert!(blocks.iter().enumerate().all(|(n, block)| block[5] == n as u8));
         drop(blocks);
         let whole = vec![1_u8; 16 << 20];
-        assert!(is_in_partition(&whole[..]), "what was released is the heap's again");
+        assert!(is_in_partition(&whole[..]), "released memory can be allocated again");
         Ok::<_, Error>(())
     };
     config.run(main).unwrap();
 }
 
-/// Boxes, vectors and what lies on a ULT's stack, from rank to rank: each by one
-/// copy, whether the receive was there before the message or not. Of two
-/// buffers that lie outside the counters would tell.
+/// Boxes, vectors and arrays on a ULT's stack go from rank to rank by one copy each,
+/// whether the receive or the message comes first. The counters of copies would show a
+/// message between two buffers outside of the heaps.
 #[test]
-fn what_a_rank_allocates_goes_by_one_copy() {
-    const NAME: &str = "what_a_rank_allocates_goes_by_one_copy";
+fn allocations_of_a_rank_are_sent_with_one_copy() {
+    const NAME: &str = "allocations_of_a_rank_are_sent_with_one_copy";
     if !is_again(NAME) {
         let job = Launch::new(2)
             .program(std::env::current_exe().unwrap(), ["--exact", NAME, "--nocapture"])
             .env("TSUMUGI_TEST_AGAIN", NAME)
-            // What nobody waits for is not copied into slots meanwhile.
+            // Without eager messages, a message that has no receive yet is not copied into
+            // a slot.
             .env("TSUMUGI_EAGER_MAX_BYTES", "0")
             .env("TSUMUGI_KERNEL_FROM_BYTES", "4294967295")
             .start()
@@ -346,7 +350,7 @@ fn what_a_rank_allocates_goes_by_one_copy() {
             exchange(rt, round, vec![mine; 3 << 20], vec![0; 3 << 20], theirs)?;
             let boxed = |fill| Box::<[u8]>::from([fill; 700]);
             exchange(rt, round, boxed(mine), boxed(0), theirs)?;
-            // On the stack of this ULT, and of another.
+            // On the stack of this ULT, and on that of another ULT.
             exchange(rt, round, [mine; 10_000], [0; 10_000], theirs)?;
             rt.spawn(move |rt| exchange(rt, round, [mine; 2_000], [0; 2_000], theirs))
                 .join()
@@ -357,7 +361,7 @@ fn what_a_rank_allocates_goes_by_one_copy() {
         assert_eq!(by(Path::Direct) + by(Path::Rendezvous), counts.total(), "{counts:?}");
         assert_eq!(counts.total(), u64::from(ROUNDS) * 5);
         assert_eq!([counts.through_slots, counts.by_kernel], [0, 0]);
-        // One of the two is enough.
+        // One buffer of the two in a heap is enough for a single copy.
         let (from, mut inside) = (outside(5_000), vec![0_u8; 5_000]);
         from.fill(9);
         rt.comm().send_recv(peer, 0, from, peer, 0, &mut inside)?;
@@ -372,15 +376,15 @@ fn what_a_rank_allocates_goes_by_one_copy() {
 
 const ROUNDS: u32 = 20;
 
-/// Memory of the system's, which no other rank reaches.
+/// Memory from the system's allocator, which no other rank can access.
 fn outside(bytes: usize) -> &'static mut [u8] {
     let layout = Layout::array::<u8>(bytes).unwrap();
     // SAFETY: not empty, zeroed, and never released.
     unsafe { std::slice::from_raw_parts_mut(System.alloc_zeroed(layout), bytes) }
 }
 
-/// Sends one buffer and receives into another, in turns before and after the
-/// message has come.
+/// Sends one buffer and receives into another. The two ranks alternate in sending before
+/// the receive and after it.
 fn exchange(
     rt: &Runtime,
     round: u32,

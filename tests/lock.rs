@@ -1,8 +1,8 @@
-//! Locks as a program sees them, on ranks that are threads.
+//! The interface of locks, on ranks that are threads.
 
 mod every_way;
 #[path = "job/locks.rs"]
-#[allow(dead_code, reason = "windows are another test's")]
+#[allow(dead_code, reason = "another test has the windows")]
 mod locks;
 
 use every_way::run_ranks;
@@ -13,12 +13,12 @@ use tsumugi::{AddrError, Config, Error, Rank};
 const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
 
 #[test]
-fn what_a_lock_protects_is_whole() {
+fn words_under_a_lock_lose_no_write() {
     run_ranks(3, |rt| locks::locks(rt, 60));
 }
 
 #[test]
-fn who_gives_up_is_not_waited_for() {
+fn a_waiter_that_gives_up_does_not_block_the_lock() {
     run_ranks(2, |rt| {
         for kind in KINDS {
             let lock = rt.share_lock(Rank(0), kind)?;
@@ -48,7 +48,7 @@ fn readers_are_inside_together() {
         for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
             let lock = rt.share_lock(Rank(2), kind)?;
             let _held = lock.read()?;
-            // Nobody passes before all have it.
+            // No rank leaves the barrier before all ranks hold the lock.
             rt.barrier()?;
             assert!(lock.try_lock(Mode::Exclusive)?.is_none());
             rt.barrier()?;
@@ -58,7 +58,7 @@ fn readers_are_inside_together() {
 }
 
 #[test]
-fn a_lock_of_no_rank_is_named() {
+fn a_lock_at_a_rank_that_does_not_exist_is_an_error() {
     run_ranks(2, |rt| {
         let error = rt.share_lock(Rank(2), Kind::Mutex).map(drop).unwrap_err();
         let no_such = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
@@ -68,7 +68,7 @@ fn a_lock_of_no_rank_is_named() {
 }
 
 #[test]
-fn who_waits_for_a_dead_holder_is_told_who_it_was() {
+fn a_wait_for_a_dead_holder_fails_with_its_rank() {
     let ended = Config::default().run_ranks(2, |rt| {
         let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
         if rt.rank() == Rank(1) {

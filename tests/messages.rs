@@ -1,4 +1,5 @@
-//! Functions of other ranks, on ranks that are threads.
+//! Active messages: calls of handlers and services of other ranks, on ranks that are
+//! threads.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -20,7 +21,7 @@ fn reversed(bytes: &[u8]) -> Vec<u8> {
 fn a_call_brings_an_answer() {
     run_ranks(3, |rt: &Runtime| {
         rt.handler(ECHO, |message| reversed(message.bytes));
-        rt.handler(BROKEN, |_| -> [u8; 0] { panic!("as the test wants it") });
+        rt.handler(BROKEN, |_| -> [u8; 0] { panic!("the test panics here") });
         rt.handler(SIZE, |_| [0; 225]);
         rt.barrier()?;
         for to in rt.ranks() {
@@ -32,7 +33,7 @@ fn a_call_brings_an_answer() {
             let failed = rt.call(to, SIZE, b"").unwrap_err();
             assert!(matches!(failed, Error::Call(CallError::Failed)), "{failed}");
             let unknown = rt.call(to, NOBODY, b"").unwrap_err();
-            assert_eq!(unknown.to_string(), "the rank has no handler 99");
+            assert_eq!(unknown.to_string(), "handler 99 is not registered at the called rank");
         }
         let nobody = rt.call(Rank(3), ECHO, b"").unwrap_err();
         let wanted = AddrError::NoSuchRank { rank: Rank(3), size: 3 };
@@ -63,7 +64,8 @@ fn long_payloads_are_read_where_they_are() {
         assert_eq!(rt.call_within(peer, SIZE, &[3; 300], limit)?, wanted(300));
         rt.cast(peer, SIZE, &[3; 300])?;
         let too_long = rt.call(peer, SIZE, &vec![3; (256 << 10) + 1]).unwrap_err();
-        assert_eq!(too_long.to_string(), "262145 bytes are too long for a message: 262144 at most");
+        let said = "a message of 262145 bytes is too long: the limit is 262144 bytes";
+        assert_eq!(too_long.to_string(), said);
         Ok::<_, Error>(())
     })
     .unwrap();
@@ -89,7 +91,7 @@ fn messages_of_one_rank_are_handled_in_their_order() {
             }
         }
         rt.barrier()?;
-        // What was cast last may still be on its way.
+        // The last casts may still be in flight.
         rt.call(peer, COUNT, &MESSAGES.to_le_bytes())?;
         rt.barrier()?;
         let came: Vec<u64> = receive.try_iter().collect();
@@ -100,7 +102,7 @@ fn messages_of_one_rank_are_handled_in_their_order() {
 }
 
 #[test]
-fn many_ults_call_at_once_and_nobody_blocks_for_ever() {
+fn calls_of_many_ults_at_once_all_end() {
     const ULTS: u64 = 400;
     run_ranks(3, |rt: &Runtime| {
         rt.handler(ECHO, |message| reversed(message.bytes));
@@ -132,9 +134,9 @@ fn a_service_may_block() {
             let words = words.clone();
             move |rt, from, bytes| {
                 if bytes == b"panic" {
-                    panic!("as the test wants it");
+                    panic!("the test panics here");
                 }
-                // Calls back, and waits for a signal of the caller's.
+                // The service calls back, and waits for a signal of the caller.
                 let answer = rt.call(from, ECHO, bytes).unwrap();
                 rt.wait_until(words.own().at(0), Until::AtLeast(1)).unwrap();
                 answer

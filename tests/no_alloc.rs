@@ -1,4 +1,4 @@
-//! After start the data path allocates nothing.
+//! The data path allocates nothing after start.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,15 +8,15 @@ use tsumugi_core::sync::{AtomicU64, Ordering};
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Those of threads that are no ranks.
+/// The allocations of threads that are not ranks.
 static OTHERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Set on the ranks' threads: the harness has one of its own.
+    /// Whether this thread is a rank's; the test harness has a thread of its own.
     static IS_RANK: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: all calls are passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IS_RANK.try_with(Cell::get).unwrap_or(false) {
@@ -24,12 +24,12 @@ unsafe impl GlobalAlloc for Counting {
         } else {
             OTHERS.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
@@ -37,13 +37,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// One test, as the counters are the process's.
+/// One test for all paths, because the counters are those of the process.
 #[test]
-fn operations_allocate_nothing_by_whatever_path() {
+fn operations_allocate_nothing_on_any_path() {
     for (path, rounds) in
         [(Path::Direct, 200_000), (Path::Delegate, 50_000), (Path::Offload, 4_000)]
     {
-        // One worker each, which is the thread of the rank.
+        // Each rank has one worker, which is the rank's thread.
         let config = Config::default().workers(1).path(path);
         let job = config.run_ranks(2, |rt| operate(rt, path, rounds));
         job.map(|_: Vec<()>| ()).unwrap_or_else(|error: Error| panic!("{path:?}: {error}"));
@@ -74,7 +74,7 @@ fn operate(rt: &Runtime, path: Path, rounds: usize) -> Result<(), Error> {
         let after = counts();
         let operations = 5 * rounds;
         assert_eq!(after[0] - before[0], 0, "allocations in {operations} operations, {path:?}");
-        // A communication thread is among these, and the test harness.
+        // These are the allocations of a communication thread and of the test harness.
         let others = after[1] - before[1];
         assert!(others < 100, "{others} allocations beside {operations} operations, {path:?}");
     }
@@ -82,7 +82,7 @@ fn operate(rt: &Runtime, path: Path, rounds: usize) -> Result<(), Error> {
     if path == Path::Direct { exchange(rt, 1000) } else { Ok(()) }
 }
 
-/// Messages of each kind, there and back.
+/// Messages of each kind, in both directions.
 fn exchange(rt: &Runtime, rounds: usize) -> Result<(), Error> {
     let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
     let (sent, mut received) = (rt.buffer::<u8>(20_000)?, rt.buffer::<u8>(20_000)?);

@@ -1,4 +1,4 @@
-//! The runtime as a program sees it, on ranks that are threads.
+//! The interface of the runtime, on ranks that are threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tsumugi::{
 };
 use tsumugi_core::mem::RegionKey;
 
-/// Runs `main` with operations going every way that there is; the results of
-/// the last one.
+/// Runs `main` on `size` ranks, once with each path for operations; returns the results of
+/// the last run.
 fn run_ranks<T: Send>(
     size: u32,
     main: impl Fn(&Runtime) -> Result<T, Error> + Sync,
@@ -103,8 +103,8 @@ fn a_pointer_leads_to_the_same_word() {
         let words = rt.share::<u64>(8)?;
         let peer = Rank(1 - rt.rank().0);
         let place = rt.pointer(words.at(peer, 3))?;
-        // SAFETY: the word is there until both have passed the barrier, and
-        // only this rank writes it.
+        // SAFETY: the word lives until both ranks have passed the barrier, and only this
+        // rank writes to it.
         unsafe { place.write_volatile(7) };
         assert_eq!(rt.get(words.at(peer, 3)), Ok(7));
         let beyond = words.at(peer, 8);
@@ -124,16 +124,19 @@ fn arrays_of_different_lengths_are_refused() {
         rt.share::<u64>(8 + rt.rank().0 as usize)?;
         Ok::<_, Error>(())
     });
-    // Of whichever rank failed first.
+    // The error is that of the rank that failed first.
     let said = failed.unwrap_err().to_string();
     let either = [(8, 1, 9), (9, 0, 8)].map(|(own, rank, other)| {
-        format!("this rank asked for an array of {own}, rank {rank} for one of {other}")
+        format!(
+            "this rank has called a collective allocation with length {own}, rank {rank} with \
+             length {other}; all ranks must give the same length"
+        )
     });
     assert!(either.contains(&said), "{said}");
 }
 
 #[test]
-fn memory_that_is_not_there_is_an_error() {
+fn a_request_for_too_much_memory_is_an_error() {
     run_ranks(1, |rt: &Runtime| {
         let failed = rt.expose::<u64>(1 << 50).unwrap_err();
         assert!(matches!(failed, Error::OutOfMemory { bytes, .. } if bytes == 8 << 50), "{failed}");
@@ -170,7 +173,7 @@ fn a_huge_array_costs_no_memory_before_it_is_used() {
     .unwrap();
 }
 
-/// What this process holds of shared memory, the stacks of other tests included.
+/// The shared memory of this process that is resident, with the stacks of other tests.
 fn resident_shared_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
@@ -178,7 +181,7 @@ fn resident_shared_bytes() -> u64 {
 }
 
 #[test]
-fn a_key_is_stale_though_its_memory_is_in_use_again() {
+fn a_stale_key_stays_stale_when_its_memory_is_used_again() {
     run_ranks(2, |rt: &Runtime| {
         let peer = Rank(1 - rt.rank().0);
         let mut old = Vec::new();
@@ -205,7 +208,7 @@ fn a_key_is_stale_though_its_memory_is_in_use_again() {
 }
 
 #[test]
-fn dropped_arrays_are_used_again() {
+fn memory_of_dropped_arrays_is_used_again() {
     // 3,000 arrays of up to 128 KiB in an area of 16 MiB.
     let mut config = Config::default();
     config.space.exposed_bytes = 16 << 20;
@@ -323,7 +326,7 @@ fn os_threads_may_wait_too() {
             rt.signal(words.at(peer, 0), Signal::Add(1))?;
         }
         while !waiter.is_finished() {
-            // A join of the system would take this rank's only worker away.
+            // A join of std would block this rank's only worker.
             tsumugi::ult::yield_now();
         }
         assert_eq!(waiter.join().unwrap(), Ok(3));
@@ -366,11 +369,11 @@ fn a_barrier_without_a_failed_rank_ends_and_so_do_all_later_ones() {
 }
 
 #[test]
-fn a_barrier_waits_for_the_last_however_late() {
+fn a_barrier_waits_for_a_late_rank() {
     run_ranks(3, |rt: &Runtime| {
         let come = rt.share::<u64>(1)?;
         for round in 1..=6u64 {
-            // Each is the late one twice: the others sleep by then.
+            // Each rank is late in two rounds; the others sleep in the barrier by then.
             if round % 3 == u64::from(rt.rank().0) {
                 tsumugi::ult::sleep(Duration::from_millis(20));
             }
@@ -412,7 +415,7 @@ fn sleeps_on_a_signal(rt: &Runtime) -> bool {
 }
 
 #[test]
-fn floats_sum_the_same_everywhere() {
+fn sums_of_floats_are_the_same_on_all_ranks() {
     let sums = run_ranks(11, |rt: &Runtime| rt.sum(0.1 * f64::from(rt.rank().0))).unwrap();
     assert!(sums.iter().all(|sum| sum.to_bits() == sums[0].to_bits()), "{sums:?}");
     assert!((sums[0] - 5.5).abs() < 1e-12);

@@ -1,8 +1,8 @@
-//! Windows as a program sees them, on ranks that are threads.
+//! The interface of windows, on ranks that are threads.
 
 mod every_way;
 #[path = "job/locks.rs"]
-#[allow(dead_code, reason = "locks are another test's")]
+#[allow(dead_code, reason = "another test has the locks")]
 mod locks;
 
 use every_way::run_ranks;
@@ -12,18 +12,18 @@ use tsumugi::window::{Design, Refused, WindowError};
 use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
-fn what_is_held_is_whole() {
+fn words_under_holds_of_a_window_lose_no_write() {
     run_ranks(3, |rt| locks::windows(rt, 40));
 }
 
 #[test]
-fn all_hold_all_together() {
+fn all_ranks_hold_all_targets_together() {
     run_ranks(4, |rt| {
         for design in DESIGNS {
             let window = rt.window_by::<u64>(design, 1)?;
             for _ in 0..20 {
                 let held = window.lock_all()?;
-                // Nobody passes before everybody is inside.
+                // No rank leaves the barrier before all ranks hold all targets.
                 rt.barrier()?;
                 held.release()?;
                 let held = window.exclusive(rt.rank())?;
@@ -37,7 +37,7 @@ fn all_hold_all_together() {
 }
 
 #[test]
-fn exclusive_holds_of_two_targets_do_not_meet() {
+fn exclusive_holds_of_two_targets_do_not_exclude_each_other() {
     run_ranks(2, |rt| {
         for design in [Design::Each, Design::Tree, Design::TwoLevel] {
             let window = rt.window_by::<u64>(design, 1)?;
@@ -51,7 +51,7 @@ fn exclusive_holds_of_two_targets_do_not_meet() {
 }
 
 #[test]
-fn what_would_wait_for_itself_is_refused() {
+fn a_lock_that_would_wait_for_itself_is_refused() {
     run_ranks(2, |rt| {
         for design in DESIGNS {
             let window = rt.window_by::<u64>(design, 1)?;
@@ -75,11 +75,11 @@ fn what_would_wait_for_itself_is_refused() {
 }
 
 #[test]
-fn a_rank_that_computes_keeps_nobody_waiting() {
+fn a_rank_that_computes_does_not_block_other_ranks() {
     run_ranks(3, |rt| {
         let window = rt.window_by::<u64>(Design::Tree, 1)?;
         rt.barrier()?;
-        // Rank 0 runs the leaf.
+        // Rank 0 runs the leaf of the tree lock.
         if rt.rank() == Rank(0) {
             let start = Instant::now();
             while rt.get(window.at(Rank(0), 0))? < 2 {
@@ -98,12 +98,12 @@ fn a_rank_that_computes_keeps_nobody_waiting() {
 }
 
 #[test]
-fn epochs_bring_what_was_put() {
+fn values_put_in_an_epoch_are_visible_after_it() {
     run_ranks(3, |rt| locks::epochs(rt, 50));
 }
 
 #[test]
-fn who_waits_for_a_dead_holder_is_told_who_it_was() {
+fn a_wait_for_a_dead_holder_fails_with_its_rank() {
     for design in DESIGNS {
         let ended = Config::default().run_ranks(3, |rt| {
             let window = rt.window_by::<u64>(design, 1)?;
@@ -113,7 +113,7 @@ fn who_waits_for_a_dead_holder_is_told_who_it_was() {
                 return Err(Error::program("gone with the window"));
             }
             rt.barrier()?;
-            // That one, or one that has ended of it.
+            // The lost rank is the holder, or a rank that has ended because of it.
             let lost = window.lock_all().map(drop).unwrap_err();
             let is_lost = matches!(lost, WindowError::Addr(AddrError::PeerLost { .. }));
             assert!(is_lost, "{design:?}: {lost}");
@@ -143,7 +143,7 @@ fn a_private_copy_changes_when_it_is_synchronised() {
         let (own, next) = (u64::from(rt.rank().0), Rank((rt.rank().0 + 1) % 3));
         let before = (own + 2) % 3;
         let mut private = window.private()?;
-        // All are as nobody has put yet.
+        // No rank puts before all ranks have made their private copies.
         rt.barrier()?;
         for round in 1..=20 {
             private[0] = round * 10 + own;
@@ -151,20 +151,20 @@ fn a_private_copy_changes_when_it_is_synchronised() {
             window.fence()?;
             let told = round * 10 + before;
             let earlier = if round > 1 { told - 10 } else { 0 };
-            assert_eq!(private[1], earlier, "not before the sync");
+            assert_eq!(private[1], earlier, "the copy has not changed before the sync");
             assert_eq!(window.get(rt.rank(), 1)?, told);
             private.fence()?;
             assert_eq!(private[1], told);
             assert_eq!(window.get(next, 0)?, round * 10 + u64::from(next.0));
             rt.barrier()?;
         }
-        // Both have changed: whose is it to be?
+        // Both the copy and the window have changed, which is a conflict.
         private[2] = 7;
         window.put(next, 2, &[8])?;
         window.fence()?;
         assert_eq!(private.sync(), Err(WindowError::Conflict { index: 2 }));
         assert_eq!((private[2], window.get(rt.rank(), 2)?), (7, 8));
-        // Under a hold of the own array: others' changes come in one piece.
+        // Under an exclusive hold of the own target, the changes of other ranks are whole.
         private[2] = 0;
         rt.barrier()?;
         private.sync()?;

@@ -332,7 +332,7 @@ fn tell(life: &Life, reason: &Reason) {
         (count < TOLD_MAX).then_some(count + 1)
     });
     let Ok(count) = count else { return };
-    let more = if count + 1 == TOLD_MAX { "; what fails from here on is not told" } else { "" };
+    let more = if count + 1 == TOLD_MAX { "; further failures are not printed" } else { "" };
     // One write, because all ranks share standard error.
     let line = format!("acp: rank {}: {}{more}\n", life.number(), reason.0);
     eprint!("{line}");
@@ -344,8 +344,8 @@ fn reason(life: &Life, error: AccessError) -> Reason {
     let AccessError::OutOfRange { addr, .. } = error else { return error.into() };
     match life.starter_of(addr) {
         Some(rank) => Reason(format!(
-            "{error}: the starter memory of rank {rank} has {} bytes, or as many as \
-             --acp-size-smem says",
+            "{error}; the starter memory of rank {rank} has {} bytes, --acp-size-smem sets its \
+             size",
             life.starter.memory().1
         )),
         None => error.into(),

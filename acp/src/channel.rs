@@ -2,7 +2,7 @@
 //! tag of the job's messages; the n-th channel that a pair of ranks makes is the
 //! same channel at both.
 
-use super::life::{Life, current, note, with};
+use super::life::{Life, NOT_A_RANK, current, note, with};
 use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -66,12 +66,13 @@ impl Owned for Bytes {
 /// It does not wait for the other rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_ch(sender: c_int, receiver: c_int) -> acp_ch_t {
-    let Some(life) = current() else { return note(null_mut(), "this process is no rank") };
+    let Some(life) = current() else { return note(null_mut(), NOT_A_RANK) };
     with(null_mut(), |_| {
         let (from, to) = (life.rank_of(sender)?, life.rank_of(receiver)?);
         let own = life.runtime.rank();
         if from == to || (from != own && to != own) {
-            return Err("a channel leads from or to this rank, and to another".into());
+            let ends = format!("a channel from rank {sender} to rank {receiver}");
+            return Err(format!("{ends} does not connect this rank with another one").into());
         }
         let tag = life.make(CHANNELS, (from, to));
         let is_sender = from == own;
@@ -169,7 +170,7 @@ pub unsafe extern "C" fn acp_nbrecv_ch(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_wait_ch(request: acp_request_t) -> usize {
     if request.is_null() {
-        return note(usize::MAX, "there is no request");
+        return note(usize::MAX, "the request is NULL");
     }
     // SAFETY: the caller's: made by `request`.
     let request = unsafe { Box::from_raw(request) };
@@ -243,4 +244,4 @@ impl std::fmt::Debug for chreqitem {
 }
 
 const CHANNELS: usize = 0;
-const NO_CHANNEL: &str = "there is no channel, or this is its other end";
+const NO_CHANNEL: &str = "the channel is NULL, or this is its other end";

@@ -28,7 +28,7 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
     let options = unsafe { Options::take(argc, argv) };
     let mut job = job();
     if job.is_some() {
-        return note(-1, "acp_init was called before");
+        return note(-1, "acp_init was called already");
     }
     match start(options) {
         Ok(started) => {
@@ -64,7 +64,7 @@ pub extern "C" fn acp_finalize() -> c_int {
     match ended.thread.join() {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => note(-1, error),
-        Err(_) => note(-1, "the rank has panicked"),
+        Err(_) => note(-1, "the rank's thread has panicked"),
     }
 }
 
@@ -182,7 +182,8 @@ fn start(options: Options) -> Result<Started, String> {
     };
     let thread = thread::Builder::new().name("acp".into()).spawn(rank);
     let thread = thread.map_err(|error| error.to_string())?;
-    let caller: Caller = receiver.recv().map_err(|_| "the rank has panicked".to_owned())??;
+    let caller: Caller =
+        receiver.recv().map_err(|_| "the rank's thread has panicked".to_owned())??;
     caller.begin();
     Ok(Started { end, caller, thread })
 }

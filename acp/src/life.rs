@@ -134,8 +134,10 @@ impl Life {
 
     /// The rank that has this number of ACP's.
     pub(super) fn rank_of(&self, number: c_int) -> Result<Rank, Reason> {
-        let number = u32::try_from(number).ok().filter(|number| *number < self.runtime.size());
-        let number = number.ok_or("there is no such rank")?;
+        let size = self.runtime.size();
+        let known = u32::try_from(number).ok().filter(|number| *number < size);
+        let none = || format!("rank {number} does not exist: the job has {size} ranks");
+        let number = known.ok_or_else(none)?;
         Ok(Rank(self.numbered.as_ref().map_or(number, |ranks| ranks[number as usize])))
     }
 
@@ -180,7 +182,11 @@ fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
     for (rank, number) in wanted.iter().enumerate() {
         match ranks.get_mut(*number as usize) {
             Some(place @ None) => *place = Some(rank as u32),
-            _ => return Err(Error::program("each rank needs a number of its own")),
+            _ => {
+                let last = wanted.len() - 1;
+                let what = format!("number {number}, for rank {rank}, is in use or above {last}");
+                return Err(Error::program(what));
+            }
         }
     }
     Ok(ranks.into_iter().flatten().collect())
@@ -200,7 +206,7 @@ thread_local! {
     pub(super) static LAST: RefCell<CString> = RefCell::default();
 }
 
-pub(super) const NOT_A_RANK: &str = "this process is no rank: acp_init comes first";
+pub(super) const NOT_A_RANK: &str = "this process is not a rank: call acp_init first";
 /// The colour of the starter memory and the heap.
 const OWN_COLOR: u8 = 1;
 const WORKSPACE_BYTES: u64 = 1 << 20;

@@ -158,7 +158,7 @@ pub extern "C" fn acp_insert_range_list(
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_merge_list(list1: acp_list_t, list2: acp_list_t, comp: acp_list_comp_t) {
     with((), |life| {
-        let comp = comp.ok_or("there is nothing to compare by")?;
+        let comp = comp.ok_or("the comparison function is NULL")?;
         Ok(list1.of().merge(&life.pool, list2.of(), order(comp))?)
     });
 }
@@ -218,7 +218,7 @@ pub extern "C" fn acp_size_list(list: acp_list_t) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_sort_list(list: acp_list_t, comp: acp_list_comp_t) {
     with((), |life| {
-        let comp = comp.ok_or("there is nothing to compare by")?;
+        let comp = comp.ok_or("the comparison function is NULL")?;
         Ok(list.of().sort(&life.pool, order(comp))?)
     });
 }

@@ -25,7 +25,7 @@ pub const ACP_GA_NULL: acp_ga_t = 0;
 pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
     with(ACP_GA_NULL, |life| {
         let rank = life.rank_of(rank)?;
-        let first = life.starters.of(&life.global, rank).ok_or("there is no such rank")?;
+        let first = life.starters.of(&life.global, rank).ok_or("the rank has no starter memory")?;
         Ok(first.to_bits())
     })
 }
@@ -46,7 +46,8 @@ pub unsafe extern "C" fn acp_register_memory(
 ) -> acp_atkey_t {
     with(ACP_ATKEY_NULL, |life| {
         if color != 0 || addr.is_null() {
-            return Err("there is one colour, 0, and no memory at NULL".into());
+            let what = format!("colour {color} at {addr:?}");
+            return Err(format!("{what}: the colour must be 0, the address not NULL").into());
         }
         // SAFETY: the caller's.
         unsafe { life.register(addr as usize, size) }
@@ -59,7 +60,7 @@ pub unsafe extern "C" fn acp_register_memory(
 pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
     with(-1, |life| {
         let region = life.regions().of.remove(&atkey);
-        let region = region.ok_or("no region of this rank has this key")?;
+        let region = region.ok_or_else(|| no_region(atkey))?;
         region.registration.unregister();
         Ok(0)
     })
@@ -70,10 +71,11 @@ pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
 pub extern "C" fn acp_query_ga(atkey: acp_atkey_t, addr: *mut c_void) -> acp_ga_t {
     with(ACP_GA_NULL, |life| {
         let regions = life.regions();
-        let region = regions.of.get(&atkey).ok_or("no region of this rank has this key")?;
+        let region = regions.of.get(&atkey).ok_or_else(|| no_region(atkey))?;
         let offset = (addr as usize).wrapping_sub(region.addr);
         if offset > region.bytes {
-            return Err("the address is not in the region".into());
+            let region = format!("the region of {} bytes at {:#x}", region.bytes, region.addr);
+            return Err(format!("{addr:?} does not lie in {region}").into());
         }
         Ok(atkey + offset as u64)
     })
@@ -110,7 +112,7 @@ impl Life {
     ///
     /// As for `acp_register_memory`.
     pub(super) unsafe fn register(&self, addr: usize, bytes: usize) -> Result<acp_atkey_t, Reason> {
-        let own = NonNull::new(addr as *mut u8).ok_or("no memory is at NULL")?;
+        let own = NonNull::new(addr as *mut u8).ok_or("the address of the memory is NULL")?;
         let base = if exposed(&self.runtime).contains(own) {
             own
         } else {
@@ -130,12 +132,13 @@ impl Life {
     pub(super) fn address(&self, addr: GlobalAddr) -> Result<usize, Reason> {
         let place = self.place(addr.to_bits())?;
         if place.rank != self.runtime.rank() {
-            return Err("the address is another rank's".into());
+            return Err(format!("{addr} belongs to another rank").into());
         }
         let first = addr.to_bits() - place.offset;
-        let (start, bytes) = self.start_of(first).ok_or("the address is of no region")?;
+        let none = || format!("{addr} belongs to no region of this rank");
+        let (start, bytes) = self.start_of(first).ok_or_else(none)?;
         if place.offset > bytes {
-            return Err("the address is beyond its region".into());
+            return Err(format!("{addr} lies beyond its region of {bytes} bytes").into());
         }
         Ok(start + place.offset as usize)
     }
@@ -156,10 +159,14 @@ impl Life {
     fn place(&self, ga: acp_ga_t) -> Result<Place, Reason> {
         let place = self.global.split().place(GlobalAddr::from_bits(ga));
         let place = place.filter(|_| ga != NULL);
-        Ok(place.ok_or("the address is of no rank")?)
+        Ok(place.ok_or_else(|| format!("{ga:#x} belongs to no rank"))?)
     }
 
     fn regions(&self) -> MutexGuard<'_, Regions> {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn no_region(key: acp_atkey_t) -> String {
+    format!("no region of this rank has the key {key:#x}")
 }

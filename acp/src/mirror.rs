@@ -97,11 +97,13 @@ impl Mirror {
         addr: usize,
         bytes: usize,
     ) -> Result<NonNull<u8>, &'static str> {
-        let end = addr.checked_add(bytes.max(1)).ok_or("there is no so much memory")?;
+        let end = addr.checked_add(bytes.max(1)).ok_or("the range exceeds the address space")?;
         let mappings = Mappings::read().ok_or(NO_LIST)?;
         let at = match self.holder(&mappings, addr..end)? {
             Some(at) => at,
-            None => self.open(runtime, addr..end).ok_or("the exposed memory is full")?,
+            None => self
+                .open(runtime, addr..end)
+                .ok_or("the exposed memory (TSUMUGI_EXPOSED_BYTES) is full")?,
         };
         let window = &self.windows[at];
         let offset = addr - window.addrs.start;
@@ -124,7 +126,7 @@ impl Mirror {
                 exchange(window.addrs.start + first * PAGE, own, count * PAGE, 0)
             };
             if !is_in {
-                return Err("the system does not let these pages be shared");
+                return Err("the system refused to replace the pages by shared memory");
             }
             page = first + count;
         }
@@ -161,7 +163,7 @@ impl Mirror {
                 // SAFETY: the caller's; the pages are replaced by copies of
                 // themselves.
                 if bytes > 0 && !unsafe { take_back(at, bytes) } {
-                    return Err("the system gave no memory");
+                    return Err("the system gave no memory for private copies of the pages");
                 }
             }
         }
@@ -183,7 +185,7 @@ impl Mirror {
         match (holders.next(), holders.next()) {
             (None, _) => Ok(self.windows.iter().position(contains)),
             (Some((at, window)), None) if contains(window) => Ok(Some(at)),
-            _ => Err("its pages are in different windows of shared memory"),
+            _ => Err("the pages of the range lie in different windows of shared memory"),
         }
     }
 
@@ -327,7 +329,7 @@ unsafe fn take_back(page: usize, bytes: usize) -> bool {
 // One per process, because it describes the memory of the process.
 static MIRROR: Mutex<Option<Mirror>> = Mutex::new(None);
 
-const NO_LIST: &str = "the system does not say what is mapped";
+const NO_LIST: &str = "the mappings of this process cannot be read from /proc/self/maps";
 /// The unit of mapping. The kernel's pages are of this size or larger; if they are
 /// larger, the kernel refuses the mapping.
 const PAGE: usize = 4096;

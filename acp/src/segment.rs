@@ -1,7 +1,7 @@
 //! Segmented buffers: see [`SegmentSource`] and [`SegmentSink`].
 
 use super::acp_unregister_memory;
-use super::life::{Life, Reason, current, note};
+use super::life::{Life, NOT_A_RANK, Reason, current, note};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn acp_disconnect_segbuf(segbuf: acp_segbuf_t) -> c_int {
 pub unsafe extern "C" fn acp_free_segbuf(segbuf: acp_segbuf_t) -> c_int {
     // SAFETY: the caller's.
     if unsafe { acp_isconnected_segbuf(segbuf) } == 0 || segbuf.is_null() {
-        return note(1, "there is no segmented buffer, or it is connected");
+        return note(1, "the segmented buffer is NULL, or is still connected");
     }
     // SAFETY: the caller's: made by `create`.
     let this = unsafe { Box::from_raw(segbuf) };
@@ -263,11 +263,14 @@ unsafe fn create(
     (bytes, count): (usize, usize),
     is_source: bool,
 ) -> acp_segbuf_t {
-    let Some(life) = current() else { return note(null_mut(), "this process is no rank") };
+    let Some(life) = current() else { return note(null_mut(), NOT_A_RANK) };
     let made = || {
         let (own, peer) = (life.runtime.rank(), life.rank_of(peer)?);
         if peer == own || bytes == 0 || count == 0 {
-            return Err(Reason::from("a segmented buffer has segments and leads to another rank"));
+            return Err(Reason(format!(
+                "{count} segments of {bytes} bytes: both numbers must be at least 1, and the peer \
+                 another rank"
+            )));
         }
         // SAFETY: the caller's.
         let key = unsafe { life.register(buf as usize, bytes * count)? };
@@ -287,7 +290,7 @@ impl segbufitem {
     fn connect(&self) -> Result<(), Reason> {
         let mut end = self.end();
         if !matches!(&*end, End::New) {
-            return Err("it was connected before".into());
+            return Err("the segmented buffer was connected before".into());
         }
         let (global, comm) = (&self.life.global, &self.life.comms[SEGMENTS]);
         let own = GlobalAddr::from_bits(self.key);
@@ -315,7 +318,7 @@ unsafe fn with<T>(
 ) -> Option<T> {
     // SAFETY: the caller's.
     let Some(this) = (unsafe { segbuf.as_ref() }) else {
-        return note(None, "there is no segmented buffer");
+        return note(None, "the segmented buffer is NULL");
     };
     match call(this) {
         Ok(value) => Some(value),
@@ -335,5 +338,5 @@ impl std::fmt::Debug for segbufitem {
 }
 
 const SEGMENTS: usize = 1;
-const WRONG_END: &str = "it is not connected, or this is its other end";
-const NOT_CONNECTED: &str = "it is not connected";
+const WRONG_END: &str = "the segmented buffer is not connected, or this is its other end";
+const NOT_CONNECTED: &str = "the segmented buffer is not connected";

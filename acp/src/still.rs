@@ -40,7 +40,8 @@ impl Still {
     /// At most one `Still` at a time; until it is dropped, the caller takes no lock
     /// and allocates nothing.
     pub(super) unsafe fn begin() -> Result<Self, &'static str> {
-        let signal = (*SIGNAL.get_or_init(install)).ok_or("all real-time signals are in use")?;
+        let signal = (*SIGNAL.get_or_init(install))
+            .ok_or("no real-time signal is free to stop the other threads")?;
         let limit = Instant::now() + WITHIN;
         // Release: pairs with the Acquire in `on_signal`, as does the next one.
         COUNT.store(0, Ordering::Release);
@@ -52,7 +53,7 @@ impl Still {
         let mut asked = Threads { round, signal, list: [0; THREADS_MAX], count: 0 };
         while !Threads::all(|thread| asked.ask(thread))? {
             if Instant::now() > limit {
-                return Err("a thread of this process does not let itself be stopped");
+                return Err("a thread of this process could not be stopped within the time limit");
             }
             std::thread::yield_now();
         }
@@ -91,7 +92,7 @@ impl Threads {
             return Ok(true);
         }
         if !self.list[..self.count].contains(&thread) {
-            *self.list.get_mut(self.count).ok_or("there are more than 1,024 threads")? = thread;
+            *self.list.get_mut(self.count).ok_or("the process has over 1,024 threads")? = thread;
             self.count += 1;
             // A thread that has just ended is not listed again.
             // SAFETY: system calls that touch no memory.
@@ -110,7 +111,7 @@ impl Threads {
             (libc::syscall(libc::SYS_gettid) as c_int, libc::open(LIST.as_ptr(), flags))
         };
         if list < 0 {
-            return Err("the system does not say which threads there are");
+            return Err("the threads in /proc/self/task cannot be listed");
         }
         let mut place = Entries([0; 4096]);
         let all = loop {
@@ -124,7 +125,7 @@ impl Threads {
                     Ok(true) => {}
                     other => break other,
                 },
-                Err(_) => break Err("the system does not say which threads there are"),
+                Err(_) => break Err("the threads in /proc/self/task cannot be listed"),
             }
         };
         // SAFETY: the descriptor was opened above.

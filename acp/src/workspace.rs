@@ -38,7 +38,7 @@ pub extern "C" fn acp_create_ws(size: usize) -> acp_wsd_t {
 pub extern "C" fn acp_setparams_ws(proc_start: usize, size_default: usize) -> c_int {
     with(1, |life| {
         if size_default == 0 {
-            return Err("a part of a workspace has bytes".into());
+            return Err("a part of a workspace needs at least 1 byte".into());
         }
         life.rank_of(proc_start as c_int)?;
         let mut next = life.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn acp_read_ws(
     offset: usize,
 ) -> c_int {
     if WSD == NONE || WSD.is_null() {
-        return note(1, "there is no workspace");
+        return note(1, "the workspace is NULL");
     }
     // SAFETY: the caller's.
     let workspace = unsafe { &(*WSD).0 };
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn acp_write_ws(
     offset: usize,
 ) -> c_int {
     if WSD == NONE || WSD.is_null() {
-        return note(1, "there is no workspace");
+        return note(1, "the workspace is NULL");
     }
     // SAFETY: the caller's.
     let workspace = unsafe { &(*WSD).0 };

@@ -1,5 +1,5 @@
-//! The suite of endpoints over the network inside of one process, which needs
-//! no library: once as it should be, and with faults, by many seeds.
+//! The conformance suite of endpoints over the network inside of one process, which needs no
+//! library: once without faults, and with the faults of many seeds.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
@@ -16,7 +16,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
 
-/// Ranks, all of which this thread is.
+/// The ranks of a network, all run by this thread.
 struct Ranks {
     domains: Vec<HubDomain>,
     tags: AtomicU64,
@@ -47,7 +47,7 @@ impl Ranks {
         let layout = Layout::from_size_align(bytes.max(1) as usize, 64).unwrap();
         // SAFETY: not empty; it is never given back.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
-        // SAFETY: nobody looks at it but through the domain and the tests.
+        // SAFETY: only the domain and the tests access the memory.
         unsafe { self.domains[rank.0 as usize].register(base, bytes, access) }.unwrap()
     }
 
@@ -56,11 +56,11 @@ impl Ranks {
     }
 }
 
-/// One without faults, and one with those of the seed that is set.
+/// A network without faults, and one with the faults of the current seed.
 struct Sound(Ranks);
 struct Faulty(Ranks);
 
-/// The seeds that the next fixtures are made from: the suite makes its own.
+/// The seed of the next fixtures; the suite creates the fixtures itself.
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 macro_rules! fixture {
@@ -94,7 +94,7 @@ fixture!(Faulty, 2, Plan::drawn(SEED.load(Ordering::Relaxed)));
 tsumugi_conformance::endpoint!(Sound);
 
 #[test]
-fn promises_are_kept_whatever_goes_wrong() {
+fn the_conformance_suite_passes_with_faults() {
     let suite: [(&str, fn()); 4] = [
         ("every_post_completes_once", endpoint::every_post_completes_once::<Faulty>),
         ("a_full_queue_takes_fewer", endpoint::a_full_queue_takes_fewer::<Faulty>),
@@ -110,10 +110,9 @@ fn promises_are_kept_whatever_goes_wrong() {
     }
 }
 
-/// A card that takes a while keeps nobody waiting but those who need it, and
-/// one that does not come is its rank's end.
+/// Only operations on a rank wait for that rank's card; a rank without a card is lost.
 #[test]
-fn cards_that_come_later_hold_up_nobody_else() {
+fn a_late_card_delays_only_operations_on_its_rank() {
     let hub = Hub::new(Plan::default());
     let domains: Vec<HubDomain> =
         (0..4).map(|rank| HubDomain::open(&hub, &Config::default(), Rank(rank), 4)).collect();
@@ -147,7 +146,7 @@ fn cards_that_come_later_hold_up_nobody_else() {
             let mut completions = [Completion::EMPTY; 4];
             let count = endpoint.poll(&mut completions);
             ended.extend(completions[..count].iter().map(|one| (one.tag.to_bits(), one.result)));
-            // Peers carry out what is asked of them when they poll.
+            // Peers serve requests when they poll.
             for domain in &ranks.domains[1..] {
                 if let Some(mut peer) = domain.try_endpoint() {
                     peer.poll(&mut completions);
@@ -159,14 +158,19 @@ fn cards_that_come_later_hold_up_nobody_else() {
         }
         panic!("{ended:?}");
     };
-    assert_eq!(poll(&mut endpoint, 1), [(1, Ok(0))], "the other two wait");
-    assert!(!endpoint.arm(), "somebody must look again");
+    assert_eq!(poll(&mut endpoint, 1), [(1, Ok(0))], "the other two operations wait");
+    assert!(!endpoint.arm(), "the endpoint needs another poll");
     is_slow.store(false, Ordering::Relaxed);
     let mut ended = poll(&mut endpoint, 2);
     ended.sort_by_key(|(tag, _)| *tag);
     assert_eq!(ended, [(2, Ok(0)), (3, Err(AddrError::PeerLost { rank: Rank(3) }))]);
     let why = endpoint.failures().last.expect("it has failed").to_string();
-    assert!(why.contains("its card is not to be had: the launcher has gone away"), "{why}");
+    assert!(
+        why.contains(
+            "its card could not be obtained: the bootstrap connection of this rank is lost"
+        ),
+        "{why}"
+    );
     assert_eq!(endpoint.try_send(Rank(2), b"one"), Ok(()));
     assert!(matches!(endpoint.try_send(Rank(3), b"one"), Err(SendError::Addr(_))));
 }
@@ -178,10 +182,10 @@ fn a_device_writes_each_word_once() {
     assert!(domain.copies_words() && domain.moves_words(8) && !domain.pins());
 }
 
-/// Packets of everybody to everybody, beside puts in pieces: each comes once,
+/// Packets of every rank to every rank, beside puts in pieces: each packet comes once and
 /// whole, and the puts land.
 #[test]
-fn packets_come_once_and_whole_beside_puts() {
+fn packets_arrive_once_and_whole_beside_puts() {
     for seed in 0..SEEDS {
         let moves_memory = seed % 4 != 3;
         let config = Config { piece_bytes_max: 100, moves_memory, ..Config::default() };
@@ -222,7 +226,7 @@ fn packets_come_once_and_whole_beside_puts() {
                 ended += polled;
                 endpoint.receive(&mut |arrival| {
                     let tsumugi_backends::ofi::Arrival::Packet { from, bytes } = arrival else {
-                        panic!("nobody rings")
+                        panic!("a bell that no rank sent")
                     };
                     let number = bytes[1];
                     let whole = [from.0 as u8, number].repeat(1 + usize::from(number) * 7);
@@ -248,9 +252,9 @@ fn packets_come_once_and_whole_beside_puts() {
     }
 }
 
-/// A rank that was struck ends what is for it, and nothing else.
+/// A struck rank ends the operations on it, and no others.
 #[test]
-fn the_struck_are_lost_and_nobody_else() {
+fn only_the_struck_rank_is_lost() {
     for seed in 0..SEEDS {
         let config = Config { in_flight_max: 8, ..Config::default() };
         let ranks = Ranks::open(3, Plan::drawn(seed), &config);
@@ -276,7 +280,12 @@ fn the_struck_are_lost_and_nobody_else() {
         }
         assert_eq!(done.len(), ops.len(), "seed {seed}");
         for one in done {
-            let rank = ops.iter().find(|op| op.tag == one.tag).expect("its own").remote.rank;
+            let rank = ops
+                .iter()
+                .find(|op| op.tag == one.tag)
+                .expect("the operation of the completion")
+                .remote
+                .rank;
             match one.result {
                 Ok(0) => {}
                 Err(AddrError::PeerLost { rank: Rank(2) }) if rank == Rank(2) => {}
@@ -286,9 +295,9 @@ fn the_struck_are_lost_and_nobody_else() {
     }
 }
 
-/// A link that comes up a little later than the ranks: nobody is lost by it.
+/// A link that comes up later than the ranks makes no rank lost.
 #[test]
-fn a_peer_that_is_not_reached_at_first_is_not_lost() {
+fn a_peer_whose_link_comes_up_late_is_not_lost() {
     let hub = Hub::new(Plan::default());
     let ranks = Ranks::on(&hub, 2, &Config::default());
     let region = ranks.memory(Rank(1), 64, Access::ReadWrite);
@@ -314,9 +323,9 @@ fn a_peer_that_is_not_reached_at_first_is_not_lost() {
     assert_eq!((ended.len(), ended[0].result, came), (1, Ok(0), 1));
 }
 
-/// Whoever copies packets has room for so many.
+/// A receiver that copies packets has room for a limited number.
 #[test]
-fn packets_are_handed_over_some_at_a_time() {
+fn packets_are_delivered_a_limited_number_at_a_time() {
     let hub = Hub::new(Plan::default());
     let config = Config { packets: 3 * PACKETS_AT_ONCE, ..Config::default() };
     let ranks = Ranks::on(&hub, 2, &config);
@@ -331,7 +340,7 @@ fn packets_are_handed_over_some_at_a_time() {
         }
         let mut completions = [Completion::EMPTY; 4];
         endpoints[0].poll(&mut completions);
-        // Several polls: what is there may be more than is handed over.
+        // Several polls, so that more packets have arrived than one call delivers.
         for _ in 0..count {
             endpoints[1].poll(&mut completions);
         }

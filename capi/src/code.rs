@@ -22,19 +22,19 @@ pub const TSUMUGI_ERROR_NAME: c_int = -4;
 pub const TSUMUGI_ERROR_WORKER: c_int = -5;
 /// A stack cannot be of this size, or the memory of all stacks is too small.
 pub const TSUMUGI_ERROR_STACK: c_int = -6;
-/// The system gave no memory.
+/// The system, or the partition of the rank, has no memory left for the request.
 pub const TSUMUGI_ERROR_MEMORY: c_int = -7;
-/// The system gave no thread.
+/// The system refused to start a thread.
 pub const TSUMUGI_ERROR_THREAD: c_int = -8;
-/// The scheduler runs already.
+/// The scheduler is running already.
 pub const TSUMUGI_ERROR_RUNNING: c_int = -9;
 /// The scheduler has ended, or ended before the ULT did.
 pub const TSUMUGI_ERROR_ENDED: c_int = -10;
-/// The caller is no ULT.
+/// The caller is not a ULT.
 pub const TSUMUGI_ERROR_NO_ULT: c_int = -11;
-/// The time limit passed.
+/// The time limit has passed.
 pub const TSUMUGI_ERROR_TIMED_OUT: c_int = -12;
-/// The caller was asked to give up.
+/// The wait of the caller was cancelled.
 pub const TSUMUGI_ERROR_CANCELLED: c_int = -13;
 /// The call would have to wait.
 pub const TSUMUGI_ERROR_BUSY: c_int = -14;
@@ -42,7 +42,7 @@ pub const TSUMUGI_ERROR_BUSY: c_int = -14;
 pub const TSUMUGI_ERROR_NOT_LOCKED: c_int = -15;
 /// There are too many foreign schedulers, or too many regions.
 pub const TSUMUGI_ERROR_CROWDED: c_int = -16;
-/// The process could not become a rank of its job, or the job fails.
+/// The process could not become a rank of its job, or the job has failed.
 pub const TSUMUGI_ERROR_JOB: c_int = -17;
 /// The address belongs to no rank.
 pub const TSUMUGI_ERROR_NOWHERE: c_int = -18;
@@ -69,42 +69,47 @@ pub const TSUMUGI_ERROR_REACH: c_int = -26;
 pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
     let text = match code {
         TSUMUGI_OK => c"done",
-        TSUMUGI_ERROR_NULL => c"a pointer is null that must not be",
-        TSUMUGI_ERROR_SIZE => c"a struct says a size that is not known here",
-        TSUMUGI_ERROR_FLAGS => c"a flag does not exist",
-        TSUMUGI_ERROR_NAME => c"a name is not UTF-8",
-        TSUMUGI_ERROR_WORKER => c"there is no such worker, or there cannot be so many",
-        TSUMUGI_ERROR_STACK => {
-            c"stacks are a multiple of the page and 8 KiB at least, and must have room"
+        TSUMUGI_ERROR_NULL => c"a pointer is NULL that must not be NULL",
+        TSUMUGI_ERROR_SIZE => {
+            c"the size of a struct is unknown to this library, or an unknown member is not 0"
         }
-        TSUMUGI_ERROR_MEMORY => c"the system gave no memory",
-        TSUMUGI_ERROR_THREAD => c"the system gave no thread",
-        TSUMUGI_ERROR_RUNNING => c"the scheduler runs already",
+        TSUMUGI_ERROR_FLAGS => c"a flag is set that does not exist",
+        TSUMUGI_ERROR_NAME => c"a name is not UTF-8",
+        TSUMUGI_ERROR_WORKER => c"the scheduler has no such worker, or cannot have so many",
+        TSUMUGI_ERROR_STACK => {
+            c"a stack is no multiple of the page, is below 8 KiB, or exceeds the stack memory"
+        }
+        TSUMUGI_ERROR_MEMORY => c"the system or the rank has no memory left for the request",
+        TSUMUGI_ERROR_THREAD => c"the system refused to start a thread",
+        TSUMUGI_ERROR_RUNNING => c"the scheduler is running already",
         TSUMUGI_ERROR_ENDED => c"the scheduler has ended",
-        TSUMUGI_ERROR_NO_ULT => c"the caller is no ULT",
-        TSUMUGI_ERROR_TIMED_OUT => c"the time limit passed",
-        TSUMUGI_ERROR_CANCELLED => c"the caller was asked to give up",
-        TSUMUGI_ERROR_BUSY => c"it would have to wait",
+        TSUMUGI_ERROR_NO_ULT => c"the caller is not a ULT",
+        TSUMUGI_ERROR_TIMED_OUT => c"the time limit has passed",
+        TSUMUGI_ERROR_CANCELLED => c"the wait of the caller was cancelled",
+        TSUMUGI_ERROR_BUSY => c"the call would have to wait",
         TSUMUGI_ERROR_NOT_LOCKED => c"the mutex is not locked",
-        TSUMUGI_ERROR_CROWDED => c"there are too many foreign schedulers, or regions",
-        TSUMUGI_ERROR_JOB => c"the process is no rank of its job, or the job fails",
-        TSUMUGI_ERROR_NOWHERE => c"the address is of no rank",
-        TSUMUGI_ERROR_STALE => c"no region is registered under this address",
-        TSUMUGI_ERROR_RANGE => c"some of the bytes are outside of the region",
-        TSUMUGI_ERROR_UNALIGNED => c"the word is not aligned to its size",
-        TSUMUGI_ERROR_READ_ONLY => c"the region is for reading",
+        TSUMUGI_ERROR_CROWDED => c"there are too many foreign schedulers, or too many regions",
+        TSUMUGI_ERROR_JOB => {
+            c"the process could not become a rank of its job, or the job has failed"
+        }
+        TSUMUGI_ERROR_NOWHERE => c"the address belongs to no rank",
+        TSUMUGI_ERROR_STALE => c"no region is registered under the address",
+        TSUMUGI_ERROR_RANGE => c"some of the bytes lie outside of the region",
+        TSUMUGI_ERROR_UNALIGNED => c"the address of the word is not a multiple of its size",
+        TSUMUGI_ERROR_READ_ONLY => c"the region is registered read-only",
         TSUMUGI_ERROR_LOST => c"a rank has died",
-        TSUMUGI_ERROR_ELSEWHERE => c"the memory is of the wrong rank",
-        TSUMUGI_ERROR_UNSUPPORTED => c"what leads there has no such operation",
-        TSUMUGI_ERROR_REACH => c"other ranks cannot reach this memory",
-        _ => c"not a code of tsumugi's",
+        TSUMUGI_ERROR_ELSEWHERE => c"the memory belongs to another rank than the operation needs",
+        TSUMUGI_ERROR_UNSUPPORTED => c"the path to the memory has no such operation",
+        TSUMUGI_ERROR_REACH => c"other ranks cannot reach the memory, or it has no global address",
+        _ => c"the number is not a code of this library",
     };
     text.as_ptr()
 }
 
-/// Why the last call of this OS thread that failed did so: a sentence that names
-/// the object of the failure, or at least the text of its code. The string is valid
-/// until the next call of this OS thread that fails.
+/// The reason of the last failure of this OS thread that has one: a sentence that
+/// names the object of the failure; empty if there was none. A failure without a
+/// reason (such as NULL) leaves the string as it was: its code says all. The string
+/// is valid until the next call of this OS thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_reason() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn each_code_has_a_text_of_its_own() {
         let text = |code| {
-            // SAFETY: a literal.
+            // SAFETY: the text is a literal, which ends with a NUL.
             unsafe { CStr::from_ptr(tsumugi_error_text(code)) }.to_str().unwrap()
         };
         let mut texts: Vec<_> = (TSUMUGI_ERROR_REACH..=TSUMUGI_OK).map(text).collect();
@@ -196,7 +201,7 @@ mod tests {
         texts.sort_unstable();
         texts.dedup();
         assert_eq!(texts.len(), codes);
-        assert!(!texts.contains(&text(1)), "1 is no code");
+        assert!(!texts.contains(&text(1)), "1 is not a code");
         assert_eq!(text(TSUMUGI_ERROR_REACH - 1), text(1));
     }
 }

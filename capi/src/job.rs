@@ -64,7 +64,8 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let thread = thread::Builder::new().name("tsumugi".into()).spawn(rank);
         let thread = thread.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
         let begun = receiver.recv();
-        let begun = begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank has panicked"))?;
+        let begun =
+            begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
         let (runtime, global, caller) = match begun {
             Ok(begun) => begun,
             Err(code) => {
@@ -113,7 +114,8 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         started.end.count_down(1);
         started.caller.end();
         let ended = started.thread.join();
-        let ended = ended.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank has panicked"))?;
+        let ended =
+            ended.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
         ended.and(all_came).map_err(|error| of_error(&error))?;
         mirrored.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))
     };

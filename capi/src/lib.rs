@@ -9,7 +9,7 @@
 //! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`, with the functions
 //! of the package `tsumugi-acp` (`include/acp.h`) too. The headers are generated from
 //! the sources of the two packages, and a test compares them; see
-//! `include/README.md`.
+//! `docs/c.md`.
 //!
 //! Rules:
 //! - A function that can fail returns `TSUMUGI_OK` or a negative code;

@@ -104,7 +104,7 @@ mod tests {
         let old = [16usize, 5, 77];
         // SAFETY: the array is as long as its first word states.
         let read_old = unsafe { read(old.as_ptr().cast::<New>()) };
-        assert_eq!(read_old, Ok(New { size: 16, a: 5, b: 0 }), "what lies behind is not read");
+        assert_eq!(read_old, Ok(New { size: 16, a: 5, b: 0 }), "only 16 bytes are read");
         let newer = [32usize, 5, 6, 0];
         // SAFETY: the same.
         let read_newer = unsafe { read(newer.as_ptr().cast::<New>()) };

@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tsumugi_scheduler_run(
             match &*kept {
                 None => return Err(TSUMUGI_ERROR_ENDED),
                 Some(scheduler) if scheduler.is_started() => return Err(TSUMUGI_ERROR_RUNNING),
-                Some(_) => kept.take().expect("there is one"),
+                Some(_) => kept.take().expect("the scheduler is kept"),
             }
         };
         let arg = Word(arg);

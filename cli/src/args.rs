@@ -14,23 +14,23 @@ use tsumugi_core::wait::Bells;
 #[derive(Debug, Parser)]
 #[command(name = "tsumugi", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command to carry out.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start a program as the ranks of one job, on this node or on several hosts
     Run(Run),
-    /// Show what this machine offers and what a job would use of it
+    /// Show the resources of this machine, and the settings and memory of a job on it
     Info(Info),
     /// Search a real graph with thousands of user-level threads, and check the answer
     Demo(Demo),
-    /// Measure, beside the bare loop that does the same work
+    /// Measure operations, threads, messages, locks and arrays, beside bare loops
     Bench(Bench),
-    /// What `run --hosts` starts on each host; it gets its orders on standard input
+    /// Start the ranks of one host; `run --hosts` starts this command on each host
     #[command(hide = true)]
     Agent,
 }
@@ -38,14 +38,14 @@ pub enum Command {
 /// `tsumugi run`
 #[derive(Args, Debug)]
 pub struct Run {
-    /// Ranks to start
+    /// Number of ranks to start
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = ranks)]
     pub ranks: u32,
-    /// Worker threads of each rank [default: its share of the cpuset, at least 1]
+    /// Number of worker threads of each rank [default: its share of the cpuset, at least 1]
     #[arg(long, value_name = "W", value_parser = workers)]
     pub workers: Option<u32>,
-    /// Start them on these hosts by ssh (TSUMUGI_RSH), as many on each; this
-    /// command must be there, at the same place
+    /// Start the ranks on these hosts by ssh (or the command of TSUMUGI_RSH), the same
+    /// number on each as far as possible; each host needs this command at the same path
     #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', value_parser = host)]
     pub hosts: Vec<String>,
     /// Begin each line of output with the rank that wrote it
@@ -64,16 +64,16 @@ pub struct Run {
 /// `tsumugi info`
 #[derive(Args, Debug)]
 pub struct Info {
-    /// Ranks of the job that is described: of one node, but with --memory of many
+    /// Number of ranks of the described job; all on this node, except for --memory
     #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks_of_nodes)]
     pub ranks: u32,
-    /// Bytes of each table, for this job and for a thousand and a million ranks
+    /// Show the bytes of each table, for this job and for a thousand and a million ranks
     #[arg(long)]
     pub memory: bool,
-    /// Every variable: its default, and what would be chosen here
+    /// Show every environment variable, its default and its value for this job
     #[arg(long)]
     pub config: bool,
-    /// What two ranks get of the system: pages, huge pages, copies
+    /// Show the pages, huge pages and copies that the system gives to two ranks
     #[arg(long)]
     pub space: bool,
 }
@@ -81,25 +81,25 @@ pub struct Info {
 /// `tsumugi demo`
 #[derive(Args, Debug)]
 pub struct Demo {
-    /// Where the search starts: a name, else the number of a vertex, from 1
+    /// Vertex at which the search starts: its name, or its number, counted from 1
     #[arg(long, value_name = "NAME|NUMBER")]
     pub from: Option<String>,
-    /// Ranks to start; under `tsumugi run` they are there already
+    /// Number of ranks to start; ignored under `tsumugi run`, which starts the ranks
     #[arg(long, value_name = "N", default_value = "4", value_parser = ranks)]
     pub ranks: u32,
-    /// User-level threads of each rank
+    /// Number of user-level threads of each rank
     #[arg(long, value_name = "N", default_value = "2048", value_parser = ults)]
     pub ults: u32,
-    /// Worker threads of each rank [default: its share of the cpuset, at least 1]
+    /// Number of worker threads of each rank [default: its share of the cpuset, at least 1]
     #[arg(long, value_name = "W", value_parser = workers)]
     pub workers: Option<u32>,
     /// Search this graph instead of Debian 12's packages (Matrix Market, may be gzipped)
     #[arg(long, value_name = "FILE")]
     pub graph: Option<PathBuf>,
-    /// Names of the vertices, one a line (may be gzipped)
+    /// Names of the vertices, one on each line (may be gzipped)
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
-    /// Also write the report as JSON
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -107,31 +107,31 @@ pub struct Demo {
 /// `tsumugi bench`
 #[derive(Args, Debug)]
 pub struct Bench {
-    /// What to measure.
+    /// The figure to measure.
     #[command(subcommand)]
     pub figure: Figure,
 }
 
-/// What to measure.
+/// The figures.
 #[derive(Debug, Subcommand)]
 pub enum Figure {
-    /// One-sided operations: directly, and through a queue with and without a
+    /// One-sided operations: direct ones, and through a queue with and without a
     /// communication thread
     Rma(Measure),
-    /// One-sided operations on another node, by the ranks of two
+    /// One-sided operations on a rank of another node (start it by `run --hosts`)
     Far(Measure),
-    /// User-level threads: what switching, starting, waiting and sleeping cost
+    /// User-level threads: the costs of switching, starting, waiting and sleeping
     Ult(Ults),
-    /// Messages: latency, rate and a halo exchange, by each design of ours and
-    /// by peers
+    /// Messages: latency, rate and a halo exchange, with each design of tsumugi and
+    /// with peers
     Message(Messages),
-    /// Locks: alone, by many processes on few cores, and on a simulated machine
+    /// Locks: uncontended, by many processes on few cores, and on a simulated machine
     Lock(Locks),
     /// Arrays whose pages move: reads, writes and relocations, by the size of a
     /// page, beside raw reads
     Gas(Measure),
-    /// Whole programs on such arrays: tasks that are stolen, a refined mesh, a
-    /// graph search, random updates, a sort
+    /// Whole programs on arrays whose pages move: tasks that are stolen, a refined
+    /// mesh, a graph search, random updates, a sort
     Program(Measure),
 }
 
@@ -141,10 +141,10 @@ pub struct Locks {
     /// How to measure.
     #[command(flatten)]
     pub measure: Measure,
-    /// A peer that is measured in the same run (see `ci/peers.sh`)
+    /// Also measure this peer, in the same run (see `ci/peers.sh`)
     #[arg(long, value_name = "NAME=COMMAND")]
     pub peer: Vec<String>,
-    /// Be one of the ranks that are measured, and leave the rows there
+    /// Run as one of the ranks that are measured, and write the rows to this file
     #[arg(long, hide = true, value_name = "FILE")]
     pub serve: Option<PathBuf>,
 }
@@ -155,18 +155,18 @@ pub struct Messages {
     /// How to measure.
     #[command(flatten)]
     pub measure: Measure,
-    /// A peer that is measured in the same run (see `ci/peers.sh`)
+    /// Also measure this peer, in the same run (see `ci/peers.sh`)
     #[arg(long, value_name = "NAME=COMMAND")]
     pub peer: Vec<String>,
-    /// Measure between two cores only while they are so far from each other,
-    /// which is waited for with --quick, too [default: both]
+    /// Measure between two cores only while they are at this distance; wait for it
+    /// with --quick, too [default: both distances]
     #[arg(long, value_name = "near|far")]
     pub state: Option<State>,
-    /// How long a distance between the cores is waited for that does not show
-    /// [default: 180; 0 with --quick, but for --state]
+    /// Maximum time to wait for a distance between the cores [default: 180; with
+    /// --quick 0, unless --state is given]
     #[arg(long, value_name = "SECONDS")]
     pub wait: Option<u64>,
-    /// Be one of the ranks that are measured
+    /// Run as one of the ranks that are measured
     #[arg(long, hide = true, value_name = "FOLDER")]
     pub serve: Option<PathBuf>,
 }
@@ -175,37 +175,37 @@ pub struct Messages {
 #[derive(Debug, Parser)]
 #[command(name = "compare", arg_required_else_help = true)]
 pub struct Compare {
-    /// What to measure.
+    /// The figure to measure.
     #[command(subcommand)]
     pub figure: Compared,
 }
 
-/// What others can do, too.
+/// The figures that other systems have, too.
 #[derive(Debug, Subcommand)]
 pub enum Compared {
-    /// User-level threads, beside all the systems that are here
+    /// User-level threads, of tsumugi and of all other systems on this machine
     Ult(Ults),
 }
 
 /// How to measure.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Measure {
-    /// Only this row, or this group of rows
+    /// Measure only this row, or this group of rows
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
-    /// A tenth of the time
+    /// Measure for a tenth of the time
     #[arg(long)]
     pub quick: bool,
-    /// Also write the rows as a JSON array
+    /// Also write the rows to this file, as a JSON array
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Also write the rows as comma-separated values
+    /// Also write the rows to this file, as comma-separated values
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Also draw the figures, a file each, in this folder
+    /// Also draw each figure to a file in this folder
     #[arg(long, value_name = "FOLDER")]
     pub svg: Option<PathBuf>,
-    /// Operations of each row, instead of a time
+    /// Measure so many operations for each row, in place of a fixed time
     #[arg(long, value_name = "N", value_parser = operations)]
     pub ops: Option<u64>,
 }
@@ -213,19 +213,19 @@ pub struct Measure {
 /// How to measure user-level threads.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Ults {
-    /// Only this row, or this group of rows
+    /// Measure only this row, or this group of rows
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
-    /// A tenth of the time, and of the sleepers
+    /// Measure for a tenth of the time, with a tenth of the sleeping threads
     #[arg(long)]
     pub quick: bool,
-    /// Also write the rows as a JSON array
+    /// Also write the rows to this file, as a JSON array
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Also write the rows as comma-separated values
+    /// Also write the rows to this file, as comma-separated values
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Be this system, for that row, on so many workers and CPUs
+    /// Run as one system: its name, the row, the number of workers and of CPUs
     #[arg(long, hide = true, num_args = 4)]
     pub serve: Vec<String>,
 }
@@ -255,14 +255,16 @@ fn operations(word: &str) -> Result<u64, String> {
 fn host(word: &str) -> Result<String, String> {
     let may = |c: char| c.is_ascii_alphanumeric() || "-._@:".contains(c);
     match word {
-        "" => Err("a host has a name".to_owned()),
-        _ if word.starts_with('-') || !word.chars().all(may) => Err("no host's name".to_owned()),
+        "" => Err("a host name is empty".to_owned()),
+        _ if word.starts_with('-') || !word.chars().all(may) => {
+            Err("a host name has letters, digits and -._@: and does not begin with -".to_owned())
+        }
         _ => Ok(word.to_owned()),
     }
 }
 
 fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
-    let count: u64 = word.parse().map_err(|_| format!("expected a number of {what}"))?;
+    let count: u64 = word.parse().map_err(|_| format!("expected the number of {what}"))?;
     match count {
         0 => Err(format!("the number of {what} must be at least 1")),
         n if n > max => Err(format!("the number of {what} must be at most {max}")),
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_program_is_its_own() {
+    fn words_after_the_program_are_arguments_of_the_program() {
         let Command::Run(run) = parse("tsumugi run -n 4 --label prog -n 7 --label -- x").unwrap()
         else {
             panic!("not a run");
@@ -325,13 +327,13 @@ mod tests {
         for (line, value, why) in [
             ("tsumugi demo --ranks 0", "'0'", "ranks must be at least 1"),
             ("tsumugi demo --ranks -3", "-3", ""),
-            ("tsumugi demo --ranks four", "'four'", "expected a number of ranks"),
+            ("tsumugi demo --ranks four", "'four'", "expected the number of ranks"),
             ("tsumugi demo --ranks 5000", "'5000'", "at most 4096"),
             ("tsumugi demo --ults 0", "'0'", "user-level threads per rank must be at least 1"),
             ("tsumugi demo --workers 0", "'0'", "workers per rank must be at least 1"),
             ("tsumugi run -n 0 prog", "'0'", "ranks must be at least 1"),
-            ("tsumugi run -n 2 --hosts a,-b prog", "'-b'", "no host's name"),
-            ("tsumugi bench message --state nearer", "'nearer'", "near or far"),
+            ("tsumugi run -n 2 --hosts a,-b prog", "'-b'", "does not begin with -"),
+            ("tsumugi bench message --state nearer", "'nearer'", "'near' or 'far'"),
             ("tsumugi bench rma --ops 0", "'0'", "operations must be at least 1"),
             ("tsumugi bench rma --ops 99999999999999999999", "'99999999999999999999'", ""),
         ] {

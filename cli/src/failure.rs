@@ -86,7 +86,7 @@ mod tests {
     use tsumugi::Rank;
 
     #[test]
-    fn the_end_of_another_rank_is_not_said_twice() {
+    fn the_end_of_another_rank_is_reported_once() {
         let lost = AddrError::PeerLost { rank: Rank(2) };
         assert_eq!(Failure::from(lost), Failure::Said(1));
         assert_eq!(Failure::from(Error::Coll(CollError::Addr(lost))).message(), None);

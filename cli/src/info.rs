@@ -44,7 +44,7 @@ fn configuration(ranks: u32) -> Result<String, Failure> {
         set.into_iter().map(|knob| vec![what(&knob), or_dash(knob.default), or_dash(knob.chosen)]);
     let told = told.into_iter().map(|knob| vec![what(&knob), or_dash(knob.chosen)]);
     Ok(format!(
-        "a job of {ranks} on this node\n{}\nwhat the launcher tells its ranks\n{}",
+        "a job of {ranks} ranks on this node\n{}\nset by the launcher for its ranks\n{}",
         text::table(&["variable", "default", "here"], set),
         text::table(&["variable", "here"], told)
     ))
@@ -71,7 +71,7 @@ fn tables(ranks: u32) -> Result<String, Failure> {
     let units = ledger.units.iter().map(|unit| line(unit.name.to_owned(), &|n| unit.bytes(n)));
     let here = format!("{} ranks", text::count(ranks.into()));
     let many = if ranks > RANKS_MAX { ranks.into() } else { MANY };
-    let header = |what| [what, here.as_str(), "1,000", "1,000,000", "a rank more"];
+    let header = |what| [what, here.as_str(), "1,000", "1,000,000", "one rank more"];
     let [before, in_use] = Ledger::BARS;
     let beside = ledger.beside_paper(many).into_iter().map(|line| {
         let paper = line.paper_bytes.map_or_else(|| "-".to_owned(), text::count);
@@ -89,9 +89,9 @@ fn tables(ranks: u32) -> Result<String, Failure> {
     let beside = beside.chain(used);
     let title = format!("a rank of {}, 32 on a node, before any traffic", text::count(many));
     Ok(format!(
-        "bytes of a rank\n{}\nbytes more for each\n{}\n{}{}",
-        text::table(&header("from the start"), tables.chain([total])),
-        text::table(&header("thing made"), units),
+        "bytes of the tables of a rank\n{}\nbytes of each object that a program makes\n{}\n{}{}",
+        text::table(&header("table"), tables.chain([total])),
+        text::table(&header("object"), units),
         text::table(&[title.as_str(), "ACP", "here", "at most"], beside),
         what_counts(&ledger)
     ))
@@ -100,10 +100,10 @@ fn tables(ranks: u32) -> Result<String, Failure> {
 /// An explanation of what the last table counts and what it leaves out.
 fn what_counts(ledger: &Ledger) -> String {
     format!(
-        "The totals count everything that a rank has, from the start and in use, but for what the\n\
-         network's own library keeps: private bytes and a 32nd of what a node has once, on nodes\n\
-         that are alike. Messages that wait between two nodes take up to {} for each pair\n\
-         while they wait.\n",
+        "The totals count all memory of a rank, from the start and in use, without that of the\n\
+         network's own library. What a node has once is divided by its 32 ranks; all nodes have\n\
+         the same number of ranks. Waiting messages between ranks of two nodes take up to {}\n\
+         for each pair while they wait.\n",
         text::bytes(ledger.lanes_bytes())
     )
 }
@@ -123,12 +123,12 @@ fn machine() -> String {
     let line = bench::trip_ns();
     let rows = [
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
-        ("ranks are found by", way()),
+        ("ranks find each other by", way()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
-        ("cache line, one way", line.map_or_else(|| "one cpu".to_owned(), text::time)),
+        ("cache line, one way", line.map_or_else(|| "not measured".to_owned(), text::time)),
         ("page", text::bytes(page_bytes())),
         ("memory left", memory::left_bytes().map_or_else(unknown, text::bytes)),
-        ("memory limit of the group", memory::limit_bytes().map_or_else(none, text::bytes)),
+        ("memory limit of the control group", memory::limit_bytes().map_or_else(none, text::bytes)),
         ("huge pages for memory files", space::allowed(HugePages::Advise)),
         ("huge pages reserved", space::allowed(HugePages::Reserved)),
         ("cross-memory copy", cma::probe().map_or_else(|e| e.to_string(), |()| "works".into())),
@@ -147,8 +147,8 @@ fn network() -> String {
         Ok(Ok(facts)) => [
             ("provider", facts.provider),
             ("device", facts.device),
-            ("does not work", or_nothing(facts.lacks.join("; "))),
-            ("by the target's processor", or_nothing(facts.errands.join(", "))),
+            ("missing features", or_nothing(facts.lacks.join("; "))),
+            ("emulated by the target's processor", or_nothing(facts.errands.join(", "))),
         ]
         .to_vec(),
         Ok(Err(error)) => vec![("none", error.to_string())],

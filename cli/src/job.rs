@@ -27,7 +27,7 @@ pub fn is_rank() -> bool {
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
 pub fn run(args: &args::Run) -> Result<String, Failure> {
-    let (program, rest) = args.program.split_first().expect("the grammar demands a program");
+    let (program, rest) = args.program.split_first().expect("the grammar requires a program");
     let mut launch = Launch::new(args.ranks).program(program, rest).label(args.label);
     if let Some(workers) = args.workers {
         launch = launch.env("TSUMUGI_WORKERS", workers.to_string());
@@ -37,8 +37,9 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
 
 /// Starts this command, as it was called, as `ranks` ranks and waits for them.
 pub fn run_self(ranks: u32) -> Result<String, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::Failed(format!("the path of this command is unknown: {error}"))
+    })?;
     let launch = Launch::new(ranks).program(&own, std::env::args_os().skip(1));
     watch(launch, own.as_os_str())
 }
@@ -104,7 +105,7 @@ fn refusal(error: LaunchError, program: &OsStr) -> Failure {
     match errno {
         libc::ENOENT => Failure::Program(127, what("no such program")),
         libc::EACCES => Failure::Program(126, what("may not be executed")),
-        libc::ENOEXEC => Failure::Program(126, what("is not a program")),
+        libc::ENOEXEC => Failure::Program(126, what("is not an executable program")),
         _ => Failure::Failed(error.to_string()),
     }
 }

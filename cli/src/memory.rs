@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn something_is_left() {
+    fn some_memory_is_available() {
         assert!(left_bytes().is_none_or(|bytes| bytes > 0));
     }
 }

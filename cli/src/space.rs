@@ -17,7 +17,7 @@ use tsumugi::pvas::populate::{By, Populated};
 use tsumugi::pvas::space::Pages;
 use tsumugi::pvas::{HugePages, Member, Populate, Space, attach};
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::{LocalRank, Memory};
 
 /// Returns the description at rank 0; an empty text at rank 1 and in the process
 /// that starts the ranks.
@@ -26,7 +26,7 @@ pub fn describe() -> Result<String, Failure> {
         return job::run_self(2);
     }
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let mut member = attach().expect("a rank was started").map_err(|error| failed(&error))?;
+    let mut member = attach().expect("this process is a rank").map_err(|error| failed(&error))?;
     let text = as_rank(&mut member).map_err(|error| failed(&error))?;
     member.finish();
     Ok(if Member::rank(&member) == Rank(0) { text } else { String::new() })
@@ -34,7 +34,6 @@ pub fn describe() -> Result<String, Failure> {
 
 fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     let space = member.space().clone();
-    let rank = Member::rank(member);
     let layout = Layout::from_size_align(BLOCK_BYTES, PAGE_BYTES).expect("a valid layout");
     let out =
         tsumugi::Error::OutOfMemory { bytes: BLOCK_BYTES, variable: tsumugi::pvas::config::HEAP };
@@ -47,10 +46,12 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
     let touch_ns = start.elapsed().as_nanos() as f64;
     member.publish(&(block.as_ptr() as u64).to_ne_bytes())?;
     member.barrier()?;
-    let (peer, mut card) = (Rank((rank.0 + 1) % space.size()), [0; CARD_BYTES_MAX]);
-    member.card(peer, &mut card)?;
-    let at = u64::from_ne_bytes(card[..8].try_into().expect("eight bytes")) as *mut u8;
-    let at = NonNull::new(at).expect("a block is somewhere");
+    let own = member.local();
+    // On one node the rank of a member is its place.
+    let (peer, mut card) = (LocalRank((own.0 + 1) % space.size()), [0; CARD_BYTES_MAX]);
+    member.card(Rank(peer.0), &mut card)?;
+    let at = u64::from_ne_bytes(card[..8].try_into().expect("the slice has 8 bytes")) as *mut u8;
+    let at = NonNull::new(at).expect("a block has an address");
     space.reach(peer, at, BLOCK_BYTES as u64);
     let start = Instant::now();
     for page in (0..BLOCK_BYTES).step_by(PAGE_BYTES) {
@@ -59,12 +60,17 @@ fn as_rank(member: &mut Member) -> Result<String, tsumugi::Error> {
         black_box(unsafe { at.add(page).read_volatile() });
     }
     let read_ns = start.elapsed().as_nanos() as f64;
-    let facts = facts(&space, rank, peer, (touch_ns, read_ns));
+    let facts = facts(&space, own, peer, (touch_ns, read_ns));
     member.barrier()?;
     Ok(facts)
 }
 
-fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64)) -> String {
+fn facts(
+    space: &Space,
+    own: LocalRank,
+    peer: LocalRank,
+    (touch_ns, read_ns): (f64, f64),
+) -> String {
     let (shape, policy) = (space.shape(), space.policy());
     let populated = |done: Populated| {
         let by = match done.by {
@@ -82,19 +88,19 @@ fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64))
     };
     let rows = [
         ("partitions", format!("at {:#x}, 1 << {} apart", shape.base, shape.shift)),
-        ("each, virtual", text::bytes(shape.bytes() as u64)),
+        ("size of each (virtual)", text::bytes(shape.bytes() as u64)),
         ("populate", policy.populate.word().to_owned()),
-        ("populated by its owner", space.populated(rank).map_or_else(none, populated)),
+        ("populated by the owner", space.populated(own).map_or_else(none, populated)),
         (
-            "a peer's, populated",
+            "populated by a peer",
             if policy.populate == Populate::Peers { populated(of_peers) } else { none() },
         ),
-        ("first use of a page, owner", per_page(touch_ns)),
-        ("first use of a page, peer", per_page(read_ns)),
-        ("huge pages, asked for", policy.huge_pages.word().to_owned()),
+        ("first use of a page by the owner", per_page(touch_ns)),
+        ("first use of a page by a peer", per_page(read_ns)),
+        ("huge pages, requested", policy.huge_pages.word().to_owned()),
         ("huge pages, allowed", allowed(policy.huge_pages)),
-        ("huge pages, owner", got(space.pages(rank))),
-        ("huge pages, peer's", got(space.pages(peer))),
+        ("huge pages, owner", got(space.pages(own))),
+        ("huge pages, peer", got(space.pages(peer))),
         ("peers may", policy.peers.word().to_owned()),
         ("cross-memory copy", cma),
     ];
@@ -105,7 +111,7 @@ fn facts(space: &Space, rank: Rank, peer: Rank, (touch_ns, read_ns): (f64, f64))
 pub fn allowed(asked: HugePages) -> String {
     if asked == HugePages::Reserved {
         let free = tsumugi::pvas::space::limits().huge_page_bytes;
-        return format!("{} of the pool left", text::bytes(free));
+        return format!("{} left in the pool", text::bytes(free));
     }
     let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
     let setting = setting.ok().and_then(|text| chosen(&text).map(str::to_owned));
@@ -140,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_told() {
+    fn huge_pages_are_shown_of_all_pages() {
         let pages = Pages { resident_bytes: 8 << 20, huge_bytes: 2 << 20 };
         assert_eq!(got(Some(pages)), "2.00 MiB of 8.00 MiB");
         assert_eq!(got(None), "unknown");

@@ -35,7 +35,7 @@ impl FromStr for State {
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         let is_it = |state: &Self| state.to_string() == word;
-        Self::ALL.into_iter().find(is_it).ok_or("expected near or far")
+        Self::ALL.into_iter().find(is_it).ok_or("expected 'near' or 'far'")
     }
 }
 

@@ -62,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_nothing_there_is_none() {
+    fn no_samples_have_no_summary() {
         assert_eq!(Summary::of(&mut []), None);
     }
 
     #[test]
-    fn one_sample_is_all_of_them() {
+    fn one_sample_is_minimum_median_and_percentile() {
         let summary = Summary::of(&mut [7.0]).unwrap();
         assert_eq!((summary.min, summary.median, summary.p99, summary.n), (7.0, 7.0, 7.0, 1));
     }

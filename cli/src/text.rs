@@ -60,7 +60,7 @@ pub fn bytes(n: u64) -> String {
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
-    let last = units.last().expect("there is a unit");
+    let last = units.last().expect("the list has a unit");
     let (unit, name) = units.iter().find(|(unit, _)| value >= *unit).unwrap_or(last);
     let value = value / unit;
     match value {

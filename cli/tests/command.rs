@@ -1,4 +1,5 @@
-//! The command as a user runs it: exit codes, what is said, and where.
+//! The command as a user runs it: its exit codes, and what it writes to standard output
+//! and to standard error.
 
 use std::ffi::CString;
 use std::fs;
@@ -7,8 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs `tsumugi` with these words from a folder that has nothing to do with
-/// the repository.
+/// Runs `tsumugi` with these arguments, in a folder outside of the repository.
 fn tsumugi(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tsumugi"))
         .args(words)
@@ -35,7 +35,7 @@ fn assert_refused(words: &[&str], code: i32, reasons: &[&str]) {
     assert!(!said.contains("panicked"), "{words:?}: {said}");
 }
 
-/// A file of this test alone, removed at the end.
+/// A temporary file of one test, which is removed when the value is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -94,7 +94,7 @@ fn the_demo_is_a_rank_of_any_job() {
     let output = tsumugi(&["run", "-n", "2", own, "demo", "--ults", "3", "--ranks", "9"]);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(shown(&output).matches("2 ranks x 3 user-level threads").count(), 1);
-    // What is wrong is said by one rank, and by the launcher, who ended.
+    // One rank prints the error; the launcher prints which rank ended, and with which code.
     let output = tsumugi(&["run", "-n", "3", own, "demo", "--from", "pyhton3"]);
     let said = said(&output);
     assert_eq!((output.status.code(), said.matches("pyhton3").count()), (Some(2), 1), "{said}");
@@ -112,7 +112,7 @@ fn more_threads_than_stacks_are_refused() {
 fn a_killed_rank_ends_the_demo() {
     let fifo = std::env::temp_dir().join(format!("tsumugi-{}-fifo.mtx", std::process::id()));
     let path = CString::new(fifo.to_str().unwrap()).unwrap();
-    // SAFETY: a plain call on a text that ends.
+    // SAFETY: `path` ends with a NUL and outlives the call.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
     let launcher = Command::new(env!("CARGO_BIN_EXE_tsumugi"))
         .args(["demo", "--ranks", "3", "--ults", "4", "--graph"])
@@ -121,7 +121,8 @@ fn a_killed_rank_ends_the_demo() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command starts");
-    // The launcher reads the graph; then rank 0 wants to, and waits for ever.
+    // The launcher reads the graph from the pipe. Then rank 0 opens the pipe to read it
+    // again, and blocks, because no process writes to it.
     fs::write(&fifo, SMALL).unwrap();
     let late = Instant::now() + Duration::from_secs(60);
     let ranks = loop {
@@ -131,7 +132,7 @@ fn a_killed_rank_ends_the_demo() {
         }
         thread::sleep(Duration::from_millis(5));
     };
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(ranks[1] as i32, libc::SIGKILL) }, 0);
     let output = launcher.wait_with_output().unwrap();
     let said = said(&output);
@@ -142,7 +143,8 @@ fn a_killed_rank_ends_the_demo() {
     fs::remove_file(&fifo).unwrap();
 }
 
-/// Not even what left the session of a command that was measured.
+/// No process and no file of the benchmark is left, not even a process that a measured
+/// peer has started in a session of its own.
 #[test]
 fn a_killed_benchmark_leaves_nothing() {
     let folder = std::env::temp_dir().join(format!("tsumugi-{}-killed", std::process::id()));
@@ -180,7 +182,7 @@ fn a_killed_benchmark_leaves_nothing() {
     fs::remove_dir(&folder).unwrap();
 }
 
-/// Processes, and their names, that have this folder for temporary files.
+/// The processes with this folder as `TMPDIR` in their environment: pid and name.
 fn with_temporary_folder(folder: &Path) -> Vec<(u32, String)> {
     let variable = format!("TMPDIR={}", folder.display());
     fs::read_dir("/proc")
@@ -196,8 +198,8 @@ fn with_temporary_folder(folder: &Path) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// The processes that `parent` has started, the oldest first; its guardian is
-/// none of them.
+/// The processes that `parent` has started, in the order of their pids, without its
+/// guardian.
 fn children_of(parent: u32) -> Vec<u32> {
     let mut children: Vec<u32> = fs::read_dir("/proc")
         .unwrap()
@@ -207,7 +209,8 @@ fn children_of(parent: u32) -> Vec<u32> {
             if stat.contains("(job-guardian)") {
                 return false;
             }
-            // The name, in brackets, may hold anything; then state and parent.
+            // The name stands in brackets and may contain any character. The state and
+            // the pid of the parent follow it.
             let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
             after.split(' ').nth(1).is_some_and(|ppid| ppid == parent.to_string())
         })
@@ -217,7 +220,7 @@ fn children_of(parent: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_job_ends_as_its_first_rank_that_failed() {
+fn a_job_ends_with_the_code_of_its_first_rank_that_failed() {
     let output = tsumugi(&["run", "-n", "3", "--label", "--", "sh", "-c", "echo $TSUMUGI_RANK"]);
     assert!(output.status.success(), "{}", said(&output));
     let mut lines: Vec<String> = shown(&output).lines().map(str::to_owned).collect();
@@ -238,7 +241,7 @@ fn a_program_that_cannot_be_run_is_named() {
 }
 
 #[test]
-fn what_does_not_exist_is_a_usage_error() {
+fn a_bad_argument_is_a_usage_error() {
     let graph = Scratch::new("named.mtx", SMALL);
     assert_refused(&["demo", "--ranks", "0"], 2, &["'0'", "at least 1"]);
     assert_refused(&["demo", "--ults", "many"], 2, &["'many'"]);
@@ -336,7 +339,7 @@ fn pages_are_measured_beside_raw_reads() {
     }
     let rows = std::fs::read_to_string(&json.0).unwrap();
     let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
-    // An own by either directory, with nobody and with one who reads.
+    // `own` has rows for both directories, without a reader and with one.
     let names = [("raw_read", 3), ("get_cached", 3), ("get_uncached", 3), ("put_cached", 3)];
     for (name, count) in names.into_iter().chain([("own", 12)]) {
         let of = |row: &&serde_json::Value| row["name"] == name;

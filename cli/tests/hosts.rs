@@ -1,5 +1,5 @@
-//! `run --hosts` with a command of our own in the place of ssh: a shell, and
-//! each host a name.
+//! `run --hosts` with a shell script in the place of ssh. The hosts are names only: all
+//! agents run on this machine.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What stands for ssh, removed at the end.
+/// The script that is run in the place of ssh. It is removed when the value is dropped.
 struct Rsh(PathBuf);
 
 impl Rsh {
@@ -79,7 +79,7 @@ fn every_rank_is_labelled_and_has_the_environment_and_the_folder() {
 #[test]
 fn the_secret_is_on_no_command_line() {
     let rsh = Rsh::new("secret", "echo \"rsh: $* [${TSUMUGI_SECRET-none}]\" >&2");
-    let word = "a word that nobody else knows";
+    let word = "the secret of the ranks";
     let seen = "tr '\\0' ' ' < /proc/$PPID/cmdline; echo; echo $TSUMUGI_SECRET";
     let output =
         rsh.command(&["-n", "1", "sh", "-c", seen]).env("TSUMUGI_SECRET", word).output().unwrap();
@@ -89,7 +89,7 @@ fn the_secret_is_on_no_command_line() {
 }
 
 #[test]
-fn the_first_failure_is_the_commands() {
+fn the_command_ends_with_the_code_of_the_first_failure() {
     let rsh = Rsh::new("code", "");
     let line = "if [ $TSUMUGI_RANK = 3 ]; then exit 9; fi; sleep 100";
     let begin = Instant::now();
@@ -102,12 +102,16 @@ fn the_first_failure_is_the_commands() {
     let broken = Rsh::new("broken", "exit 255");
     let output = broken.output(&["-n", "2", "true"]);
     assert_eq!(output.status.code(), Some(255));
-    // Whichever of the two ends first.
+    // Either of the two hosts may be the first to end.
     let said = text(&output.stderr);
-    assert!(said.contains("tsumugi: host ") && said.contains(": ended with code 255"), "{said}");
+    assert!(
+        said.contains("tsumugi: host ") && said.contains(": the agent ended with code 255"),
+        "{said}"
+    );
 }
 
-/// Passed on, or ended with the command: nothing is left.
+/// SIGTERM is passed on to the ranks. After SIGKILL of the command, the ranks are killed.
+/// In both cases no rank is left.
 #[test]
 fn signals_reach_the_ranks_and_nothing_outlives_the_command() {
     let rsh = Rsh::new("signals", "");
@@ -117,7 +121,7 @@ fn signals_reach_the_ranks_and_nothing_outlives_the_command() {
         let mut pids = String::new();
         out.read_line(&mut pids).unwrap();
         out.read_line(&mut pids).unwrap();
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
         let status = child.wait().unwrap();
         assert!(!status.success());
@@ -128,16 +132,17 @@ fn signals_reach_the_ranks_and_nothing_outlives_the_command() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        // Whoever holds the pipe is gone too.
+        // The read ends only when no process has the pipe open any more.
         out.read_to_string(&mut pids).unwrap();
     }
 }
 
-/// What its ranks have started goes, too, and so do the ranks of the other host.
+/// The processes that the agent's ranks have started are killed, too, and so are the
+/// ranks of the other host.
 #[test]
 fn nothing_outlives_an_agent_that_is_killed() {
     let rsh = Rsh::new("agent", "");
-    // Deaf to what asks them to end.
+    // The ranks ignore SIGTERM, and each has a child in a session of its own.
     let line = "trap '' TERM; setsid sleep 1000 & echo $PPID $$ $!; exec sleep 1000";
     let mut child = rsh.start(&["-n", "2", "sh", "-c", line]);
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -145,15 +150,15 @@ fn nothing_outlives_an_agent_that_is_killed() {
     out.read_line(&mut pids).unwrap();
     out.read_line(&mut pids).unwrap();
     let agent = pids.split_whitespace().next().unwrap().parse().unwrap();
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(agent, libc::SIGKILL) }, 0);
     assert!(!child.wait().unwrap().success());
     gone(&pids);
     out.read_to_string(&mut pids).unwrap();
 }
 
-/// Waits for these processes to be gone; one that only its new parent can reap
-/// is.
+/// Waits until these processes have ended. A zombie counts as ended: only its parent can
+/// remove it.
 #[track_caller]
 fn gone(pids: &str) {
     let is_running = |pid: &str| {
@@ -169,7 +174,7 @@ fn gone(pids: &str) {
     }
 }
 
-/// As of a host that has vanished: what was to start its agent does not end.
+/// As when a host has vanished: the command that starts the agent there does not end.
 #[test]
 fn a_host_that_does_not_answer_is_not_waited_for() {
     let rsh = Rsh::new("hangs", "if [ $host = b ]; then echo $$ >&2; exec sleep 1000; fi");
@@ -198,11 +203,11 @@ fn a_host_that_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn nodes_that_nothing_connects_are_named() {
+fn nodes_without_a_network_are_named() {
     let rsh = Rsh::new("nodes", "export TSUMUGI_NODE=$host TSUMUGI_NETWORK=off");
     let own = env!("CARGO_BIN_EXE_tsumugi");
     let output = rsh.output(&["-n", "2", own, "demo", "--ults", "4"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("the 2 ranks of this job lie on 2 nodes"), "{said}");
+    assert!(said.contains("the 2 ranks of this job are on 2 nodes"), "{said}");
 }

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::*;
 
 fn main() {
@@ -34,7 +34,7 @@ unsafe impl Send for Memory {}
 
 /// One of the two ranks; rank 0 prints.
 fn rank(me: u32, memory: [Memory; 2], line: &AtomicU64) {
-    let you = Rank(1 - me);
+    let you = PeerIndex(1 - me);
     let mut peers = [Peer::EMPTY; 2];
     let mut requests = vec![Entry::EMPTY; 256];
     let mut unexpected = vec![Unexpected::EMPTY; SHAPE.unexpected()];
@@ -53,14 +53,14 @@ fn rank(me: u32, memory: [Memory; 2], line: &AtomicU64) {
         Design::Mirror
     };
     let mut machine =
-        Machine::new(Rank(me), SHAPE, design, Thresholds::DEFAULT, tables).expect("it fits");
+        Machine::new(LocalRank(me), SHAPE, design, Thresholds::DEFAULT, tables).expect("it fits");
     let mut ends = [LaneEnd::EMPTY, LaneEnd::EMPTY];
     // SAFETY: zero memory of the shape's size; each side makes its ends once;
     // all buffers below live until their messages have ended.
     let mut lanes = unsafe {
-        let mut lanes = Lanes::new(Rank(me), SHAPE, memory[me as usize].0, &mut ends).unwrap();
-        lanes.connect(Rank(0), memory[0].0);
-        lanes.connect(Rank(1), memory[1].0);
+        let mut lanes = Lanes::new(LocalRank(me), SHAPE, memory[me as usize].0, &mut ends).unwrap();
+        lanes.connect(PeerIndex(0), memory[0].0);
+        lanes.connect(PeerIndex(1), memory[1].0);
         lanes
     };
     let buffers = (vec![1u8; 1 << 20], vec![0u8; 1 << 20]);
@@ -118,7 +118,7 @@ fn window(
     out: Bytes,
     into: Bytes,
 ) -> u64 {
-    let you = Rank(1 - me);
+    let you = PeerIndex(1 - me);
     let mut best = u64::MAX;
     for _ in 0..ROUNDS {
         let start = Instant::now();
@@ -140,7 +140,7 @@ fn window(
     best
 }
 
-fn send(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, to: Rank, out: Bytes) {
+fn send(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, to: PeerIndex, out: Bytes) {
     let label = Label { context: 0, tag: 7 };
     let request = match machine.send(lanes, to, label, out).expect("a request") {
         Begun::Done(()) => return,
@@ -154,14 +154,14 @@ fn send(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, to: Rank, out: Bytes) 
 fn receive(
     machine: &mut Machine<'_>,
     lanes: &mut Lanes<'_>,
-    from: Rank,
+    from: PeerIndex,
     into: Bytes,
 ) -> Option<Request> {
     let pattern = Pattern { context: 0, source: Some(from), tag: Some(7) };
     machine.receive(lanes, pattern, into).expect("a request").pending()
 }
 
-fn wait(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, from: Rank, post: Option<Request>) {
+fn wait(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, from: PeerIndex, post: Option<Request>) {
     let Some(request) = post else { return };
     while machine.take(request).is_none() {
         if !machine.advance_from(lanes, from) {

@@ -24,6 +24,18 @@ pub type Head = [u8; HEAD_BYTES];
 ///
 /// Calls block the OS thread, and none is on a data path. All calls are collective
 /// except `card` and `heads`.
+///
+/// # Errors of the exchange
+///
+/// Besides the errors that it names, each call can return:
+///
+/// - [`BootError::Disconnected`]: the connection of the exchange broke.
+/// - [`BootError::PeerLost`]: the rank that serves the exchange has died or ended.
+/// - [`BootError::Refused`]: the exchange refuses this rank or its card.
+/// - [`BootError::Garbled`]: a message arrived that does not belong to the exchange.
+/// - [`BootError::TimedOut`]: a request got no answer within the time limit of the
+///   implementation.
+/// - [`BootError::System`]: the system, or the launcher's library, returned an error.
 pub trait Bootstrap {
     /// This rank.
     fn rank(&self) -> Rank;
@@ -35,7 +47,8 @@ pub trait Bootstrap {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// [`BootError::CardTooLong`] if the card is longer, and the
+    /// [errors of the exchange](Bootstrap#errors-of-the-exchange).
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError>;
 
     /// Copies `rank`'s card into `card` and returns its length. Valid after all
@@ -43,7 +56,9 @@ pub trait Bootstrap {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// [`BootError::NoSuchRank`] if `rank` is not below [`size`](Self::size),
+    /// [`BootError::NoCard`] if it has published no card, and the
+    /// [errors of the exchange](Bootstrap#errors-of-the-exchange).
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError>;
 
     /// Calls `each` with the head of each rank's card, in the order of the ranks.
@@ -52,7 +67,9 @@ pub trait Bootstrap {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// [`BootError::NoCard`] for the first rank that has published no card, and the
+    /// [errors of the exchange](Bootstrap#errors-of-the-exchange). `each` was called for
+    /// the ranks before.
     fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
         let mut card = [0; CARD_BYTES_MAX];
         for rank in (0..self.size()).map(Rank) {
@@ -70,7 +87,9 @@ pub trait Bootstrap {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// [`BootError::Missing`] if a rank has not joined the exchange within the time limit,
+    /// [`BootError::PeerLost`] if a rank has died or ended before it arrived, and the
+    /// [errors of the exchange](Bootstrap#errors-of-the-exchange).
     fn barrier(&mut self) -> Result<(), BootError>;
 
     /// Announces that this rank ends on its own. A rank that disappears without this
@@ -78,7 +97,7 @@ pub trait Bootstrap {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// The [errors of the exchange](Bootstrap#errors-of-the-exchange).
     fn leave(&mut self) -> Result<(), BootError> {
         Ok(())
     }
@@ -94,7 +113,7 @@ pub trait OpenBootstrap: Bootstrap + Send {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// The [errors of the exchange](Bootstrap#errors-of-the-exchange).
     fn arrive(&mut self) -> Result<(), BootError>;
 
     /// Waits until the other ranks have reached the barrier, but at most for
@@ -102,7 +121,7 @@ pub trait OpenBootstrap: Bootstrap + Send {
     ///
     /// # Errors
     ///
-    /// [`BootError`].
+    /// Those of [`barrier`](Bootstrap::barrier).
     fn has_met(&mut self, within: Duration) -> Result<bool, BootError>;
 }
 
@@ -134,9 +153,9 @@ pub enum BootError {
         /// The rank without a card.
         rank: Rank,
     },
-    /// A rank died before the bootstrap reached it.
+    /// A rank died or ended before the exchange was complete.
     PeerLost {
-        /// The dead rank.
+        /// The rank that died or ended.
         rank: Rank,
     },
     /// A rank did not arrive within the time limit.
@@ -175,7 +194,8 @@ impl BootError {
     ///
     /// # Errors
     ///
-    /// [`CardTooLong`](Self::CardTooLong).
+    /// [`CardTooLong`](Self::CardTooLong) if the card has more than [`CARD_BYTES_MAX`]
+    /// bytes.
     pub const fn check_card(card: &[u8]) -> Result<(), Self> {
         match card.len() {
             0..=CARD_BYTES_MAX => Ok(()),
@@ -187,7 +207,7 @@ impl BootError {
     ///
     /// # Errors
     ///
-    /// [`NoSuchRank`](Self::NoSuchRank).
+    /// [`NoSuchRank`](Self::NoSuchRank) if `rank` is not below `size`.
     pub const fn check_rank(rank: Rank, size: u32) -> Result<(), Self> {
         if rank.0 < size { Ok(()) } else { Err(Self::NoSuchRank { rank, size }) }
     }
@@ -197,18 +217,23 @@ impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CardTooLong { bytes } => {
-                write!(f, "a card of {bytes} bytes is longer than {CARD_BYTES_MAX}")
+                write!(
+                    f,
+                    "a card of {bytes} bytes is too long: the limit is {CARD_BYTES_MAX} bytes"
+                )
             }
             Self::NoSuchRank { rank, size } => {
                 write!(f, "{rank} does not exist: the job has {size} ranks")
             }
             Self::NoCard { rank } => write!(f, "{rank} has published no card"),
-            Self::PeerLost { rank } => write!(f, "{rank} died during start"),
-            Self::Missing { rank } => write!(f, "{rank} did not come in time"),
-            Self::Disconnected => write!(f, "the launcher has gone away"),
+            Self::PeerLost { rank } => {
+                write!(f, "{rank} died or ended before the bootstrap was complete")
+            }
+            Self::Missing { rank } => write!(f, "{rank} did not arrive within the time limit"),
+            Self::Disconnected => write!(f, "the bootstrap connection of this rank is lost"),
             Self::Refused { why } => write!(f, "this rank is refused: {why}"),
-            Self::Garbled { what } => write!(f, "{what} is not understood"),
-            Self::TimedOut { what } => write!(f, "{what}: no answer in time"),
+            Self::Garbled { what } => write!(f, "{what} is malformed"),
+            Self::TimedOut { what } => write!(f, "{what}: no answer within the time limit"),
             Self::System { what, errno } => write!(f, "{what}: error {errno}"),
         }
     }

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_where_their_names_say() {
+    fn counters_are_indexed_by_their_names() {
         for (index, counter) in Counter::ALL.into_iter().enumerate() {
             assert_eq!(counter as usize, index, "{counter}");
         }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_is_as_if_recorded_in_one() {
+    fn merging_equals_recording_in_one_histogram() {
         let (mut one, mut two, mut both) = (Histogram::new(), Histogram::new(), Histogram::new());
         for ns in [7, 900, 12] {
             one.record(ns);

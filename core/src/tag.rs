@@ -275,7 +275,10 @@ impl fmt::Debug for TagPool<'_> {
 }
 
 impl<const SHARDS: usize> TagTable<SHARDS> {
-    const SHARDS_ARE_VALID: () = assert!(SHARDS >= 1 && SHARDS * PER_SHARD <= Tag::INDEX_MAX);
+    const SHARDS_ARE_VALID: () = assert!(
+        SHARDS >= 1 && SHARDS * PER_SHARD <= Tag::INDEX_MAX,
+        "SHARDS is at least 1, and 64 * SHARDS at most `Tag::INDEX_MAX`"
+    );
 
     /// All tags free.
     #[cfg(not(tsumugi_loom))]
@@ -317,7 +320,7 @@ impl fmt::Display for TagPoolError {
                 write!(f, "a pool of {tags} tags: it needs 1 to {}", Tag::INDEX_MAX)
             }
             Self::Unaligned { address } => {
-                write!(f, "{address:#x} is not aligned to {} bytes", TagPool::ALIGN)
+                write!(f, "the memory at {address:#x} is not aligned to {} bytes", TagPool::ALIGN)
             }
         }
     }

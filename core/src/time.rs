@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_later_is_a_positive_distance() {
+    fn a_later_instant_is_a_positive_distance_away() {
         let start = Instant::from_ns(40);
         assert_eq!((start + Duration::from_nanos(2)) - start, Duration::from_nanos(2));
         assert_eq!(start - (start + Duration::from_nanos(2)), Duration::ZERO);

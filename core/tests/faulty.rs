@@ -1,5 +1,5 @@
-//! Faults drawn from a thousand seeds, and what must hold all the same; the
-//! defects that would break it, each caught; and the log of it.
+//! Faults drawn from a thousand seeds, and the properties that must hold with them; the
+//! defects that would break these properties, each caught; and the log of the endpoint.
 #![cfg(not(tsumugi_loom))]
 
 use std::cell::Cell;
@@ -20,9 +20,9 @@ use tsumugi_core::sync::mutant;
 use tsumugi_core::tag::{Tag, TagTable};
 use tsumugi_core::time::{Clock, Instant};
 
-/// What every commit tries anew.
+/// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1000);
-/// Those by one of which each planted defect is caught: always the same.
+/// The seeds that catch each planted defect: always the same.
 #[cfg(debug_assertions)]
 const PLANTED: std::ops::Range<u64> = 0..1000;
 const DEPTH: usize = 16;
@@ -59,7 +59,7 @@ fn at(region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: Rank(1), key: region.key, offset }
 }
 
-/// What every endpoint promises, with faults and the table that mends them.
+/// The promises of every endpoint, with faults and the table that corrects them.
 mod conformance {
     use super::*;
 
@@ -126,7 +126,7 @@ impl Drop for Counted {
     }
 }
 
-/// Where a callback leaves its result, and how often it was called.
+/// The result of a callback, and the number of its calls.
 #[derive(Default)]
 struct Called {
     times: Cell<u32>,
@@ -140,9 +140,8 @@ fn called(data: *mut (), result: Result<u64, AddrError>) {
     called.value.set(result.unwrap());
 }
 
-/// Operations that each draw a number of their own from a counter, waited for
-/// in three ways; half the tags that the queue has places, so that they are
-/// used again and again.
+/// Operations that each draw a number of their own from a counter, waited for in three ways.
+/// There are half as many tags as places in the queue, so that tags are used again and again.
 fn every_operation_ends_once(seed: u64) {
     const OPS: usize = 120;
     const WINDOW: usize = DEPTH / 2;
@@ -197,7 +196,7 @@ fn every_operation_ends_once(seed: u64) {
             ended += 1;
         }
         if seeded.below(20) == 0 && !tickets.is_empty() {
-            // Nobody waits for this one any more: its buffer stays all the same.
+            // The ticket is dropped: its buffer stays until the operation ends.
             let before = dropped.get();
             let index = seeded.below(tickets.len() as u64) as usize;
             drop(tickets.swap_remove(index));
@@ -208,7 +207,7 @@ fn every_operation_ends_once(seed: u64) {
             break;
         }
     }
-    // What was held back comes now, and means nothing any more.
+    // Completions that were held back arrive now, and must be ignored.
     for _ in 0..64 {
         let mut late = [Completion::EMPTY; 8];
         let count = endpoint.poll(&mut late);
@@ -216,7 +215,7 @@ fn every_operation_ends_once(seed: u64) {
             assert!(!operations.complete(completion.tag, completion.result), "{completion:?}");
         }
     }
-    assert_eq!((begun, fresh, operations.in_flight()), (OPS, OPS, 0), "each ended once");
+    assert_eq!((begun, fresh, operations.in_flight()), (OPS, OPS, 0), "each operation ended once");
     assert_eq!(ended + abandoned + called_back.len(), OPS);
     assert_eq!(dropped.get() as usize, ended + abandoned, "each buffer came back once");
     values.extend(called_back.iter().map(|&index| {
@@ -225,16 +224,16 @@ fn every_operation_ends_once(seed: u64) {
     }));
     values.sort_unstable();
     values.dedup();
-    assert_eq!(values.len() + abandoned, OPS, "each has a result of its own");
+    assert_eq!(values.len() + abandoned, OPS, "each operation has a result of its own");
     assert!(values.iter().all(|value| *value < OPS as u64));
 }
 
 #[test]
-fn every_operation_ends_once_whatever_the_device_does() {
+fn every_operation_ends_once_with_any_faults() {
     check(SEEDS, every_operation_ends_once);
 }
 
-/// The same with nothing but tags: a table of its own holds who waits.
+/// The same with tags alone: a table of the test holds the waiting operations.
 fn tags_alone(seed: u64) {
     const OPS: usize = 100;
     SEED.set(seed);
@@ -274,7 +273,7 @@ fn tags_alone(seed: u64) {
 }
 
 #[test]
-fn a_tag_has_one_holder_whatever_the_device_does() {
+fn a_tag_has_one_holder_with_any_faults() {
     check(SEEDS, tags_alone);
 }
 
@@ -322,14 +321,14 @@ fn an_early_put_completes_before_it_lands() {
     assert_eq!(came[0], Completion { tag, result: Ok(0) });
     // SAFETY: leaked memory, one thread.
     let word = || unsafe { region.base.cast::<u64>().read_volatile() };
-    assert_eq!(word(), 0, "nothing has landed");
+    assert_eq!(word(), 0, "the put has not landed");
     endpoint.inner().hold(false);
-    assert_eq!(endpoint.poll(&mut came), 0, "its own completion is swallowed");
+    assert_eq!(endpoint.poll(&mut came), 0, "the completion of the put is swallowed");
     assert_eq!((word(), endpoint.faults().early), (5, 1));
 }
 
 #[test]
-fn faults_are_the_same_each_time() {
+fn a_seed_draws_the_same_faults_each_time() {
     let run = |seed| {
         let (own, region) = pair();
         let mut endpoint: Fault<_> = Fault::new(own.endpoint(), Plan::drawn(seed));

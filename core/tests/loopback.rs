@@ -1,5 +1,5 @@
-//! The loopback keeps what every backend promises, and its queue is as
-//! awkward as it was told to be.
+//! The loopback keeps the promises of every backend, and its queue delays and reorders as
+//! configured.
 #![cfg(not(tsumugi_loom))]
 
 use std::ptr::NonNull;
@@ -23,7 +23,7 @@ struct InProcess {
     tags: AtomicU64,
 }
 
-/// For each rank: the word that a waiter waits for, and whether it was told.
+/// For each rank: the word that a waiter waits for, and the flag that it was notified.
 #[derive(Default)]
 struct Notices([(AtomicU64, AtomicU64); RANKS]);
 
@@ -137,7 +137,7 @@ fn add(region: &Region, operand: u64) -> Op {
 }
 
 #[test]
-fn nothing_happens_before_it_is_delivered() {
+fn an_operation_takes_effect_when_it_is_delivered() {
     let job = InProcess::delivering(2, Delivery { late_polls: 2, shuffle: None });
     let region = job.registered(Rank(1), 8, Access::ReadWrite);
     let look = || {
@@ -155,7 +155,7 @@ fn nothing_happens_before_it_is_delivered() {
 }
 
 #[test]
-fn a_seed_draws_an_order_and_always_the_same() {
+fn a_seed_draws_the_same_order_each_time() {
     let order = |seed| {
         let job = InProcess::delivering(2, Delivery { late_polls: 0, shuffle: Some(seed) });
         let region = job.registered(Rank(1), 8, Access::ReadWrite);
@@ -168,7 +168,7 @@ fn a_seed_draws_an_order_and_always_the_same() {
         buffer.map(|completion| completion.tag.to_bits())
     };
     assert_eq!(order(7), order(7));
-    assert!((1..20).any(|seed| !order(seed).is_sorted()), "some seed shuffles");
+    assert!((1..20).any(|seed| !order(seed).is_sorted()), "at least one seed shuffles");
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! Random schedules of mixes that are too large to explore whole: several
-//! threads of each kind, several operations each.
+//! Random schedules of mixes that are too large for an exhaustive exploration: several threads
+//! of each kind, several operations each.
 //!
-//! Every schedule is sequentially consistent, so orderings are loom's
-//! business; here the order of steps is. Each mix must pass, and fail with
-//! each of its planted defects.
+//! Every schedule is sequentially consistent, so that loom checks the orderings and this test
+//! the order of steps. Each mix must pass, and fail with each of its planted defects.
 //!
 //! Built only with `--cfg tsumugi_loom --cfg tsumugi_shuttle`: see
 //! `ci/shuttle.sh`.
@@ -37,7 +36,7 @@ fn check(mutants: &'static [&'static str], mix: fn()) {
     shuttle::check_random(mix, schedules / 2);
     shuttle::check_pct(mix, schedules / 2, 3);
     for mutant in mutants {
-        // Another OS thread: what a failed mix leaves behind stays there.
+        // In another OS thread, so that the data which a failed mix leaves behind stay there.
         let run = std::thread::spawn(move || {
             let run = || with_mutant(mutant, || shuttle::check_random(mix, SCHEDULES_PLANTED));
             catch_unwind(AssertUnwindSafe(run)).is_err()
@@ -46,7 +45,7 @@ fn check(mutants: &'static [&'static str], mix: fn()) {
     }
 }
 
-/// A device that completes what it takes, the youngest first.
+/// A device that completes operations in reverse order.
 struct Stack(Vec<Completion>);
 
 impl Endpoint for Stack {
@@ -85,7 +84,7 @@ fn delegates() {
         counts: PortCounts::new(),
     }));
     let port = Port::new(Stack(Vec::new()), parts.table.view(), &parts.counts);
-    // SAFETY: nobody else pops.
+    // SAFETY: no other consumer pops.
     let delegate = Arc::new(unsafe { Delegate::new(port, parts.ring.view()) });
     let table: Completions<'static> = parts.table.view();
     let left = Arc::new(AtomicUsize::new(3));
@@ -167,7 +166,7 @@ fn a_ring_keeps_what_three_producers_push() {
 fn tags() {
     let table = Arc::new(TagTable::<4>::new());
     let held: Arc<Vec<AtomicUsize>> = Arc::new((0..64).map(|_| AtomicUsize::new(0)).collect());
-    // All but three are gone.
+    // All tags but three are taken.
     for _ in 3..table.pool().len() {
         table.pool().try_take(0).unwrap();
     }
@@ -185,7 +184,7 @@ fn tags() {
                     thread::yield_now();
                     held[tag.index()].fetch_sub(1, Ordering::SeqCst);
                     assert!(table.pool().release(tag));
-                    assert!(!table.pool().release(tag), "a life ends once");
+                    assert!(!table.pool().release(tag), "a tag is released once");
                 }
             })
         })

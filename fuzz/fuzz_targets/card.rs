@@ -1,4 +1,4 @@
-//! Ranks' cards.
+//! Fuzzes the parser of the ranks' cards (endpoint information).
 #![no_main]
 
 #[path = "../../backends/tests/boot/parsers.rs"]

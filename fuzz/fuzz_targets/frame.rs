@@ -1,4 +1,4 @@
-//! Streams of the exchange over TCP.
+//! Fuzzes the parser of the frames in the streams of the exchange over TCP.
 #![no_main]
 
 #[path = "../../backends/tests/boot/parsers.rs"]

@@ -1,4 +1,5 @@
-//! How all cards start, as the server of the exchange over TCP says it.
+//! Fuzzes the parser of the heads of all cards, which the server of the exchange over
+//! TCP sends at start.
 #![no_main]
 
 #[path = "../../backends/tests/boot/parsers.rs"]

@@ -1,4 +1,5 @@
-//! Packets from another node: errands and beats.
+//! Fuzzes the handling of packets from another node: errands (RMA emulation) and beats
+//! (heartbeats).
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

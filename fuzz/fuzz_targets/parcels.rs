@@ -1,4 +1,4 @@
-//! Parcels of messages from another node.
+//! Fuzzes the handling of parcels (packet payloads) of messages from another node.
 #![no_main]
 
 #[path = "../../core/tests/hostile/parcels.rs"]

@@ -1,4 +1,4 @@
-//! Lines of a PMI-1 server.
+//! Fuzzes the parser of the lines of a PMI-1 server.
 #![no_main]
 
 #[path = "../../backends/tests/boot/parsers.rs"]

@@ -1,4 +1,4 @@
-//! Variables of launchers, one a line.
+//! Fuzzes the parser of launchers' environment variables, one in each line.
 #![no_main]
 
 #[path = "../../backends/tests/boot/parsers.rs"]

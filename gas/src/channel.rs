@@ -83,7 +83,9 @@ pub trait Issue {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full>;
 }
 
@@ -110,7 +112,10 @@ impl Channel {
     ///
     /// If `bytes` is not a power of two of at least 64.
     pub fn new(split: Split, ring: GlobalAddr, head: GlobalAddr, bytes: u64) -> Self {
-        assert!(bytes.is_power_of_two() && bytes >= 64, "a ring of {bytes} bytes");
+        assert!(
+            bytes.is_power_of_two() && bytes >= 64,
+            "a ring of {bytes} bytes: it needs a power of two of at least 64"
+        );
         Self { split, ring, head, bytes }
     }
 
@@ -126,7 +131,12 @@ impl Channel {
     ///
     /// If `words` has another size.
     pub fn receiver(self, words: &[AtomicU64]) -> Receiver<'_> {
-        assert_eq!(words.len() as u64 * 8, Self::ring_size(self.bytes));
+        assert_eq!(
+            words.len() as u64 * 8,
+            Self::ring_size(self.bytes),
+            "bytes of the memory for a ring of {}",
+            self.bytes
+        );
         Receiver { channel: self, words, taken: 0, reported: 0, message: None }
     }
 }
@@ -154,8 +164,9 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room for operations. The caller must try again when
-    /// an operation has ended.
+    /// [`Full::Operations`] or [`Full::Conditions`] if there is no place for an
+    /// operation, or for its conditions. The caller must try again when an operation
+    /// has ended.
     pub fn advance<I: Issue + ?Sized>(&mut self, issue: &mut I, head: u64) -> Result<bool, Full> {
         loop {
             if let Some((landed, bytes)) = self.owed {

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_64_bytes_and_comes_back() {
+    fn a_command_is_64_bytes_and_is_decoded_as_it_was_encoded() {
         let block = Copy::new(addr(11), addr(12), 13);
         for request in [
             Request::Copy(block.then_add(addr(14), 15)),
@@ -238,7 +238,7 @@ mod tests {
             let command = Command { request, index: 9, stamp: u32::MAX, to, no_relay: true };
             let words = command.encode(Rank(4)).unwrap();
             assert_eq!(Command::decode(&words, Rank(4)), Some(command));
-            assert_eq!(Command::decode(&words, Rank(5)), None, "another caller's");
+            assert_eq!(Command::decode(&words, Rank(5)), None, "a command of another caller");
         }
         let (request, to) = (Request::Fence, Rank(0));
         let fence = Command { request, index: 0, stamp: 0, to, no_relay: false };
@@ -247,7 +247,7 @@ mod tests {
 
     /// A mixture of two commands, word by word, is not decoded as a command.
     #[test]
-    fn a_torn_command_is_none() {
+    fn a_torn_command_is_not_decoded() {
         let command = |stamp| {
             let copy = Copy::new(addr(u64::from(stamp) * 64), addr(7 + u64::from(stamp)), 8);
             let (request, to) = (copy.into(), Rank(3));

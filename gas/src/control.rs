@@ -206,20 +206,20 @@ impl Shape {
         self.landings_at() + self.jobs() as u64 * LANDING_BYTES as u64
     }
 
-    /// The fault of an impossible shape, in the words of a panic.
+    /// The limit that an impossible shape breaks, as text for a panic.
     pub(crate) const fn fault(self) -> Option<&'static str> {
         if self.ranks == 0 || self.colors == 0 || self.own_jobs == 0 || self.guest_jobs == 0 {
-            Some("a job without ranks, colours or operations")
+            Some("ranks, colors, own_jobs and guest_jobs must be at least 1")
         } else if self.flights == 0 || self.flights >= 1 << 24 || self.fetches == 0 {
-            Some("without an operation in flight nothing moves")
+            Some("flights must be 1 to 16,777,215, and fetches at least 1")
         } else if !self.copies.is_power_of_two() || self.copies < WAYS {
-            Some("tables of others come in sets of four, and the sets in powers of two")
+            Some("copies must be a power of two of at least 4")
         } else if self.cells != 0 && !self.cells.is_power_of_two() {
-            Some("cells come in powers of two")
+            Some("cells must be 0 or a power of two")
         } else if !self.notes.is_power_of_two() || self.commands == 0 || self.commands > 1 << 16 {
-            Some("notes come in powers of two, commands are 1 to 65,536")
+            Some("notes must be a power of two, and commands 1 to 65,536")
         } else if self.own_jobs > 1 << 16 {
-            Some("a handle has room for 65,536 operations under way")
+            Some("own_jobs must be at most 65,536")
         } else {
             None
         }
@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_are_the_whole() {
+    fn the_parts_add_up_to_the_whole() {
         for ranks in [1, 2, 64, 65, 1000, 1_000_000] {
             let shape = Shape::of(ranks, 2);
             assert_eq!(shape.fault(), None);

@@ -8,13 +8,14 @@ use tsumugi_core::mem::{AddrError, Rank};
 /// Why an access was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// The null address, or a word that names no rank of the job.
+    /// The null address, or a word that names no rank of the job, or no colour that
+    /// the ranks of the job have.
     Nowhere {
         /// The address.
         addr: GlobalAddr,
     },
-    /// The address's rank has registered no region under that name, or has
-    /// unregistered the region that the address is of.
+    /// The address's rank has registered no region under that name, has unregistered
+    /// the region that the address is of, or has registered it for itself alone.
     Stale {
         /// The address.
         addr: GlobalAddr,
@@ -47,7 +48,9 @@ pub enum AccessError {
         /// The address of the entry's block, or of the word.
         addr: GlobalAddr,
     },
-    /// The device for that memory has no such operation.
+    /// This rank has no way to carry out the operation there: the network device
+    /// lacks the operation, the path does not leave the node, or only the rank
+    /// itself may carry it out.
     Unsupported {
         /// The address.
         addr: GlobalAddr,
@@ -104,19 +107,21 @@ impl AccessError {
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nowhere { addr } => write!(f, "{addr} is no byte of any rank"),
-            Self::Stale { addr } => write!(f, "{addr}: no region is registered under this name"),
+            Self::Nowhere { addr } => write!(f, "{addr} names no rank and colour of the job"),
+            Self::Stale { addr } => write!(f, "{addr}: no region is registered at this address"),
             Self::OutOfRange { addr, bytes } => {
                 write!(f, "{addr}: {bytes} bytes do not fit in its region")
             }
-            Self::Unaligned { addr } => write!(f, "{addr}: not aligned to the word's size"),
+            Self::Unaligned { addr } => {
+                write!(f, "{addr}: an atomic must be aligned to the size of its word")
+            }
             Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
             Self::Elsewhere { addr } => {
-                write!(f, "{addr}: not of the rank that it must be of here")
+                write!(f, "{addr} belongs to another rank than the one that this call requires")
             }
             Self::Unsupported { addr } => {
-                write!(f, "{addr}: the device that leads there has no such operation")
+                write!(f, "{addr}: this rank has no way to carry out the operation there")
             }
         }
     }
@@ -132,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_the_error_again() {
+    fn a_code_is_decoded_to_its_error() {
         let addr = GlobalAddr::from_bits(77);
         for error in [
             AccessError::Nowhere { addr },

@@ -30,8 +30,8 @@ impl Ledger {
         let private = [
             part::<Slot>("slots of the tables of others", copies as usize),
             part::<Record>("own names", colors as usize * REGIONS),
-            part::<u64>("who is to answer", bitmap),
-            part::<u64>("whose table may be here", bitmap),
+            part::<u64>("ranks that must answer", bitmap),
+            part::<u64>("ranks with a table here", bitmap),
             part::<Fetch>("tables on their way", fetches as usize),
             part::<Issued>("order of operations", own_jobs as usize),
             part::<Edge>("conditions of order", conditions as usize),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_five_bits_a_rank() {
+    fn the_tables_grow_by_five_bits_per_rank() {
         // Whole cache lines of bits: 512 ranks each.
         let ranks = 512 * 64 * 64;
         let (few, many) = (ledger(ranks), ledger(2 * ranks));
@@ -81,7 +81,7 @@ mod tests {
             let bits = match few.name {
                 "holders, drops, acks" => 3 * 64,
                 "hints" => 2,
-                "who is to answer" | "whose table may be here" => 64,
+                "ranks that must answer" | "ranks with a table here" => 64,
                 _ => 0,
             };
             assert_eq!(slope, bits * u64::from(ranks) / 64, "{}", few.name);
@@ -90,7 +90,7 @@ mod tests {
 
     /// Before any traffic and with 1,024 tables of other ranks, which is more.
     #[test]
-    fn a_million_ranks_fit_in_their_share() {
+    fn tables_for_a_million_ranks_fit_in_their_share() {
         for ranks in COUNTS {
             let ledger = Ledger::new(Shape::of(ranks, 2));
             println!("{ranks} ranks");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn small_jobs_take_little() {
+    fn tables_for_two_ranks_are_small() {
         let bytes = Ledger::new(Shape::of(2, 1)).bytes();
         assert!(bytes <= 210_000, "{bytes} bytes for two ranks");
     }

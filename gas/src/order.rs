@@ -166,7 +166,11 @@ impl<'m> Order<'m> {
     ///
     /// If there is no room for an operation, or for more than 65,536.
     pub fn new(issued: &'m mut [Issued], edges: &'m mut [Edge]) -> Self {
-        assert!((1..=1 << INDEX_BITS).contains(&issued.len()), "{} operations", issued.len());
+        assert!(
+            (1..=1 << INDEX_BITS).contains(&issued.len()),
+            "an order of {} operations: it has 1 to 65,536",
+            issued.len()
+        );
         for (index, slot) in issued.iter_mut().enumerate() {
             *slot = Issued { link: index as u32 + 1, ..Issued::FREE };
         }
@@ -199,7 +203,9 @@ impl<'m> Order<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_issue(&mut self, after: After<'_>, is_same: bool) -> Result<Handle, Full> {
         match after {
             After::Nothing => self.issue(|_, _| {}, 0),
@@ -218,7 +224,9 @@ impl<'m> Order<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_issue_each(&mut self, is_awaited: impl Fn(Handle) -> bool) -> Result<Handle, Full> {
         let awaited = self.live().filter(|&handle| is_awaited(handle)).count();
         let attach = |this: &mut Self, waiter: u32| {
@@ -248,7 +256,7 @@ impl<'m> Order<'m> {
     /// Ends an operation, which must have ended at all ranks: its waiters may begin.
     pub fn end(&mut self, slot: usize) {
         let Issued { exact, upto, previous, next, .. } = self.issued[slot];
-        debug_assert!(self.issued[slot].handle != 0, "slot {slot} has ended before");
+        debug_assert!(self.issued[slot].handle != 0, "the operation of slot {slot} ends twice");
         match previous {
             NONE => self.oldest = next,
             at => self.issued[at as usize].next = next,
@@ -424,7 +432,7 @@ impl fmt::Display for Handle {
         match *self {
             Self::NULL => f.write_str("no operation"),
             Self::ALL => f.write_str("all operations"),
-            Self::CONT => f.write_str("the operation before"),
+            Self::CONT => f.write_str("the previous operation"),
             Self(bits) => write!(f, "operation {}", bits >> INDEX_BITS),
         }
     }
@@ -439,8 +447,8 @@ impl fmt::Debug for Handle {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Operations => "all operations are under way",
-            Self::Conditions => "all conditions are waited for",
+            Self::Operations => "too many operations are under way: try again when one has ended",
+            Self::Conditions => "too many operations wait for others: try again when one has ended",
         })
     }
 }

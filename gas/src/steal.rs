@@ -135,7 +135,7 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
     /// [`CAPACITY_MAX`].
     pub fn new(ends: &'a AtomicU64, items: &'a [[AtomicU64; WORDS]]) -> Self {
         let capacity = items.len();
-        assert!(is_capacity(capacity), "a deque of {capacity} items");
+        check_capacity(capacity);
         Self { ends, items }
     }
 
@@ -206,7 +206,7 @@ impl Theft {
     ///
     /// Those of [`Deque::new`].
     pub fn new(ends: RemoteAddr, capacity: usize) -> Self {
-        assert!(is_capacity(capacity), "a deque of {capacity} items");
+        check_capacity(capacity);
         Self { ends, capacity, at: At::Looking, tries: 0 }
     }
 
@@ -216,7 +216,8 @@ impl Theft {
             At::Looking => Act::Do(Op::get_word(self.ends, Width::W8)),
             At::Copying(ends) => Act::Copy(place(ends.first, self.capacity)),
             At::Asking(ends) => {
-                let (_, rest) = ends.oldest().expect("there was one");
+                let (_, rest) =
+                    ends.oldest().expect("the deque had an item when its ends were read");
                 Act::Do(Op::compare_swap(self.ends, ends.to_bits(), rest.to_bits()))
             }
             At::Taken => Act::Taken,
@@ -263,8 +264,11 @@ fn look(seen: Ends) -> At {
     if seen.count == 0 { At::Nothing } else { At::Copying(seen) }
 }
 
-const fn is_capacity(capacity: usize) -> bool {
-    capacity.is_power_of_two() && capacity <= CAPACITY_MAX
+fn check_capacity(capacity: usize) {
+    assert!(
+        capacity.is_power_of_two() && capacity <= CAPACITY_MAX,
+        "a deque of {capacity} items: it needs a power of two, {CAPACITY_MAX} at most"
+    );
 }
 
 const fn place(number: u64, capacity: usize) -> usize {
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rank_takes_the_newest_and_others_the_oldest() {
+    fn the_owner_takes_the_newest_item_and_thieves_the_oldest() {
         let (ends, items) = words::<4>();
         let deque = Deque::new(&ends, &items);
         assert_eq!(deque.pop_if(any), None);
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_was_taken_and_replaced_is_not_stolen_as_the_old_one() {
+    fn a_replaced_item_is_not_stolen_as_the_old_one() {
         let (ends, items) = words::<2>();
         let deque = Deque::new(&ends, &items);
         deque.push(&[1]);
@@ -362,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_anew_where_the_word_ends() {
+    fn numbers_wrap_at_the_end_of_the_word() {
         let last = Ends { first: FIRST_MASK, count: 2 };
         let (number, rest) = last.oldest().unwrap();
         assert_eq!((number, rest), (FIRST_MASK, Ends { first: 0, count: 1 }));
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_is_lost_ends_the_theft() {
+    fn the_loss_of_the_victim_ends_the_theft() {
         let mut theft = theft(2);
         let lost = AddrError::PeerLost { rank: Rank(1) };
         theft.answer(Err(lost));

@@ -27,14 +27,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
-use tsumugi_core::mem::{Access, Rank, Region};
+use tsumugi_core::mem::{Access, LocalRank, Rank, Region};
 
 /// A rank of this process: its partition and its view of all others.
 #[derive(Clone, Debug)]
 pub struct Member {
     space: Arc<Space>,
     rank: Rank,
-    local: Rank,
+    local: LocalRank,
     nodes: Arc<Nodes>,
     culprit: Arc<Culprit>,
 }
@@ -42,7 +42,8 @@ pub struct Member {
 /// Why a process that was started as a rank cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// The launcher sets all of its variables, and this variable is missing.
+    /// The launcher sets all of its variables, and this variable is missing, or is not
+    /// valid Unicode.
     Missing {
         /// The name of the variable.
         name: &'static str,
@@ -56,7 +57,8 @@ pub enum AttachError {
         /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// The rank is not below the size, or there is not one file a rank.
+    /// The rank is not below the size, or there is not one file for each rank (two
+    /// with reserved huge pages).
     Size {
         /// This rank.
         rank: u32,
@@ -69,7 +71,7 @@ pub enum AttachError {
     /// and this program closes descriptors.
     Descriptor {
         /// The rank that the memory file belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The number of the descriptor.
         fd: RawFd,
     },
@@ -114,16 +116,16 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the space cannot be created.
+    /// Those of [`Space::create`].
     pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
         let nodes = Arc::new(Nodes::one(size));
-        let member = |rank| {
-            let member = Self::new(space.clone(), nodes.clone(), rank);
-            member.take().expect("a fresh partition is nobody's");
+        let member = |local| {
+            let member = Self::new(space.clone(), nodes.clone(), local);
+            member.take().expect("a fresh partition is not taken");
             member
         };
-        Ok((0..size).map(Rank).map(member).collect())
+        Ok((0..size).map(LocalRank).map(member).collect())
     }
 
     fn from_env(fds: &str) -> Result<Self, AttachError> {
@@ -141,17 +143,17 @@ impl Member {
         }
         let take =
             |(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd });
-        let ranks = (0..size).map(Rank).cycle();
+        let ranks = (0..size).map(LocalRank).cycle();
         let mut files = ranks.zip(fds).map(take).collect::<Result<Vec<_>, _>>()?;
         let huge = files.split_off(size as usize);
-        Self::adopt(&Files { shape, policy, files, huge }, Rank(rank))
+        Self::adopt(&Files { shape, policy, files, huge }, LocalRank(rank))
     }
 
     fn meet_from_env() -> Result<Self, AttachError> {
         let meeting = Meeting {
             job: &variable(config::JOB)?,
             node: NodeId::here(),
-            rank: Rank(variable_number(config::RANK)?),
+            local: LocalRank(variable_number(config::RANK)?),
             size: variable_number(config::SIZE)?,
             limit: MEET_WITHIN,
         };
@@ -164,24 +166,28 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`AttachError`]: if the ranks do not meet, if the partitions cannot be
-    /// mapped, or if the rank is taken.
+    /// - [`AttachError::Meet`]: the ranks of the node did not meet; the errors of
+    ///   [`Files::meet`].
+    /// - [`AttachError::Space`]: the partitions cannot be mapped; the errors of
+    ///   [`Space::adopt`].
+    /// - [`AttachError::Taken`]: another process has taken the rank.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
         let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
-        Self::adopt(&files, meeting.rank)
+        Self::adopt(&files, meeting.local)
     }
 
     /// Takes the rank in a space of which this process has received the files.
-    fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
-        let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
+    fn adopt(files: &Files, local: LocalRank) -> Result<Self, AttachError> {
+        let space = Space::adopt(files, local).map_err(AttachError::Space)?;
         let nodes = Arc::new(Nodes::one(space.size()));
-        let member = Self::new(space, nodes, rank);
+        let member = Self::new(space, nodes, local);
         member.take()?;
         Ok(member)
     }
 
-    fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank) -> Self {
-        Self { space, rank, local: rank, nodes, culprit: Arc::default() }
+    /// A member of a job of one node, in which the rank is its place on the node.
+    fn new(space: Arc<Space>, nodes: Arc<Nodes>, local: LocalRank) -> Self {
+        Self { space, rank: Rank(local.0), local, nodes, culprit: Arc::default() }
     }
 
     /// This rank as a member of a job of several nodes; from here on its numbers
@@ -194,7 +200,11 @@ impl Member {
     #[must_use]
     pub fn among(self, nodes: Arc<Nodes>, rank: Rank) -> Self {
         let place = nodes.place(rank).map(|place| (place.local, place.size));
-        assert_eq!(place, Some((self.local.0, self.space.size())), "{rank} of {nodes:?}");
+        assert_eq!(
+            place,
+            Some((self.local, self.space.size())),
+            "{rank} has another place in {nodes:?}"
+        );
         Self { rank, nodes, ..self }
     }
 
@@ -216,7 +226,11 @@ impl Member {
             )
         };
         let keys = (starter.map(|region| region.key), words.map(|region| region.key));
-        assert_eq!(keys, (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)), "first in an empty table");
+        assert_eq!(
+            keys,
+            (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)),
+            "the keys of the first two regions"
+        );
         Ok(())
     }
 
@@ -236,7 +250,7 @@ impl Member {
     }
 
     /// This rank's place among the ranks of its node, which is its number there.
-    pub fn local(&self) -> Rank {
+    pub fn local(&self) -> LocalRank {
         self.local
     }
 
@@ -251,14 +265,14 @@ impl Member {
     }
 
     /// The place of a rank on this node; `None` if the rank is on another node.
-    pub fn local_of(&self, rank: Rank) -> Option<Rank> {
+    pub fn local_of(&self, rank: Rank) -> Option<LocalRank> {
         let place = self.nodes.place(rank)?;
-        (place.node == self.node()).then_some(Rank(place.local))
+        (place.node == self.node()).then_some(place.local)
     }
 
     /// The number of this node in the job.
     pub fn node(&self) -> u32 {
-        self.nodes.place(self.rank).expect("one of the job's").node
+        self.nodes.place(self.rank).expect("this rank has a place").node
     }
 
     /// The partitions of the node's ranks, by their local numbers.
@@ -278,14 +292,14 @@ impl Member {
     /// If there is no such rank on this node.
     pub fn control_of(&self, rank: Rank) -> &Control {
         let local = self.local_of(rank);
-        self.space.control(local.unwrap_or_else(|| panic!("{rank} is not of this node")))
+        self.space.control(local.unwrap_or_else(|| panic!("{rank} is not on this node")))
     }
 
     /// Whether the rank has not been declared lost.
     pub fn is_alive(&self, rank: Rank) -> bool {
         let Some(place) = self.nodes.place(rank) else { return false };
         if place.node == self.node() {
-            return self.space.control(Rank(place.local)).is_alive();
+            return self.space.control(place.local).is_alive();
         }
         !self.gone().any(|gone| gone == Gone::Rank(rank) || gone == Gone::Node(place.node))
     }
@@ -342,7 +356,7 @@ impl Member {
     }
 
     fn graves(&self) -> &Graves {
-        self.space.control(Rank(0)).graves()
+        self.space.control(LocalRank(0)).graves()
     }
 
     /// The allocator for this rank's regions: memory that peers may reach.
@@ -415,14 +429,22 @@ fn variable_number(name: &'static str) -> Result<u32, AttachError> {
 impl fmt::Display for AttachError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { name } => write!(f, "{} is set and {name} is not", config::FDS),
+            Self::Missing { name } => {
+                write!(f, "{name} is not set, or not valid Unicode: the launcher must set it")
+            }
             Self::Number(error) => error.fmt(f),
             Self::Malformed { name, value } => {
-                write!(f, "{name}={value:?} is not what the launcher sets")
+                write!(f, "{name}={value:?} is not a value that a launcher sets")
             }
-            Self::Size { rank, size, files } => {
-                write!(f, "rank {rank} of {size} with {files} memory files")
+            Self::Size { rank, size, .. } if rank >= size => {
+                write!(f, "rank {rank} does not exist: the job has {size} ranks")
             }
+            Self::Size { rank, size, files } => write!(
+                f,
+                "rank {rank} has {files} memory files: a job of {size} ranks has one for each \
+                 rank, or two with {}=reserved",
+                config::HUGE_PAGES
+            ),
             Self::Descriptor { rank, fd } => write!(
                 f,
                 "descriptor {fd}, the memory of {rank}, is not open here: this process was not \
@@ -430,7 +452,7 @@ impl fmt::Display for AttachError {
             ),
             Self::Space(error) => error.fmt(f),
             Self::Meet(error) => error.fmt(f),
-            Self::Taken { rank, pid } => write!(f, "process {pid} is {rank} already"),
+            Self::Taken { rank, pid } => write!(f, "{rank} is taken by process {pid}"),
         }
     }
 }
@@ -458,9 +480,9 @@ mod tests {
         assert_eq!(members[0].control_of(Rank(2)).state(), State::Finished);
         let space = members[1].space();
         let exposed = members[1].exposed();
-        assert!(space.is_exposed(Rank(1), exposed.start(), exposed.bytes() as u64));
-        assert!(!space.is_exposed(Rank(0), exposed.start(), 1));
-        assert!(!space.is_exposed(Rank(1), members[1].stacks().0, 1));
-        assert!(!space.is_exposed(Rank(1), members[1].heap().start(), 1));
+        assert!(space.is_exposed(LocalRank(1), exposed.start(), exposed.bytes() as u64));
+        assert!(!space.is_exposed(LocalRank(0), exposed.start(), 1));
+        assert!(!space.is_exposed(LocalRank(1), members[1].stacks().0, 1));
+        assert!(!space.is_exposed(LocalRank(1), members[1].heap().start(), 1));
     }
 }

@@ -7,13 +7,14 @@ use crate::futex::SharedFutex;
 use crate::partition::{BOOT_GONE, State};
 use std::time::Duration;
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, Rank};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Futex;
 
+/// The group is the node: its ranks are numbered by their places.
 impl Bootstrap for Member {
     fn rank(&self) -> Rank {
-        self.local()
+        Rank(self.local().0)
     }
 
     fn size(&self) -> u32 {
@@ -28,13 +29,14 @@ impl Bootstrap for Member {
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.space().size())?;
-        let found = self.space().control(rank).card().ok_or(BootError::NoCard { rank })?;
+        let found =
+            self.space().control(LocalRank(rank.0)).card().ok_or(BootError::NoCard { rank })?;
         card[..found.len()].copy_from_slice(&found);
         Ok(found.len())
     }
 
     fn barrier(&mut self) -> Result<(), BootError> {
-        let (arrived, phase) = self.space().control(Rank(0)).boot_words();
+        let (arrived, phase) = self.space().control(LocalRank(0)).boot_words();
         let entered = phase.load(Ordering::Acquire);
         if entered & BOOT_GONE != 0 {
             return Err(self.missing());

@@ -30,7 +30,7 @@ use crate::attach::Member;
 use crate::distance::{ByHand, Distance, Found, Thresholds};
 use crate::gauge::{Bounds, Gauge};
 use std::time::{Duration, Instant};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, Rank};
 
 /// One pair of cores, measured.
 #[derive(Clone, Debug)]
@@ -72,11 +72,11 @@ impl Member {
             let (first, second, trip_ns) = pairs.sample(distance)?;
             measure(first, second, trip_ns, end)
         });
-        for (rank, group) in (0..).map(Rank).zip(pairs.groups) {
+        for (rank, group) in (0..).map(LocalRank).zip(pairs.groups) {
             self.space().control(rank).place().set_group(group);
         }
         let took_ns = begin.elapsed().as_nanos() as u64;
-        self.space().control(Rank(0)).place().publish(took_ns, |distance| {
+        self.space().control(LocalRank(0)).place().publish(took_ns, |distance| {
             let of = measured[distance as usize].as_ref();
             let thresholds = of.map(|calibration| calibration.thresholds);
             Found {
@@ -100,14 +100,14 @@ impl Member {
     /// The gauge that notices when this rank and `rank` come nearer to each other
     /// or move apart.
     pub fn gauge_of(&self, rank: Rank) -> Gauge {
-        let place = self.space().control(Rank(0)).place();
+        let place = self.space().control(LocalRank(0)).place();
         let [near, far] = [Distance::Near, Distance::Far].map(|of| place.sample_ns(of));
         Gauge::new(self.way_to(rank).0, Bounds::of(near, far))
     }
 
     /// The thresholds for messages between ranks at this distance.
     pub fn thresholds(&self, distance: Distance) -> Thresholds {
-        self.space().control(Rank(0)).place().thresholds(distance).0
+        self.space().control(LocalRank(0)).place().thresholds(distance).0
     }
 }
 

@@ -14,7 +14,7 @@ use crate::sys;
 use std::fmt;
 use std::io;
 use std::ptr::NonNull;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Why bytes of another process were not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum CmaError {
     },
     /// There is no such process, or it has ended.
     Gone {
-        /// Its number.
+        /// Its number; 0 for a rank that has not attached yet.
         pid: u32,
     },
     /// The other process has nothing mapped there, or not for this kind of access.
@@ -53,7 +53,11 @@ pub enum CmaError {
 ///
 /// # Errors
 ///
-/// [`CmaError`]; `to` is then filled as far as the error says.
+/// - [`CmaError::Refused`]: this process may not access the memory of process `pid`.
+/// - [`CmaError::Gone`]: there is no such process, or it has ended.
+/// - [`CmaError::Unmapped`]: a byte is not mapped there, or not for reads; the bytes before
+///   it are in `to`.
+/// - [`CmaError::System`]: the kernel does not support the copy, or has no memory for it.
 ///
 /// # Safety
 ///
@@ -72,7 +76,8 @@ pub unsafe fn read_from(pid: u32, at: usize, to: &mut [u8]) -> Result<(), CmaErr
 ///
 /// # Errors
 ///
-/// [`CmaError`]; as many bytes are stored as the error says.
+/// Those of [`read_from`]; [`CmaError::Unmapped`] means a byte that is not mapped for
+/// writes, and the bytes before it are stored.
 ///
 /// # Safety
 ///
@@ -93,12 +98,16 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`CmaError`]; a rank that has not attached yet is [`CmaError::Gone`].
+    /// Those of [`read_from`], and:
+    ///
+    /// - [`CmaError::Gone`]: the rank has not attached yet, or was declared dead.
+    /// - [`CmaError::Stranger`]: the number of the rank's process names another process
+    ///   here, because the rank is in another PID namespace.
     ///
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn cma(&self, rank: Rank) -> Result<(), CmaError> {
+    pub fn cma(&self, rank: LocalRank) -> Result<(), CmaError> {
         let control = self.control(rank);
         let (pid, word) = (control.pid(), NonNull::from(control.pid_word()).addr().get());
         if pid == 0 || !control.is_alive() {
@@ -124,7 +133,10 @@ impl Space {
 ///
 /// # Errors
 ///
-/// [`CmaError`].
+/// - [`CmaError::Refused`]: the system does not allow the copy.
+/// - [`CmaError::System`]: the kernel does not support the copy, a child cannot be made, or
+///   the child that copies has not exited by itself.
+/// - [`CmaError::Gone`], [`CmaError::Unmapped`]: the child to copy from has ended early.
 pub fn probe() -> Result<(), CmaError> {
     let system = |error: io::Error| CmaError::System { errno: error.raw_os_error().unwrap_or(0) };
     let (own, at) = (std::process::id(), &raw const WORD as usize);
@@ -198,14 +210,15 @@ impl fmt::Display for CmaError {
                 "the system does not let this process copy from or to process {pid} (another \
                  user, not dumpable, ptrace_scope, or a container's rules)"
             ),
-            Self::Gone { pid } => write!(f, "there is no process {pid}"),
+            Self::Gone { pid: 0 } => f.write_str("the rank has not attached yet"),
+            Self::Gone { pid } => write!(f, "process {pid} has ended or does not exist"),
             Self::Unmapped { at, copied } => write!(
                 f,
-                "{at:#x} cannot be used so in the other process; {copied} bytes before it were \
-                 copied"
+                "the other process has no memory for this access at {at:#x}; the {copied} bytes \
+                 before it were copied"
             ),
             Self::Stranger { pid } => {
-                write!(f, "process {pid} is not the peer, which has another number there")
+                write!(f, "process {pid} is not the peer: the peer is in another PID namespace")
             }
             Self::System { errno } => {
                 write!(f, "cross-memory copy: {}", io::Error::from_raw_os_error(errno))

@@ -98,7 +98,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], if a variable has a value that is not allowed.
+    /// Those of [`from_lookup`](Self::from_lookup).
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::from_lookup(|name| std::env::var(name).ok())
     }
@@ -107,7 +107,14 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], if a variable has a value that is not allowed.
+    /// For the first variable with a value that is not allowed:
+    ///
+    /// - [`ConfigError::NotANumber`]: the value of a size, of the base or of the grace is
+    ///   not a number.
+    /// - [`ConfigError::OutOfBounds`]: the number is below the smallest or above the largest
+    ///   value.
+    /// - [`ConfigError::Unaligned`]: the base is not a multiple of [`BASE_ALIGN`].
+    /// - [`ConfigError::NoSuchChoice`]: the word is none of the choices of the variable.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let number = |name: &'static str, default: usize, min: usize, max: usize| match lookup(name)
         {
@@ -190,7 +197,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "{name}={value:#x} is not between {min:#x} and {max:#x}")
             }
             Self::NoSuchChoice { name, value } => {
-                write!(f, "{name}={value:?} is none of its choices (tsumugi info --config)")
+                write!(f, "{name}={value:?} is none of its values: see tsumugi info --config")
             }
             Self::Unaligned { name, value, align } => {
                 write!(f, "{name}={value:#x} is not a multiple of {align:#x}")
@@ -205,7 +212,8 @@ impl std::error::Error for ConfigError {}
 ///
 /// # Errors
 ///
-/// [`ConfigError::NotANumber`].
+/// [`ConfigError::NotANumber`] if the text is not such a number, or the number is above
+/// [`usize::MAX`].
 pub fn parse_number(name: &'static str, text: &str) -> Result<usize, ConfigError> {
     let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
     let number = match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {

@@ -26,7 +26,7 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, Rank};
 
 /// The failure detector of one rank: a thread, which ends when this value is
 /// dropped.
@@ -136,7 +136,7 @@ impl Round<'_> {
     fn go(mut self) {
         let (own, size) = (self.member.local().0, self.member.space().size());
         for step in 1..size {
-            let peer = Rank((own + step) % size);
+            let peer = LocalRank((own + step) % size);
             match self.watch(peer) {
                 Watched::Stopped => return,
                 Watched::Ended => self.bury(peer),
@@ -151,7 +151,7 @@ impl Round<'_> {
         }
     }
 
-    fn watch(&mut self, peer: Rank) -> Watched {
+    fn watch(&mut self, peer: LocalRank) -> Watched {
         let control = self.member.space().control(peer);
         let deadline = Instant::now() + ATTACH_WITHIN;
         while control.pid() == 0 {
@@ -220,7 +220,7 @@ impl Round<'_> {
 
     /// Handles the end of a process: if the rank had not finished, this is a
     /// failure.
-    fn bury(&mut self, dead: Rank) {
+    fn bury(&mut self, dead: LocalRank) {
         let controls = || self.member.space().controls();
         let control = self.member.space().control(dead);
         match control.state() {
@@ -232,7 +232,7 @@ impl Round<'_> {
                 let is_first = controls().all(|control| control.state() != State::Failed)
                     && self.member.gone_count() == 0;
                 let called = self.member.neighbours().nth(dead.0 as usize);
-                let called = called.expect("a rank of this node");
+                let called = called.expect("the node has this place");
                 self.member.declare_lost(called);
                 if is_first {
                     say(called, control.pid());
@@ -261,7 +261,7 @@ impl Round<'_> {
         };
         let (own, size) = (self.member.local().0, self.member.space().size());
         // This rank is the last one.
-        for rank in (1..=size).map(|step| Rank((own + step) % size)) {
+        for rank in (1..=size).map(|step| LocalRank((own + step) % size)) {
             let control = self.member.space().control(rank);
             let is_here = control.pid_space() == self.member.control().pid_space();
             if control.pid() != 0 && control.state() == State::Running && is_here {

@@ -19,7 +19,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
-    Access, AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
+    Access, AddrError, Agent, LocalAddr, LocalRank, Need, Rank, Region, RegionKey, RegisterError,
+    RemoteAddr,
 };
 use tsumugi_core::sync::mapped::AtomicU64;
 
@@ -43,7 +44,7 @@ pub struct Direct {
 impl Direct {
     /// Makes the access of `rank`, which is a rank of this process with the place
     /// `local` on its node.
-    pub(crate) fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank, local: Rank) -> Self {
+    pub(crate) fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank, local: LocalRank) -> Self {
         let (start, shift) = (space.shape().start(local), space.shape().shift);
         let neighbours = nodes.neighbours(rank);
         let (first, count) = (neighbours.start, neighbours.end - neighbours.start);
@@ -75,8 +76,10 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the memory lies where peers may not reach it, or if
-    /// the table refuses the region.
+    /// - [`RegisterError::OutOfReach`]: memory that peers may write is not exposed memory
+    ///   of this rank, or memory that they may read is neither that nor in its heap.
+    /// - [`RegisterError::TableFull`]: all region slots of this rank are in use or worn
+    ///   out.
     ///
     /// # Safety
     ///
@@ -148,8 +151,9 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the memory is not exposed memory of this rank, or if
-    /// the table refuses the region.
+    /// - [`RegisterError::OutOfReach`]: the memory is not exposed memory of this rank.
+    /// - [`RegisterError::TableFull`]: all region slots of this rank are in use or worn
+    ///   out.
     ///
     /// # Safety
     ///
@@ -206,11 +210,11 @@ impl Direct {
         let Some(place) = self.nodes.place(rank) else {
             return Err(AddrError::NoSuchRank { rank, size: self.nodes.ranks() });
         };
-        let own = self.nodes.place(self.rank).expect("one of the job's");
+        let own = self.nodes.place(self.rank).expect("this rank has a place");
         if place.node != own.node {
             return Err(AddrError::OtherNode { rank });
         }
-        Ok(self.space.control(Rank(place.local)))
+        Ok(self.space.control(place.local))
     }
 
     /// The word of a neighbour at `offset`, if all ranks may write it. If this
@@ -250,9 +254,9 @@ impl Direct {
     }
 
     /// This rank's place on its node.
-    fn local_rank(&self) -> Rank {
+    fn local_rank(&self) -> LocalRank {
         let head: *const Control = self.control(self.rank);
-        Rank(((head as usize - self.space.shape().base) >> self.shift) as u32)
+        LocalRank(((head as usize - self.space.shape().base) >> self.shift) as u32)
     }
 }
 

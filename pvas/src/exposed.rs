@@ -146,7 +146,7 @@ unsafe impl Memory for ExposedArea {
     }
 
     unsafe fn release(&self, memory: NonNull<u8>, layout: Layout) {
-        debug_assert!(self.contains(memory), "{memory:p} is not of this area");
+        debug_assert!(self.contains(memory), "{memory:p} is not in this area");
         let (start, bytes) = (memory.as_ptr() as usize, block_bytes(layout));
         if bytes >= DISCARD_BYTES_MIN {
             // SAFETY: the caller guarantees that the block is not used any more. If

@@ -65,7 +65,8 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// [`HeapError`], if mimalloc refuses the memory.
+    /// [`HeapError::Refused`] if mimalloc has as many arenas in this process as it accepts
+    /// (160), or does not accept this memory.
     ///
     /// # Safety
     ///
@@ -142,7 +143,7 @@ impl Heap {
     ///
     /// `block` must come from this heap, with the layout's alignment.
     pub unsafe fn reallocate(&self, block: NonNull<u8>, layout: Layout) -> Option<NonNull<u8>> {
-        debug_assert!(self.contains(block), "{block:p} is not of this heap");
+        debug_assert!(self.contains(block), "{block:p} is not in this heap");
         let (size, align) = (layout.size().max(1), layout.align());
         // SAFETY: the caller guarantees that the block is the heap's.
         let moved = unsafe {
@@ -231,7 +232,7 @@ unsafe impl Memory for Heap {
     }
 
     unsafe fn release(&self, memory: NonNull<u8>, _layout: Layout) {
-        debug_assert!(self.contains(memory), "{memory:p} is not of this heap");
+        debug_assert!(self.contains(memory), "{memory:p} is not in this heap");
         // SAFETY: the caller guarantees that the block came from `allocate`.
         unsafe { mi::mi_free(memory.as_ptr().cast::<c_void>()) };
     }
@@ -257,7 +258,11 @@ impl fmt::Display for HeapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { start, bytes } => {
-                write!(f, "the allocator refused {bytes:#x} bytes at {start:#x} as a heap")
+                write!(
+                    f,
+                    "the allocator refused {bytes:#x} bytes at {start:#x} as a heap: a \
+                     process has at most {ARENAS_MAX} arenas"
+                )
             }
         }
     }

@@ -160,7 +160,7 @@ pub enum LaunchError {
         rank: Rank,
         /// The program, as far as it fits.
         program: Excerpt,
-        /// The system's error number.
+        /// The system's error number; 0 if there is none, as for an argument with a NUL byte.
         errno: i32,
     },
     /// Another job of this process catches the signals already.
@@ -169,7 +169,7 @@ pub enum LaunchError {
     System {
         /// The call that was refused.
         what: &'static str,
-        /// Its error number.
+        /// Its error number; 0 if there is none.
         errno: i32,
     },
 }
@@ -245,7 +245,17 @@ impl Launch {
     ///
     /// # Errors
     ///
-    /// [`LaunchError`], if the job cannot be started; then no rank is left running.
+    /// No rank is left running then.
+    ///
+    /// - [`LaunchError::NoProgram`]: no [`program`](Self::program) was set, or its path is empty.
+    /// - [`LaunchError::Config`]: a variable of the environment has a value that is not
+    ///   allowed.
+    /// - [`LaunchError::Space`]: the memory files cannot be made; the errors of
+    ///   [`Files::create`].
+    /// - [`LaunchError::Spawn`]: the system cannot start the program for a rank.
+    /// - [`LaunchError::SignalsTaken`]: another job of this process forwards signals.
+    /// - [`LaunchError::System`]: the system refused a pipe, the guardian, the handlers of
+    ///   signals, or `/dev/null`.
     pub fn start(self) -> Result<Job, LaunchError> {
         if self.program.is_empty() {
             return Err(LaunchError::NoProgram);
@@ -267,7 +277,7 @@ impl Launch {
         let signals = self.forward_signals.then(Signals::catch).transpose()?;
         let grace = Duration::from_millis(config.grace_ms.into());
         let losses = self.part.is_some().then(Losses::new).transpose().map_err(|e| {
-            LaunchError::System { what: "a pipe", errno: e.raw_os_error().unwrap_or(0) }
+            LaunchError::System { what: "making a pipe", errno: e.raw_os_error().unwrap_or(0) }
         })?;
         let mut job = Job {
             children: Vec::new(),
@@ -330,7 +340,7 @@ impl Job {
     /// the ranks are killed.
     pub fn wait(mut self) -> Result<Outcome, LaunchError> {
         let failure = watch::watch(&mut self).map_err(|e| LaunchError::System {
-            what: "poll",
+            what: "waiting for the ranks",
             errno: e.raw_os_error().unwrap_or(0),
         })?;
         Ok(Outcome { failure })
@@ -377,16 +387,19 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
+        let system = |errno: &i32| match *errno {
+            0 => "failed without an error number".to_owned(),
+            errno => io::Error::from_raw_os_error(errno).to_string(),
+        };
         match self {
-            Self::NoProgram => write!(f, "no program to start"),
+            Self::NoProgram => write!(f, "no program is set: Launch::program sets it"),
             Self::Config(error) => error.fmt(f),
             Self::Space(error) => error.fmt(f),
             Self::Spawn { rank, program, errno } => {
                 write!(f, "starting {} as {rank}: {}", program.as_str(), system(errno))
             }
             Self::SignalsTaken => {
-                write!(f, "another job of this process passes on its signals already")
+                write!(f, "another job of this process forwards signals: only one can at a time")
             }
             Self::System { what, errno } => write!(f, "{what}: {}", system(errno)),
         }

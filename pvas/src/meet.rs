@@ -42,7 +42,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// The parameters of a meeting of the ranks of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Meeting<'a> {
     /// The node.
     pub node: NodeId,
     /// This rank's place among the ranks of the node; rank 0 leads.
-    pub rank: Rank,
+    pub local: LocalRank,
     /// The number of ranks of the node.
     pub size: u32,
     /// How long a rank waits for the others.
@@ -66,16 +66,33 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`MeetError`], if the files cannot be made, or if the ranks do not meet
-    /// within the limit.
+    /// - [`MeetError::Size`]: the rank is not below the number of ranks.
+    /// - [`MeetError::Stranger`]: a process of another user has taken the name of the socket.
+    /// - [`MeetError::System`]: the system refused a call, the other end closed the
+    ///   connection, or it sent an invalid message.
+    ///
+    /// At the leader, which is the first rank:
+    ///
+    /// - [`MeetError::Space`]: the files cannot be made; the errors of
+    ///   [`Files::create`].
+    /// - [`MeetError::NameTaken`]: another process of this user has had the name of the
+    ///   socket until the limit.
+    /// - [`MeetError::Missing`]: a rank did not join within the limit.
+    ///
+    /// At the other ranks:
+    ///
+    /// - [`MeetError::NoLeader`]: the leader accepted no connection within the limit.
+    /// - [`MeetError::Refused`]: the leader refuses this rank, for the reason in the
+    ///   [`Verdict`].
+    /// - [`MeetError::Descriptors`]: not all memory files arrived.
     pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, MeetError> {
-        let (rank, size) = (meeting.rank, meeting.size);
+        let (rank, size) = (meeting.local, meeting.size);
         if rank.0 >= size {
             return Err(MeetError::Size { rank: rank.0, size });
         }
         let deadline = Instant::now() + meeting.limit;
         match rank {
-            Rank(0) => lead(meeting, config, deadline),
+            LocalRank(0) => lead(meeting, config, deadline),
             _ => join(meeting, deadline),
         }
     }
@@ -92,18 +109,21 @@ fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Fil
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             stranger_at(&name).map(|user| Err(MeetError::Stranger { user }))
         }
-        other => Some(other.map_err(system("bind"))),
+        other => Some(other.map_err(system("binding the socket"))),
     });
     let listener = listener.unwrap_or(Err(MeetError::NameTaken { limit: meeting.limit }))?;
-    listener.set_nonblocking(true).map_err(system("listen"))?;
+    listener.set_nonblocking(true).map_err(system("preparing the socket"))?;
     let mut served = vec![false; meeting.size as usize];
     served[0] = true;
     while let Some(missing) = served.iter().position(|served| !served) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(MeetError::Missing { rank: Rank(missing as u32), limit: meeting.limit });
+            return Err(MeetError::Missing {
+                rank: LocalRank(missing as u32),
+                limit: meeting.limit,
+            });
         }
-        sys::poll(&[listener.as_fd()], left).map_err(system("poll"))?;
+        sys::poll(&[listener.as_fd()], left).map_err(system("waiting for ranks"))?;
         if let Ok((stream, _)) = listener.accept() {
             // A caller that breaks off, or is not of this job, may connect again.
             if let Some(rank) = serve(&stream, meeting, &files, &served) {
@@ -129,7 +149,7 @@ fn serve(
     meeting: &Meeting<'_>,
     files: &Files,
     served: &[bool],
-) -> Option<Rank> {
+) -> Option<LocalRank> {
     if sys::peer_user(stream.as_fd()).ok()? != sys::own_user() {
         return None;
     }
@@ -156,27 +176,27 @@ fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
     let name = name(meeting)?;
     let connect = || match sys::connect(&name) {
         Err(error) if is_not_there_yet(&error) => None,
-        other => Some(other.map_err(system("connect"))),
+        other => Some(other.map_err(system("connecting to the leader"))),
     };
     let none = MeetError::NoLeader { limit: meeting.limit };
     let stream = until(deadline, connect).unwrap_or(Err(none))?;
-    let user = sys::peer_user(stream.as_fd()).map_err(system("credentials"))?;
+    let user = sys::peer_user(stream.as_fd()).map_err(system("asking for the leader's user"))?;
     if user != sys::own_user() {
         return Err(MeetError::Stranger { user });
     }
     let left = deadline.saturating_duration_since(Instant::now()).max(ANSWER_WITHIN);
-    stream.set_read_timeout(Some(left)).map_err(system("timeout"))?;
-    Hello::of(meeting).send(&stream).map_err(system("hello"))?;
-    let answer = Answer::receive(&stream).map_err(system("answer"))?;
+    stream.set_read_timeout(Some(left)).map_err(system("setting a time limit"))?;
+    Hello::of(meeting).send(&stream).map_err(system("sending to the leader"))?;
+    let answer = Answer::receive(&stream).map_err(system("reading the leader's answer"))?;
     if answer.verdict != Verdict::Welcome {
-        return Err(MeetError::Refused { rank: meeting.rank, why: answer.verdict });
+        return Err(MeetError::Refused { rank: meeting.local, why: answer.verdict });
     }
     let kinds = if answer.has_huge() { 2 } else { 1 };
     let (wanted, mut fds) = (kinds * meeting.size as usize, Vec::new());
     while fds.len() < wanted {
         let before = fds.len();
         let got = sys::receive_fds(stream.as_fd(), &mut [0], &mut fds);
-        if got.map_err(system("descriptors"))? == 0 || fds.len() == before {
+        if got.map_err(system("receiving memory files"))? == 0 || fds.len() == before {
             // The leader is gone, or this process may not open this many
             // descriptors.
             return Err(MeetError::Descriptors { found: fds.len(), wanted });
@@ -210,7 +230,7 @@ fn until<T>(deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Option
 fn name(meeting: &Meeting<'_>) -> Result<SocketAddr, MeetError> {
     let (user, job) = (sys::own_user(), hello::digest(meeting.job));
     let name = format!("tsumugi-{user}-{}-{job:016x}", meeting.node);
-    SocketAddr::from_abstract_name(name).map_err(system("name"))
+    SocketAddr::from_abstract_name(name).map_err(system("naming the socket"))
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> MeetError {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, Rank};
 
 /// The nodes of a job, numbered in the order of their first ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Nodes {
         let sizes = self.sizes.partition_point(|sizes| sizes.node <= node) - 1;
         Some(Place {
             node,
-            local: stretch.before + at % stretch.each,
+            local: LocalRank(stretch.before + at % stretch.each),
             size: self.sizes[sizes].size,
         })
     }
@@ -155,7 +155,7 @@ impl Nodes {
     ///
     /// If there is no such rank.
     pub(crate) fn neighbours(&self, rank: Rank) -> Range<u32> {
-        assert!(rank.0 < self.ranks, "{rank} of {}", self.ranks);
+        assert!(rank.0 < self.ranks, "{rank} does not exist: the job has {} ranks", self.ranks);
         let at = self.stretch_of(rank);
         let Stretch { first, each, .. } = self.stretches[at];
         let start = rank.0 - (rank.0 - first) % each;
@@ -178,7 +178,7 @@ pub struct Place {
     /// Its node.
     pub node: u32,
     /// The place of the rank among that node's ranks.
-    pub local: u32,
+    pub local: LocalRank,
     /// The number of that node's ranks.
     pub size: u32,
 }
@@ -189,7 +189,7 @@ mod tests {
 
     fn places(ids: &[u64]) -> Vec<(u32, u32, u32)> {
         let nodes = Nodes::new(ids.iter().copied());
-        let place = |rank| nodes.place(Rank(rank)).map(|p| (p.node, p.local, p.size));
+        let place = |rank| nodes.place(Rank(rank)).map(|p| (p.node, p.local.0, p.size));
         assert_eq!(place(ids.len() as u32), None);
         (0..ids.len() as u32).map(|rank| place(rank).unwrap()).collect()
     }
@@ -246,7 +246,8 @@ mod tests {
                 let own: Vec<u32> = (0..ranks).filter(|at| ids[*at as usize] == *id).collect();
                 assert!(nodes.ranks_of(node).eq(own.iter().copied().map(Rank)), "{ids:?}");
                 for (local, rank) in (0..).zip(&own) {
-                    let place = Place { node, local, size: own.len() as u32 };
+                    let (local, size) = (LocalRank(local), own.len() as u32);
+                    let place = Place { node, local, size };
                     assert_eq!(nodes.place(Rank(*rank)), Some(place), "{ids:?}");
                     let near = nodes.neighbours(Rank(*rank));
                     let is_own = |rank: u32| own.contains(&rank);

@@ -35,7 +35,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// The mapped partitions of `size` ranks of one node. A [`Rank`] of a space is a
 /// place on the node, from 0 on; a [`Member`](crate::Member) maps it to the rank's
@@ -48,7 +48,7 @@ pub struct Space {
     /// before.
     mapped: u32,
     /// The only rank of this process; `None` if all ranks are of this process.
-    own: Option<Rank>,
+    own: Option<LocalRank>,
     /// The allocators of `own`, or of all mapped partitions.
     owns: Vec<Own>,
     views: Views,
@@ -71,7 +71,10 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the partitions do not fit, or cannot be made or mapped.
+    /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`Shape::fit`].
+    /// - [`SpaceError::File`]: the system cannot make a memory file.
+    /// - [`SpaceError::Map`]: a partition cannot be mapped at its place.
+    /// - [`SpaceError::Heap`]: the allocator refused the memory of a heap.
     pub fn create(size: u32, config: &Config) -> Result<Arc<Self>, SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         if let Some(space) = retired::reuse(size, shape, config) {
@@ -81,8 +84,8 @@ impl Space {
         let mut space = Self::map(&files, config.base.is_none(), None)?;
         space.make_headers();
         for rank in 0..size {
-            space.tune_own(Rank(rank));
-            space.add_own(Rank(rank))?;
+            space.tune_own(LocalRank(rank));
+            space.add_own(LocalRank(rank))?;
         }
         Ok(Arc::new(space))
     }
@@ -91,12 +94,16 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the files are not those of this job and this program, or
-    /// cannot be mapped.
-    pub fn adopt(files: &Files, own: Rank) -> Result<Arc<Self>, SpaceError> {
+    /// - [`SpaceError::Length`], [`SpaceError::Header`]: a file has another length than the
+    ///   shape requires, or was made by a program that differs from this one.
+    /// - [`SpaceError::File`]: the length of a file cannot be read.
+    /// - [`SpaceError::Map`]: a partition cannot be mapped at its place.
+    /// - [`SpaceError::Protect`]: the memory of a peer cannot be made read-only.
+    /// - [`SpaceError::Heap`]: the allocator refused the memory of this rank's heap.
+    pub fn adopt(files: &Files, own: LocalRank) -> Result<Arc<Self>, SpaceError> {
         files.check()?;
         let mut space = Self::map(files, false, Some(own))?;
-        for rank in (0..space.size).map(Rank) {
+        for rank in (0..space.size).map(LocalRank) {
             let checked = space.control(rank).check(rank, space.size);
             checked.map_err(|error| SpaceError::Header { rank, error })?;
             if rank != own {
@@ -128,8 +135,8 @@ impl Space {
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn control(&self, rank: Rank) -> &Control {
-        assert!(rank.0 < self.size, "{rank} of {}", self.size);
+    pub fn control(&self, rank: LocalRank) -> &Control {
+        assert!(rank.0 < self.size, "{rank} does not exist: the node has {} ranks", self.size);
         // SAFETY: the head is mapped as long as `self` lives, and consists of
         // atomics.
         unsafe { &*(self.shape.start(rank) as *const Control) }
@@ -137,27 +144,27 @@ impl Space {
 
     /// The heads of all partitions, in order.
     pub fn controls(&self) -> impl Iterator<Item = &Control> + Clone {
-        (0..self.size).map(|rank| self.control(Rank(rank)))
+        (0..self.size).map(|rank| self.control(LocalRank(rank)))
     }
 
     /// The heap of `rank`, if that rank is in this process.
-    pub fn heap(&self, rank: Rank) -> Option<&'static Heap> {
+    pub fn heap(&self, rank: LocalRank) -> Option<&'static Heap> {
         self.own_of(rank).map(|own| own.heap)
     }
 
     /// The allocator of `rank`'s memory that peers reach, if that rank is in this
     /// process.
-    pub fn exposed(&self, rank: Rank) -> Option<&ExposedArea> {
+    pub fn exposed(&self, rank: LocalRank) -> Option<&ExposedArea> {
         self.own_of(rank).map(|own| &own.exposed)
     }
 
     /// The allocator of `rank`'s memory that peers write in every job, for rings
     /// and mailboxes, if that rank is in this process.
-    pub fn rings(&self, rank: Rank) -> Option<&ExposedArea> {
+    pub fn rings(&self, rank: LocalRank) -> Option<&ExposedArea> {
         self.own_of(rank).map(|own| own.rings.as_ref().unwrap_or(&own.exposed))
     }
 
-    fn own_of(&self, rank: Rank) -> Option<&Own> {
+    fn own_of(&self, rank: LocalRank) -> Option<&Own> {
         match self.own {
             Some(own) if own == rank => self.owns.first(),
             Some(_) => None,
@@ -169,7 +176,7 @@ impl Space {
     /// Maps all files at their places. If a mapping is in the way and `may_move` is
     /// true, it tries higher addresses, and at last the range that ThreadSanitizer
     /// leaves free.
-    fn map(files: &Files, may_move: bool, own: Option<Rank>) -> Result<Self, SpaceError> {
+    fn map(files: &Files, may_move: bool, own: Option<LocalRank>) -> Result<Self, SpaceError> {
         let (mut shape, size) = (files.shape, files.files.len() as u32);
         loop {
             let Err((rank, error, taken)) = Self::map_at(shape, files) else {
@@ -199,9 +206,9 @@ impl Space {
 
     /// Maps all files or none. Mappings in the way are looked up before, because
     /// ThreadSanitizer ends a program that tries to map over them.
-    fn map_at(shape: Shape, files: &Files) -> Result<(), (Rank, io::Error, Option<Taken>)> {
+    fn map_at(shape: Shape, files: &Files) -> Result<(), (LocalRank, io::Error, Option<Taken>)> {
         let maps = Maps::now();
-        for (rank, file) in (0..).map(Rank).zip(&files.files) {
+        for (rank, file) in (0..).map(LocalRank).zip(&files.files) {
             let at = shape.start(rank);
             if let Some(taken) = maps.find(at, shape.bytes()) {
                 Self::unmap(shape, rank.0);
@@ -223,16 +230,16 @@ impl Space {
     }
 
     fn unmap(shape: Shape, count: u32) {
-        (0..count).map(Rank).for_each(|rank| Self::unmap_one(shape, rank));
+        (0..count).map(LocalRank).for_each(|rank| Self::unmap_one(shape, rank));
     }
 
-    fn unmap_one(shape: Shape, rank: Rank) {
+    fn unmap_one(shape: Shape, rank: LocalRank) {
         // SAFETY: `map_at` mapped it, and no user of the memory is left.
         unsafe { sys::unmap(place(shape, rank, 0), shape.bytes()) };
     }
 
     fn make_headers(&self) {
-        for (rank, control) in (0..).map(Rank).zip(self.controls()) {
+        for (rank, control) in (0..).map(LocalRank).zip(self.controls()) {
             control.make(rank, self.size);
         }
     }
@@ -240,7 +247,7 @@ impl Space {
     /// Sets the advice for an own partition. A child that was forked while a ULT
     /// runs must not write into its parent's stacks. The heap stays mapped in the
     /// child: between fork and exec the child reads its arguments there.
-    fn tune_own(&self, rank: Rank) {
+    fn tune_own(&self, rank: LocalRank) {
         let stacks = self.shape.start(rank) + self.shape.stacks_offset();
         // SAFETY: the range is mapped; the advice is about forked children.
         let _ = unsafe { sys::advise(stacks, self.shape.stack_bytes, libc::MADV_DONTFORK) };
@@ -251,7 +258,7 @@ impl Space {
 
     /// Sets the advice for a peer's partition: it is left out of core dumps, and
     /// can be written as far as the job allows.
-    fn tune_peer(&self, rank: Rank) -> Result<(), SpaceError> {
+    fn tune_peer(&self, rank: LocalRank) -> Result<(), SpaceError> {
         let (start, bytes) = (self.shape.start(rank), self.shape.bytes());
         // SAFETY: the range is mapped; the advice is about core dumps.
         let _ = unsafe { sys::advise(start, bytes, libc::MADV_DONTDUMP) };
@@ -275,7 +282,7 @@ impl Space {
         }
     }
 
-    fn add_own(&mut self, rank: Rank) -> Result<(), SpaceError> {
+    fn add_own(&mut self, rank: LocalRank) -> Result<(), SpaceError> {
         let start = place(self.shape, rank, self.shape.heap_offset());
         let tally = match self.policy.populate {
             Populate::None => None,
@@ -305,7 +312,7 @@ impl Own {
         shape: Shape,
         policy: &Policy,
         tally: Option<&'static Tally>,
-        rank: Rank,
+        rank: LocalRank,
     ) -> (ExposedArea, Option<ExposedArea>) {
         let (first, end) = (shape.exposed_offset(), shape.heap_offset());
         let area = |first, end| {
@@ -336,7 +343,7 @@ impl Drop for Space {
 }
 
 /// The address of an offset in a rank's partition.
-fn place(shape: Shape, rank: Rank, offset: usize) -> NonNull<u8> {
+fn place(shape: Shape, rank: LocalRank, offset: usize) -> NonNull<u8> {
     NonNull::new((shape.start(rank) + offset) as *mut u8).expect("a base above zero")
 }
 

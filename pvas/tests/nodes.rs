@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use tsumugi_core::backend::{LoadStore, execute};
-use tsumugi_core::mem::{AddrError, Need, Rank, RemoteAddr};
+use tsumugi_core::mem::{AddrError, LocalRank, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_pvas::partition::{Gone, STARTER_KEY, State};
@@ -28,7 +28,7 @@ fn starter(rank: u32) -> RemoteAddr {
 #[test]
 fn ranks_are_the_jobs() {
     for (local, (member, rank)) in (0..).zip(members().iter().zip(OWN)) {
-        assert_eq!((member.rank(), member.size(), member.local()), (rank, 5, Rank(local)));
+        assert_eq!((member.rank(), member.size(), member.local()), (rank, 5, LocalRank(local)));
         assert_eq!((member.node(), member.nodes().count()), (0, 2));
         assert_eq!(member.neighbours().collect::<Vec<_>>(), OWN);
         assert!(member.is_near(Rank(3)) && !member.is_near(Rank(1)) && !member.is_near(Rank(5)));

@@ -2,12 +2,12 @@
 //! greeting with the place of its lanes.
 //!
 //! ```text
-//!  first call to B ─► a seat, lanes ──── greeting ────► a seat, lanes
+//!  first call to B ─► an index, lanes ── greeting ────► an index, lanes
 //!                                                          │
 //!  waits for room ◄─ connected ◄───────── greeting ────────┘ connected
 //! ```
 //!
-//! A rank that makes a seat (a table entry) for a peer sends one greeting with the
+//! A rank that makes a table entry for a peer sends one greeting with the
 //! place of its lanes, whether or not the peer's greeting has come before. So both
 //! ranks get the address, also when both begin at once. A greeting that arrives is
 //! put on a list, which the next thread that pumps takes. If there is no memory for
@@ -24,7 +24,9 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::am::{self, BLOCK_PEERS, Event};
-use tsumugi_core::mem::{Access, AddrError, Region, RegionKey, RegisterError, RemoteAddr};
+use tsumugi_core::mem::{
+    Access, AddrError, PeerIndex, Region, RegionKey, RegisterError, RemoteAddr,
+};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_pvas::Member;
@@ -35,7 +37,7 @@ use tsumugi_ult::SystemFutex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     key: RegionKey,
-    own: Rank,
+    own: PeerIndex,
 }
 
 /// Greetings that have arrived and were not handled.
@@ -46,30 +48,30 @@ pub(super) struct Greetings {
 }
 
 impl Am {
-    /// Returns the seat of a rank; a rank of another node may get its seat now.
-    pub(super) fn seat_of(&self, state: &mut State, rank: Rank) -> Result<Rank, Error> {
+    /// Returns the index of a rank, which may become a peer now.
+    pub(super) fn peer_of(&self, state: &mut State, rank: Rank) -> Result<PeerIndex, Error> {
         let size = self.member.size();
         if rank.0 >= size {
             return Err(AddrError::NoSuchRank { rank, size }.into());
         }
-        match state.seats.find(rank) {
-            Some(seat) => Ok(seat),
-            None => self.seat_newly(state, rank),
+        match state.peers.find(rank) {
+            Some(peer) => Ok(peer),
+            None => self.new_peer(state, rank),
         }
     }
 
     #[cold]
-    fn seat_newly(&self, state: &mut State, rank: Rank) -> Result<Rank, Error> {
-        if state.seats.count() == state.machine.peers() {
+    fn new_peer(&self, state: &mut State, rank: Rank) -> Result<PeerIndex, Error> {
+        if state.peers.count() == state.machine.peers() {
             self.grow(state)?;
         }
-        let seat = state.seats.take(rank);
-        state.to_greet.push_back(seat);
+        let peer = state.peers.take(rank);
+        state.to_greet.push_back(peer);
         if !self.is_alive(rank) {
-            // Its death may have been declared before it had a seat.
-            state.machine.handle(Event::Lost(seat), Instant::ZERO);
+            // Its death may have been declared before it was a peer.
+            state.machine.handle(Event::Lost(peer), Instant::ZERO);
         }
-        Ok(seat)
+        Ok(peer)
     }
 
     /// Handles greetings that have arrived, and sends the greetings that are due, as
@@ -83,22 +85,22 @@ impl Am {
             if !is_sound {
                 continue;
             }
-            match self.seat_of(state, rank) {
-                Ok(seat) => {
+            match self.peer_of(state, rank) {
+                Ok(peer) => {
                     let lanes = RemoteAddr { rank, key: greeting.key, offset: 0 };
-                    state.machine.connect(seat, lanes, greeting.own);
+                    state.machine.connect(peer, lanes, greeting.own);
                     // The peer may have called before its greeting came.
                     self.is_stirred.store(true, Ordering::SeqCst);
                 }
                 Err(_) => state.put_off.push((rank, greeting)),
             }
         }
-        while let Some(seat) = state.to_greet.pop_front() {
-            let (later, rank) = (seat.0 - self.shape.peers, state.seats.rank(seat));
+        while let Some(peer) = state.to_greet.pop_front() {
+            let (later, rank) = (peer.0 - self.shape.peers, state.peers.rank(peer));
             let key = state.regions[(later / BLOCK_PEERS) as usize].key;
-            let greeting = Greeting { key, own: Rank(later % BLOCK_PEERS) };
+            let greeting = Greeting { key, own: PeerIndex(later % BLOCK_PEERS) };
             if !far.carrier().greet(rank, &greeting.to_bytes()) {
-                state.to_greet.push_front(seat);
+                state.to_greet.push_front(peer);
                 break;
             }
         }
@@ -111,8 +113,8 @@ impl Am {
 
     /// Whether `rank` exists and has no lanes here from the start.
     fn far_rank(&self, state: &State, rank: Rank) -> bool {
-        let seat = state.seats.find(rank);
-        rank.0 < self.member.size() && seat.is_none_or(|seat| !state.seats.is_near(seat))
+        let peer = state.peers.find(rank);
+        rank.0 < self.member.size() && peer.is_none_or(|peer| state.peers.local(peer).is_none())
     }
 
     /// Adds a block of lanes and table entries for more ranks.
@@ -127,12 +129,12 @@ impl Am {
         // SAFETY: the block is zeroed and aligned, and stays for the rest of the
         // job.
         let lanes = unsafe { words(at, bytes) };
-        let (had_peers, had_blocks) = (state.peers.len(), state.blocks.len());
+        let (had_peers, had_blocks) = (state.peer_table.len(), state.blocks.len());
         let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; had_peers + BLOCK_PEERS as usize]);
         let (blocks, blocks_lent) = lend(vec![am::Block::EMPTY; had_blocks + 1]);
         let grown = state.machine.grow(lanes, peers, blocks);
         grown.unwrap_or_else(|error| panic!("{error}"));
-        (state.peers, state.blocks) = (peers_lent, blocks_lent);
+        (state.peer_table, state.blocks) = (peers_lent, blocks_lent);
         state.stuck.resize_with(had_peers + BLOCK_PEERS as usize, VecDeque::new);
         state.regions.push(region);
         self.blocks.write().unwrap_or_else(PoisonError::into_inner).push(region.key);
@@ -162,7 +164,7 @@ impl Greeting {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (key, own) = bytes.split_at_checked(4)?;
         let word = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
-        Some(Self { key: RegionKey::from_bits(word(key)?), own: Rank(word(own)?) })
+        Some(Self { key: RegionKey::from_bits(word(key)?), own: PeerIndex(word(own)?) })
     }
 }
 
@@ -200,8 +202,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_what_was_said() {
-        let greeting = Greeting { key: RegionKey::from_bits(0x8123_4567), own: Rank(63) };
+    fn a_greeting_is_the_same_after_encoding() {
+        let greeting = Greeting { key: RegionKey::from_bits(0x8123_4567), own: PeerIndex(63) };
         assert_eq!(Greeting::parse(&greeting.to_bytes()), Some(greeting));
         for len in [0, 3, 4, 7, 9] {
             assert_eq!(Greeting::parse(&[1; 9][..len]), None, "{len} bytes");

@@ -74,16 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn bytes_pass_through_what_was_lent() {
+    fn bytes_pass_through_the_lent_chunk() {
         let (mut onward, get) = begin(100, 200, 30);
         assert!(onward.is_unlent());
         let get = onward.lend(local(512), &get);
         assert_eq!((get.kind, get.remote, get.bytes()), (Kind::Get, at(1, 100), 30));
         assert_eq!((get.local(), get.tag), (local(512), Tag::from_bits(77)));
-        let put = onward.next(Ok(0)).expect("they have come");
+        let put = onward.next(Ok(0)).expect("the put of the bytes");
         assert_eq!((put.kind, put.remote, put.bytes()), (Kind::Put, at(2, 200), 30));
         assert_eq!((put.local(), put.tag), (local(512), Tag::from_bits(77)));
-        assert!(onward.next(Ok(0)).is_none(), "they are there");
+        assert!(onward.next(Ok(0)).is_none(), "the put has ended");
         assert_eq!(onward.chunk(), Some(local(512)));
     }
 
@@ -93,6 +93,6 @@ mod tests {
         let (mut onward, get) = begin(100, 200, 30);
         onward.lend(local(0), &get);
         assert!(onward.next(lost).is_none());
-        assert_eq!(onward.chunk(), Some(local(0)), "it is given back as it ended");
+        assert_eq!(onward.chunk(), Some(local(0)), "the chunk is given back with the error");
     }
 }

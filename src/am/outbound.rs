@@ -156,7 +156,7 @@ impl Far {
 
     fn take_place(&self, op: &Op, rest: Rest) -> u32 {
         let table = &*self.table;
-        let index = table.lock().free.pop().expect("a place for each operation");
+        let index = table.lock().free.pop().expect("the table has a place for each operation");
         let mut flight = table.places[index as usize].lock();
         (flight.op, flight.rest) = (*op, rest);
         index

@@ -7,6 +7,7 @@ use std::mem::take;
 use std::sync::{MutexGuard, PoisonError};
 use tsumugi_core::am::{Answer, Body, Event, HandlerId, Incoming, Message, Out, SendError};
 use tsumugi_core::backend::execute;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::time::Instant;
@@ -17,7 +18,7 @@ impl Am {
     /// Takes messages that have arrived: runs handlers, ends calls, wakes senders
     /// that wait for room. Returns whether there were any; returns false at once if
     /// another thread is pumping.
-    pub(crate) fn pump(&self) -> bool {
+    pub(super) fn serve(&self) -> bool {
         // Acquire and Release: the handlers of one thread happen before the handlers
         // of the next thread.
         if self.is_pumped.swap(true, Ordering::Acquire) {
@@ -25,11 +26,10 @@ impl Am {
         }
         self.is_stirred.store(false, Ordering::SeqCst);
         let mut state = self.lock();
-        if let Some(seen) = self.death() {
-            self.lost.store(seen, Ordering::Relaxed);
-            for seat in (0..state.seats.count()).map(Rank) {
-                if !self.is_alive(state.seats.rank(seat)) {
-                    state.machine.handle(Event::Lost(seat), Instant::ZERO);
+        if self.deaths.take(&self.member) {
+            for peer in state.peers.all() {
+                if !self.is_alive(state.peers.rank(peer)) {
+                    state.machine.handle(Event::Lost(peer), Instant::ZERO);
                 }
             }
         }
@@ -135,7 +135,7 @@ impl Am {
         }
         if let (Some(answer), Some(reply_to)) = (answer, reply_to) {
             let replied = state.machine.reply(reply_to, &answer);
-            debug_assert!(replied.is_ok(), "room is kept for what was not deferred");
+            debug_assert!(replied.is_ok(), "a reply that is not deferred has room");
         }
         drop(state);
         self.post();
@@ -233,7 +233,7 @@ impl Am {
 
     /// Wakes a worker of this rank after a peer on another node has changed a word
     /// of its lanes. The calling thread has seen that change, or has carried it out.
-    pub(crate) fn rang(&self) {
+    pub(crate) fn stir(&self) {
         // SeqCst: after the change of the word, of any ordering, and before the
         // check of the sleepers. Lanes of far ranks are looked at when this flag is
         // set.
@@ -248,7 +248,7 @@ impl Am {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// Wakes the senders for which there may be room now; of each seat as many as a
+    /// Wakes the senders for which there may be room now; of each peer as many as a
     /// lane has cells.
     pub(super) fn give_room(&self, mut state: MutexGuard<'_, State>) {
         let has_room = take(&mut state.has_room);
@@ -256,18 +256,18 @@ impl Am {
             return;
         }
         let mut woken = Vec::new();
-        for seat in 0..state.stuck.len() {
-            if state.stuck[seat].is_empty() {
+        for peer in 0..state.stuck.len() {
+            if state.stuck[peer].is_empty() {
                 continue;
             }
             // A cast has room whenever a call has. If more senders are woken than
             // find room, the rest wait again.
-            let count = match self.check_room(&state, Rank(seat as u32), false) {
+            let count = match self.check_room(&state, PeerIndex(peer as u32), false) {
                 Ok(()) => self.shape.cells as usize,
                 Err(SendError::Busy(_)) => 0,
                 Err(_) => usize::MAX,
             };
-            let stuck = &mut state.stuck[seat];
+            let stuck = &mut state.stuck[peer];
             let count = count.min(stuck.len());
             woken.extend(stuck.drain(..count).map(|stuck| stuck.waker));
             state.stuck_len -= count;

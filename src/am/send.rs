@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::am::{Answer, CallError, HandlerId, Inline, Payload, ReplyTo, SendError};
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::sync::{Ordering, UnsafeCell};
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
@@ -93,7 +94,7 @@ impl Am {
     #[cold]
     fn owe(&self, reply_to: ReplyTo, answer: Answer) {
         self.lock().owed.push((reply_to, answer));
-        self.rang();
+        self.stir();
     }
 
     /// Begins a send; sleeps for room as often as it must.
@@ -101,7 +102,7 @@ impl Am {
         &self,
         to: Rank,
         wants_reply: bool,
-        mut begin: impl FnMut(&mut State, Rank) -> Result<(), SendError>,
+        mut begin: impl FnMut(&mut State, PeerIndex) -> Result<(), SendError>,
     ) -> Result<(), Error> {
         loop {
             let mut state = self.lock();
@@ -109,13 +110,13 @@ impl Am {
                 return Err(CallError::Ended.into());
             }
             let begun = match self.far.get() {
-                // The seat of each rank has the rank's number.
-                None => begin(&mut state, to),
+                // In a job of one node the index of each peer is its rank.
+                None => begin(&mut state, PeerIndex(to.0)),
                 Some(_) => {
-                    let seat = self.seat_of(&mut state, to)?;
+                    let peer = self.peer_of(&mut state, to)?;
                     self.meet(&mut state);
-                    let room = self.check_room(&state, seat, wants_reply);
-                    room.and_then(|()| begin(&mut state, seat))
+                    let room = self.check_room(&state, peer, wants_reply);
+                    room.and_then(|()| begin(&mut state, peer))
                 }
             };
             self.deadline.note(state.machine.next_deadline(), &self.member);
@@ -123,10 +124,13 @@ impl Am {
             match begun {
                 Ok(()) => break,
                 Err(SendError::Busy(_)) => self.wait_for_room(to, wants_reply),
-                Err(SendError::Addr(AddrError::PeerLost { rank })) => {
-                    return Err(CallError::PeerLost { rank }.into());
+                Err(SendError::PeerLost { .. }) => {
+                    return Err(CallError::PeerLost { rank: to }.into());
                 }
-                Err(SendError::Addr(error)) => return Err(error.into()),
+                Err(SendError::NoSuchPeer { .. }) => {
+                    let size = self.member.size();
+                    return Err(AddrError::NoSuchRank { rank: to, size }.into());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -135,7 +139,7 @@ impl Am {
     }
 
     fn wait_for_room(&self, to: Rank, wants_reply: bool) {
-        let reason = Reason { what: "room", at: u64::from(to.0), wanted: 0 };
+        let reason = Reason { what: "room for a call", at: u64::from(to.0), wanted: 0 };
         let frame = 0_u8;
         let sleeper = (&raw const frame).addr();
         let mut publish = |waker| {
@@ -145,12 +149,12 @@ impl Am {
             if state.has_ended {
                 return false;
             }
-            let Some(seat) = state.seats.find(to) else { return false };
-            let is_full = this.check_room(&state, seat, wants_reply);
+            let Some(peer) = state.peers.find(to) else { return false };
+            let is_full = this.check_room(&state, peer, wants_reply);
             if !matches!(is_full, Err(SendError::Busy(_))) {
                 return false;
             }
-            state.stuck[seat.0 as usize].push_back(Stuck { sleeper, waker });
+            state.stuck[peer.0 as usize].push_back(Stuck { sleeper, waker });
             state.stuck_len += 1;
             true
         };

@@ -36,7 +36,7 @@ fn run(
             net.join(rt);
             rt.barrier()?;
             let result = main(rt, &net).and_then(|()| {
-                rt.am().settle();
+                rt.node().settle();
                 rt.barrier()
             });
             net.leave(rt);
@@ -44,7 +44,7 @@ fn run(
         });
         let _ = done.send(result.map(|_: Vec<()>| ()));
     });
-    let late = |_| panic!("seed {seed}: the ranks have failed, or sleep for ever");
+    let late = |_| panic!("seed {seed}: the ranks have failed or sleep for ever");
     outcome.recv_timeout(LIMIT).unwrap_or_else(late)
 }
 
@@ -60,7 +60,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 #[test]
-fn calls_casts_and_long_ones_arrive_once_in_order() {
+fn calls_casts_and_long_messages_arrive_once_in_order() {
     for seed in 0..12 {
         run(4, plan(seed), seed, move |rt, _| chatter(rt, seed)).unwrap();
     }
@@ -111,7 +111,7 @@ fn chatter(rt: &Runtime, seed: u64) -> Result<(), Error> {
     for sender in senders {
         sender.join().unwrap()?;
     }
-    rt.am().settle();
+    rt.node().settle();
     rt.barrier()?;
     for from in 0..size as u32 {
         // The last messages that arrived may not have been handled yet.
@@ -157,7 +157,7 @@ fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
             let holds = Box::new(kept.clone());
             let ended = rt.am().call(Rank(1), HandlerId(LATER), payload, Some(holds), limit);
             assert!(matches!(ended, Err(Error::Call(CallError::Timeout))), "{ended:?}");
-            assert_eq!(Arc::strong_count(&kept), 2, "it may be read still");
+            assert_eq!(Arc::strong_count(&kept), 2, "the target may still read the payload");
             rt.call(Rank(1), OPEN, b"")?;
             while Arc::strong_count(&kept) > 1 {
                 Here.yield_now();
@@ -230,7 +230,7 @@ fn a_death_ends_far_calls_and_nothing_else() {
 }
 
 #[test]
-fn what_ends_after_the_job_ends_quietly() {
+fn an_operation_that_ends_after_its_job_has_no_effect() {
     let (net, running) = Net::start(2, CALM, 5);
     let config = Config::default().workers(1);
     let job = config.run_ranks(2, |rt| {
@@ -295,10 +295,10 @@ fn a_rank_with_an_operation_under_way_is_not_quiet() {
             while begun.elapsed() < Duration::from_millis(5) {
                 Here.yield_now();
             }
-            assert!(outside() > 0, "an operation is under way");
+            assert!(outside() > 0, "an operation is in progress");
             net.hold(&[]);
-            rt.am().settle();
-            assert_eq!(net.under_way(), 0, "it has arrived");
+            rt.node().settle();
+            assert_eq!(net.under_way(), 0, "the operation has ended");
             while outside() > 0 {
                 Here.yield_now();
             }
@@ -309,7 +309,7 @@ fn a_rank_with_an_operation_under_way_is_not_quiet() {
 }
 
 #[test]
-fn what_nobody_tells_of_is_offered_again() {
+fn a_refused_operation_is_offered_again_without_a_doorbell() {
     // No other operation is under way that could end.
     let refusing = Plan { refuse: 950, ..CALM };
     run(2, refusing, 8, |rt, net| {
@@ -328,7 +328,7 @@ fn what_nobody_tells_of_is_offered_again() {
 }
 
 #[test]
-fn what_a_thread_sends_is_offered_although_all_sleep() {
+fn a_message_of_an_os_thread_is_offered_although_all_workers_sleep() {
     let refusing = Plan { refuse: 950, ..CALM };
     run(2, refusing, 12, |rt, _| {
         let count = Arc::new(AtomicU64::new(0));
@@ -356,7 +356,7 @@ fn what_a_thread_sends_is_offered_although_all_sleep() {
 }
 
 #[test]
-fn a_rank_that_stalls_does_not_hold_up_others() {
+fn a_rank_that_stalls_does_not_delay_others() {
     run(3, Plan { room: 3, ..CALM }, 11, |rt, net| {
         rt.handler(COUNT, |message| message.bytes.to_vec());
         rt.barrier()?;
@@ -377,7 +377,7 @@ fn a_rank_that_stalls_does_not_hold_up_others() {
 }
 
 #[test]
-fn a_node_that_stalls_does_not_hold_up_this_one() {
+fn a_node_that_stalls_does_not_delay_the_own_node() {
     run(8, Plan { per_node: 2, ..CALM }, 14, |rt, net| {
         rt.handler(COUNT, |message| message.bytes.to_vec());
         rt.barrier()?;
@@ -404,7 +404,7 @@ fn a_node_that_stalls_does_not_hold_up_this_one() {
 }
 
 #[test]
-fn what_never_began_goes_with_the_rank() {
+fn an_operation_that_never_began_is_freed_with_the_rank() {
     let (net, _running) = Net::start(2, Plan { room: 0, ..CALM }, 13);
     let gone = Mutex::new(Vec::new());
     let job = Config::default().workers(1).run_ranks(2, |rt| {
@@ -417,7 +417,7 @@ fn what_never_began_goes_with_the_rank() {
     });
     assert!(job.is_err());
     for table in gone.into_inner().unwrap() {
-        assert!(table.strong_count() == 0, "its table is kept by what was refused");
+        assert!(table.strong_count() == 0, "a refused operation keeps the table");
     }
 }
 
@@ -444,7 +444,7 @@ fn a_refused_address_ends_the_calls() {
 }
 
 #[test]
-fn answers_are_given_late_from_anywhere() {
+fn answers_may_come_late_and_from_any_thread() {
     run(2, Plan { room: 2, ..CALM }, 10, |rt, _| {
         let duties = Arc::new(Mutex::new(Vec::<(Box<[u8]>, ReplyTo)>::new()));
         let own = duties.clone();
@@ -476,9 +476,10 @@ fn answers_are_given_late_from_anywhere() {
     .unwrap();
 }
 
-/// The limit wakes no caller any more.
+/// The time limit of a call whose ULT was cut off wakes no caller, and the call does not
+/// count as in progress outside of the rank any more.
 #[test]
-fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
+fn the_time_limit_of_a_ult_that_was_cut_off_is_dropped() {
     run(2, CALM, 11, |rt, _| {
         let gate = Arc::new(AtomicBool::new(false));
         let (own, opens) = (gate.clone(), gate);
@@ -497,7 +498,7 @@ fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
             let theirs = rt.clone();
             let limit = Duration::from_secs(1000);
             cut_off(move || drop(theirs.call_within(Rank(1), LATER, b"", limit)));
-            rt.am().settle();
+            rt.node().settle();
             while rt.am().member.control().outside().load(Ordering::SeqCst) > 0 {
                 Here.yield_now();
             }
@@ -509,7 +510,7 @@ fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
 }
 
 #[test]
-fn an_answer_of_one_that_was_cut_off_is_given() {
+fn an_answer_of_a_ult_that_was_cut_off_is_sent() {
     run(6, CALM, 12, |rt, net| {
         rt.handler(COUNT, |_| []);
         let duty = Arc::new(Mutex::new(None));
@@ -534,8 +535,8 @@ fn an_answer_of_one_that_was_cut_off_is_given() {
             net.hold(&others);
             let mut state = rt.am().lock();
             for rank in others {
-                let seat = state.seats.find(rank).expect("it was called");
-                while state.machine.cast(seat, HandlerId(COUNT), b"").is_ok() {}
+                let peer = state.peers.find(rank).expect("a rank that was called");
+                while state.machine.cast(peer, HandlerId(COUNT), b"").is_ok() {}
             }
             assert_eq!(state.machine.staged(), STAGING_CELLS);
             drop(state);

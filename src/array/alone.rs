@@ -128,9 +128,19 @@ impl Arrays {
     ///
     /// # Errors
     ///
-    /// [`ArrayError::NoPlace`] if there is no room; [`ArrayError::NotAlone`] if
-    /// `dealt` has a distribution by a function, or another directory than
-    /// [`Directory::Atomics`]; [`ShapeError`](super::ShapeError).
+    /// [`Error::Program`] with the text of one of these errors, or [`Error::Addr`]:
+    ///
+    /// - [`ArrayError::NoPlace`]: the reserved memory has no free range of this
+    ///   length, or has 100 arrays.
+    /// - [`ArrayError::NotAlone`]: `dealt` has a distribution by a function, or
+    ///   another directory than [`Directory::Atomics`].
+    /// - [`ArrayError::Full`]: [`Dealt::room`] is less than the number of pages
+    ///   that a rank has at first.
+    /// - [`ArrayError::NoAddresses`]: the elements have more bytes than an address
+    ///   space.
+    /// - [`ShapeError`](super::ShapeError): there are no elements, or too many
+    ///   pages.
+    /// - [`Error::Addr`]: a rank has died.
     pub fn make<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let is_cyclic = match (dealt.first, dealt.directory) {
             (Distribution::Block, Directory::Atomics) => false,
@@ -171,9 +181,10 @@ impl Arrays {
     ///
     /// # Errors
     ///
-    /// [`ArrayError::Gone`] if every rank that had the array has dropped it, or
-    /// there never was such an array; [`ArrayError::ElementBytes`] if its elements
-    /// are of another size.
+    /// [`Error::Program`] with the text of [`ArrayError::Gone`] if every rank that
+    /// had the array has dropped it, or there never was such an array, and with
+    /// that of [`ArrayError::ElementBytes`] if its elements are of another size;
+    /// [`Error::Addr`] if a rank has died.
     pub fn open<T: Plain>(&self, handle: ArrayHandle) -> Result<GlobalArray<T>, Error> {
         let record = self.room.with_table(|table| {
             let record = table.find(handle).ok_or(ArrayError::Gone)?;

@@ -8,7 +8,8 @@ impl<T: Word> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// Those of [`put`](Self::put); after [`ArrayError::Addr`] the element may have
+    /// been changed.
     #[inline]
     pub fn fetch_add(&self, index: usize, value: T) -> Result<T, ArrayError> {
         self.held(index, |runtime, at| runtime.fetch_add(at, value))
@@ -18,7 +19,8 @@ impl<T: Word> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// Those of [`put`](Self::put); after [`ArrayError::Addr`] the element may have
+    /// been changed.
     #[inline]
     pub fn fetch_and(&self, index: usize, mask: T) -> Result<T, ArrayError> {
         self.held(index, |runtime, at| runtime.fetch_and(at, mask))
@@ -28,7 +30,8 @@ impl<T: Word> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// Those of [`put`](Self::put); after [`ArrayError::Addr`] the element may have
+    /// been changed.
     #[inline]
     pub fn fetch_or(&self, index: usize, mask: T) -> Result<T, ArrayError> {
         self.held(index, |runtime, at| runtime.fetch_or(at, mask))
@@ -38,7 +41,8 @@ impl<T: Word> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// Those of [`put`](Self::put); after [`ArrayError::Addr`] the element may have
+    /// been changed.
     #[inline]
     pub fn fetch_xor(&self, index: usize, mask: T) -> Result<T, ArrayError> {
         self.held(index, |runtime, at| runtime.fetch_xor(at, mask))
@@ -48,7 +52,8 @@ impl<T: Word> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// Those of [`put`](Self::put); after [`ArrayError::Addr`] the element may have
+    /// been changed.
     #[inline]
     pub fn swap(&self, index: usize, value: T) -> Result<T, ArrayError> {
         self.held(index, |runtime, at| runtime.swap(at, value))
@@ -59,7 +64,8 @@ impl<T: Word> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// Those of [`put`](Self::put); after [`ArrayError::Addr`] the element may have
+    /// been changed.
     #[inline]
     pub fn compare_swap(&self, index: usize, expected: T, new: T) -> Result<T, ArrayError> {
         self.held(index, |runtime, at| runtime.compare_swap(at, expected, new))

@@ -72,7 +72,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](crate::Runtime::share).
+    /// Those of [`share`](crate::Runtime::share) and of a
+    /// [`barrier`](crate::Runtime::barrier).
     pub fn uses(&self) -> Result<Uses<T>, Error> {
         let runtime = self.way.runtime();
         let own = (0..self.pages()).map(|_| AtomicU32::new(0)).collect();
@@ -86,7 +87,10 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`], and those of a barrier.
+    /// [`Error::Program`] with [`ArrayError::Full`] if this rank has no room for
+    /// its pages, because pages of other ranks have not left yet; [`Error::Addr`]
+    /// if the owner or the home of a page has died; those of a
+    /// [`barrier`](crate::Runtime::barrier).
     pub fn return_home(&self) -> Result<usize, Error> {
         let moved = self.way.own(self.way.first_pages(self.first))?;
         self.way.runtime().barrier()?;
@@ -116,7 +120,9 @@ impl<T: Plain> Uses<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`], and those of a barrier.
+    /// [`Error::Program`] with [`ArrayError::Full`] if this rank has no room for
+    /// the pages; [`Error::Addr`] if the owner or the home of a page has died;
+    /// those of a [`barrier`](crate::Runtime::barrier).
     pub fn to_most_used_by(&self) -> Result<usize, Error> {
         let rank = self.array.way.runtime().rank();
         self.balance(|of| of.by == rank)
@@ -129,7 +135,7 @@ impl<T: Plain> Uses<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`], and those of a barrier.
+    /// Those of [`to_most_used_by`](Self::to_most_used_by).
     pub fn balance(&self, mut wants: impl FnMut(Use) -> bool) -> Result<usize, Error> {
         let runtime = self.array.way.runtime();
         let own: Vec<(PageId, u32)> = (0..)

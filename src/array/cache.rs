@@ -269,9 +269,9 @@ impl Cache {
 
     fn end(&self, books: &mut Books, lease: &Lease) {
         for block in self.blocks_of(&lease.range) {
-            let block = books.blocks.get_mut(&block).expect("lent blocks stay");
+            let block = books.blocks.get_mut(&block).expect("a block that is lent stays");
             let place = block.lent.iter().position(|lent| lent == lease);
-            block.lent.swap_remove(place.expect("it was lent"));
+            block.lent.swap_remove(place.expect("the block was lent"));
         }
     }
 

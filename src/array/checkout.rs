@@ -54,7 +54,7 @@ use std::ptr::NonNull;
 use std::slice;
 
 /// A slice of elements that are lent as long as this value lives.
-#[must_use = "what is checked out is checked in when it is dropped"]
+#[must_use = "the elements are checked in as soon as the checkout is dropped"]
 pub struct Checkout<T: Plain, M: Mode = Read> {
     array: GlobalArray<T>,
     lease: Lease,
@@ -94,15 +94,20 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]: [`ArrayError::Lent`] if another checkout of this rank has
-    /// some of the elements and either checkout writes; [`ArrayError::NoCopies`] if
-    /// [`Dealt::cached_bytes`](super::Dealt::cached_bytes) are lent already.
+    /// - [`ArrayError::OutOfRange`]: the array does not have all of the elements.
+    /// - [`ArrayError::Lent`]: another checkout of this rank has some of the
+    ///   elements, and either checkout writes.
+    /// - [`ArrayError::NoCopies`]:
+    ///   [`Dealt::cached_bytes`](super::Dealt::cached_bytes) are lent already.
+    /// - [`ArrayError::NoAddresses`]: this process has no address space for copies
+    ///   of all elements.
+    /// - [`ArrayError::Addr`]: the owner or the home of a page has died.
     pub fn checkout<M: Mode>(
         &self,
         range: Range<usize>,
         _mode: M,
     ) -> Result<Checkout<T, M>, ArrayError> {
-        const { assert!(align_of::<T>() <= 8, "copies lie as pages do") };
+        const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         let (count, array) = (range.len(), self.clone());
         self.check(range.start, count)?;
         if count == 0 {
@@ -119,7 +124,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]: elements that a dead rank owned are lost; all others are written.
+    /// [`ArrayError::Addr`] if a rank has died: elements that it owned are lost;
+    /// all others are written.
     pub fn release(&self) -> Result<(), ArrayError> {
         self.cache.release(self)
     }
@@ -135,7 +141,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`release`](Self::release), and of a barrier.
+    /// Those of [`release`](Self::release), and of a
+    /// [`barrier`](crate::Runtime::barrier).
     pub fn fence(&self) -> Result<(), Error> {
         let released = self.release();
         self.way.runtime().barrier()?;

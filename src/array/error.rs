@@ -18,9 +18,9 @@ pub enum ArrayError {
         /// The number of elements of the array.
         len: usize,
     },
-    /// This rank has no room for another page.
+    /// The rank to which the page was to go has no room for another page.
     Full {
-        /// The number of pages for which it has room.
+        /// The number of pages for which each rank has room.
         room: u32,
     },
     /// The array does not have the page.
@@ -59,7 +59,8 @@ pub enum ArrayError {
     /// [`Distribution::Cyclic`]: super::Distribution::Cyclic
     /// [`Directory::Atomics`]: super::Directory::Atomics
     NotAlone,
-    /// There is no room for another array that one rank makes alone.
+    /// The memory for arrays that one rank makes alone has no free range of this
+    /// length, or has 100 arrays already.
     NoPlace {
         /// The bytes of each rank that the array needs.
         bytes: u64,
@@ -104,32 +105,54 @@ impl fmt::Display for ArrayError {
         match self {
             Self::Addr(error) => error.fmt(f),
             Self::OutOfRange { index, count, len } => {
-                write!(f, "{count} elements at {index} of an array of {len}")
+                write!(f, "{count} elements from index {index} on do not fit in an array of {len}")
             }
-            Self::NoPage { page, pages } => write!(f, "page {} of {pages}", page.0),
-            Self::NotByMessages => {
-                f.write_str("by messages a page comes only to the rank that asks for it")
+            Self::NoPage { page, pages } => {
+                write!(f, "page {} does not exist: the array has {pages} pages", page.0)
             }
-            Self::Lent { index, count } => {
-                write!(f, "{count} elements at {index}, of which some are lent")
-            }
-            Self::NoCopies { bytes } => write!(f, "all {bytes} bytes of copies are lent"),
-            Self::NoAddresses { bytes } => write!(f, "no addresses for {bytes} bytes of copies"),
-            Self::NotAlone => f.write_str(
-                "an array that one rank makes alone is dealt in blocks or in turns, and its \
-                 directory works by atomics",
+            Self::NotByMessages => f.write_str(
+                "with Directory::Messages only the rank to which a page goes can move it: call \
+                 `own` on that rank",
             ),
-            Self::NoPlace { bytes } => {
-                write!(f, "no room for another array, of {bytes} bytes on each rank")
-            }
-            Self::Gone => f.write_str("no rank has this array any more"),
-            Self::ElementBytes { bytes, own } => {
-                write!(f, "an array of elements of {bytes} bytes, opened as one of {own}")
-            }
-            Self::Lists { indices, values } => {
-                write!(f, "{indices} indices and {values} values")
-            }
-            Self::Full { room } => write!(f, "this rank has room for {room} pages and no more"),
+            Self::Lent { index, count } => write!(
+                f,
+                "some of the {count} elements from index {index} on are checked out already, and \
+                 a checkout that writes excludes all others"
+            ),
+            Self::NoCopies { bytes } => write!(
+                f,
+                "all {bytes} bytes for copies are checked out: drop a checkout, or set a larger \
+                 Dealt::cached_bytes"
+            ),
+            Self::NoAddresses { bytes } => write!(
+                f,
+                "this process has no {bytes} bytes of address space for copies of all elements"
+            ),
+            Self::NotAlone => f.write_str(
+                "an array that one rank makes alone needs Distribution::Block or \
+                 Distribution::Cyclic, and Directory::Atomics",
+            ),
+            Self::NoPlace { bytes } => write!(
+                f,
+                "no room for another array of {bytes} bytes on each rank: drop an array, or \
+                 reserve more by Runtime::arrays"
+            ),
+            Self::Gone => f.write_str(
+                "the handle names no array: all ranks have dropped it, or it never existed",
+            ),
+            Self::ElementBytes { bytes, own } => write!(
+                f,
+                "the array has elements of {bytes} bytes, but is opened with a type of {own} bytes"
+            ),
+            Self::Lists { indices, values } => write!(
+                f,
+                "{indices} indices and {values} values: both lists must have the same length"
+            ),
+            Self::Full { room } => write!(
+                f,
+                "the rank to which the page was to go has no room: it can own {room} pages \
+                 (Dealt::room)"
+            ),
         }
     }
 }

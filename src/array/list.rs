@@ -9,7 +9,10 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// [`ArrayError::Lists`] if `indices` and `into` have different lengths;
+    /// [`ArrayError::OutOfRange`] if the array does not have one of the elements;
+    /// [`ArrayError::Addr`] if the owner or the home of one of their pages has
+    /// died.
     pub fn gather(&self, indices: &[usize], into: &mut [T]) -> Result<(), ArrayError> {
         self.check_list(indices, into.len())?;
         if !self.way.has_network() || indices.len() <= PART {
@@ -31,7 +34,11 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; then some of the elements may have been written.
+    /// [`ArrayError::Lists`] if `indices` and `values` have different lengths, and
+    /// [`ArrayError::OutOfRange`] if the array does not have one of the elements:
+    /// then nothing was written. [`ArrayError::Addr`] if the owner or the home of
+    /// one of their pages has died: then some of the elements may have been
+    /// written.
     pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<(), ArrayError> {
         self.check_list(indices, values.len())?;
         let asked = indices.iter().copied().zip(values.iter().copied());
@@ -67,7 +74,7 @@ impl<T: Plain> GlobalArray<T> {
         let mut done = Vec::with_capacity(list.len());
         let mut result = Ok(());
         for ult in ults {
-            match ult.join().expect("accesses do not panic") {
+            match ult.join().expect("an access of an array does not panic") {
                 Ok(part) => done.extend(part),
                 Err(error) => result = Err(error),
             }

@@ -10,7 +10,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// [`ArrayError::OutOfRange`] if the array has no such element;
+    /// [`ArrayError::Addr`] if the home of its page has died.
     pub fn owner(&self, index: usize) -> Result<Rank, ArrayError> {
         self.check(index, 1)?;
         Ok(self.way.entry(self.page(index))?.owner)
@@ -21,7 +22,7 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError::OutOfRange`].
+    /// [`ArrayError::OutOfRange`] if the array has no such element.
     pub fn home(&self, index: usize) -> Result<Rank, ArrayError> {
         self.check(index, 1)?;
         Ok(self.way.home(self.page(index)))
@@ -31,7 +32,7 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError::OutOfRange`].
+    /// [`ArrayError::OutOfRange`] if the array has no such element.
     pub fn first_owner(&self, index: usize) -> Result<Rank, ArrayError> {
         self.check(index, 1)?;
         Ok(self.way.first_owner(self.page(index), self.first))
@@ -43,7 +44,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`].
+    /// [`ArrayError::NoPage`] if the array has no such page; [`ArrayError::Addr`]
+    /// if the home of the page has died.
     pub fn entry(&self, page: PageId) -> Result<Entry, ArrayError> {
         self.check_page(page)?;
         Ok(self.way.entry(page)?)
@@ -54,7 +56,10 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; the pages before the one that failed have moved.
+    /// [`ArrayError::OutOfRange`] if the array does not have all of the elements.
+    /// [`ArrayError::Full`] if this rank has no room for another page, and
+    /// [`ArrayError::Addr`] if the owner or the home of a page has died: then the
+    /// pages before the one that failed have moved.
     pub fn own(&self, range: Range<usize>) -> Result<usize, ArrayError> {
         self.check(range.start, range.len())?;
         if range.is_empty() {
@@ -69,7 +74,9 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; the pages before the one that failed have moved.
+    /// [`ArrayError::NoPage`] if the array does not have one of the pages: then
+    /// none has moved. [`ArrayError::Full`] and [`ArrayError::Addr`] as for
+    /// [`own`](Self::own).
     pub fn own_pages(&self, pages: impl IntoIterator<Item = PageId>) -> Result<usize, ArrayError> {
         let pages: Vec<_> = pages.into_iter().collect();
         pages.iter().try_for_each(|page| self.check_page(*page))?;
@@ -81,8 +88,13 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// # Errors
     ///
-    /// [`ArrayError`]; [`AddrError::NoSuchRank`](crate::AddrError::NoSuchRank) if
-    /// the job has no such rank.
+    /// [`ArrayError::NoPage`] if the array has no such page;
+    /// [`ArrayError::NotByMessages`] with
+    /// [`Directory::Messages`](super::Directory::Messages); [`ArrayError::Full`] if
+    /// `to` has no room for another page; [`ArrayError::Addr`] with
+    /// [`AddrError::NoSuchRank`](crate::AddrError::NoSuchRank) if the job has no
+    /// such rank, and with [`AddrError::PeerLost`](crate::AddrError::PeerLost) if
+    /// `to`, the owner or the home has died.
     pub fn relocate(&self, page: PageId, to: Rank) -> Result<bool, ArrayError> {
         self.check_page(page)?;
         self.way.relocate(page, to)

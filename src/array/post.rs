@@ -211,7 +211,7 @@ impl Post {
 
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let words = self.words.get().and_then(Weak::upgrade);
-        words.expect("the array has them as long as it has this").carry(op)
+        words.expect("the words live as long as the array").carry(op)
     }
 
     fn send(&self, runtime: &Runtime, page: PageId, message: Message) {
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_say_what_was_written() {
+    fn letters_are_the_same_after_encoding() {
         let entry = Entry { owner: Rank(3), frame: 77, epoch: 5 };
         for message in [
             Message::Query(Want::Read),

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_hold_what_was_put_in_and_not_taken_out() {
+    fn ranges_hold_the_elements_that_were_inserted_and_not_removed() {
         let mut state = 1u64;
         let mut draw = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

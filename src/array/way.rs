@@ -244,7 +244,7 @@ impl Way {
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Over => return Ok(()),
                 Act::Failed(error) => return Err(error),
-                act => unreachable!("{act:?} in a read"),
+                act => unreachable!("a read does not act by {act:?}"),
             };
             glance.answer(answer);
         }
@@ -291,12 +291,12 @@ impl Way {
         let mut call = Some(call);
         let access = |entry| {
             let at = self.words.real(self.book.bytes(entry));
-            (call.take().expect("called once"))(&self.runtime, at)
+            (call.take().expect("the access is called once"))(&self.runtime, at)
         };
         if let Some(result) = door.hit(page, Some, access) {
             return result;
         }
-        self.hold(page, call.take().expect("not called"))
+        self.hold(page, call.take().expect("the access was not called"))
     }
 
     /// Does the same for a page that is not in the location cache.
@@ -317,14 +317,14 @@ impl Way {
                 Act::Do(op) => self.carry(&op),
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Ready(entry) => {
-                    let call = call.take().expect("it is its turn once");
+                    let call = call.take().expect("the access is called once");
                     result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
                     hold.release();
                     continue;
                 }
-                Act::Over => return result.take().expect("it had its turn"),
+                Act::Over => return result.take().expect("the access was called"),
                 Act::Failed(error) => return Err(error),
-                act => unreachable!("{act:?} in a hold"),
+                act => unreachable!("a hold does not act by {act:?}"),
             };
             hold.answer(answer);
         }

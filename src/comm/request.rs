@@ -87,7 +87,8 @@ impl<'a, B: Keep> Sending<'a, B> {
     ///
     /// # Errors
     ///
-    /// [`MessageError::PeerLost`].
+    /// [`MessageError::PeerLost`] if the receiver has died before it took the
+    /// message; [`MessageError::Failed`] if the bytes could not be moved.
     #[inline(always)]
     pub fn wait(self) -> Result<B, MessageError> {
         let (result, buf) = self.under.finish();
@@ -105,7 +106,14 @@ impl<'a, B: Keep> Receiving<'a, B> {
     ///
     /// # Errors
     ///
-    /// [`MessageError`].
+    /// - [`MessageError::Truncated`]: the message is longer than the buffer, which
+    ///   has its beginning; the rest is lost.
+    /// - [`MessageError::PeerLost`]: the source of the receive, or the sender of
+    ///   the message, has died.
+    /// - [`MessageError::Failed`]: the bytes could not be moved; the content of the
+    ///   buffer is undefined.
+    /// - [`MessageError::Cancelled`]: the receive was [cancelled](Self::cancel)
+    ///   before a message came.
     #[inline(always)]
     pub fn wait(self) -> Result<(Received, B), MessageError> {
         let (result, buf) = self.under.finish();

@@ -74,8 +74,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoSuchRank`], [`MessageError::TooMany`],
-    /// [`MessageError::PeerLost`].
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
+    /// [`MessageError::TooMany`], as for [`Comm::send`]. Errors that occur later
+    /// are returned by [`Sending::wait`], or by [`wait_all`](Self::wait_all) if
+    /// there is no handle.
     pub fn isend<T: Plain>(
         &'scope self,
         to: Rank,
@@ -95,7 +97,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     ///
-    /// Those of [`isend`](Self::isend).
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
+    /// [`MessageError::TooMany`], as for [`Comm::recv`]. Errors that occur later
+    /// are returned by [`Receiving::wait`], or by [`wait_all`](Self::wait_all) if
+    /// there is no handle.
     // The lint is wrong here: the returned buffer does not come from the scope, and
     // the handle may not outlive the scope.
     #[allow(clippy::mut_from_ref)]

@@ -53,7 +53,8 @@ pub enum MessageError {
         /// The maximum number.
         limit: usize,
     },
-    /// All communicator numbers of the job are in use.
+    /// The job has made 65,535 communicators. A number is not used again after its
+    /// communicator was dropped.
     NoContext,
 }
 
@@ -62,21 +63,36 @@ impl fmt::Display for MessageError {
         match *self {
             Self::Truncated { source, tag, bytes, room } => write!(
                 f,
-                "a message of {bytes} bytes from {source} with tag {tag} for a buffer of {room}"
+                "a message of {bytes} bytes from {source} with tag {tag} does not fit in a \
+                 buffer of {room} bytes"
             ),
             Self::Uneven { source, tag, bytes, value_bytes } => write!(
                 f,
-                "a message of {bytes} bytes from {source} with tag {tag} for values of \
-                 {value_bytes} bytes"
+                "a message of {bytes} bytes from {source} with tag {tag} is not a multiple of \
+                 {value_bytes} bytes, the size of a value"
             ),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
             Self::Failed { rank } => {
-                write!(f, "the bytes of a message with {rank} could not be moved")
+                write!(
+                    f,
+                    "the bytes of a message to or from {rank} could not be moved; the content of \
+                     the buffer is undefined"
+                )
             }
-            Self::Cancelled => f.write_str("the receive was cancelled"),
-            Self::NoSuchRank { rank, size } => write!(f, "{rank} of {size}"),
-            Self::TooMany { limit } => write!(f, "{limit} messages are under way already"),
-            Self::NoContext => f.write_str("there are no more communicators"),
+            Self::Cancelled => f.write_str("the receive was cancelled before a message came"),
+            Self::NoSuchRank { rank, size } => {
+                write!(f, "{rank} does not exist: the job has {size} ranks")
+            }
+            Self::TooMany { limit } => write!(
+                f,
+                "this rank has {limit} messages in progress, the maximum; wait for some of them"
+            ),
+            Self::NoContext => write!(
+                f,
+                "all {} communicator numbers of the job are used up; dropping a communicator \
+                 does not free its number",
+                u16::MAX
+            ),
         }
     }
 }

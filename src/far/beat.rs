@@ -30,6 +30,7 @@ use super::silence::{LOOK, Rule, Silence, Verdict};
 use crate::Rank;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
 
@@ -76,7 +77,7 @@ impl Beats {
     /// Makes the heartbeats of a rank. A long beat has at most `long` bytes; 0: all
     /// beats are short.
     pub(super) fn new(member: &Member, limit: Duration, long: usize) -> Self {
-        let is_first = member.local() == Rank(0);
+        let is_first = member.local() == LocalRank(0);
         let beats = Self {
             is_first,
             begun: Instant::now(),
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_of_a_node_beats_and_to_the_first() {
+    fn only_the_first_rank_of_a_node_sends_beats_and_to_first_ranks() {
         let members = members();
         let mut sent = Vec::new();
         for member in &members {
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_found_no_room_is_sent_later_and_once() {
+    fn a_beat_without_room_is_sent_later_and_once() {
         let member = &members()[0];
         let (beats, mut tries) = (beats(member), 0);
         for _ in 0..5 {
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_watch_found_no_room_for_is_sent_by_whoever_has_the_device() {
+    fn a_beat_without_room_is_sent_by_the_thread_with_the_device() {
         let member = &members()[0];
         let (beats, mut sent) = (beats(member), 0);
         let mut send = |_: Rank, _: Word<'_>| {
@@ -413,11 +414,11 @@ mod tests {
         beats.help(member, &mut send);
         beats.help(member, &mut send);
         beats.round(member, &mut send);
-        assert_eq!(sent, 1, "when it is due, and once");
+        assert_eq!(sent, 1, "the beat is sent once, when it is due");
     }
 
     #[test]
-    fn any_packet_of_its_first_rank_says_that_a_node_is_there() {
+    fn a_packet_of_its_first_rank_keeps_a_node_alive() {
         let members = members();
         let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
         age(&beats, start - given_up + late);
@@ -426,28 +427,28 @@ mod tests {
         beats.saw(&members[0], Rank(2));
         look(&beats, &members[0]);
         beats.round(&members[0], |_, _| true);
-        assert!(members[1].is_alive(Rank(2)), "it has sent something");
+        assert!(members[1].is_alive(Rank(2)), "rank 2 has sent a packet");
         age(&beats, late);
         beats.round(&members[0], |_, _| true);
         age(&beats, given_up - late);
         beats.saw(&members[0], Rank(3));
         look(&beats, &members[0]);
         beats.round(&members[0], |_, _| true);
-        assert!(!members[1].is_alive(Rank(2)), "another one's is no sign of the first's");
+        assert!(!members[1].is_alive(Rank(2)), "only packets of its first rank count");
     }
 
     #[test]
-    fn a_node_that_is_not_heard_is_lost_and_told() {
+    fn a_silent_node_is_declared_lost_and_notified() {
         let members = members();
         let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
         age(&beats, start - given_up + late);
         beats.round(&members[0], |_, _| true);
-        assert!(members[1].is_alive(Rank(3)), "it may only start now");
+        assert!(members[1].is_alive(Rank(3)), "the node may start late");
         assert_eq!(beats.heard(&members[0], Rank(2), &[]), Some(vec![]));
         age(&beats, late);
         beats.round(&members[0], |_, _| true);
         age(&beats, given_up - late);
-        assert_eq!(beats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "nobody has looked");
+        assert_eq!(beats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "no poll yet");
         look(&beats, &members[0]);
         let mut told = Vec::new();
         let lost = beats.round(&members[0], |to, word| {
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_ends_waits_for_none_that_was_given_up() {
+    fn a_rank_that_ends_does_not_wait_for_a_rank_that_was_given_up() {
         let members = members();
         let (beats, Rule { start, .. }) = (beats(&members[0]), rule());
         age(&beats, start);
@@ -473,13 +474,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_by_one_that_it_knows_ends() {
+    fn a_rank_ends_if_a_first_rank_has_given_it_up() {
         let members = members();
         let beats = beats(&members[0]);
         let after = 7500_u32.to_le_bytes();
         assert_eq!(beats.told(&members[0], Rank(2), &after), Some(Verdict::Ends));
-        assert_eq!(beats.told(&members[0], Rank(3), &after), None, "it is not the first");
-        assert_eq!(beats.told(&members[0], Rank(1), &after), None, "of this very node");
+        assert_eq!(beats.told(&members[0], Rank(3), &after), None, "rank 3 is not a first rank");
+        assert_eq!(beats.told(&members[0], Rank(1), &after), None, "rank 1 is on the own node");
         assert_eq!(beats.told(&members[0], Rank(2), &after[1..]), None);
         members[0].declare_lost(Rank(2));
         beats.lock().silence.leaves(1);
@@ -487,9 +488,9 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_of_a_node_are_told_at_once() {
+    fn deaths_on_the_own_node_are_sent_at_once() {
         let members = members();
-        // None is long.
+        // No beat is long.
         let beats = Beats::new(&members[0], LIMIT, 0);
         let mut told = Vec::new();
         for _ in 0..3 {
@@ -503,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn each_second_beat_is_long_and_says_the_same() {
+    fn each_second_beat_is_long_and_has_the_same_content() {
         let members = members();
         let ours = beats(&members[0]);
         members[0].declare_lost(Rank(1));
@@ -515,7 +516,7 @@ mod tests {
                 let Word::Beat(bytes) = word else { panic!("{word:?}") };
                 lengths.push(bytes.len());
                 let nodes = members[0].nodes();
-                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("it makes sense");
+                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("a valid beat");
                 assert_eq!((node, dead.next(), dead.next()), (0, Some(Rank(1)), None));
                 true
             });
@@ -524,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_says_that_the_first_of_its_node_has_died() {
+    fn the_next_rank_sends_the_death_of_the_first_rank_of_its_node() {
         let members = members();
         let beats = beats(&members[1]);
         members[1].declare_lost(Rank(0));
@@ -537,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_of_another_node_are_known() {
+    fn deaths_of_another_node_are_marked() {
         let members = members();
         let beats = beats(&members[0]);
         let news = beats.heard(&members[0], Rank(2), &3_u32.to_le_bytes());
@@ -553,7 +554,7 @@ mod tests {
         ] {
             assert_eq!(beats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
         }
-        assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "of this very node");
+        assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "rank 1 is on the own node");
     }
 
     #[test]
@@ -561,11 +562,11 @@ mod tests {
         let members = members();
         members[0].declare_lost(Rank(2));
         assert_eq!(beats(&members[0]).heard(&members[0], Rank(2), &[]), Some(vec![]));
-        assert!(members[0].is_alive(Rank(3)), "it was sent before its rank died");
+        assert!(members[0].is_alive(Rank(3)), "the beat was sent before its rank died");
     }
 
     #[test]
-    fn a_node_whose_first_rank_has_died_is_lost_and_that_one_named_first() {
+    fn a_node_whose_first_rank_has_died_is_lost_and_the_first_rank_is_named_first() {
         let members = members();
         let news = beats(&members[0]).heard(&members[0], Rank(3), &2_u32.to_le_bytes());
         assert_eq!(news, Some(vec![Rank(2), Rank(3)]));

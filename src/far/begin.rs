@@ -77,7 +77,7 @@ impl Far {
                 posted = Some(now);
                 has_ended
             });
-            posted.expect("it was called")
+            posted.expect("the closure was called")
         } else {
             self.engine.post(hint(), *op, ())
         };

@@ -41,7 +41,7 @@ impl Bounce {
     /// of regions has no room.
     pub(super) fn new(member: &Member) -> Result<Self, Error> {
         let bytes = CHUNKS * CHUNK_BYTES;
-        let layout = Layout::from_size_align(bytes, 4096).expect("a constant");
+        let layout = Layout::from_size_align(bytes, 4096).expect("4096 is a valid alignment");
         let base = member.heap().allocate(layout);
         let base = base.ok_or(Error::OutOfMemory { bytes, variable: HEAP })?;
         // SAFETY: the memory is never given back, and it is read and written only

@@ -45,11 +45,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_has_what_it_may_have() {
+    fn the_limit_of_descriptors_is_raised_to_the_maximum() {
         let rlim_max = limit().unwrap().rlim_max;
         let most = rlim_max.min(MOST);
         let less = libc::rlimit { rlim_cur: most - 1, rlim_max };
-        // SAFETY: one `rlimit`.
+        // SAFETY: the pointer is to an `rlimit`.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &less) }, 0);
         take_all().unwrap();
         assert_eq!(limit().unwrap().rlim_cur, most);

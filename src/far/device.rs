@@ -265,7 +265,8 @@ impl Device {
         let lacks = rows.iter().filter(|row| row.verdict != Verdict::Works);
         let mut lacks: Vec<String> = lacks.map(ToString::to_string).collect();
         if matches!(self, Self::Ofi(domain) if !domain.facts().delivery) {
-            lacks.push("completion at the target: not promised, a put may end before".into());
+            let lack = "completion at the target: not promised, so a put may end before it lands";
+            lacks.push(lack.into());
         }
         if let Self::Verbs(domain) = self {
             lacks.push(format!("dynamically connected transport: {}", domain.facts().dynamic));

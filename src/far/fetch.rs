@@ -142,7 +142,7 @@ impl Fetches {
 
     /// Sets the handler of fetches that have ended. Once.
     pub(super) fn on_fetched(&self, handle: Fetched) {
-        assert!(self.handle.set(handle).is_ok(), "fetches have a handler");
+        assert!(self.handle.set(handle).is_ok(), "the handler of fetches is set once");
     }
 
     /// Begins a fetch. The threads that poll go on with it.
@@ -190,7 +190,7 @@ impl Fetches {
         for (Fetch { id, from, .. }, error) in over {
             #[cfg(test)]
             self.come.fetch_add(usize::from(error.is_none()), Ordering::Relaxed);
-            let handle = self.handle.get().expect("whoever begins one has set it");
+            let handle = self.handle.get().expect("the handler is set before the first fetch");
             handle(id, from.rank, error.map_or(Ok(()), Err));
         }
         has_moved
@@ -205,7 +205,7 @@ impl Fetches {
             *piece = None;
             has_moved = true;
             let mut all = under_way.iter_mut();
-            let one = all.find(|one| one.fetch.id == id).expect("it waits for its pieces");
+            let one = all.find(|one| one.fetch.id == id).expect("a fetch waits for its pieces");
             let into = one.fetch.to + offset as usize;
             let into: *mut u8 = std::ptr::with_exposed_provenance_mut(into);
             // SAFETY: the buffer is the message's until the handler is called, and

@@ -44,7 +44,7 @@ mod tests {
     use tsumugi_core::mem::{RegionKey, Width};
 
     #[test]
-    fn a_number_is_one_operation_s_until_it_is_taken() {
+    fn a_number_belongs_to_one_operation_until_it_is_taken() {
         let joined = Joined::new();
         let op = |offset| {
             let at = RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1) };

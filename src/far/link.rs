@@ -46,7 +46,7 @@ pub(super) struct Link {
 impl Link {
     /// Opens the next endpoint of the device.
     pub(super) fn new(shared: &'static Shared) -> Self {
-        let endpoint = shared.try_endpoint().expect("a link for each endpoint");
+        let endpoint = shared.try_endpoint().expect("the device has an endpoint for each link");
         Self {
             shared,
             beats: endpoint.index() == 0,

@@ -88,7 +88,7 @@ pub enum NoNetwork {
         /// The difference between the two ranks.
         why: Box<ofi::CardError>,
     },
-    /// Another rank has no network.
+    /// Another rank has no network, or has published the mark of another one.
     Peer {
         /// That rank.
         rank: Rank,
@@ -153,7 +153,10 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`NoNetwork`]: there is no network, or it cannot be opened.
+    /// [`NoNetwork::Off`] if [`NetworkConfig::kind`] is
+    /// [`NetworkKind::Off`](crate::NetworkKind::Off); [`NoNetwork::Ofi`] or
+    /// [`NoNetwork::Verbs`], with the library's error, if the library or the device
+    /// cannot be opened; [`NoNetwork::Address`] if the device's address is too long.
     pub fn probe_network(&self) -> Result<NetworkFacts, NoNetwork> {
         open(&self.network, Rank(0), 1).map(|device| device.facts())
     }
@@ -208,10 +211,14 @@ impl fmt::Display for NoNetwork {
             Self::Verbs { device: Some(device), why } => write!(f, "{device}: {why}"),
             Self::Verbs { device: None, why } => why.fmt(f),
             Self::Address { bytes } => {
-                write!(f, "an address of {bytes} bytes: {NETWORK_BYTES_MAX} fit in a card")
+                write!(
+                    f,
+                    "the address of the device has {bytes} bytes, {NETWORK_BYTES_MAX} is the \
+                     maximum"
+                )
             }
             Self::Unlike { rank, host, why } => write!(f, "{rank} on {host}: {why}"),
-            Self::Peer { rank } => write!(f, "{rank} has none"),
+            Self::Peer { rank } => write!(f, "{rank} has no network, or another one"),
         }
     }
 }
@@ -240,9 +247,14 @@ mod tests {
         // The kind of its addresses, and the version of the protocol.
         let kind = unlike(|card| card[16] ^= 1).to_string();
         let hub = "hub inside of this process";
-        assert_eq!(kind, format!("rank 1 on there: it goes by {hub}, this rank by {hub}"));
+        assert_eq!(
+            kind,
+            format!(
+                "rank 1 on there: its network is {hub}, this rank's is {hub}: they must be the same"
+            )
+        );
         let version = unlike(|card| card[4] += 1).to_string();
-        assert!(version.starts_with("rank 1 on there: it speaks version 3"), "{version}");
+        assert!(version.starts_with("rank 1 on there: it uses version 3"), "{version}");
         assert_eq!(unlike(|_| ()), NoNetwork::Peer { rank: Rank(1) });
     }
 }

@@ -60,8 +60,8 @@ pub(super) fn bytes_max(device: &Device) -> usize {
 impl fmt::Display for ParcelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => f.write_str("the network takes no parcel now"),
-            Self::TooLong => f.write_str("the parcel is longer than any may be"),
+            Self::Full => f.write_str("the network has no room for a packet now; try again later"),
+            Self::TooLong => f.write_str("the payload is longer than the longest packet"),
             Self::Addr(error) => error.fmt(f),
         }
     }

@@ -93,7 +93,7 @@ mod tests {
     fn sleeps(pieces: u32, fills_after: u32, may_linger: bool) -> (u32, Duration) {
         const HELD: u32 = 4;
         let (mut pause, mut left, mut held) = (Pause::new(), pieces, 0);
-        // Nothing has come for long.
+        // No piece has come for a long time.
         while pause.take() < MOST {
             assert_eq!(pause.after(NOTHING, may_linger), Next::Sleep);
         }
@@ -119,18 +119,18 @@ mod tests {
     const PIECE: Duration = Duration::from_micros(12);
 
     #[test]
-    fn who_puts_much_waits_for_no_pause_but_the_first() {
+    fn a_stream_of_puts_waits_for_the_first_pause_only() {
         assert_eq!(sleeps(1024, LINGER / 2, true), (1, MOST));
     }
 
     #[test]
-    fn beside_who_computes_the_pauses_stay_short() {
+    fn pauses_stay_short_if_the_watch_may_not_linger() {
         let (count, slept) = sleeps(1024, LINGER / 2, false);
         assert_eq!((count, slept), (1024 / 4, MOST + LEAST * (count - 1)));
     }
 
     #[test]
-    fn it_lingers_so_many_looks_and_no_more() {
+    fn the_watch_lingers_for_a_limited_number_of_looks() {
         let mut pause = Pause::new();
         let mut looks = |took, may_linger| pause.after(took, may_linger) == Next::Look;
         assert!(!looks(NOTHING, true) && looks(PIECE, true) && looks(PIECE, true));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_is_long_once_after_each_pause_makes_none_shorter() {
+    fn one_long_look_after_each_pause_does_not_shorten_pauses() {
         let mut pause = Pause::new();
         pause.after(NOTHING, true);
         while pause.take() < MOST {}
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_for_nothing_is_for_nothing_on_any_machine() {
+    fn looks_of_one_length_find_nothing_on_any_machine() {
         for micros in [1, 4, 30, 400] {
             let mut pause = Pause::new();
             let took = Duration::from_micros(micros);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_until_somebody_comes() {
+    fn pauses_grow_until_they_are_restarted() {
         let mut pause = Pause::new();
         let all: Vec<u128> = (0..8).map(|_| pause.take().as_micros()).collect();
         assert_eq!(all, [50, 100, 200, 400, 800, 1000, 1000, 1000]);

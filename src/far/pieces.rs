@@ -141,7 +141,7 @@ impl Far {
                 match self.engine.post(hint(), op, ()) {
                     Ok(ticket) => {
                         let pushed = under_way.push_back((ticket, chunk, start, piece));
-                        debug_assert!(pushed.is_ok(), "there was room");
+                        debug_assert!(pushed.is_ok(), "the queue had room");
                         next = pieces.next();
                     }
                     Err(_) => {

@@ -148,7 +148,7 @@ impl Pins {
         // The heap is an area already.
         if bytes > 0 && !self.heap.has(start) {
             let other = self.lock().adopted.insert(start, bytes);
-            debug_assert_eq!(other, None, "nobody else has it");
+            debug_assert_eq!(other, None, "no other memory is adopted at this address");
         }
     }
 

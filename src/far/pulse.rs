@@ -148,32 +148,32 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_on_within_the_limit_is_never_found() {
-        // Once in that time is often enough.
+    fn a_rank_that_counts_within_the_limit_is_never_suspected() {
+        // One count in that time is enough.
         let step = |now: u32| (now / GIVEN_UP) * 2 + 1;
         assert_eq!(look(&mut seen(), 50, 100 * GIVEN_UP, step), []);
     }
 
     #[test]
-    fn who_stands_still_is_found_after_one_and_a_half_limits_and_again_later() {
+    fn a_rank_that_stands_still_is_suspected_after_one_and_a_half_limits_and_again_later() {
         let found = look(&mut seen(), 50, 2 * GIVEN_UP + 100, |_| 7);
         assert_eq!(found, [GIVEN_UP + 50, 2 * GIVEN_UP + 50]);
     }
 
     #[test]
-    fn who_has_no_watch_is_never_found() {
+    fn a_rank_without_a_watch_is_never_suspected() {
         assert_eq!(look(&mut seen(), 50, 10 * GIVEN_UP, |_| 0), []);
     }
 
     #[test]
-    fn the_looker_s_own_delays_do_not_count() {
+    fn delays_of_the_looking_rank_do_not_count() {
         let mut seen = seen();
         assert_eq!(look(&mut seen, 50, 1000, |_| 7), []);
-        // All of the node were stopped for an hour.
+        // All ranks of the node were stopped for an hour.
         assert_eq!(seen.round(3_600_000, [1, 7].into_iter()), [0; 0]);
         assert_eq!(look(&mut seen, 50, 3_600_000 + GIVEN_UP - 1100, |_| 7), []);
         assert_eq!(look(&mut seen, 50, 3_600_000 + GIVEN_UP, |_| 7).len(), 1);
-        // A looker that comes by twice a second counts a fifth of the time.
+        // A looker that runs twice a second counts a fifth of the time.
         let mut seen = self::seen();
         assert_eq!(look(&mut seen, 500, 5 * GIVEN_UP - 500, |_| 7), []);
     }

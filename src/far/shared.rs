@@ -148,7 +148,8 @@ impl Shared {
             // The other ranks of this node end with this one.
             self.member.declare_lost(own);
             let line = format!(
-                "tsumugi: {own}: this rank was given up by {by} after {seconds} s of silence\n"
+                "tsumugi: {own}: this rank was given up by {by} after {seconds} s of silence, \
+                 and ends (TSUMUGI_SILENCE_MS sets the limit)\n"
             );
             eprint!("{line}");
             // SAFETY: a plain call. Destructors are skipped on purpose: the job goes

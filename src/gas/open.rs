@@ -157,7 +157,7 @@ impl Driver {
         let open = &mut self.lock().open;
         let result = open.places[at as usize].result.take();
         open.give_back(at);
-        result.expect("who waits is woken by the end of its operation")
+        result.expect("a caller is woken by the end of its operation")
     }
 
     /// Drops an operation, so that its result is not kept.
@@ -216,7 +216,7 @@ impl Driver {
                 tsumugi_ult::assert_may_block("table");
                 let missing = Missing { rank, result: None, waker: None };
                 let missing = UnsafeCell::new(missing);
-                let pointer = missing.with_mut(NonNull::new).expect("it is on the stack");
+                let pointer = missing.with_mut(NonNull::new).expect("a variable has an address");
                 state.missing.push(pointer);
                 drop(state);
                 self.wait_for_table(addr, rank, &missing)
@@ -257,7 +257,7 @@ impl Driver {
         let _state = self.lock();
         // SAFETY: the lock is held, so the driver does not access `missing`.
         let result = missing.with_mut(|missing| unsafe { (*missing).result.take() });
-        let result = result.expect("who waits is woken by the end of the fetch");
+        let result = result.expect("a caller is woken by the end of the fetch");
         result.map_err(|error| AccessError::of(error, addr))
     }
 }

@@ -19,7 +19,16 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// - [`AccessError::Nowhere`]: `from` is null, or the address of no rank of the
+    ///   job.
+    /// - [`AccessError::Stale`]: its rank has no region with this address, or has
+    ///   unregistered it.
+    /// - [`AccessError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AccessError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and
+    ///   `from` is not aligned to its size.
+    /// - [`AccessError::PeerLost`]: the rank has died.
+    /// - [`AccessError::Unsupported`]: the network device that leads to the memory
+    ///   cannot carry out the access.
     #[inline]
     pub fn get<T: Plain>(&self, from: GlobalPtr<T>) -> Result<T, AccessError> {
         self.with(from, 1, Need::Read, |from| self.runtime.get(from))
@@ -29,7 +38,19 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// - [`AccessError::Nowhere`]: `to` is null, or the address of no rank of the
+    ///   job.
+    /// - [`AccessError::Stale`]: its rank has no region with this address, or has
+    ///   unregistered it.
+    /// - [`AccessError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AccessError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and `to`
+    ///   is not aligned to its size.
+    /// - [`AccessError::ReadOnly`]: the region is registered for reading only, or
+    ///   the job lets ranks only read the memory of others (`TSUMUGI_PEERS`).
+    /// - [`AccessError::PeerLost`]: the rank has died. The value may have been
+    ///   written.
+    /// - [`AccessError::Unsupported`]: the network device that leads to the memory
+    ///   cannot carry out the access.
     #[inline]
     pub fn put<T: Plain>(&self, to: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
         self.with(to, 1, Need::Write, |to| self.runtime.put(to, value))
@@ -39,7 +60,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`get`](Self::get), for all `into.len()` values; they need no
+    /// alignment. After an error, some of `into` may have been overwritten.
     #[inline]
     pub fn get_slice<T: Plain>(
         &self,
@@ -53,7 +75,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for all of `values`; they need no alignment.
+    /// After an error on another node, some of the values may have been written.
     #[inline]
     pub fn put_slice<T: Plain>(&self, to: GlobalPtr<T>, values: &[T]) -> Result<(), AccessError> {
         self.with(to, values.len(), Need::Write, |to| self.runtime.put_slice(to, values))
@@ -63,7 +86,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn fetch_add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_add(at, value))
@@ -73,7 +97,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn fetch_and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_and(at, mask))
@@ -83,7 +108,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn fetch_or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_or(at, mask))
@@ -93,7 +119,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn fetch_xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_xor(at, mask))
@@ -103,7 +130,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn swap<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.swap(at, value))
@@ -114,7 +142,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn compare_swap<T: Word>(
         &self,
@@ -130,7 +159,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.add(at, value))
@@ -140,7 +170,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.and(at, mask))
@@ -150,7 +181,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.or(at, mask))
@@ -160,7 +192,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.xor(at, mask))

@@ -25,7 +25,12 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
+    ///   yet; or an address cannot name so many bytes.
     pub fn expose<T: Plain>(&self, len: usize) -> Result<GlobalBlock<T>, Error> {
         self.expose_for(Agent::Cpu, len)
     }
@@ -40,7 +45,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// Those of [`expose`](Self::expose).
+    /// Those of [`expose`](Self::expose). That no device can be the agent is no
+    /// error.
     pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<GlobalBlock<T>, Error> {
         self.register(self.runtime.expose_for(agent, len)?)
     }
@@ -70,7 +76,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::Name`] if there is no name left; then the array is freed.
+    /// [`Error::Name`] if all 255 names of this rank are in use, or not free again
+    /// yet, or if an address cannot name so many bytes; then the array is freed.
     pub fn register<T: Plain>(&self, memory: Exposed<T>) -> Result<GlobalBlock<T>, Error> {
         let (block, len) = memory.into_block();
         let first = self.driver.name(self.color, block.region())?;
@@ -106,14 +113,14 @@ impl<T: Plain> GlobalBlock<T> {
     /// a drop. Blocking: every live rank that has used the address is asked to
     /// forget it.
     pub fn unregister(mut self) -> Exposed<T> {
-        let block = self.block.take().expect("it goes once");
+        let block = self.block.take().expect("the block is dropped once");
         let mut retiring = Retiring::new(block);
         self.global.driver.retire(self.first, retiring.memory());
         retiring.wait().into_exposed(self.len)
     }
 
     fn block(&self) -> &Block {
-        self.block.as_ref().expect("it goes with the array")
+        self.block.as_ref().expect("the block lives as long as the array")
     }
 
     /// The address of the array in this process, and its size in bytes.

@@ -44,8 +44,14 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
-    /// [`Error::Message`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
+    ///   yet; or an address cannot name so many bytes.
+    /// - [`Error::Message`]: the ends could not exchange their addresses, because
+    ///   the job has no such rank, or it has died.
     ///
     /// # Panics
     ///
@@ -95,11 +101,14 @@ impl ChannelSender {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`Global::get`] for `from`; [`AccessError::Stale`] if the receiver
+    /// was dropped; [`AccessError::PeerLost`] if the receiver's rank has died, or
+    /// any rank while the call waits for room. Some of the bytes may have been
+    /// sent.
     pub fn send(&mut self, from: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
         let global = self.issuer.global.clone();
         let begun = self.sender.try_send(from, bytes);
-        debug_assert!(begun, "the message before is in the ring");
+        debug_assert!(begun, "the previous message is in the ring");
         loop {
             self.issuer.hear(false)?;
             let head = global.get(self.head.at(0))?;
@@ -123,7 +132,9 @@ impl ChannelReceiver {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::Stale`] if the sender was dropped; [`AccessError::PeerLost`]
+    /// if the sender's rank has died, or any rank while the call waits. Then the
+    /// content of `into` is undefined.
     pub fn recv(&mut self, into: &mut [u8]) -> Result<Received, AccessError> {
         loop {
             // Read before the attempt, so that a message that comes after the
@@ -145,7 +156,8 @@ impl ChannelReceiver {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::Stale`] if the sender was dropped; [`AccessError::PeerLost`]
+    /// if the sender's rank has died. Then the content of `into` is undefined.
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Received>, AccessError> {
         let received = self.receiver.try_receive(into);
         if let Some(report) = self.receiver.poll_report() {

@@ -20,7 +20,9 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`get`](Self::get) for `src`, and of [`put`](Self::put) for `dst`;
+    /// the values need no alignment. After an error, some of them may have been
+    /// copied.
     pub fn copy<T: Plain>(
         &self,
         dst: GlobalPtr<T>,

@@ -21,7 +21,7 @@ use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::Request;
 
 /// An operation on global memory that was begun.
-#[must_use = "what is let go ends without a word"]
+#[must_use = "the error of an operation that is dropped is lost"]
 pub struct Operation {
     driver: Arc<Driver>,
     handle: Handle,
@@ -48,7 +48,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Full`]; then no operation was begun.
+    /// [`Full`] if this rank has as many operations in progress as its tables can
+    /// hold; then no operation was begun.
     pub fn try_begin_after(
         &self,
         request: impl Into<Request>,
@@ -105,7 +106,10 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// [`AccessError`]; then a part of the operation may have been done.
+    /// The first error of an access: those of [`Global::get`] for what is read, and
+    /// of [`Global::put`] for what is changed; [`AccessError::Elsewhere`] if an
+    /// entry of a [`List`](super::List) does not lie between the two ranks of the
+    /// list. A part of the operation may have been done.
     pub fn wait(mut self) -> Result<u64, AccessError> {
         match self.place.take() {
             Some(place) => self.driver.wait(self.handle, place),

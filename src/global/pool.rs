@@ -64,7 +64,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::Coll`].
+    /// [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
+    /// another thread of this rank is in a collective.
     pub fn tell(&self, addr: GlobalAddr) -> Result<Vec<GlobalAddr>, Error> {
         let bits = self.runtime.gather(addr.to_bits())?.into_iter();
         Ok(bits.map(GlobalAddr::from_bits).collect())
@@ -75,8 +76,14 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
-    /// [`Error::Coll`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
+    ///   yet; or an address cannot name so many bytes.
+    /// - [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
+    ///   another thread of this rank is in a collective.
     pub fn pool(&self, bytes: u64) -> Result<Pool, Error> {
         let words = nodes_bytes(NODES).checked_add(bytes).map(|bytes| bytes.div_ceil(8) as usize);
         let too_much = Error::OutOfMemory { bytes: bytes as usize, variable: EXPOSED };

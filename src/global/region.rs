@@ -63,8 +63,9 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::Register`] for values that are not in the rank's heap,
-    /// [`Error::Name`].
+    /// [`Error::Register`] if the values are not in the rank's heap, or the table
+    /// of regions of this rank is full. [`Error::Name`] as for
+    /// [`register`](Self::register).
     pub fn publish<T: Plain>(&self, values: Arc<[T]>) -> Result<GlobalRegion<T>, Error> {
         let base = NonNull::from(&*values).cast::<T>();
         let len = values.len();
@@ -78,7 +79,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::Register`] for memory that is not exposed, [`Error::Name`].
+    /// [`Error::Register`] if the memory is not exposed, or the table of regions of
+    /// this rank is full. [`Error::Name`] as for [`register`](Self::register).
     ///
     /// # Safety
     ///
@@ -146,9 +148,10 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// The errors of a get; [`AccessError::Unsupported`] for a rank of another
-    /// node, [`AccessError::Stale`] for another rank's memory with the device as
-    /// its agent.
+    /// Those of [`get`](Self::get), for all `count` values;
+    /// [`AccessError::Unsupported`] for a rank of another node,
+    /// [`AccessError::Stale`] for another rank's memory with the device as its
+    /// agent.
     pub fn local<T: Plain>(
         &self,
         at: GlobalPtr<T>,
@@ -183,7 +186,7 @@ impl<T: Plain> GlobalRegion<T> {
     /// more; from then on the memory is the program's alone. Blocking, as
     /// [`GlobalBlock::unregister`](super::GlobalBlock::unregister).
     pub fn unregister(mut self) {
-        let registration = self.registration.take().expect("it goes once");
+        let registration = self.registration.take().expect("the registration ends once");
         let mut retiring = Retiring::new(registration);
         self.global.driver.retire(self.first, retiring.memory());
         drop(retiring.wait());

@@ -36,7 +36,7 @@ impl<M: Send + 'static> Retiring<M> {
     pub(super) fn wait(self) -> M {
         self.back.is_back.wait();
         let memory = self.back.memory.lock().unwrap_or_else(PoisonError::into_inner).take();
-        memory.expect("it was put there before")
+        memory.expect("the memory was put there before")
     }
 }
 

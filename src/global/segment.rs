@@ -69,8 +69,16 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
-    /// [`Error::Message`], [`Error::LengthsDiffer`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
+    ///   yet; or an address cannot name so many bytes.
+    /// - [`Error::Message`]: the ends could not exchange their addresses, because
+    ///   the job has no such rank, or it has died.
+    /// - [`Error::LengthsDiffer`]: the other end has another length or another
+    ///   number of segments.
     pub fn connect(
         global: &Global,
         (comm, to, tag): (&Comm, Rank, u32),
@@ -85,7 +93,7 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`Global::get`], for the counter in this rank's own memory.
     pub fn head(&self) -> Result<u64, AccessError> {
         self.end.global.get(self.end.counted.at(0))
     }
@@ -109,7 +117,7 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`Global::get`], for the counter in this rank's own memory.
     pub fn has_room(&self) -> Result<bool, AccessError> {
         Ok(self.tail - self.head()? < self.end.count)
     }
@@ -119,7 +127,10 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::OutOfRange`] if the segments reach beyond the last address;
+    /// those of [`Global::get`], for the counter in this rank's own memory. Errors
+    /// of the copy are returned by [`flush`](Self::flush), if it waits for the
+    /// copy.
     pub fn try_send(&mut self) -> Result<bool, AccessError> {
         if !self.has_room()? {
             return Ok(false);
@@ -141,7 +152,8 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`try_send`](Self::try_send); [`AccessError::PeerLost`] if a rank
+    /// has died while the call waits for room.
     pub fn send(&mut self) -> Result<(), AccessError> {
         while !self.try_send()? {
             self.end.wait(self.tail - self.end.count + 1)?;
@@ -154,7 +166,8 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`Error::Access`], [`Error::Message`].
+    /// [`Error::Access`] with the errors of [`flush`](Self::flush);
+    /// [`Error::Message`] if the other rank has died.
     pub fn close(mut self) -> Result<(), Error> {
         self.flush()?;
         self.end.close()
@@ -164,7 +177,10 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// The first error of a copy that was still in progress:
+    /// [`AccessError::PeerLost`] if the other rank has died, [`AccessError::Stale`]
+    /// if the sink was dropped, and those of [`Global::get`] for the segments of
+    /// this rank.
     pub fn flush(&mut self) -> Result<(), AccessError> {
         while let Some(operation) = self.under_way.pop_front() {
             operation.wait()?;
@@ -194,7 +210,7 @@ impl SegmentSink {
     ///
     /// # Errors
     ///
-    /// [`Error::Message`].
+    /// [`Error::Message`] if the other rank has died.
     pub fn close(self) -> Result<(), Error> {
         self.end.close()
     }
@@ -208,7 +224,7 @@ impl SegmentSink {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`Global::get`], for the counter in this rank's own memory.
     pub fn tail(&self) -> Result<u64, AccessError> {
         self.end.global.get(self.end.counted.at(0))
     }
@@ -218,7 +234,7 @@ impl SegmentSink {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::PeerLost`] if a rank has died while the call waits.
     pub fn wait(&self) -> Result<u64, AccessError> {
         self.end.wait(self.head + 1)?;
         Ok(self.head % self.end.count)
@@ -229,7 +245,8 @@ impl SegmentSink {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::PeerLost`] if the source's rank has died;
+    /// [`AccessError::Stale`] if the source was dropped. Then no segment was taken.
     pub fn take(&mut self) -> Result<bool, AccessError> {
         if self.tail()? == self.head {
             return Ok(false);

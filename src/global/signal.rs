@@ -17,7 +17,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// Those of [`put`](Self::put), for the word `at`; after
+    /// [`AccessError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn signal(&self, at: GlobalPtr<u64>, signal: Signal) -> Result<u64, AccessError> {
         self.with(at, 1, Need::Write, |at| self.runtime.signal(at, signal))
@@ -29,8 +30,9 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`]. If the error concerns `to`, nothing was written; if it
-    /// concerns `at`, the values have arrived.
+    /// Those of [`put_slice`](Self::put_slice) for `to`: then the word `at` is
+    /// unchanged. Those of [`signal`](Self::signal) for `at`: then the values have
+    /// arrived.
     pub fn put_signal<T: Plain>(
         &self,
         to: GlobalPtr<T>,
@@ -50,8 +52,10 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] when a rank has died; the errors of a get;
-    /// [`AccessError::Elsewhere`] if the word belongs to another rank.
+    /// - [`AccessError::PeerLost`]: a rank of the job has died while the word did
+    ///   not satisfy `until`.
+    /// - [`AccessError::Elsewhere`]: the word belongs to another rank.
+    /// - Those of a [`put`](Self::put) to the word.
     pub fn wait_until(&self, at: GlobalPtr<u64>, until: Until) -> Result<u64, AccessError> {
         let (addr, word) = (at.addr(), self.own_word(at)?);
         self.runtime.wait_until(word, until).map_err(|error| AccessError::of(error, addr))
@@ -62,7 +66,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// Those of [`wait_until`](Self::wait_until).
+    /// Those of [`wait_until`](Self::wait_until). A limit that has passed is no
+    /// error.
     pub fn wait_until_within(
         &self,
         at: GlobalPtr<u64>,

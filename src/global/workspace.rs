@@ -30,14 +30,20 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
-    /// [`Error::Coll`].
+    /// - [`Error::OutOfMemory`]: the exposed memory of this rank has no free block
+    ///   of this size (`TSUMUGI_EXPOSED_BYTES`).
+    /// - [`Error::Register`]: the table of regions of this rank is full, or the
+    ///   network device refuses the memory.
+    /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
+    ///   yet; or an address cannot name so many bytes.
+    /// - [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
+    ///   another thread of this rank is in a collective.
     ///
     /// # Panics
     ///
     /// If `part_bytes` is 0.
     pub fn workspace(&self, size: u64, first: Rank, part_bytes: u64) -> Result<Workspace, Error> {
-        assert!(part_bytes > 0, "a workspace whose parts have no bytes");
+        assert!(part_bytes > 0, "part_bytes is 0: a part of a workspace has at least 1 byte");
         let ranks = u64::from(self.runtime.size());
         let (mut parts, mut _own) = (Vec::new(), Vec::new());
         for part in 0..size.div_ceil(part_bytes) {
@@ -67,7 +73,10 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::OutOfRange`] if the workspace does not have all of the bytes;
+    /// those of [`Global::put`] for `into`; [`AccessError::PeerLost`] if a rank
+    /// with a part has died. After an error, some of the bytes may have been
+    /// copied.
     pub fn read(&self, into: GlobalAddr, bytes: u64, offset: u64) -> Result<(), AccessError> {
         self.each_part(into, bytes, offset, |own, other, bytes| Copy::new(other, own, bytes))
     }
@@ -76,7 +85,10 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
+    /// [`AccessError::OutOfRange`] if the workspace does not have all of the bytes;
+    /// those of [`Global::get`] for `from`; [`AccessError::PeerLost`] if a rank
+    /// with a part has died. After an error, some of the bytes may have been
+    /// copied.
     pub fn write(&self, from: GlobalAddr, bytes: u64, offset: u64) -> Result<(), AccessError> {
         self.each_part(from, bytes, offset, Copy::new)
     }

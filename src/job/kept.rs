@@ -149,7 +149,7 @@ mod tests {
     fn is_whole(kept: &Kept) {
         let mut bytes = [0; CARD_BYTES_MAX];
         let mut look = |rank| {
-            let len = kept.look(Rank(rank), &mut bytes)?.expect("it is here");
+            let len = kept.look(Rank(rank), &mut bytes)?.expect("the card is kept");
             Ok(bytes[..len].to_vec())
         };
         assert_eq!(look(0), Ok(b"a".to_vec()));
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn every_rank_has_its_own_and_every_node_one_name() {
+    fn every_rank_has_its_address_and_every_node_one_host() {
         is_whole(&kept());
     }
 
     #[test]
-    fn a_node_has_them_once() {
+    fn ranks_of_a_node_share_one_copy_of_the_cards() {
         let kept = kept();
-        let packed = kept.packed().expect("they are here");
+        let packed = kept.packed().expect("the packed cards");
         kept.share(Box::leak(packed.to_vec().into_boxed_slice()));
         assert_eq!(kept.packed(), None, "the own copy is gone");
         assert_eq!(Arc::strong_count(&packed), 1);

@@ -78,8 +78,8 @@ impl Ledger {
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),
-            one("in use, also by calls", calls),
-            one("in use, also by messages", messages),
+            one("in use by the global memory and calls", calls),
+            one("in use by the global memory, calls and messages", messages),
         ]
     }
 }
@@ -115,23 +115,23 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
             "the machine",
         ],
     ),
-    ("commands of others", Some(480_000), &["notes", "cells", "landings"]),
+    ("commands of other ranks", Some(480_000), &["notes", "cells", "landings"]),
     ("own table of regions", Some(10_000), &["own tables", "own names"]),
     (
-        "tables of others, 1,024",
+        "region tables of 1,024 other ranks",
         Some(10_000_000),
         &["tables of others", "slots of the tables of others", "tables on their way"],
     ),
     (
-        "who has whose table",
+        "which rank has which table",
         Some(4_000_000),
-        &["holders, drops, acks", "hints", "who is to answer", "whose table may be here"],
+        &["holders, drops, acks", "hints", "ranks that must answer", "ranks with a table here"],
     ),
-    ("where the starter memories are", Some(12_000_000), &[]),
-    ("queue pairs; here the library's", Some(160_000_000), &[]),
+    ("addresses of the starter memories", Some(12_000_000), &[]),
+    ("queue pairs (here in the network's library)", Some(160_000_000), &[]),
     ("completion queue, memory regions", Some(12_128), &[]),
-    ("which rank is where", None, &[super::NODES]),
-    ("beats, a part of 32 of a node's", None, &[super::BEATS]),
+    ("node of each rank", None, &[super::NODES]),
+    ("heartbeats, 1/32 of those of a node", None, &[super::BEATS]),
     ("calls: tables", None, &[super::CALL_TABLES, super::CALLS]),
     ("messages: tables", None, &[super::MESSAGE_TABLES, super::MESSAGES]),
     ("network: regions, operations, packets", None, &[super::REGIONS]),

@@ -3,13 +3,13 @@
 use super::Received;
 use super::drive::{Guard, Messages, Under};
 use super::route::on_wire;
-use super::state::{REQUESTS_MAX, State};
+use super::state::{REQUESTS_MAX, Refused, State};
 use super::wait::received_of;
 use crate::{MessageError, Rank};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
-use tsumugi_core::mem::AddrError;
-use tsumugi_core::msg::{self, Begun, Bytes, CallError, INLINE_BYTES_MAX, Label, Pattern, Request};
+use tsumugi_core::mem::PeerIndex;
+use tsumugi_core::msg::{self, Begun, Bytes, INLINE_BYTES_MAX, Label, Pattern, Request};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
@@ -48,7 +48,7 @@ impl Messages {
     #[inline]
     pub(crate) unsafe fn receive(
         &self,
-        pattern: Pattern,
+        pattern: Pattern<Rank>,
         at: *mut u8,
         room: usize,
     ) -> Result<Received, MessageError> {
@@ -115,7 +115,7 @@ impl Messages {
     #[inline(always)]
     pub(crate) unsafe fn begin_receive(
         &self,
-        pattern: Pattern,
+        pattern: Pattern<Rank>,
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
@@ -143,7 +143,7 @@ impl Messages {
     #[inline(never)]
     unsafe fn begin_any_receive(
         &self,
-        pattern: Pattern,
+        pattern: Pattern<Rank>,
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
@@ -167,7 +167,8 @@ impl Messages {
         }
         let mut state = self.lock();
         let State { machine, near, post: None, .. } = &mut *state else { return false };
-        machine.send_short(near, to, label, from)
+        // In a job of one node the index of each peer is its rank.
+        machine.send_short(near, PeerIndex(to.0), label, from)
     }
 
     /// Sends any message.
@@ -184,13 +185,13 @@ impl Messages {
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
         self.begin(|state| {
-            let to = state.seat(to)?;
+            let to = state.peer_of(to)?;
             on_wire!(state, |machine, wire| {
                 if bytes > INLINE_BYTES_MAX {
                     // The receive for this message may have been announced by now.
                     machine.look(wire, to);
                 }
-                machine.send(wire, to, label, from)
+                Ok(machine.send(wire, to, label, from)?)
             })
         })
     }
@@ -207,7 +208,8 @@ impl Messages {
         room: usize,
     ) -> Short {
         let tag = (!is_any_tag).then_some(label.tag);
-        let pattern = Pattern { context: label.context, source: Some(source), tag };
+        let source = Some(PeerIndex(source.0));
+        let pattern = Pattern { context: label.context, source, tag };
         let into = small(at, room);
         let mut state = self.lock();
         if room >= state.offered_from as usize {
@@ -232,15 +234,15 @@ impl Messages {
     /// As for [`begin_receive`](Self::begin_receive).
     unsafe fn post_any(
         &self,
-        pattern: Pattern,
+        pattern: Pattern<Rank>,
         at: *mut u8,
         room: usize,
-    ) -> Result<Begun<msg::Received>, MessageError> {
+    ) -> Result<Begun<msg::Received<Rank>>, MessageError> {
         self.begin(|state| {
             // Receives of smaller buffers are not announced to peers.
             let is_offered = room >= state.offered_from as usize;
             let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
-            let pattern = state.seated(pattern)?;
+            let pattern = state.by_index(pattern)?;
             let begun = on_wire!(state, |machine, wire| {
                 match machine.receive_next(wire, &pattern, into) {
                     Some(received) => Ok(Begun::Done(received)),
@@ -249,7 +251,7 @@ impl Messages {
             });
             Ok(match begun? {
                 Begun::Done(received) => Begun::Done(state.named(received)),
-                pending @ Begun::Pending(_) => pending,
+                Begun::Pending(request) => Begun::Pending(request),
             })
         })
     }
@@ -262,7 +264,7 @@ impl Messages {
     /// used until this returns.
     pub(crate) unsafe fn receive_whole(
         &self,
-        pattern: Pattern,
+        pattern: Pattern<Rank>,
         mut room_for: impl FnMut(usize) -> *mut u8,
     ) -> Result<Received, MessageError> {
         // Before the machine has the buffer, as in `send`.
@@ -277,7 +279,7 @@ impl Messages {
             let begun = self.begin(|state| {
                 // Another thread may have taken the message, and the next may be
                 // longer.
-                let pattern = state.seated(pattern)?;
+                let pattern = state.by_index(pattern)?;
                 let Some(first) = state.machine.probe(&pattern) else { return Ok(None) };
                 if first.len > room as u64 {
                     return Ok(None);
@@ -300,7 +302,7 @@ impl Messages {
     #[inline(always)]
     fn begin<T>(
         &self,
-        mut begin: impl FnMut(&mut State) -> Result<T, CallError>,
+        mut begin: impl FnMut(&mut State) -> Result<T, Refused>,
     ) -> Result<T, MessageError> {
         loop {
             let mut state = self.lock();
@@ -326,22 +328,19 @@ impl Messages {
 
     /// Handles a begin that was refused: waits for a while if it may succeed later.
     #[cold]
-    fn refused(&self, error: CallError) -> Result<(), MessageError> {
-        Err(match error {
-            CallError::Busy(Why::NoTag) => MessageError::TooMany { limit: REQUESTS_MAX },
-            CallError::Busy(_) => {
+    fn refused(&self, why: Refused) -> Result<(), MessageError> {
+        Err(match why {
+            Refused::Busy(Why::NoTag) => MessageError::TooMany { limit: REQUESTS_MAX },
+            Refused::Busy(_) => {
                 self.work();
                 Here.yield_now();
                 return Ok(());
             }
-            CallError::Addr(AddrError::NoSuchRank { rank, size }) => {
-                MessageError::NoSuchRank { rank, size }
+            Refused::NoSuchRank { rank } => {
+                MessageError::NoSuchRank { rank, size: self.member.size() }
             }
-            CallError::Addr(AddrError::PeerLost { rank: seat }) => {
-                MessageError::PeerLost { rank: self.lock().rank_of(seat) }
-            }
-            CallError::Addr(error) => {
-                unreachable!("{error}: a message has no other address than a rank")
+            Refused::PeerLost { peer } => {
+                MessageError::PeerLost { rank: self.lock().rank_of(peer) }
             }
         })
     }

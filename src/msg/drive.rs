@@ -27,12 +27,15 @@ use super::state::{REQUESTS_MAX, State, Woken, index};
 use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
 use crate::config::Chosen;
+use crate::death::DeathWatch;
 use crate::neighbours::Neighbours;
-use crate::seats::Seats;
-use crate::{Error, MessageError, Rank};
+use crate::peers::Peers;
+use crate::service::Service;
+use crate::{Error, MessageError};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Split, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
@@ -53,8 +56,7 @@ pub struct Messages {
     /// How many rounds such a thread polls; 0 where that would be at the cost of
     /// others.
     pub(super) rounds: u32,
-    /// The last death of which the machine was notified.
-    lost: AtomicU32,
+    deaths: DeathWatch,
     contexts: AtomicU32,
     neighbours: Neighbours,
     /// For each neighbour the gauge of its distance, from the times of long copies;
@@ -107,21 +109,21 @@ impl Messages {
         chosen: &Chosen,
     ) -> Result<Self, Error> {
         let (near, boards) = lanes.connect(member, |rank| {
-            let place = member.local_of(rank).expect("lanes are of this node");
+            let place = member.local_of(rank).expect("a lane leads to a rank of this node");
             cards[place.0 as usize].messages
         })?;
         let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
         let post = parcels.map(|parcels| {
-            let seats = Seats::new(neighbours.clone());
-            (parcels.clone(), Box::new(Post::new(member, seats, shape, parcels)))
+            let peers = Peers::new(neighbours.clone());
+            (parcels.clone(), Box::new(Post::new(member, peers, shape, parcels)))
         });
         let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
-        let splits = (0..neighbours.count()).map(|seat| near.splits(Rank(seat))).collect();
-        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let splits = (0..neighbours.count()).map(|peer| near.splits(PeerIndex(peer))).collect();
+        let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let board = boards.get(own.0 as usize).copied();
         let mut state = State::new(own, shape, chosen.messages, near, post, boards);
-        let gauges = (0..).map(Rank).zip(neighbours.ranks()).map(|(seat, rank)| {
-            state.use_thresholds(seat, thresholds_of(&member.way_to(rank).1));
+        let gauges = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {
+            state.use_thresholds(peer, thresholds_of(&member.way_to(rank).1));
             member.gauge_of(rank)
         });
         let gauges = gauges.collect();
@@ -132,7 +134,7 @@ impl Messages {
             orphans: (0..REQUESTS_MAX).map(|_| AtomicBool::new(false)).collect(),
             is_watched: AtomicBool::new(false),
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
-            lost: AtomicU32::new(0),
+            deaths: DeathWatch::default(),
             contexts: AtomicU32::new(1),
             neighbours,
             gauges,
@@ -201,27 +203,6 @@ impl Messages {
         counts
     }
 
-    /// Handles packets that have come, and moves requests on. Returns whether there
-    /// was anything; returns false at once if another thread has the lock.
-    pub(crate) fn poll(&self) -> bool {
-        self.state.try_lock().is_some_and(|state| self.work_on(state, false))
-    }
-
-    /// Does the same once more for a thread that is about to sleep.
-    pub(crate) fn rest(&self) -> bool {
-        self.free_board();
-        // No other thread would send the parcels that the network has refused.
-        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
-        has_moved || self.far.is_some() && self.lock().has_unsent()
-    }
-
-    /// Whether a peer has found no thread here that would handle its long message.
-    #[inline]
-    pub(crate) fn is_neglected(&self) -> bool {
-        self.member.control().is_neglected()
-            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
-    }
-
     /// Takes parcels from other nodes into the bag. Called without the lock: the
     /// handler of parcels must not wait for it.
     #[inline]
@@ -229,30 +210,23 @@ impl Messages {
         self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
     }
 
-    /// The helper's work for a rank that is neglected.
-    pub(crate) fn help(&self) -> bool {
-        self.free_board();
-        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
-        self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
-    }
-
     /// Breaks the board's lock after its holder has died; ranks that wait for that
     /// lock may have messages of this one.
     fn free_board(&self) {
         if let Some(board) = &self.board
-            && self.death().is_some()
+            && self.deaths.has_news(&self.member)
         {
-            for (seat, rank) in (0..).map(Rank).zip(self.neighbours.ranks()) {
+            for (local, rank) in (0..).map(LocalRank).zip(self.neighbours.ranks()) {
                 if !self.member.is_alive(rank) {
-                    board.lost(seat);
+                    board.lost(local);
                 }
             }
         }
     }
 
-    /// The gauge of a neighbour. `None`: the seat is of another node.
-    fn gauge(&self, seat: Rank) -> Option<&Gauge> {
-        self.gauges.get(seat.0 as usize)
+    /// The gauge of a neighbour. `None`: the peer is of another node.
+    fn gauge(&self, peer: PeerIndex) -> Option<&Gauge> {
+        self.gauges.get(peer.0 as usize)
     }
 
     pub(super) fn work(&self) -> bool {
@@ -261,8 +235,7 @@ impl Messages {
 
     pub(super) fn work_on<'a>(&'a self, mut state: Guard<'a>, rests: bool) -> bool {
         let mut has_moved = false;
-        if let Some(seen) = self.death() {
-            self.lost.store(seen, Ordering::Relaxed);
+        if self.deaths.take(&self.member) {
             state.lose(|rank| !self.member.is_alive(rank));
             has_moved = true;
         }
@@ -344,7 +317,7 @@ impl Messages {
             // result.
             unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
         });
-        if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { rank: peer }))) }
+        if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { peer }))) }
     }
 
     /// Copies from a buffer of a neighbour that only the kernel can reach.
@@ -352,18 +325,19 @@ impl Messages {
         let Copy { peer, from, to, len, .. } = *copy;
         let kernel = &self.kernels[peer.0 as usize];
         let pid = kernel.get_or_init(|| {
-            let local = self.member.local_of(self.neighbours.rank(peer))?;
+            // A neighbour: the ranks of the node are the first peers.
+            let local = LocalRank(peer.0);
             let space = self.member.space();
             space.cma(local).ok().map(|()| space.control(local).pid())
         });
-        let pid = pid.ok_or(Ended::Failed { rank: peer })?;
+        let pid = pid.ok_or(Ended::Failed { peer })?;
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         // SAFETY: a buffer of this length that is lent to the message.
         let to = unsafe { std::slice::from_raw_parts_mut(to, len as usize) };
         // SAFETY: memory of another process, or the buffer from which the message is
         // sent.
         let read = unsafe { cma::read_from(pid, from as usize, to) };
-        read.map_err(|_| Ended::Failed { rank: peer })
+        read.map_err(|_| Ended::Failed { peer })
     }
 
     /// Whether the job has other nodes.
@@ -372,16 +346,43 @@ impl Messages {
         self.far.is_some()
     }
 
-    /// The latest death of which the machine was not notified.
-    fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().latest_lost()?.0 + 1;
-        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
     #[inline(always)]
     pub(super) fn lock(&self) -> Guard<'_> {
         self.state.lock()
     }
+}
+
+impl Service for Messages {
+    /// Handles packets that have come, and moves requests on. Returns whether there
+    /// was anything; returns false at once if another thread has the lock.
+    fn pump(&self) -> bool {
+        self.help() | self.state.try_lock().is_some_and(|state| self.work_on(state, false))
+    }
+
+    /// Does the same once more for a thread that is about to sleep.
+    fn has_work(&self) -> bool {
+        self.free_board();
+        // No other thread would send the parcels that the network has refused.
+        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
+        has_moved || self.far.is_some() && self.lock().has_unsent()
+    }
+
+    /// Whether a peer has found no thread here that would handle its long message.
+    #[inline]
+    fn is_neglected(&self) -> bool {
+        self.member.control().is_neglected()
+            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
+    }
+
+    /// The helper's work for a rank that is neglected.
+    fn help(&self) -> bool {
+        self.free_board();
+        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
+        self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
+    }
+
+    /// Nothing: packets are looked at when the worker is idle again.
+    fn on_busy(&self) {}
 }
 
 /// Converts measured thresholds to words that are compared with a message's length.

@@ -32,7 +32,7 @@ pub struct Received {
     pub bytes: usize,
 }
 
-pub(crate) fn pattern(context: u16, source: Source, tags: Tags) -> Pattern {
+pub(crate) fn pattern(context: u16, source: Source, tags: Tags) -> Pattern<Rank> {
     let source = match source {
         Source::Any => None,
         Source::Rank(rank) => Some(rank),

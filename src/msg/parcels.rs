@@ -68,7 +68,7 @@ impl Parcels for Far {
     fn try_send(&self, to: Rank, bytes: &[u8]) -> Result<(), Unsent> {
         Self::try_send(self, to, Parcel::Message, bytes).map_err(|error| match error {
             ParcelError::Full => Unsent::Full,
-            ParcelError::TooLong => unreachable!("a parcel of {} bytes", bytes.len()),
+            ParcelError::TooLong => unreachable!("a parcel of {} bytes is too long", bytes.len()),
             ParcelError::Addr(_) => Unsent::Lost,
         })
     }

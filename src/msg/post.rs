@@ -17,11 +17,12 @@
 
 use super::parcels::{Parcels, Unsent};
 use crate::lend::{Lent, lend};
-use crate::seats::Seats;
+use crate::peers::Peers;
 use crate::{AddrError, Rank};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
     Buffers, Chunk, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Place, Request,
     Shape,
@@ -30,10 +31,10 @@ use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
 
 /// The far lanes of a rank, under the lock of its messages. The lanes are indexed by
-/// the seats of their ranks.
+/// peer.
 pub(crate) struct Post {
     member: Member,
-    seats: Seats,
+    peers: Peers,
     mail: Mail<'static>,
     shape: Shape,
     parcels: Arc<dyn Parcels>,
@@ -71,14 +72,14 @@ impl Post {
     /// Makes the lanes of a machine of this shape.
     pub(crate) fn new(
         member: &Member,
-        seats: Seats,
+        peers: Peers,
         shape: Shape,
         parcels: Arc<dyn Parcels>,
     ) -> Self {
         let (mail_ends, ends) = lend(ends_of(shape.peers));
         let mail = Mail::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
         let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
-        assert!(room.len() >= PARCEL_BYTES_MIN, "parcels of {} bytes are too short", room.len());
+        assert!(room.len() >= PARCEL_BYTES_MIN, "a parcel of {} bytes is too short", room.len());
         let bag = Arc::new(Bag::default());
         let into = bag.clone();
         parcels.on_parcel(Box::new(move |from, bytes| into.put(from, bytes)));
@@ -87,7 +88,7 @@ impl Post {
         let unpacked = Vec::with_capacity(BAG_BYTES);
         Self {
             member: member.clone(),
-            seats,
+            peers,
             mail,
             shape,
             parcels,
@@ -104,23 +105,23 @@ impl Post {
         &self.bag
     }
 
-    /// The seats that are taken; the machine may not have the last ones yet.
-    pub(crate) fn seats(&self) -> &Seats {
-        &self.seats
+    /// The peers; the machine may not have the last ones yet.
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.peers
     }
 
-    /// The seat of a rank of the job. `None`: there is no such rank.
-    pub(crate) fn seat_of(&mut self, rank: Rank) -> Option<Rank> {
+    /// The index of a rank of the job. `None`: there is no such rank.
+    pub(crate) fn peer_of(&mut self, rank: Rank) -> Option<PeerIndex> {
         if rank.0 >= self.member.size() {
             return None;
         }
-        let seat = self.seats.take(rank);
-        if seat.0 as usize >= self.ends.len() {
-            let (mail_ends, ends) = lend(ends_of(with_room(self.seats.count(), &self.member)));
+        let peer = self.peers.take(rank);
+        if peer.0 as usize >= self.ends.len() {
+            let (mail_ends, ends) = lend(ends_of(with_room(self.peers.count(), &self.member)));
             self.mail.grow(mail_ends).unwrap_or_else(|error| panic!("{error}"));
             self.ends = ends;
         }
-        Some(seat)
+        Some(peer)
     }
 
     /// The rank that has these messages, as a member of its node.
@@ -128,10 +129,10 @@ impl Post {
         &self.member
     }
 
-    /// The lane of a seat, if its rank is a neighbour.
+    /// The peer, if it is a neighbour.
     #[inline(always)]
-    pub(crate) fn near(&self, seat: Rank) -> Option<Rank> {
-        self.seats.is_near(seat).then_some(seat)
+    pub(crate) fn near(&self, peer: PeerIndex) -> Option<PeerIndex> {
+        self.peers.local(peer).map(|_| peer)
     }
 
     /// The lanes, with all parcels that have come.
@@ -144,17 +145,17 @@ impl Post {
         &mut self.mail
     }
 
-    /// The lanes, with a lane to that seat.
+    /// The lanes, with a lane to this peer.
     #[inline]
-    pub(crate) fn mail_to(&mut self, seat: Rank) -> &mut Mail<'static> {
-        if !self.mail.is_connected(seat) {
-            self.connect(seat);
+    pub(crate) fn mail_to(&mut self, peer: PeerIndex) -> &mut Mail<'static> {
+        if !self.mail.is_connected(peer) {
+            self.connect(peer);
         }
         self.mail()
     }
 
     /// Puts a packet into a lane.
-    pub(crate) fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    pub(crate) fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         if self.bag.is_full() {
             self.unpack();
         }
@@ -167,10 +168,10 @@ impl Post {
     pub(crate) fn poll_fetched(&mut self) -> Option<(Request, Result<(), Ended>)> {
         let next = self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let (request, from, result) = next?;
-        let seat = self.seats.find(from)?;
+        let peer = self.peers.find(from)?;
         let result = result.map_err(|error| match error {
-            AddrError::PeerLost { .. } => Ended::PeerLost { rank: seat },
-            _ => Ended::Failed { rank: seat },
+            AddrError::PeerLost { .. } => Ended::PeerLost { peer },
+            _ => Ended::Failed { peer },
         });
         Some((request, result))
     }
@@ -188,11 +189,11 @@ impl Post {
         self.mail.has_unsent()
     }
 
-    /// Ends the lane of a seat after its rank has died; the machine was notified
+    /// Ends the lane of a peer after its rank has died; the machine was notified
     /// before.
-    pub(crate) fn lose(&mut self, seat: Rank) {
-        if !self.seats.is_near(seat) {
-            self.mail.lost(seat);
+    pub(crate) fn lose(&mut self, peer: PeerIndex) {
+        if self.near(peer).is_none() {
+            self.mail.lost(peer);
         }
     }
 
@@ -202,7 +203,7 @@ impl Post {
         while refused < TRIES
             && let Some((to, len)) = self.mail.poll_parcel(&mut self.room)
         {
-            match self.parcels.try_send(self.seats.rank(to), &self.room[..len]) {
+            match self.parcels.try_send(self.peers.rank(to), &self.room[..len]) {
                 Ok(()) => self.mail.posted(to),
                 Err(Unsent::Full) => {
                     self.mail.refused(to);
@@ -220,14 +221,14 @@ impl Post {
         let mut rest = &unpacked[..];
         while let Some((from, bytes, more)) = split(rest) {
             rest = more;
-            let seat = self.seat_of(from).filter(|seat| !self.seats.is_near(*seat));
-            if let Some(seat) = seat
-                && !self.mail.is_connected(seat)
+            let peer = self.peer_of(from).filter(|peer| self.near(*peer).is_none());
+            if let Some(peer) = peer
+                && !self.mail.is_connected(peer)
             {
-                self.connect(seat);
+                self.connect(peer);
             }
             self.feed();
-            if seat.is_none_or(|seat| self.mail.take(seat, bytes).is_err()) {
+            if peer.is_none_or(|peer| self.mail.take(peer, bytes).is_err()) {
                 // Relaxed: a count.
                 self.bag.refused.fetch_add(1, Ordering::Relaxed);
             }
@@ -237,11 +238,11 @@ impl Post {
     }
 
     #[cold]
-    fn connect(&mut self, seat: Rank) {
+    fn connect(&mut self, peer: PeerIndex) {
         let (places, lent_places) = lend(places_of(&self.shape));
         let lane = FarLane::new(&self.shape, places).unwrap_or_else(|error| panic!("{error}"));
         let (lane, lent_lane) = lend(vec![lane]);
-        self.mail.connect(seat, &mut lane[0]);
+        self.mail.connect(peer, &mut lane[0]);
         self.lanes.push((lent_lane, lent_places));
     }
 
@@ -328,18 +329,18 @@ impl Buffers for Outgoing<'_> {
     }
 }
 
-fn ends_of(seats: u32) -> Vec<MailEnd<'static>> {
-    (0..seats).map(|_| MailEnd::EMPTY).collect()
+fn ends_of(peers: u32) -> Vec<MailEnd<'static>> {
+    (0..peers).map(|_| MailEnd::EMPTY).collect()
 }
 
 fn places_of(shape: &Shape) -> Vec<Place<'static>> {
     (0..FarLane::places(shape)).map(|_| None).collect()
 }
 
-/// The number of seats for a table that must have at least `seats`: with some to
+/// The number of peers for a table that must have at least `peers`: with some to
 /// spare, because a table that is too short is copied.
-pub(super) fn with_room(seats: u32, member: &Member) -> u32 {
-    (seats + (seats / 8).max(STEP) - 1).min(member.size())
+pub(super) fn with_room(peers: u32, member: &Member) -> u32 {
+    (peers + (peers / 8).max(STEP) - 1).min(member.size())
 }
 
 /// Splits the first parcel of a bag from the others.
@@ -358,7 +359,7 @@ impl fmt::Debug for Post {
 
 /// Parcels that may find no room before the rest is left for later.
 const TRIES: u32 = 4;
-/// Seats by which a table grows at least; in tests each new seat makes it grow.
+/// Peers by which a table grows at least; in tests each new peer makes it grow.
 const STEP: u32 = if cfg!(test) { 1 } else { 64 };
 /// Chunks that are made at first, and again each time there are too few.
 pub(super) const POOL_CHUNKS: usize = 64;

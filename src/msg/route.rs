@@ -3,10 +3,10 @@
 
 use super::post::{Exposed, Post};
 use super::wire::NodeWire;
-use crate::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Wire};
 
-/// The wire of a rank's machine in a job of several nodes; its ranks are seats.
+/// The wire of a rank's machine in a job of several nodes; it names peers by their indices.
 #[derive(Debug)]
 pub(crate) struct JobWire<'w> {
     pub(crate) near: &'w mut NodeWire,
@@ -44,7 +44,7 @@ pub(crate) fn aside<R>(something: impl FnOnce() -> R) -> R {
 
 impl Wire for JobWire<'_> {
     #[inline(always)]
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         match self.post.near(to) {
             Some(near) => self.near.has_room(near, lines),
             None => self.post.mail_to(to).has_room(to, lines),
@@ -52,7 +52,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         match self.post.near(to) {
             Some(near) => self.near.push(near, packet, load),
             None => self.post.push(to, packet, load),
@@ -60,7 +60,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         match self.post.near(from) {
             Some(near) => self.near.peek(near),
             None => self.post.mail().peek(from),
@@ -68,7 +68,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         match self.post.near(from) {
             Some(near) => self.near.deliver(near, at, len),
             None => self.post.mail().deliver(from, at, len, &mut Exposed),
@@ -76,7 +76,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline]
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         match self.post.near(from) {
             Some(near) => self.near.keep(near, into),
             None => self.post.mail().keep(from, into),
@@ -89,7 +89,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline]
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         match self.post.near(from) {
             Some(near) => self.near.offer(near),
             None => self.post.mail().offer(from),
@@ -97,21 +97,21 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         match self.post.near(from) {
             Some(near) => self.near.pop(near),
             None => self.post.mail().pop(from),
         }
     }
 
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         match self.post.near(to) {
             Some(near) => self.near.returned(near),
             None => self.post.mail().returned(to),
         }
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         match self.post.near(from) {
             Some(near) => self.near.give_back(near, returned),
             None => self.post.mail().give_back(from, returned),
@@ -119,14 +119,14 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         match self.post.near(from) {
             Some(near) => self.near.untold(near),
             None => self.post.mail().untold(from),
         }
     }
 
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         match self.post.near(to) {
             Some(near) => self.near.set_starved(near),
             None => self.post.mail().set_starved(to),
@@ -134,7 +134,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         match self.post.near(from) {
             Some(near) => self.near.is_starved(near),
             None => self.post.mail().is_starved(from),
@@ -145,32 +145,32 @@ impl Wire for JobWire<'_> {
         self.near.fence();
     }
 
-    fn ring(&mut self, from: Rank) {
+    fn ring(&mut self, from: PeerIndex) {
         // A far rank sees the parcel itself.
         if let Some(near) = self.post.near(from) {
             self.near.ring(near);
         }
     }
 
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         match self.post.near(to) {
             Some(near) => self.near.write_slots(near, slots, at, len),
             None => self.post.mail().write_slots(to, slots, at, len, &mut Exposed),
         }
     }
 
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         match self.post.near(from) {
             Some(near) => self.near.read_slots(near, slots, at, len),
             None => self.post.mail().read_slots(from, slots, at, len, &mut Exposed),
         }
     }
 
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         self.post.near(to).is_some_and(|near| self.near.split_to(near, id))
     }
 
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         self.post.near(from).is_some_and(|near| self.near.split_from(near, id))
     }
 

@@ -4,9 +4,10 @@ use super::post::{Post, with_room};
 use super::route::on_wire;
 use super::wire::NodeWire;
 use crate::lend::{Lent, lend};
-use crate::{AddrError, Rank};
+use crate::{Rank, Why};
 use std::any::Any;
 use std::ptr::NonNull;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{
     self, CallError, Design, Ended, Machine, Pattern, Received, Request, Shape, Thresholds,
@@ -61,10 +62,40 @@ pub(super) struct Waiting {
 /// Wakers, to be used and dropped after the lock was given back.
 pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
 
+/// Why an operation did not begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refused {
+    /// There is no room in the tables.
+    Busy(Why),
+    /// The rank does not exist.
+    NoSuchRank { rank: Rank },
+    /// The peer has died.
+    PeerLost { peer: PeerIndex },
+}
+
+impl From<CallError> for Refused {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Busy(why) => Self::Busy(why),
+            // Only in a job of one node, where the index of each peer is its rank.
+            CallError::NoSuchPeer { peer, .. } => Self::NoSuchRank { rank: Rank(peer.0) },
+            CallError::PeerLost { peer } => Self::PeerLost { peer },
+        }
+    }
+}
+
+/// The pattern for the machine in a job of one node, where the index of each peer is
+/// its rank.
+#[inline(always)]
+pub(super) fn by_rank(pattern: Pattern<Rank>) -> Pattern {
+    let Pattern { context, source, tag } = pattern;
+    Pattern { context, source: source.map(|rank| PeerIndex(rank.0)), tag }
+}
+
 impl State {
     /// Makes a machine over these lanes.
     pub(super) fn new(
-        rank: Rank,
+        own: LocalRank,
         shape: Shape,
         design: Design,
         near: NodeWire,
@@ -72,7 +103,7 @@ impl State {
         boards: Vec<Board<'static>>,
     ) -> Self {
         let (lent, tables) = tables_of(shape);
-        let mut machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, lent)
+        let mut machine = Machine::new(own, shape, design, Thresholds::DEFAULT, lent)
             .unwrap_or_else(|error| panic!("{error}"));
         let (boards, lent_boards) = lend(boards);
         if !boards.is_empty() {
@@ -91,86 +122,87 @@ impl State {
         }
     }
 
-    /// The seat of a rank.
+    /// The index of a rank.
     ///
     /// # Errors
     ///
     /// There is no such rank; on one node the machine checks that.
     #[inline(always)]
-    pub(super) fn seat(&mut self, rank: Rank) -> Result<Rank, CallError> {
-        if self.post.is_none() { Ok(rank) } else { self.far_seat(rank) }
+    pub(super) fn peer_of(&mut self, rank: Rank) -> Result<PeerIndex, Refused> {
+        if self.post.is_none() { Ok(PeerIndex(rank.0)) } else { self.far_peer(rank) }
     }
 
-    /// Returns the pattern for the machine, with a seat as its source.
+    /// Returns the pattern for the machine, with the index of its source.
     ///
     /// # Errors
     ///
-    /// There is no such rank, as for [`seat`](Self::seat).
+    /// There is no such rank, as for [`peer_of`](Self::peer_of).
     #[inline(always)]
-    pub(super) fn seated(&mut self, pattern: Pattern) -> Result<Pattern, CallError> {
-        match pattern.source {
+    pub(super) fn by_index(&mut self, pattern: Pattern<Rank>) -> Result<Pattern, Refused> {
+        let Pattern { context, source, tag } = pattern;
+        match source {
             Some(rank) if self.post.is_some() => {
-                Ok(Pattern { source: Some(self.far_seat(rank)?), ..pattern })
+                Ok(Pattern { context, source: Some(self.far_peer(rank)?), tag })
             }
-            _ => Ok(pattern),
+            _ => Ok(by_rank(pattern)),
         }
     }
 
     #[inline(never)]
-    fn far_seat(&mut self, rank: Rank) -> Result<Rank, CallError> {
-        let Some(post) = &mut self.post else { return Ok(rank) };
-        let seat = post.seat_of(rank);
-        let size = post.member().size();
+    fn far_peer(&mut self, rank: Rank) -> Result<PeerIndex, Refused> {
+        let Some(post) = &mut self.post else { return Ok(PeerIndex(rank.0)) };
+        let peer = post.peer_of(rank);
         self.catch_up();
-        seat.ok_or(CallError::Addr(AddrError::NoSuchRank { rank, size }))
+        peer.ok_or(Refused::NoSuchRank { rank })
     }
 
-    /// The rank that has a seat.
+    /// The rank of a peer.
     #[inline(always)]
-    pub(super) fn rank_of(&self, seat: Rank) -> Rank {
+    pub(super) fn rank_of(&self, peer: PeerIndex) -> Rank {
         match &self.post {
-            None => seat,
-            Some(post) => post.seats().rank(seat),
+            None => Rank(peer.0),
+            Some(post) => post.peers().rank(peer),
         }
     }
 
-    /// The same message with a rank in place of the seat.
+    /// Describes a message to the program: its source is a rank.
     #[inline(always)]
-    pub(super) fn named(&self, received: Received) -> Received {
-        Received { source: self.rank_of(received.source), ..received }
+    pub(super) fn named(&self, received: Received) -> Received<Rank> {
+        let Received { source, tag, len, truncated } = received;
+        Received { source: self.rank_of(source), tag, len, truncated }
     }
 
-    /// Adds the seats that were taken to the machine.
+    /// Adds the new peers to the machine.
     fn catch_up(&mut self) {
         while let Some(post) = &self.post
-            && self.machine.peers() < post.seats().count()
+            && self.machine.peers() < post.peers().count()
         {
-            let next = Rank(self.machine.peers());
-            let is_alive = post.member().is_alive(post.seats().rank(next));
-            let seats = with_room(next.0 + 1, post.member());
-            let Some(seat) = self.machine.admit() else {
-                self.grow(seats);
+            let next = PeerIndex(self.machine.peers());
+            let is_alive = post.member().is_alive(post.peers().rank(next));
+            let peers = with_room(next.0 + 1, post.member());
+            let Some(peer) = self.machine.admit() else {
+                self.grow(peers);
                 continue;
             };
-            self.use_thresholds(seat, Thresholds::FAR);
+            self.use_thresholds(peer, Thresholds::FAR);
             if !is_alive {
-                self.lose_seat(seat);
+                self.lose_peer(peer);
             }
         }
     }
 
     /// Makes the machine's tables longer.
     #[cold]
-    fn grow(&mut self, seats: u32) {
-        let shape = Shape { peers: seats, ..self.machine.shape() };
+    fn grow(&mut self, peers: u32) {
+        let shape = Shape { peers, ..self.machine.shape() };
         let (lent, tables) = tables_of(shape);
         self.machine.grow(lent).unwrap_or_else(|error| panic!("{error}"));
         self.tables = tables;
     }
 
-    /// Sets the thresholds for messages to that seat.
-    pub(super) fn use_thresholds(&mut self, seat: Rank, to: Thresholds) {
-        let set = self.machine.set_thresholds(seat, to);
+    /// Sets the thresholds for messages to a peer.
+    pub(super) fn use_thresholds(&mut self, peer: PeerIndex, to: Thresholds) {
+        let set = self.machine.set_thresholds(peer, to);
         set.unwrap_or_else(|error| panic!("{error}"));
         self.offered_from = self.offered_from.min(to.offered_from());
     }
@@ -189,9 +221,9 @@ impl State {
     #[cold]
     fn look_at_arrived(&mut self) -> bool {
         let mut has_moved = false;
-        while let Some(seat) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
+        while let Some(peer) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
             self.catch_up();
-            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, seat));
+            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, peer));
         }
         while let Some((request, result)) = self.post.as_mut().and_then(|post| post.poll_fetched())
         {
@@ -274,7 +306,7 @@ impl State {
     }
 
     #[inline(always)]
-    pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
+    pub(super) fn take(&mut self, request: Request) -> Option<Result<Received<Rank>, Ended<Rank>>> {
         if self.entries[index(request)].waiting.is_some() {
             // Another thread waits, and must be woken first if the request has
             // ended.
@@ -283,26 +315,26 @@ impl State {
         Some(match self.machine.take(request)? {
             Ok(received) => Ok(self.named(received)),
             Err(Ended::Cancelled) => Err(Ended::Cancelled),
-            Err(Ended::PeerLost { rank }) => Err(Ended::PeerLost { rank: self.rank_of(rank) }),
-            Err(Ended::Failed { rank }) => Err(Ended::Failed { rank: self.rank_of(rank) }),
+            Err(Ended::PeerLost { peer }) => Err(Ended::PeerLost { peer: self.rank_of(peer) }),
+            Err(Ended::Failed { peer }) => Err(Ended::Failed { peer: self.rank_of(peer) }),
         })
     }
 
-    /// Reports deaths to the machine. Ranks without a seat are found dead when they
-    /// get one.
+    /// Reports deaths to the machine. Ranks that are no peers are found dead when they
+    /// become peers.
     pub(super) fn lose(&mut self, is_lost: impl Fn(Rank) -> bool) {
         self.catch_up();
-        for seat in (0..self.machine.peers()).map(Rank) {
-            if is_lost(self.rank_of(seat)) {
-                self.lose_seat(seat);
+        for peer in (0..self.machine.peers()).map(PeerIndex) {
+            if is_lost(self.rank_of(peer)) {
+                self.lose_peer(peer);
             }
         }
     }
 
-    fn lose_seat(&mut self, seat: Rank) {
-        on_wire!(self, |machine, wire| machine.lost(wire, seat));
+    fn lose_peer(&mut self, peer: PeerIndex) {
+        on_wire!(self, |machine, wire| machine.lost(wire, peer));
         if let Some(post) = &mut self.post {
-            post.lose(seat);
+            post.lose(peer);
         }
     }
 }

@@ -104,19 +104,20 @@ fn run(
     let refused = |rt: &Runtime| {
         main(rt)?;
         rt.barrier()?;
-        assert_eq!(rt.messages().counts().dropped, 0, "every parcel made sense");
+        assert_eq!(rt.messages().counts().dropped, 0, "a valid parcel was dropped");
         Ok(())
     };
     config.run_ranks_apart(nodes.len() as u32, far, refused).map(|_| ())
 }
 
-/// The messages that it would have received are for the next receiver.
+/// A ULT that polls for its message is cut off: another ULT can poll, and the next
+/// receive gets the message.
 #[test]
-fn one_that_is_cut_off_looking_lets_others_look() {
+fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
     let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
     let ended = config.run_ranks(1, |rt| {
         let comm = rt.comm();
-        // Before a receive is posted, and after.
+        // The ULT is cut off before its receive is posted, and after.
         for len in [8, 100_000] {
             let theirs = comm.clone();
             cut_off(move || {
@@ -186,7 +187,7 @@ fn messages_of_both_kinds_keep_their_order() {
 }
 
 #[test]
-fn a_flood_waits_for_whoever_takes_it() {
+fn a_flood_waits_until_its_receiver_takes_it() {
     run(&[0, 1], Design::TwoCopy, 1024, |rt| {
         let comm = rt.comm();
         if rt.rank() == Rank(0) {
@@ -210,7 +211,7 @@ fn a_flood_waits_for_whoever_takes_it() {
 }
 
 #[test]
-fn a_rank_of_another_node_that_dies_ends_what_waits_for_it() {
+fn the_death_of_a_rank_of_another_node_ends_waits_for_it() {
     let ended = run(&[0, 1], Design::Mirror, 4096, |rt| {
         let comm = rt.comm();
         if rt.rank() == Rank(1) {

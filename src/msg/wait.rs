@@ -3,10 +3,11 @@
 use super::Received;
 use super::drive::{Messages, Under};
 use super::route::on_wire;
-use super::state::{State, Waiting, index};
+use super::state::{State, Waiting, by_rank, index};
 use crate::{MessageError, Rank};
 use std::num::NonZero;
 use std::ptr::NonNull;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{self, Bytes, Ended, Pattern, Request};
 use tsumugi_core::sync::{Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait};
@@ -56,7 +57,7 @@ impl Messages {
         received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request)), room)
     }
 
-    fn wait_for_end(&self, request: Request) -> Result<msg::Received, Ended> {
+    fn wait_for_end(&self, request: Request) -> Result<msg::Received<Rank>, Ended<Rank>> {
         let from = self.lock().machine.about(request).0;
         let mut leave = || self.leave(request);
         loop {
@@ -125,14 +126,14 @@ impl Messages {
     }
 
     /// Waits for a message that matches, and leaves it in its queue.
-    pub(crate) fn probe(&self, pattern: Pattern) -> Result<Received, MessageError> {
+    pub(crate) fn probe(&self, pattern: Pattern<Rank>) -> Result<Received, MessageError> {
         let (source, size) = (pattern.source, self.member.size());
         if let Some(rank) = source.filter(|rank| rank.0 >= size) {
             return Err(MessageError::NoSuchRank { rank, size });
         }
-        let pattern = self.seated(pattern);
+        let pattern = self.by_index(pattern);
         let found = |state: &mut State| {
-            let is_lost = pattern.source.is_some_and(|seat| state.machine.is_lost(seat));
+            let is_lost = pattern.source.is_some_and(|peer| state.machine.is_lost(peer));
             let lost = source.filter(|_| is_lost);
             let found = state.machine.probe(&pattern);
             let found = found.map(|found| Ok(looked_at(state.named(found))));
@@ -156,31 +157,31 @@ impl Messages {
     }
 
     /// Returns a message that matches, if one is there, and leaves it in its queue.
-    pub(crate) fn try_probe(&self, pattern: Pattern) -> Option<Received> {
+    pub(crate) fn try_probe(&self, pattern: Pattern<Rank>) -> Option<Received> {
         self.work();
         let mut state = self.lock();
         // A rank that does not exist has sent no message.
-        let pattern = state.seated(pattern).ok()?;
+        let pattern = state.by_index(pattern).ok()?;
         let found = state.machine.probe(&pattern)?;
         Some(looked_at(state.named(found)))
     }
 
     /// The pattern for the machine; its source must be a rank of the job.
     #[inline]
-    fn seated(&self, pattern: Pattern) -> Pattern {
+    fn by_index(&self, pattern: Pattern<Rank>) -> Pattern {
         if !self.has_far() {
-            return pattern;
+            return by_rank(pattern);
         }
-        self.lock().seated(pattern).expect("the rank is one of the job")
+        self.lock().by_index(pattern).expect("the rank is one of the job")
     }
 
-    /// Polls for a while until `found` returns something, above all from the seat
+    /// Polls for a while until `found` returns something, above all from the peer
     /// `from`. `leave` runs if the caller is cut off meanwhile by the end of its
     /// scheduler.
     #[inline]
     fn watch<T>(
         &self,
-        from: Option<Rank>,
+        from: Option<PeerIndex>,
         mut found: impl FnMut(&mut State) -> Option<T>,
         leave: &mut dyn FnMut(),
     ) -> Option<T> {
@@ -190,7 +191,7 @@ impl Messages {
         }
         let look = |state: &mut State, look| {
             let has_moved = on_wire!(state, |machine, wire| match from {
-                Some(seat) if look > 0 => machine.advance_from(wire, seat),
+                Some(peer) if look > 0 => machine.advance_from(wire, peer),
                 _ => machine.advance(wire),
             });
             (has_moved, found(state))
@@ -201,12 +202,16 @@ impl Messages {
     /// Polls for a short message for a while, before a receive is posted for it: so
     /// the message goes from its lane straight into the buffer.
     #[inline]
-    pub(super) fn look_for(&self, pattern: Pattern, into: Bytes) -> Option<msg::Received> {
-        pattern.source.filter(|rank| rank.0 < self.member.size())?;
+    pub(super) fn look_for(
+        &self,
+        pattern: Pattern<Rank>,
+        into: Bytes,
+    ) -> Option<msg::Received<Rank>> {
+        let source = pattern.source.filter(|rank| rank.0 < self.member.size())?;
         if !self.may_watch() {
             return None;
         }
-        let pattern = self.seated(pattern);
+        let pattern = self.by_index(pattern);
         let from = pattern.source?;
         let look = |state: &mut State, look| {
             on_wire!(state, |machine, wire| match machine.receive_next(wire, &pattern, into) {
@@ -219,7 +224,8 @@ impl Messages {
             })
         };
         let received = self.look(look, &mut || ()).flatten()?;
-        Some(if self.has_far() { self.lock().named(received) } else { received })
+        let msg::Received { tag, len, truncated, .. } = received;
+        Some(msg::Received { source, tag, len, truncated })
     }
 
     /// Whether no other thread polls; to be checked before [`look`](Self::look).
@@ -306,11 +312,11 @@ impl Messages {
     ) {
         let waiting = UnsafeCell::new(Waiting::default());
         let state = self.lock();
-        let first = requests.clone().next().expect("one is waited for");
-        let (seat, tag) = state.machine.about(first);
-        let peer = seat.map(|seat| state.rank_of(seat));
+        let first = requests.clone().next().expect("the caller waits for at least one message");
+        let (peer, tag) = state.machine.about(first);
+        let peer = peer.map(|peer| state.rank_of(peer));
         drop(state);
-        let pointer = waiting.with_mut(NonNull::new).expect("a local");
+        let pointer = waiting.with_mut(NonNull::new).expect("a variable has an address");
         let mut is_shared = false;
         let mut publish = |waker| {
             let this = self;
@@ -359,7 +365,10 @@ struct Whole {
 }
 
 #[inline(always)]
-pub(super) fn received_of(received: msg::Received, room: usize) -> Result<Received, MessageError> {
+pub(super) fn received_of(
+    received: msg::Received<Rank>,
+    room: usize,
+) -> Result<Received, MessageError> {
     let msg::Received { source, tag, len, truncated } = received;
     let bytes = len as usize;
     match truncated {
@@ -369,18 +378,18 @@ pub(super) fn received_of(received: msg::Received, room: usize) -> Result<Receiv
 }
 
 fn received_of_ended(
-    result: Result<msg::Received, Ended>,
+    result: Result<msg::Received<Rank>, Ended<Rank>>,
     room: usize,
 ) -> Result<Received, MessageError> {
     match result {
         Ok(received) => received_of(received, room),
         Err(Ended::Cancelled) => Err(MessageError::Cancelled),
-        Err(Ended::PeerLost { rank }) => Err(MessageError::PeerLost { rank }),
-        Err(Ended::Failed { rank }) => Err(MessageError::Failed { rank }),
+        Err(Ended::PeerLost { peer: rank }) => Err(MessageError::PeerLost { rank }),
+        Err(Ended::Failed { peer: rank }) => Err(MessageError::Failed { rank }),
     }
 }
 
-fn looked_at(found: msg::Received) -> Received {
+fn looked_at(found: msg::Received<Rank>) -> Received {
     Received { source: found.source, tag: found.tag, bytes: found.len as usize }
 }
 

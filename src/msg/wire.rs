@@ -11,12 +11,12 @@ use super::state::REQUESTS_MAX;
 use crate::config::Chosen;
 use crate::lend::{Lent, lend, zeroes};
 use crate::neighbours::Neighbours;
-use crate::seats::SEAT_BYTES;
+use crate::peers::PEER_BYTES;
 use crate::{Error, Rank};
 use std::fmt;
 use std::ptr::NonNull;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, Need, PeerIndex, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
     self, Chunk, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, MailEnd, Offer, Packet,
@@ -123,18 +123,18 @@ impl Lanes {
         let lanes_bytes = shape.memory_size();
         let board_bytes = if self.has_board { Board::memory_size(board) } else { 0 };
         let size = (lanes_bytes + board_bytes) as u64;
-        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let mut boards = Vec::new();
         let (ends, lent) = lend((0..shape.peers).map(|_| LaneEnd::EMPTY).collect());
         // SAFETY: zeroed lanes that stay until the job ends; this is called once.
         // Addresses in packets are those of buffers that their owners have lent.
         let lanes = unsafe { msg::Lanes::new(own, shape, self.at, ends) };
         let mut lanes = lanes.unwrap_or_else(|error| panic!("{error}"));
-        let peers = (0..).map(Rank).zip(neighbours.ranks()).map(|(local, rank)| {
+        let peers = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {
             let key = key_of(rank);
             let there = direct.resolve(RemoteAddr { rank, key, offset: 0 }, size, Need::Write)?;
             // SAFETY: that rank's lanes, connected once.
-            unsafe { lanes.connect(local, there) };
+            unsafe { lanes.connect(peer, there) };
             if self.has_board {
                 // SAFETY: that rank's board, behind its lanes.
                 let board = unsafe { Board::attach(there.add(lanes_bytes), board) };
@@ -173,7 +173,7 @@ pub(crate) fn far_footprint(ranks: u32) -> (usize, usize, usize) {
     let lane = places * size_of::<Place<'static>>() + size_of::<FarLane<'static>>();
     let chunk = size_of::<Chunk<'static>>();
     let all = POOL_CHUNKS * chunk + BAGS * BAG_BYTES;
-    (lane + entries + entries / 8 + SEAT_BYTES, all, places * chunk)
+    (lane + entries + entries / 8 + PEER_BYTES, all, places * chunk)
 }
 
 /// The control block of a rank of this node.
@@ -195,29 +195,29 @@ fn shape(peers: u32) -> Shape {
 impl NodeWire {
     /// The words of the lanes to that neighbour and from it in which both sides
     /// claim parts of long messages: first the word of the sender's side.
-    pub(super) fn splits(&self, rank: Rank) -> [&'static Split; 2] {
-        [Side::Sender, Side::Receiver].map(|side| self.lanes.split(rank, side))
+    pub(super) fn splits(&self, peer: PeerIndex) -> [&'static Split; 2] {
+        [Side::Sender, Side::Receiver].map(|side| self.lanes.split(peer, side))
     }
 
     /// Sets the length up to which copies go in pieces.
-    pub(super) fn use_pieces(&mut self, rank: Rank, max: u64) {
-        self.peers[rank.0 as usize].pieces_max = max;
+    pub(super) fn use_pieces(&mut self, peer: PeerIndex, max: u64) {
+        self.peers[peer.0 as usize].pieces_max = max;
     }
 
     #[inline(always)]
-    fn peer(&self, rank: Rank) -> &Peer {
-        &self.peers[rank.0 as usize]
+    fn peer(&self, peer: PeerIndex) -> &Peer {
+        &self.peers[peer.0 as usize]
     }
 }
 
 impl Wire for NodeWire {
     #[inline(always)]
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.lanes.has_room(to, lines)
     }
 
     #[inline(always)]
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         self.lanes.push(to, packet, load);
         match packet.kind {
             Kind::Rts | Kind::Cts | Kind::Data => self.peer(to).ring_helped(),
@@ -228,17 +228,17 @@ impl Wire for NodeWire {
     }
 
     #[inline(always)]
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         self.lanes.peek(from)
     }
 
     #[inline(always)]
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         self.lanes.deliver(from, at, len);
     }
 
     #[inline]
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         self.lanes.keep(from, into);
     }
 
@@ -248,36 +248,36 @@ impl Wire for NodeWire {
     }
 
     #[inline]
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         self.lanes.offer(from)
     }
 
     #[inline(always)]
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         self.lanes.pop(from);
     }
 
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         self.lanes.returned(to)
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         self.lanes.give_back(from, returned)
     }
 
     #[inline(always)]
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         self.lanes.untold(from)
     }
 
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         self.lanes.set_starved(to);
         // The peer may sleep, and may have credits to return.
         self.peer(to).bells.ring(&SystemFutex);
     }
 
     #[inline(always)]
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         self.lanes.is_starved(from)
     }
 
@@ -285,23 +285,23 @@ impl Wire for NodeWire {
         self.lanes.fence();
     }
 
-    fn ring(&mut self, from: Rank) {
+    fn ring(&mut self, from: PeerIndex) {
         self.peer(from).ring();
     }
 
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         self.lanes.write_slots(to, slots, at, len);
     }
 
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         self.lanes.read_slots(from, slots, at, len);
     }
 
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         self.lanes.split_to(to, id)
     }
 
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         self.lanes.split_from(from, id)
     }
 

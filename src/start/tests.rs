@@ -29,6 +29,7 @@ mod global;
 mod cut_off;
 mod given_up;
 mod held;
+mod ids;
 #[path = "../../tests/moving/histories.rs"]
 mod histories;
 #[allow(clippy::duplicate_mod)]
@@ -104,10 +105,21 @@ struct Weather {
 
 impl Weather {
     fn change(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
+        self.change_to(rt, seed, hub::Plan::drawn(seed))
+    }
+
+    /// Does the same, but on the hub one operation or packet of ten is late, by up to
+    /// hundreds of polls: what does not wait for a put overtakes it soon.
+    fn stall(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
+        let plan = hub::Plan { seed, late: 100, late_polls_max: 500, ..hub::Plan::default() };
+        self.change_to(rt, seed, plan)
+    }
+
+    fn change_to(&self, rt: &Runtime, seed: u64, plan: hub::Plan) -> Result<(), Error> {
         rt.barrier()?;
         if rt.rank() == Rank(0) {
             println!("faults of seed {seed}");
-            self.hub.replan(hub::Plan::drawn(seed));
+            self.hub.replan(plan);
             for far in self.nodes.iter().filter_map(|node| node.far()) {
                 far.reseed(seed);
             }
@@ -125,7 +137,7 @@ fn run(
 ) {
     run_each(nodes, seed, move |rt, weather| {
         main(rt, weather)?;
-        weather.nodes[rt.rank().0 as usize].am().settle();
+        weather.nodes[rt.rank().0 as usize].settle();
         rt.barrier()
     });
 }
@@ -284,14 +296,14 @@ fn a_directory_has_one_agent_for_each_word() {
             }
             rt.barrier()?;
             let asked = rt.sum(counts().served - before)?;
-            assert!(asked < PAGES as u64, "{asked} errands");
+            assert!(asked < PAGES as u64, "{asked} errands were served");
             rt.barrier()
         });
     }
 }
 
 #[test]
-fn histories_are_those_of_one_memory_by_a_devices_directory() {
+fn histories_with_the_directory_of_a_device_are_linearizable() {
     let play = |rt: &Runtime, seed| {
         let plan = histories::Plan { seed, ults: 2, steps: 15, directory: Directory::Device };
         histories::play(rt, plan).map(drop)
@@ -303,7 +315,7 @@ fn histories_are_those_of_one_memory_by_a_devices_directory() {
 }
 
 #[test]
-fn a_beat_that_found_no_room_goes_with_whoever_polls() {
+fn a_beat_without_room_is_sent_by_the_thread_that_polls() {
     run(&[1, 2], None, |rt, weather| {
         let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
         far.miss_beat();
@@ -315,7 +327,7 @@ fn a_beat_that_found_no_room_goes_with_whoever_polls() {
 }
 
 #[test]
-fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
+fn a_long_message_is_fetched_from_a_buffer_and_sent_in_pieces_from_other_memory() {
     // Without faults, with many faults, and with packets only.
     for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
@@ -329,7 +341,7 @@ fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
                     comm.send(Rank(1), 1, &buffer[..])?;
                     comm.send(Rank(1), 2, &vector)?;
                 } else {
-                    // Into memory of the other kind.
+                    // Each message arrives in memory of the other kind.
                     comm.recv(Rank(0), 1, &mut vector)?;
                     comm.recv(Rank(0), 2, &mut buffer)?;
                     assert!(
@@ -352,7 +364,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
             let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
             let words = rt.share::<u64>(LONG)?;
             let other = words.at(Rank(1 - rt.rank().0), 0);
-            // Beyond the end of a window, and short.
+            // Lengths beyond the end of a window, within one, and short.
             for len in [LONG, 20_000, 100] {
                 let mut values = rt.buffer::<u64>(len)?;
                 let expected = (0..len as u64).map(|at| at * 3 + len as u64);
@@ -365,7 +377,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
                 rt.barrier()?;
             }
             assert_eq!(far.pinned() > 0, pins, "{seed:?}");
-            // An error is that of the operation.
+            // A failed put returns the error of the operation.
             let values = rt.buffer::<u64>(LONG)?;
             let late = rt.put_slice(other.add(1), &values[..]);
             assert!(matches!(late, Err(crate::AddrError::OutOfRange { .. })), "{late:?}");
@@ -396,7 +408,7 @@ fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
                     assert!(values.iter().copied().eq(expected.clone()), "{step}");
                     rt.barrier()?;
                 }
-                // Registered once, and never copied; or copied each time.
+                // The memory is registered once and never copied, or copied each time.
                 let (bounced, shown) =
                     (counts().bounced - before.bounced, counts().shown - before.shown);
                 assert_eq!(bounced, if pins { 0 } else { 6 * bytes }, "{seed:?}");
@@ -414,11 +426,11 @@ fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
                         continue;
                     }
                 }
-                assert_eq!(far.pinned(), 0, "nothing of it is known any more");
+                assert_eq!(far.pinned(), 0, "no registration of the memory is left");
                 let others = vec![7u64; LONG];
                 let before = counts();
                 rt.put_slice(other, &others[..])?;
-                assert_eq!(counts().bounced - before.bounced, bytes, "nobody's");
+                assert_eq!(counts().bounced - before.bounced, bytes, "memory that is not adopted");
                 rt.barrier()?;
             }
             Ok(())

@@ -26,7 +26,7 @@ pub(super) struct Counts {
 /// An exposure epoch: this rank's memory is open to some ranks, until they have
 /// completed.
 #[derive(Debug)]
-#[must_use = "it is over when it was waited for"]
+#[must_use = "the exposure lasts until `wait` returns"]
 pub struct Exposure<'w, T: Plain> {
     window: &'w Window<T>,
     /// The count of completed epochs at which this one is over.
@@ -36,7 +36,7 @@ pub struct Exposure<'w, T: Plain> {
 /// An access epoch: the memory of some ranks is open to this rank, until it
 /// completes.
 #[derive(Debug)]
-#[must_use = "the targets wait until it is completed"]
+#[must_use = "the targets wait until the epoch is completed"]
 pub struct Epoch<'w, T: Plain> {
     window: &'w Window<T>,
     targets: Vec<Rank>,

@@ -14,7 +14,7 @@ use tsumugi_gas::lock::{Lock, Mode, Want};
 
 /// A lock on targets of a window. When it is dropped, the puts to them are flushed,
 /// and then the targets are given back.
-#[must_use = "dropped at once, it is given back at once"]
+#[must_use = "the lock is released as soon as the hold is dropped"]
 pub struct Hold<'w, T: Plain> {
     window: &'w Window<T>,
     want: Want,

@@ -19,7 +19,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// The private copy of this rank's array; the public copy is the window's.
-#[must_use = "what is not synchronised is lost"]
+#[must_use = "changes that are not synchronised are lost"]
 pub struct Private<'w, T: Plain> {
     window: &'w Window<T>,
     own: Vec<T>,

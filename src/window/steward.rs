@@ -1,5 +1,5 @@
 //! The service (steward) that runs the vertices of a window's group lock that this
-//! rank has: a [`Duty`] of the rank.
+//! rank has: a [`Service`] of the rank.
 //!
 //! ```text
 //! a peer: writes a vertex's word ─► sets the bell ─► rings the rank
@@ -9,7 +9,7 @@
 
 use super::ways::Ways;
 use crate::am::Far as Carried;
-use crate::duty::Duty;
+use crate::service::Service;
 use std::sync::{Arc, Mutex, TryLockError};
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::sync::Ordering;
@@ -59,7 +59,7 @@ impl Steward {
     }
 }
 
-impl Duty for Steward {
+impl Service for Steward {
     fn has_work(&self) -> bool {
         let bell = self.ways.bell().load(Ordering::SeqCst) != 0;
         bell || self.far.as_ref().is_some_and(Carried::has_work)
@@ -101,10 +101,12 @@ impl Duty for Steward {
         self.far.as_ref().is_some_and(|far| !far.is_empty())
     }
 
-    fn rang(&self, key: RegionKey) {
-        if self.ways.key() == key {
+    fn rang(&self, key: RegionKey) -> bool {
+        let is_own = self.ways.key() == key;
+        if is_own {
             self.ways.rang();
         }
+        is_own
     }
 }
 

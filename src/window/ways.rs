@@ -89,7 +89,7 @@ impl Ways {
     /// The bell: set when a word of one of this rank's vertices has changed.
     pub(super) fn bell(&self) -> &AtomicU64 {
         let bell = self.words.at(self.rank(), BELL);
-        self.runtime.own_word(bell).expect("own words, as long as this lives")
+        self.runtime.own_word(bell).expect("the bell is a word of this rank")
     }
 
     /// Sets the bell and wakes a worker after a word of an own vertex has changed.

@@ -1,11 +1,11 @@
-//! What is refused of arrays that one rank makes.
+//! Arrays that one rank makes: the arguments that are refused.
 
 use super::run_ranks;
 use tsumugi::Rank;
 use tsumugi::array::{ArrayError, ArrayHandle, Dealt, Directory, Distribution};
 
 #[test]
-fn what_cannot_be_made_alone_is_said() {
+fn arrays_that_one_rank_cannot_make_are_refused() {
     run_ranks(2, |rt| {
         let arrays = rt.arrays(1 << 16)?;
         if rt.rank().0 == 1 {
@@ -16,7 +16,7 @@ fn what_cannot_be_made_alone_is_said() {
                 assert_eq!(error.to_string(), ArrayError::NotAlone.to_string());
             }
             let error = arrays.make::<u64>(1 << 20, Dealt::default()).unwrap_err();
-            assert!(error.to_string().starts_with("no room for another array, of"), "{error}");
+            assert!(error.to_string().starts_with("no room for another array of "), "{error}");
             let error = arrays.make::<u64>(0, Dealt::default()).unwrap_err();
             assert!(error.to_string().starts_with("0 pages"), "{error}");
             assert!(arrays.open::<u64>(ArrayHandle::from_bits(7)).is_err());

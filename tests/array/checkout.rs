@@ -1,4 +1,4 @@
-//! Copies that a rank keeps.
+//! Checkout and checkin: copies of elements that a rank keeps.
 
 use super::moving::copies;
 use super::run_ranks;
@@ -6,12 +6,12 @@ use tsumugi::Config;
 use tsumugi::array::{ArrayError, Dealt, Read, ReadWrite, Write};
 
 #[test]
-fn what_was_checked_in_before_a_fence_is_seen_after_it() {
+fn values_checked_in_before_a_fence_are_seen_after_it() {
     run_ranks(3, |rt| copies::rounds(rt, 12_000, 1));
 }
 
 #[test]
-fn a_copy_costs_nothing_until_it_is_said_to_be_old() {
+fn a_copy_is_kept_until_an_acquire() {
     run_ranks(2, |rt| {
         let array = rt.array::<u32>(100)?;
         let lent = array.checkout(60..70, Read)?;
@@ -21,17 +21,18 @@ fn a_copy_costs_nothing_until_it_is_said_to_be_old() {
             array.put(65, 9)?;
         }
         rt.barrier()?;
-        assert_eq!(array.checkout(65..66, Read)?[0], 0, "it is not looked for");
+        assert_eq!(array.checkout(65..66, Read)?[0], 0, "a copy is not refreshed by itself");
         array.acquire();
-        assert_eq!(array.checkout(65..66, Read)?[0], 0, "it is lent");
+        assert_eq!(array.checkout(65..66, Read)?[0], 0, "an acquire keeps what is lent");
         drop(lent);
         assert_eq!(array.checkout(65..66, Read)?[0], 9);
-        // Written, checked in and not released: others do not see it.
+        // Rank 1 has checked in these elements and has not released them: the other ranks
+        // do not see the new values yet.
         if rt.rank().0 == 1 {
             array.checkout(1..3, Write)?.copy_from_slice(&[4, 5]);
             assert_eq!(array.checkout(0..4, Read)?[..], [0, 4, 5, 0]);
             array.acquire();
-            assert_eq!(array.checkout(2..3, Read)?[0], 5, "what is dirty stays");
+            assert_eq!(array.checkout(2..3, Read)?[0], 5, "an acquire keeps dirty elements");
         }
         array.fence()?;
         assert_eq!(array.get(1)?, 4);
@@ -40,7 +41,7 @@ fn a_copy_costs_nothing_until_it_is_said_to_be_old() {
 }
 
 #[test]
-fn what_is_lent_is_lent_to_one_writer() {
+fn a_range_is_lent_to_one_writer_or_to_several_readers() {
     run_ranks(2, |rt| {
         let dealt = Dealt { page_len: 16, cached_bytes: 32 << 10, ..Dealt::default() };
         let array = rt.array_by::<u64>(1 << 14, dealt)?;
@@ -53,7 +54,7 @@ fn what_is_lent_is_lent_to_one_writer() {
         three[0] = 3;
         assert_eq!(array.checkout(14..15, Read).unwrap_err(), lent(14, 1));
         assert_eq!(array.checkout(5..5, Read)?.len(), 0);
-        // All blocks are lent.
+        // With `four`, all blocks of the cache are lent.
         let four = array.checkout(2048..2049, Read)?;
         let full = ArrayError::NoCopies { bytes: 32 << 10 };
         assert_eq!(array.checkout(4096..4097, Read).unwrap_err(), full);
@@ -65,9 +66,9 @@ fn what_is_lent_is_lent_to_one_writer() {
     });
 }
 
-/// A ULT that has elements checked out goes on wherever there is a worker.
+/// A ULT that has elements checked out may go on on any worker.
 #[test]
-fn checkouts_go_where_their_ults_go() {
+fn checkouts_move_between_workers_with_their_ults() {
     Config::default()
         .workers(2)
         .run_ranks(2, |rt| {

@@ -17,7 +17,7 @@ use tsumugi::{AddrError, Config, Error, Rank};
 use tsumugi_core::sync::with_mutant;
 
 #[test]
-fn what_was_put_is_there_whoever_owns_it() {
+fn values_stay_while_parts_of_an_array_change_owners() {
     for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         put_and_own(directory);
     }
@@ -33,7 +33,7 @@ fn put_and_own(directory: Directory) {
         rt.barrier()?;
         let mut all = vec![0; 10_000];
         for turn in 0..size {
-            // Everybody reads all while the parts go round.
+            // Every rank reads the whole array while the parts move around.
             let next = part((rank + turn) % size);
             let moved = array.own(next.clone())?;
             assert!(moved <= next.len() / array.page_len() + 2);
@@ -42,7 +42,7 @@ fn put_and_own(directory: Directory) {
             rt.barrier()?;
             let middle = (next.start + next.end) / 2;
             assert_eq!(array.owner(middle)?, rt.rank());
-            assert_eq!(array.own(middle..middle + 1)?, 0, "it is here");
+            assert_eq!(array.own(middle..middle + 1)?, 0, "the page is here");
             assert_eq!(array.get(middle)?, middle as u64 * 3);
             rt.barrier()?;
         }
@@ -92,7 +92,7 @@ fn update_and_own(directory: Directory) {
 }
 
 #[test]
-fn elements_of_any_size_and_every_atomic() {
+fn elements_of_any_size_and_every_atomic_work() {
     run_ranks(2, |rt| {
         let halves = rt.array_by::<u32>(7, Dealt { page_len: 3, ..Dealt::default() })?;
         let wide = rt.array_by::<[u8; 24]>(5, Dealt { page_len: 2, ..Dealt::default() })?;
@@ -118,14 +118,14 @@ fn elements_of_any_size_and_every_atomic() {
 }
 
 #[test]
-fn what_is_done_with_them_on_threads() {
+fn programs_on_arrays_work_on_ranks_that_are_threads() {
     for size in [1, 3] {
         run_ranks(size, |rt| moving::play(rt, 1));
     }
 }
 
 #[test]
-fn whatever_moves_each_element_is_as_if_nothing_did() {
+fn elements_are_linearizable_while_pages_move() {
     for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         run_ranks(3, |rt| {
             let plan = histories::Plan { seed: 1, ults: 3, steps: 40, directory };
@@ -135,7 +135,7 @@ fn whatever_moves_each_element_is_as_if_nothing_did() {
     }
 }
 
-/// Each planted at all ranks, of which each has one thread.
+/// Each defect is planted at all ranks, and each rank has one worker.
 #[test]
 #[cfg(debug_assertions)]
 fn histories_show_planted_defects() {
@@ -162,7 +162,7 @@ fn pages_go_where_they_are_sent() {
                 let to = Rank((page % 3) as u32);
                 let moved = array.relocate(PageId(page), to)?;
                 assert_eq!(moved, array.first_owner(page as usize * 2)? != to);
-                assert!(!array.relocate(PageId(page), to)?, "it is there");
+                assert!(!array.relocate(PageId(page), to)?, "the page is there");
             }
             let none = AddrError::NoSuchRank { rank: Rank(3), size: 3 };
             assert_eq!(array.relocate(PageId(1), Rank(3)), Err(ArrayError::Addr(none)));
@@ -186,7 +186,7 @@ fn pages_go_where_they_are_sent() {
 }
 
 #[test]
-fn pages_are_dealt_as_asked() {
+fn pages_are_distributed_as_requested() {
     Config::default()
         .run_ranks(3, |rt| {
             let by = Distribution::By(|page: PageId| Rank((page.0 % 2) as u32 + 1));
@@ -207,10 +207,10 @@ fn pages_are_dealt_as_asked() {
         .unwrap();
 }
 
-/// Of a million pages a rank has the books of those that it is home to, of those
-/// that it knows, and a bit for each that it may have.
+/// For an array of a million pages, a rank stores the directory of the pages that it is
+/// home to, its location cache, and one bit for each page that it may own.
 #[test]
-fn a_million_pages() {
+fn the_books_of_a_million_pages_are_small() {
     Config::default()
         .run_ranks(4, |rt| {
             let dealt = Dealt { page_len: 1, ..Dealt::default() };
@@ -234,7 +234,7 @@ fn a_million_pages() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn bad_calls_on_arrays_are_errors() {
     Config::default()
         .run_ranks(2, |rt| {
             let array =
@@ -243,11 +243,14 @@ fn what_cannot_be_is_said() {
             assert_eq!(array.get_slice(8, &mut [0; 3]), Err(beyond));
             assert_eq!(array.put_slice(8, &[0; 3]), Err(beyond));
             assert_eq!(array.own(8..11), Err(beyond));
-            assert_eq!(beyond.to_string(), "3 elements at 8 of an array of 10");
+            assert_eq!(
+                beyond.to_string(),
+                "3 elements from index 8 on do not fit in an array of 10"
+            );
             assert_eq!(array.own(3..3), Ok(0));
             rt.barrier()?;
             if rt.rank().0 == 0 {
-                // It has its five, and no room for another.
+                // Rank 0 owns five pages already, and has no frame for another one.
                 assert_eq!(array.own(5..6), Err(ArrayError::Full { room: 5 }));
                 assert_eq!(array.get(5)?, 0);
             }
@@ -257,7 +260,7 @@ fn what_cannot_be_is_said() {
             let refused = Err(ArrayError::NotByMessages);
             assert_eq!(array.relocate(PageId(0), rt.rank()), refused);
             let none = rt.array::<u64>(0).unwrap_err();
-            assert_eq!(none.to_string(), "0 pages, where 1 to 34359738368 are possible");
+            assert_eq!(none.to_string(), "0 pages: there must be 1 to 34359738368");
             Ok::<(), Error>(())
         })
         .unwrap();

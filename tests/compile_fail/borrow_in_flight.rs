@@ -1,4 +1,4 @@
-//! Nobody keeps a borrow of a buffer that goes on its way.
+//! A buffer with a borrow cannot be given to an operation.
 
 fn main() -> Result<(), tsumugi::Error> {
     tsumugi::run(|rt| {

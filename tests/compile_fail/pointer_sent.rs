@@ -1,4 +1,4 @@
-//! What means something else at the other rank is not sent there.
+//! A value with a pointer, which means nothing at another rank, cannot be shared.
 
 fn main() -> Result<(), tsumugi::Error> {
     tsumugi::run(|rt| {

@@ -1,4 +1,4 @@
-//! A buffer is not read while its operation may still write it.
+//! A buffer cannot be read while its operation may still write it.
 
 fn main() -> Result<(), tsumugi::Error> {
     tsumugi::run(|rt| {

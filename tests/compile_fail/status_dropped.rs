@@ -1,4 +1,4 @@
-//! What came of an operation is looked at.
+//! The status of an operation must be used.
 
 #![deny(unused_must_use)]
 

@@ -1,9 +1,8 @@
-//! Programs of ranks that are threads, with operations going every way that
-//! there is.
+//! Programs on ranks that are threads, run once with each path that operations can take.
 
 use tsumugi::{Config, Error, Path, Runtime};
 
-/// Runs `main` on so many ranks, once for each way.
+/// Runs `main` on `size` ranks, once for each path.
 pub fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
     for path in [Path::Delegate, Path::Offload] {
         Config::default().path(path).run_ranks(size, &main).unwrap();

@@ -3,12 +3,12 @@
 
 static uint64_t data[1000];
 
-/* Memory of any kind is reached by all ranks where it is. */
+/* All ranks can access registered memory of any kind at its place. */
 static void memory_is_reached(void)
 {
     int rank = acp_rank(), procs = acp_procs(), next = (rank + 1) % procs;
     uint64_t stack[32], all[64];
-    /* Neighbours on a page. */
+    /* These two blocks may lie on one page. */
     uint64_t *heap = malloc(sizeof stack), *beside = malloc(sizeof stack);
     uint64_t *large = malloc(3 << 20);
     struct { uint64_t *at; size_t bytes; } kinds[] = {
@@ -30,7 +30,7 @@ static void memory_is_reached(void)
         tell(ga, all, 2);
         CHECK(acp_query_rank(all[next]) == next);
         CHECK(acp_query_address(all[next]) == (next == rank ? own + 1 : NULL));
-        /* Everybody writes to the next one's second word and last. */
+        /* Each rank writes to the next rank's second word and last word. */
         own[0] = 1000 + (uint64_t)rank;
         acp_copy(all[next], ga - 8, 8, ACP_HANDLE_NULL);
         acp_copy(all[next] + 8 * (words - 2), ga - 8, 8, ACP_HANDLE_NULL);
@@ -44,7 +44,7 @@ static void memory_is_reached(void)
         CHECK(acp_unregister_memory(key) == 0);
         CHECK(acp_unregister_memory(key) == -1);
     }
-    /* Again: the same memory has another name. */
+    /* The same memory can be registered again, under another key. */
     acp_atkey_t key = acp_register_memory(heap, 8, 0);
     CHECK(key != ACP_ATKEY_NULL && acp_unregister_memory(key) == 0);
     free(heap);
@@ -60,7 +60,7 @@ static void memory_is_reached(void)
     CHECK(acp_colors() == 1);
 }
 
-/* As many registrations as a colour has, and one more when one has ended. */
+/* A colour has room for 255 registrations, and for one more when one has ended. */
 static void a_colour_has_255_names(void)
 {
     int rank = acp_rank(), procs = acp_procs();
@@ -81,7 +81,8 @@ static void a_colour_has_255_names(void)
         acp_sync();
         CHECK(bytes[n][1] == (rank + procs - 1) % procs);
     }
-    /* Others have used it: its name is free when the call returns. */
+    /* Other ranks have used this registration. Its key is free when the call that
+     * unregisters it returns. */
     for (int again = 0; again < 3; again++) {
         CHECK(acp_unregister_memory(keys[0]) == 0);
         keys[0] = acp_register_memory(bytes[255], 2, 0);
@@ -98,7 +99,7 @@ static void a_colour_has_255_names(void)
     acp_sync();
 }
 
-/* A copy that a third rank asks for. */
+/* A copy between two ranks that a third rank requests. */
 static void others_memory_is_copied(void)
 {
     int rank = acp_rank(), procs = acp_procs();
@@ -142,7 +143,7 @@ static void atomics_take_turns(void)
     uint64_t *starter = acp_query_address(acp_query_starter_ga(rank));
     if (rank == 0) CHECK(starter[8] == 1000 * (uint64_t)procs && starter[9] == 2000 * (uint64_t)procs);
     acp_sync();
-    /* Each rank a word of the last one's. */
+    /* Each rank uses a word of its own in the last rank's memory. */
     acp_ga_t mine = acp_query_starter_ga(procs - 1) + 128 + 8 * (uint64_t)rank;
     acp_complete(acp_swap8(own, mine, 0xff, ACP_HANDLE_NULL));
     CHECK(*wide == 0);
@@ -166,14 +167,14 @@ static void atomics_take_turns(void)
     CHECK(*narrow == 0xe1);
     acp_complete(acp_and4(own, mine, 0x3c, ACP_HANDLE_NULL));
     CHECK(*narrow == 0xef);
-    /* What cannot be. */
+    /* Bad calls: an unaligned word, and a null address. */
     CHECK(acp_add8(own, mine + 4, 1, ACP_HANDLE_NULL) == ACP_HANDLE_NULL);
     CHECK(acp_copy(own, ACP_GA_NULL, 8, ACP_HANDLE_NULL) == ACP_HANDLE_NULL);
     CHECK(strlen(tsumugi_acp_error()) > 0);
     acp_sync();
 }
 
-/* A lock of ACP's kind: an atomic, and a copy that comes after it. */
+/* A lock as ACP's programs make one: an atomic, and a copy that begins after it. */
 static void a_copy_comes_after_an_atomic(void)
 {
     int rank = acp_rank(), procs = acp_procs();
@@ -233,7 +234,7 @@ int main(int argc, char **argv)
         return acp_sync() == 0;
     }
     if (argc == 2 && strcmp(argv[1], "beyond") == 0) {
-        /* The last word of the starter memory, and the first behind it. */
+        /* The last word of the starter memory, and the word behind it. */
         acp_ga_t own = acp_query_starter_ga(acp_rank()), end = own + 10240;
         CHECK(acp_copy(own, end - 8, 8, ACP_HANDLE_NULL) != ACP_HANDLE_NULL);
         for (int n = 0; n < 100; n++) {
@@ -253,7 +254,7 @@ int main(int argc, char **argv)
     memory_is_reached();
     CHECK(acp_finalize() == 0);
     CHECK(acp_rank() == -1);
-    /* Memory is the program's own again. */
+    /* After the end of the job, the program still has its memory. */
     for (int n = 3; n < 1000; n++) CHECK(data[n] == (uint64_t)n || n == 999);
     void *heap = malloc(100);
     free(heap);

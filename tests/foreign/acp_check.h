@@ -1,4 +1,4 @@
-/* What the test programs of ACP have in common. */
+/* Functions that the test programs of ACP have in common. */
 #ifndef ACP_CHECK_H
 #define ACP_CHECK_H
 
@@ -18,7 +18,8 @@
         }                                                                      \
     } while (0)
 
-/* All ranks' words, which each rank has put into its starter memory. */
+/* Gathers a word of each rank: each rank puts its own word into its starter memory at
+ * index `at`, and then reads the words of all ranks into `all`. */
 static inline void tell(uint64_t own, uint64_t *all, int at)
 {
     int procs = acp_procs();

@@ -3,7 +3,7 @@
 
 enum { STEPS = 40 };
 
-/* Bytes of this rank's for the library to read. */
+/* A buffer of this rank, from which the library reads. */
 static acp_ga_t bytes_ga;
 static unsigned char *bytes;
 
@@ -15,7 +15,7 @@ static acp_element_t element(const void *from, size_t size)
 
 static acp_element_t number(uint64_t value) { return element(&value, sizeof value); }
 
-/* What lies at an address of any rank. */
+/* The word at an address of any rank. */
 static uint64_t at(acp_ga_t ga)
 {
     uint64_t value = 0;
@@ -81,7 +81,7 @@ static void vectors(void)
     CHECK(acp_empty(vector, one) == 1);
     acp_destroy_vector(one);
     acp_destroy_vector(two);
-    /* All ranks push into the first one's. */
+    /* All ranks push into a vector that rank 0 has created. */
     acp_vector_t shared = { ACP_GA_NULL };
     if (rank == 0) shared = acp_create_vector(0, procs - 1);
     tell(shared.ga, all, 1);
@@ -113,7 +113,7 @@ static void deques(void)
         acp_push_front_deque(one, element("ab", 2).ga, 2);
         acp_push_back_deque(one, element("yz", 2).ga, 2);
     }
-    /* ababababab yzyzyzyzyz, round the end of its memory. */
+    /* ababababab yzyzyzyzyz, which wraps around the end of the deque's memory. */
     CHECK(acp_size_deque(one) == 20 && byte_at(acp_at_deque(one, 9)) == 'b');
     CHECK(byte_at(acp_at_deque(one, 10)) == 'y' && acp_at_deque(one, 20) == ACP_GA_NULL);
     acp_pair_t pieces = acp_dereference_deque_it(acp_begin_deque(one), 20);
@@ -149,7 +149,7 @@ static int by_value(acp_element_t one, acp_element_t other)
     return first < second ? -1 : first > second;
 }
 
-/* The numbers of a list, as digits. */
+/* The numbers of a list, as the digits of one number. */
 static uint64_t digits(acp_list_t list)
 {
     uint64_t found = 0;
@@ -227,7 +227,7 @@ static void lists(void)
 }
 
 
-/* The keys of a set, added up, and how many. */
+/* The sum of the keys of a set, and their number. */
 static uint64_t set_sum(acp_set_t set, int is_local, size_t *count)
 {
     uint64_t sum = 0;
@@ -303,7 +303,7 @@ static void sets(void)
     acp_sync();
 }
 
-/* The keys of a multiset, added up, and how many. */
+/* The sum of the keys of a multiset, and their number. */
 static uint64_t multiset_sum(acp_multiset_t set, int is_local, size_t *count)
 {
     uint64_t sum = 0;
@@ -394,7 +394,7 @@ static acp_pair_t pair(uint64_t key, uint64_t value)
     return (acp_pair_t){ { bytes_ga, 8 }, { bytes_ga + 8, 8 } };
 }
 
-/* The value of a key; 0 if it is not there. */
+/* The value of a key; 0 if the map does not have the key. */
 static uint64_t value_of(acp_map_t map, uint64_t key)
 {
     acp_pair_t asked = { number(key), { bytes_ga + 256, 100 } };

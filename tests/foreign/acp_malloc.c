@@ -1,6 +1,6 @@
-/* A program whose malloc takes from its rank's heap: LD_PRELOAD of
- * include/acp_malloc.c, --acp-malloc-hook-large 1. What it allocates others
- * reach without a registration; what is small or huge is the system's. */
+/* A program whose malloc allocates from its rank's heap: LD_PRELOAD of
+ * include/acp_malloc.c, --acp-malloc-hook-large 1. Other ranks can access its blocks
+ * without a registration. Small and huge blocks come from the system. */
 #include "acp.h"
 #include "acp_check.h"
 #include <pthread.h>
@@ -14,7 +14,7 @@ static int rank, procs;
 static acp_ga_t base_ga;
 static char *base;
 
-/* Whether a block is of the heap that acp_malloc takes from. */
+/* Whether a block lies in the heap from which acp_malloc allocates. */
 static int is_hooked(void *at)
 {
     uintptr_t offset = (uintptr_t)at - (uintptr_t)base + (1 << 20);
@@ -60,9 +60,10 @@ int main(int argc, char **argv)
     for (int at = 0; at < LARGE; at++)
         CHECK(zero[at] == 0);
 
-    /* Everybody writes into the next rank's block, where it is. */
+    /* Each rank writes into the next rank's block, at its place. */
     uint64_t *block = malloc(LARGE);
-    /* The compiler takes it for nobody else's: it is looked at as what changes. */
+    /* The compiler assumes that only this function accesses the block, so it is read
+     * through a volatile pointer. */
     volatile uint64_t *word = block;
     memset(block, 0, LARGE);
     CHECK(is_hooked(block));
@@ -77,7 +78,7 @@ int main(int argc, char **argv)
     acp_sync();
     CHECK(*word == 1000u + (rank + procs - 1) % procs);
 
-    /* Larger, and out of the hook's hands, and back. */
+    /* The block grows within the heap, and then beyond the sizes that the hook serves. */
     block = realloc(block, LARGE * 4);
     CHECK(is_hooked(block) && block[0] == 1000u + (rank + procs - 1) % procs);
     block = realloc(block, 1 << 20);
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
     free(zero);
     memset(again, 1, LARGE);
     CHECK(acp_finalize() == 0);
-    /* Its memory is gone, and nothing happens. */
+    /* The heap is gone, so this call does nothing. */
     free(again);
     CHECK((again = malloc(LARGE)) != NULL);
     free(again);

@@ -21,7 +21,7 @@ static void messages_keep_their_order(void)
         other[n] = -sent[n];
         requests[n] = acp_nbsend_ch(out, &sent[n], sizeof(int));
         requests[MESSAGES + n] = acp_nbsend_ch(more, &other[n], sizeof(int));
-        /* The second channel is looked at first. */
+        /* The receives of the second channel begin first. */
         requests[2 * MESSAGES + n] = acp_nbrecv_ch(also, &got[MESSAGES + n], sizeof(int));
         requests[3 * MESSAGES + n] = acp_nbrecv_ch(in, &got[n], sizeof(int));
     }
@@ -30,7 +30,7 @@ static void messages_keep_their_order(void)
         CHECK(got[n] == before * 1000 + n && got[MESSAGES + n] == -got[n]);
         CHECK(sizes[n] == 0 && sizes[2 * MESSAGES + n] == sizeof(int));
     }
-    /* A long one, and one that is too long for where it goes. */
+    /* A long message, and a message that is too long for its receive. */
     char *large = malloc(LONG), *into = calloc(LONG, 1);
     memset(large, rank + 1, LONG);
     requests[0] = acp_nbsend_ch(out, large, LONG);
@@ -62,7 +62,7 @@ static void segments_go_round(void)
     acp_segbuf_t sink = acp_create_dst_segbuf(before, in, sizeof in[0], SEGMENTS);
     CHECK(source != ACP_SEGBUF_NULL && sink != ACP_SEGBUF_NULL);
     CHECK(acp_isconnected_segbuf(source) == 1 && acp_query_segbuf_head(sink) == -1);
-    /* Somebody has to begin. */
+    /* Rank 0 connects its source first, so that the ring of connections can begin. */
     if (rank == 0) CHECK(acp_connect_segbuf(source) == 0);
     CHECK(acp_connect_segbuf(sink) == 0);
     if (rank != 0) CHECK(acp_connect_segbuf(source) == 0);

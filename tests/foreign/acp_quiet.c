@@ -1,5 +1,5 @@
-/* The program's own thread computes while all that the runtime has sleeps; then it
- * sleeps in a call, and nothing wakes it. */
+/* The program's own thread computes while all threads of the runtime sleep. Then it
+ * sleeps in a call for ever. */
 #include "acp_check.h"
 
 #include <time.h>
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 {
     CHECK(acp_init(&argc, &argv) == 0);
     if (acp_rank() == 0) {
-        /* Longer than the launcher looks. */
+        /* Longer than the launcher waits before it reports a standstill. */
         for (double end = now() + 4; now() < end;) {}
         fprintf(stderr, "computed\n");
     }

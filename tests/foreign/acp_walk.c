@@ -1,5 +1,5 @@
-/* Containers as programs that were written for ACP 3 find them in memory: by the
- * words of their headers, directories, slots and elements. */
+/* The layout of containers in memory, which programs that were written for ACP 3 rely
+ * on: the words of headers, directories, slots and elements. */
 #include "acp_check.h"
 
 /* CRC-64/XZ, bit by bit. */
@@ -60,7 +60,8 @@ static void header_of_a_deque(acp_ga_t buffer, int *value)
     acp_pop_front_deque(deque, 2 * sizeof *value);
     CHECK(header[1] == 8 && header[2] == 20 && at_deque(header, 0) == 3);
     for (*value = 50; *value <= 52; ++*value) acp_push_front_deque(deque, buffer, sizeof *value);
-    /* It was full: its bytes are in a row again. */
+    /* The deque was full, so it has moved to larger memory, where its bytes are
+     * contiguous again. */
     CHECK(header[1] == 0 && header[2] == 32 && header[3] == 32);
     CHECK(at_deque(header, 0) == 52 && at_deque(header, 3) == 3 && at_deque(header, 7) == 7);
     acp_deque_t other = acp_create_deque(0, acp_rank());
@@ -73,8 +74,9 @@ static void header_of_a_deque(acp_ga_t buffer, int *value)
 
 enum { SLOTS = 4, KEYS = 16, VALUE = 15 };
 
-/* Where each element of a slot is; how many. Its first two words lead to the one
- * behind and the one before, the last and the first to none. */
+/* Stores the places of all elements of a slot in `found`; returns their number. The
+ * first two words of an element are the addresses of the next and of the previous
+ * element; that of the last and that of the first are null. */
 static int walk(acp_ga_t directory, int rank, int slot, uint64_t *found[KEYS])
 {
     uint64_t *list = words_at(words_at(directory)[rank] + (uint64_t)slot * 32 + 8);
@@ -91,8 +93,8 @@ static int walk(acp_ga_t directory, int rank, int slot, uint64_t *found[KEYS])
 
 static const char letters[] = "ABCDEFGHIJKLMNOP";
 
-/* Each key is the letters up to some one: `bytes` of them at `key`, where the
- * checksum says that they belong, and behind those that came before. */
+/* Checks a key, which is a prefix of `letters` of `bytes` bytes: it lies in the slot
+ * that its checksum says, behind the shorter keys of that slot. */
 static void is_in_its_place(const void *key, uint64_t bytes, int slot, uint64_t *longest)
 {
     CHECK(bytes > *longest && bytes <= KEYS && memcmp(key, letters, bytes) == 0);
@@ -154,8 +156,8 @@ static void elements_of_tables(acp_ga_t buffer, char *bytes)
     acp_destroy_map(map);
 }
 
-/* A directory has a word for each rank, which leads to its slots; what lies on
- * another rank is read by copies. */
+/* A directory has a word for each rank: the address of the rank's slots. Slots and
+ * elements of other ranks are read by copies. */
 static void directory_of_all_ranks(acp_ga_t buffer, char *bytes)
 {
     int procs = acp_procs(), ranks[64];

@@ -1,6 +1,6 @@
-/* Argobots itself: ULTs of its two execution streams block on ULTs of ours, and
- * on each other by our locks, while the streams go on with others. Says so where
- * there is no libabt.so. tests/capi.rs here compiles and runs it. */
+/* ULTs of Argobots on two execution streams join ULTs of tsumugi, and wait for each
+ * other by tsumugi's locks, while the streams run other ULTs. Prints a line where there
+ * is no libabt.so. tests/capi.rs here compiles and runs it. */
 
 #include "tasks.h"
 
@@ -11,7 +11,7 @@
 
 enum { STREAMS = 2 };
 
-/* What is used of abt.h. */
+/* The part of abt.h that is used. */
 
 typedef void *handle;
 
@@ -49,7 +49,7 @@ static bool load(void)
     return true;
 }
 
-/* Its ULTs, as tsumugi is told of them. */
+/* The functions by which tsumugi parks and unparks ULTs of Argobots. */
 
 enum { AWAKE, PARKED, TOKEN };
 
@@ -66,7 +66,8 @@ static void *current_task(void *context)
 {
     void *task = NULL;
     (void)context;
-    /* No stream of Argobots: a thread of its own, or none of its ULTs. */
+    /* The caller is not on a stream of Argobots: an OS thread of tsumugi or of the
+     * program. */
     if (ABT_self_get_arg(&task) != ABT_SUCCESS) {
         return NULL;
     }
@@ -84,7 +85,8 @@ static void park_task(void *context, void *name, uint64_t limit_ns)
     struct task *task = name;
     int awake = AWAKE;
     if (limit_ns != TSUMUGI_FOREVER) {
-        /* Without a clock: others run, and tsumugi looks at its own. */
+        /* Argobots has no sleep with a limit: other ULTs run, and tsumugi looks at its
+         * clock again. */
         yield_task(context);
         return;
     }
@@ -104,21 +106,20 @@ static void unpark_task(void *context, void *name)
     struct task *task = name;
     (void)context;
     if (atomic_exchange(&task->state, TOKEN) == PARKED) {
-        /* Not before it has left its stream. */
+        /* The resume fails until the ULT has left its stream. */
         while (ABT_thread_resume(task->thread) != ABT_SUCCESS) {
         }
     }
 }
 
-/* What its ULTs do. */
-
+/* The body of the ULTs. */
 
 static void live(void *arg)
 {
     struct task *task = arg;
     ABT(ABT_self_get_thread(&task->thread));
     share_lock();
-    /* One after the other. */
+    /* The ULTs take turns, in the order of their numbers. */
     OK(tsumugi_mutex_lock(mutex));
     while (turn != task->number) {
         OK(tsumugi_condvar_wait(changed, mutex));

@@ -1,4 +1,4 @@
-/* What the test programs of tsumugi's own C functions have in common. */
+/* Macros that the test programs of tsumugi's own C functions have in common. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -16,7 +16,7 @@
         }                                                                      \
     } while (0)
 
-/* The call answers this code. */
+/* Checks that the call returns this code. */
 #define ANSWERS(code, call)                                                    \
     do {                                                                       \
         int answer = (call);                                                   \

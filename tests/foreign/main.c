@@ -1,5 +1,5 @@
-/* Everything that a C program can do with ULTs, and pthreads that sleep through
- * functions of their own. tests/capi.rs here compiles and runs it. */
+/* All calls that a C program can make on ULTs, and tasks on pthreads that sleep through
+ * functions of the program. tests/capi.rs here compiles and runs it. */
 
 #include "check.h"
 
@@ -24,7 +24,7 @@ static struct tsumugi_scheduler *two_workers(void)
     return scheduler;
 }
 
-/* ULTs that answer values. */
+/* ULTs that return values. */
 
 static void *plus_one(void *number)
 {
@@ -97,7 +97,7 @@ static void a_pthread_unparks(void)
     ANSWERS(TSUMUGI_ERROR_TIMED_OUT, tsumugi_park_within(MS, false));
 }
 
-/* A mutex and a condition variable: turns, in order. */
+/* ULTs that take turns in order, by a mutex and a condition variable. */
 
 static struct {
     struct tsumugi_mutex *mutex;
@@ -139,7 +139,7 @@ static void turns_are_taken(void)
     tsumugi_mutex_destroy(turn.mutex);
 }
 
-/* Values that each ULT has for itself. */
+/* ULT-local values. */
 
 static struct tsumugi_key *key;
 static atomic_uint destroyed;
@@ -238,8 +238,8 @@ static void *everything(void *arg)
     return arg;
 }
 
-/* A scheduler of somebody else's: one task to a pthread, which parks on a
- * condition variable of its own. Its tasks block on ULTs of ours. */
+/* A foreign scheduler: each task is a pthread, which parks on a condition variable of
+ * its own. The tasks block on ULTs of tsumugi. */
 
 struct task {
     pthread_mutex_t mutex;
@@ -338,7 +338,7 @@ static void *be_a_task(void *name)
         CHECK((uintptr_t)value == round);
     }
     count_up((void *)(uintptr_t)ROUNDS);
-    /* A token of its own: the wake comes from a ULT. */
+    /* A task parks, and a ULT unparks it. */
     struct tsumugi_unparker *unparker;
     struct tsumugi_ult *ult;
     OK(tsumugi_unparker_create(&unparker));
@@ -394,7 +394,7 @@ static void foreign_tasks_block(void)
     tsumugi_scheduler_destroy(shared.scheduler);
 }
 
-/* What is refused. */
+/* Calls that are refused. */
 
 static void *park_for_ever(void *unused)
 {
@@ -424,7 +424,7 @@ static void mistakes_are_named(void)
     struct tsumugi_registration *registration;
     ANSWERS(TSUMUGI_ERROR_NULL, tsumugi_wait_register(&no_functions, &registration));
     CHECK(strcmp(tsumugi_error_text(TSUMUGI_OK), "done") == 0);
-    /* Who is cut off says so. */
+    /* A ULT that was cut off: its join returns an error. */
     scheduler = two_workers();
     OK(tsumugi_scheduler_start(scheduler));
     OK(tsumugi_spawn(scheduler, NULL, park_for_ever, NULL, &abandoned));
@@ -433,7 +433,7 @@ static void mistakes_are_named(void)
     tsumugi_scheduler_destroy(NULL);
 }
 
-/* Aborts. */
+/* A ULT that ends its own scheduler, which aborts the process. */
 static void *end_own_scheduler(void *scheduler)
 {
     tsumugi_scheduler_destroy(scheduler);

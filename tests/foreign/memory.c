@@ -13,7 +13,7 @@ static struct tsumugi_job *job;
 static uint32_t rank, size, next;
 static uint64_t data[WORDS];
 
-/* Where the next rank has what this one tells of. */
+/* The next rank's address of the object that this rank has at `own`. Collective. */
 static tsumugi_addr next_one(tsumugi_addr own)
 {
     uint64_t all[RANKS_MAX];
@@ -69,12 +69,12 @@ static void every_access_reaches_the_next_rank(int agent)
         }
     }
     OK(tsumugi_barrier(job));
-    /* And of its own. */
+    /* Access to the own memory, which the previous rank has written. */
     OK(tsumugi_addr_add(job, own, 402, &at));
     OK(tsumugi_get(job, found, at, 100));
     CHECK(found[99] == (char)(99 + (int)((rank + size - 1) % size)));
     CHECK(agent == TSUMUGI_AGENT_DEVICE || memcmp(memory + 402, found, 100) == 0);
-    /* From rank to rank, whoever asks. */
+    /* A copy from the next rank to this one. */
     OK(tsumugi_barrier(job));
     OK(tsumugi_put(job, own, &(uint64_t){rank}, 8));
     OK(tsumugi_barrier(job));
@@ -82,7 +82,7 @@ static void every_access_reaches_the_next_rank(int agent)
     OK(tsumugi_copy(job, at, there, 8));
     OK(tsumugi_get(job, &back, at, 8));
     CHECK(back == next);
-    /* What must not be. */
+    /* Bad addresses and bad arguments are refused. */
     tsumugi_addr beyond;
     OK(tsumugi_addr_add(job, there, 800, &beyond));
     ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_get(job, &back, beyond, 8));
@@ -119,7 +119,7 @@ static void questions_have_answers(void)
     ANSWERS(TSUMUGI_ERROR_REACH, tsumugi_addr_of(job, &here, &found));
     OK(tsumugi_starter(job, next, &found));
     ANSWERS(TSUMUGI_ERROR_NOWHERE, tsumugi_starter(job, size, &found));
-    /* A part of it has a name of its own. */
+    /* A part of the region can be registered again, under an address of its own. */
     OK(tsumugi_register(job, memory + 8, 16, &part));
     tsumugi_addr second = tsumugi_region_addr(part);
     uint64_t word = 3, back;
@@ -132,7 +132,7 @@ static void questions_have_answers(void)
     ANSWERS(TSUMUGI_ERROR_NULL, tsumugi_unregister(job, NULL));
 }
 
-/* Memory that the program has: data, and the heap's. */
+/* Memory of the program: static data, and the heap. */
 static void memory_of_the_program_is_reached(void)
 {
     uint64_t *heap = malloc(sizeof data);
@@ -152,7 +152,8 @@ static void memory_of_the_program_is_reached(void)
         uint64_t word;
         OK(tsumugi_get(job, &word, there + 8, 8));
         CHECK(word == 1 + next);
-        /* From here to there, and back, while this goes on. */
+        /* A put, a get back and an atomic, which run in the background, one after the
+         * other. */
         struct tsumugi_operation *put, *get, *add;
         OK(tsumugi_begin_put(job, there + 800, own, 80, NULL, &put));
         OK(tsumugi_begin_get(job, own + 200, there + 800, 80, put, &get));
@@ -170,7 +171,7 @@ static void memory_of_the_program_is_reached(void)
     free(heap);
 }
 
-/* A thread that writes to what lies beside registered memory. */
+/* A thread that writes beside registered memory, on the same pages. */
 static struct {
     pthread_t thread;
     atomic_int stop;
@@ -211,7 +212,7 @@ static void *count(void *counters)
     struct counter *all = counters;
     for (uint32_t to = 0; to < size; to++) {
         OK(tsumugi_atomic8(job, TSUMUGI_ATOMIC_ADD, all[to].at, 1, NULL));
-        /* Nobody waits for this one: a flush does. */
+        /* The program does not wait for these two; the flush does. */
         OK(tsumugi_begin_atomic8(job, TSUMUGI_ATOMIC_ADD, all[to].at, 1, NULL, NULL));
         OK(tsumugi_begin_atomic4(job, TSUMUGI_ATOMIC_OR, all[to].at + 8, 1u << rank, NULL, NULL));
         tsumugi_yield();
@@ -244,7 +245,7 @@ static void ults_add_up(void)
     OK(tsumugi_unregister(job, region));
 }
 
-/* The end of an operation is its error's, too. */
+/* The wait for an operation returns the operation's error. */
 static void errors_come_with_the_end(void)
 {
     struct tsumugi_operation *copy;
@@ -294,7 +295,8 @@ int main(int argc, char **argv)
         OK(tsumugi_end(own));
         other.stop = 1;
         CHECK(pthread_join(other.thread, NULL) == 0);
-        /* Neither then nor at the end was anything lost. */
+        /* No write of the other thread was lost, neither when pages became shared nor at
+         * the end of the job. */
         for (int page = 0; page < PAGES; page++) CHECK(pages[page][0] == other.counts[page]);
     }
     if (rank == 0) puts("all is well");

@@ -1,6 +1,6 @@
-/* A child that goes before its parent, at every spawn, and a parent that goes on
- * beside it: each computes until the other did. tests/capi.rs here compiles and
- * runs it. */
+/* Child first: on one worker, a child runs before its parent goes on, at every spawn; on
+ * two workers, both run at once, and each computes until the other one has moved on.
+ * tests/capi.rs here compiles and runs it. */
 
 #include "check.h"
 
@@ -12,7 +12,7 @@ enum { ROUNDS = 20000, LIMIT_SECONDS = 60 };
 
 static atomic_int child, parent;
 
-/* The processor, not the worker, is for others meanwhile. */
+/* Yields the processor to other OS threads, and does not yield the worker. */
 static void compute_until(atomic_int *count, int reached)
 {
     time_t started = time(NULL);

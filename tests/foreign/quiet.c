@@ -1,5 +1,5 @@
-/* The program's own thread computes while all that the runtime has sleeps; then it
- * sleeps in a call, and nothing wakes it. */
+/* The program's own thread computes while all threads of the runtime sleep. Then it
+ * sleeps in a call for ever. */
 #include "check.h"
 
 #include <time.h>
@@ -16,7 +16,7 @@ int main(void)
     struct tsumugi_job *job;
     OK(tsumugi_start(&job));
     if (tsumugi_rank(job) == 0) {
-        /* Longer than the launcher looks. */
+        /* Longer than the launcher waits before it reports a standstill. */
         for (double end = now() + 4; now() < end;) {}
         fprintf(stderr, "computed\n");
     }

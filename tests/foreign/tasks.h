@@ -1,5 +1,5 @@
-/* What tasks of another scheduler do here: they and ULTs of ours take the same
- * lock, and wait for each other. */
+/* Tasks of another scheduler: they and ULTs of tsumugi take the same lock, and wait for
+ * each other. */
 #ifndef TASKS_H
 #define TASKS_H
 
@@ -22,7 +22,8 @@ static void *add_one(void *number)
     return number;
 }
 
-/* A ULT of ours and this task take the same lock, each time; then it sleeps. */
+/* In each round, a ULT of tsumugi and this task take the same lock. At the end the task
+ * sleeps for a while. */
 static void share_lock(void)
 {
     for (uintptr_t round = 0; round < ROUNDS; round++) {

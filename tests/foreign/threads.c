@@ -1,7 +1,7 @@
-/* User-level threads of somebody else's: contexts of ucontext.h that two
- * pthreads run, in turn and now here, now there, as MassiveThreads and Argobots
- * do. They block on ULTs of ours, each other's and ours, and the pthreads go on
- * with others meanwhile. tests/capi.rs here compiles and runs it. */
+/* A foreign library of user-level threads: contexts of ucontext.h that two pthreads run
+ * in turn, and that move between the pthreads, as in MassiveThreads and Argobots. These
+ * tasks join ULTs of tsumugi and wait for each other, and the pthreads run other tasks
+ * meanwhile. tests/capi.rs here compiles and runs it. */
 
 #include "tasks.h"
 
@@ -38,7 +38,7 @@ static struct {
 
 static _Thread_local struct task *running;
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void make_ready(struct task *task)
 {
     task->next = NULL;
@@ -47,7 +47,7 @@ static void make_ready(struct task *task)
     pthread_cond_signal(&sched.changed);
 }
 
-/* Under the lock, which the worker gives up when the task has left. */
+/* The caller holds the lock, which the worker releases when the task has left. */
 static void leave(struct task *task)
 {
     swapcontext(&task->context, &task->worker->context);
@@ -87,7 +87,7 @@ static void *work(void *own)
         running = task;
         pthread_mutex_unlock(&sched.mutex);
         swapcontext(&worker->context, &task->context);
-        /* The task has locked again. */
+        /* The task has taken the lock. */
         running = NULL;
     }
     pthread_mutex_unlock(&sched.mutex);
@@ -123,7 +123,7 @@ static void run(struct task *tasks, unsigned count, void (*body)(struct task *))
     }
 }
 
-/* What tsumugi is told of it. */
+/* The functions by which tsumugi parks and unparks the tasks. */
 
 static void *current_task(void *context)
 {
@@ -144,7 +144,8 @@ static void park_task(void *context, void *name, uint64_t limit_ns)
 {
     struct task *task = name;
     if (limit_ns != TSUMUGI_FOREVER) {
-        /* Without a clock: others run, and tsumugi looks at its own. */
+        /* This scheduler has no clock: other tasks run, and tsumugi looks at its clock
+         * again. */
         yield_task(context);
         return;
     }
@@ -172,14 +173,15 @@ static void unpark_task(void *context, void *name)
     pthread_mutex_unlock(&sched.mutex);
 }
 
-/* What its tasks do. */
+/* The body of the tasks. */
 
 static struct tsumugi_unparker *unparkers[TASKS];
 
 static void live(struct task *task)
 {
     share_lock();
-    /* One after the other, the last first; each wakes the next by its token. */
+    /* The tasks go on one after the other, the last one first. Each unparks the task
+     * with the number before its own. */
     OK(tsumugi_mutex_lock(mutex));
     OK(tsumugi_unparker_create(&unparkers[task->number]));
     turn++;

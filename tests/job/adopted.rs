@@ -1,19 +1,20 @@
-//! Memory from elsewhere that comes and goes at one place: what arrives is what
-//! is there, and not what the device was shown of it before.
+//! Adopted memory that is mapped, dropped and mapped again at one address. A put sends
+//! the bytes of the new pages, and not those of pages that were registered with the
+//! device before.
 
 use std::ptr::{NonNull, null_mut};
 use tsumugi::{Error, Foreign, Rank, Runtime};
 
-/// Pages of the system's.
+/// Pages from the system.
 struct Mapping(NonNull<u64>);
 
 impl Mapping {
-    /// At this address, if one is given.
+    /// Maps new pages, at the address `at` if there is one.
     fn new(at: Option<NonNull<u64>>) -> Self {
         let fixed = at.map_or(0, |_| libc::MAP_FIXED_NOREPLACE);
         let wanted = at.map_or(null_mut(), NonNull::as_ptr);
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
-        // SAFETY: new pages, where there are none.
+        // SAFETY: the call maps new pages and replaces none.
         let place = unsafe {
             libc::mmap(wanted.cast(), BYTES, access, flags | libc::MAP_ANONYMOUS | fixed, -1, 0)
         };
@@ -24,25 +25,25 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: ours, and used by nobody any more.
+        // SAFETY: the pages belong to this value, and no reference to them is left.
         unsafe { libc::munmap(self.0.as_ptr().cast(), BYTES) };
     }
 }
 
-// SAFETY: the pages are its own until it is dropped.
+// SAFETY: the pages belong to the value until it is dropped.
 unsafe impl Foreign for Mapping {
     type Value = u64;
     fn values(&self) -> &[u64] {
-        // SAFETY: mapped, and borrowed with it.
+        // SAFETY: the pages are mapped as long as `self`, which is borrowed.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr(), WORDS) }
     }
     fn values_mut(&mut self) -> &mut [u64] {
-        // SAFETY: the same, exclusively.
+        // SAFETY: as above; `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr(), WORDS) }
     }
 }
 
-/// Each rank puts its values to the next one, and fetches them again.
+/// In each round, each rank puts its values to the next rank and gets them back.
 pub fn play(rt: &Runtime, rounds: u64) -> Result<(), Error> {
     let words = rt.share::<u64>(WORDS)?;
     let next = words.at(Rank((rt.rank().0 + 1) % rt.size()), 0);

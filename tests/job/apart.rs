@@ -1,5 +1,5 @@
-//! Two nodes that a network cuts apart and joins again: `ci/netns.sh` cuts, and reads
-//! what they say.
+//! Two nodes whose network is cut and joined again. `ci/netns.sh` cuts the network, and
+//! reads the lines that the ranks print.
 
 use crate::roles::say;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 use tsumugi::{AddrError, Error, Rank, Runtime};
 
-/// Writes to a rank of the other node in three ways until it is lost, another value
-/// each time. From then on what is its own stays as it is, until it [is over](is_over),
-/// but for puts that were on their way.
+/// Writes to a rank of the other node in three ways, another value each time, until that
+/// rank is lost. From then on the own memory must not change until the test
+/// [is over](is_over), except by puts that were in flight.
 pub fn apart(rt: &Runtime) -> Result<(), Error> {
     let (words, many) = (rt.share::<u64>(2)?, rt.share::<u32>(MANY)?);
     let near: Vec<Rank> = rt.neighbours().collect();
@@ -29,7 +29,7 @@ pub fn apart(rt: &Runtime) -> Result<(), Error> {
         rt.spawn(until_lost)
     });
     for lost in all {
-        let error = lost.join().expect("no way panics").expect("it goes on until an error");
+        let error = lost.join().expect("no way panics").expect("each way ends with an error");
         let AddrError::PeerLost { rank } = error else { return Err(error.into()) };
         assert!(!near.contains(&rank), "{rank}");
     }
@@ -42,7 +42,8 @@ pub fn apart(rt: &Runtime) -> Result<(), Error> {
     say(&format!("{own} is apart"));
     while !is_over() {
         let now = mine()?;
-        // A put that the other's library had sent before may land: one of each way.
+        // A put that the other rank's network library had sent before may land: one of
+        // each way.
         let may_land = |before: u64, now: u64| before == now || before + 1 == now;
         let are_puts = may_land(word, now.1)
             && all.iter().zip(&now.2).all(|(was, is)| may_land((*was).into(), (*is).into()));
@@ -56,14 +57,14 @@ pub fn apart(rt: &Runtime) -> Result<(), Error> {
     Err(Error::program("nothing is left to do"))
 }
 
-/// Whether there is the file that `TSUMUGI_TEST_OVER` names.
+/// Whether the file that `TSUMUGI_TEST_OVER` names exists: the test is over.
 pub fn is_over() -> bool {
-    let over = std::env::var_os("TSUMUGI_TEST_OVER").expect("a file that says so");
+    let over = std::env::var_os("TSUMUGI_TEST_OVER").expect("TSUMUGI_TEST_OVER is set");
     Path::new(&over).exists()
 }
 
-/// One operation, with the number of its turn.
+/// One operation; its argument is the number of its turn.
 type Way = Box<dyn Fn(&Runtime, u32) -> Result<(), AddrError> + Send>;
 
-/// So many words of four bytes.
+/// The number of words of four bytes that a put writes.
 const MANY: usize = 1000;

@@ -1,13 +1,15 @@
-//! The cases: each starts a launcher of its own and looks at what is left.
+//! The cases of this test. Each starts a launcher or ranks of its own, and checks their
+//! output, their exit codes, and that no process is left.
 
 use crate::foreign::{
-    a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_is_told,
-    a_start_that_fails_says_why, an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes,
-    containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
-    homes_answer_other_nodes, locks_span_nodes, pages_move_between_nodes, programs_span_nodes,
-    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
-    ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
-    the_network_outlives_a_callback_that_panics, who_has_no_memory_meets_others_later,
+    a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_ends_with_the_reason,
+    a_rank_without_memory_meets_others_later, a_start_that_fails_reports_the_reason,
+    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
+    global_memory_spans_nodes, histories_span_nodes, homes_answer_other_nodes, locks_span_nodes,
+    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    ranks_of_several_nodes_without_a_network_fail_with_the_reason,
+    the_network_outlives_a_callback_that_panics,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
 use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
@@ -18,16 +20,16 @@ use tsumugi::pvas::partition::{Limits, Shape};
 use tsumugi_conformance::cases::Case;
 use tsumugi_conformance::{Seeded, cases};
 
-/// All of them.
+/// All cases.
 pub const ALL: &[Case] = cases![
     ranks_meet,
     more_ranks_than_cores,
     a_small_stack_of_the_main_thread_is_enough,
-    updates_are_all_there,
+    no_update_is_lost,
     words_have_one_agent,
     a_killed_rank_ends_the_job_and_is_named,
     a_panic_ends_the_job,
-    a_panic_of_a_ult_is_its_joiners,
+    a_panic_of_a_ult_is_returned_to_its_joiner,
     an_early_exit_is_a_failure,
     an_error_of_main_ends_the_job,
     a_stack_overflow_names_the_ult,
@@ -36,47 +38,47 @@ pub const ALL: &[Case] = cases![
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
     programs_are_started_from_ults,
-    tables_grow_by_what_is_listed,
+    tables_grow_as_the_ledger_lists,
     a_rank_that_computes_answers_calls,
     calls_to_a_killed_rank_end,
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
-    buffers_outside_are_copied_by_the_kernel_where_it_may,
+    buffers_outside_of_partitions_are_copied_by_the_kernel,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
     ranks_meet_by_the_variables_of_others,
     ranks_meet_by_name,
     a_death_is_noticed_without_a_launcher,
-    ranks_of_several_nodes_say_so,
+    ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     ranks_of_several_nodes_are_one_job,
     the_network_outlives_a_callback_that_panics,
-    a_rank_that_was_given_up_is_told,
+    a_rank_that_was_given_up_ends_with_the_reason,
     global_memory_spans_nodes,
     containers_span_nodes,
     locks_span_nodes,
     pages_move_between_nodes,
     homes_answer_other_nodes,
-    who_has_no_memory_meets_others_later,
+    a_rank_without_memory_meets_others_later,
     arrays_span_nodes,
     histories_span_nodes,
     programs_span_nodes,
     an_idle_job_on_several_nodes_burns_no_core,
-    everybody_reaches_everybody,
-    global_memory_is_one,
-    arrays_come_and_go_while_all_use_them,
-    containers_are_everybodys,
+    every_rank_reaches_every_rank,
+    global_memory_works_on_all_ranks,
+    arrays_are_made_and_freed_while_all_ranks_use_them,
+    containers_are_used_by_all_ranks,
     a_thousand_ults_of_each_rank_use_containers,
-    locks_are_everybodys,
-    pages_move_while_all_use_them,
+    locks_are_taken_by_all_ranks,
+    pages_move_while_all_ranks_use_them,
     arrays_are_made_copied_and_balanced,
-    histories_are_those_of_one_memory,
-    programs_find_what_they_should,
+    histories_are_linearizable,
+    programs_find_the_known_answers,
     a_rank_that_dies_in_a_program_is_named,
     a_killed_holder_is_named,
-    containers_of_a_killed_rank_say_so,
-    pages_of_a_killed_rank_say_so,
-    a_start_that_fails_says_why,
+    containers_of_a_killed_rank_return_errors,
+    pages_of_a_killed_rank_return_errors,
+    a_start_that_fails_reports_the_reason,
 ];
 
 fn ranks_meet() {
@@ -85,14 +87,14 @@ fn ranks_meet() {
     }
 }
 
-fn everybody_reaches_everybody() {
+fn every_rank_reaches_every_rank() {
     for ranks in [1, 3] {
         passes(ranks, "reach", &[]);
     }
     passes(2, "reach", &[("TSUMUGI_PATH", "delegate")]);
 }
 
-fn containers_are_everybodys() {
+fn containers_are_used_by_all_ranks() {
     for ranks in [2, 4] {
         passes(ranks, "containers", &[]);
     }
@@ -102,14 +104,14 @@ fn a_thousand_ults_of_each_rank_use_containers() {
     passes(2, "containers-crowd", &[]);
 }
 
-fn locks_are_everybodys() {
+fn locks_are_taken_by_all_ranks() {
     for ranks in [2, 4] {
         passes(ranks, "locks", &[]);
     }
     passes(3, "locks-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
-fn pages_move_while_all_use_them() {
+fn pages_move_while_all_ranks_use_them() {
     for ranks in [1, 2, 4] {
         let done = passes(ranks, "pages", &[]);
         assert!(done.text.contains(" before, 0.000 after"), "{}", done.text);
@@ -123,7 +125,7 @@ fn arrays_are_made_copied_and_balanced() {
     }
 }
 
-fn histories_are_those_of_one_memory() {
+fn histories_are_linearizable() {
     for ranks in [2, 4] {
         let done = passes(ranks, "histories", &[]);
         assert!(done.text.contains("15 histories, "), "{}", done.text);
@@ -131,7 +133,7 @@ fn histories_are_those_of_one_memory() {
     passes(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
-fn programs_find_what_they_should() {
+fn programs_find_the_known_answers() {
     for ranks in [1, 2, 4] {
         let done = passes(ranks, "programs", &[]);
         assert!(done.text.contains("all programs have found"), "{}", done.text);
@@ -145,7 +147,7 @@ fn a_rank_that_dies_in_a_program_is_named() {
         let mut job = start(4, "programs-forever");
         let pids = job.read_until("working", 4);
         thread::sleep(Duration::from_micros(seeded.below(300_000)));
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pids[victim] as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -162,14 +164,14 @@ fn a_killed_holder_is_named() {
     assert!(done.text.contains("rank 2"), "{}", done.text);
 }
 
-fn global_memory_is_one() {
+fn global_memory_works_on_all_ranks() {
     for ranks in [1, 3] {
         passes(ranks, "global", &[]);
     }
     passes(2, "global", &[("TSUMUGI_PATH", "delegate")]);
 }
 
-fn arrays_come_and_go_while_all_use_them() {
+fn arrays_are_made_and_freed_while_all_ranks_use_them() {
     for ranks in [2, 4] {
         let done = passes(ranks, "churn", &[]);
         assert!(done.text.contains("arrays found"), "{}", done.text);
@@ -179,7 +181,7 @@ fn arrays_come_and_go_while_all_use_them() {
     }
 }
 
-/// Also the launcher's policy, not the environment, is what ranks get.
+/// The ranks get the launcher's policy, which the environment does not change.
 fn ranks_that_only_read_refuse_puts() {
     let done = passes(3, "readers", &[]);
     assert_eq!(done.text.matches("read and were answered").count(), 3, "{}", done.text);
@@ -189,7 +191,7 @@ fn more_ranks_than_cores() {
     passes(33, "meet", &[]);
 }
 
-/// Programs run on stacks of the partition.
+/// The program of a rank runs on a stack of its partition, and not on the main thread's.
 fn a_small_stack_of_the_main_thread_is_enough() {
     let own = std::env::current_exe().expect("a test knows its own path");
     let mut shell = Command::new("/bin/sh");
@@ -198,11 +200,12 @@ fn a_small_stack_of_the_main_thread_is_enough() {
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn updates_are_all_there() {
+fn no_update_is_lost() {
     passes(3, "updates", &[]);
 }
 
-/// Also where there is no device that could be the agent of words.
+/// Words for which the device is requested have the processors as their agent where there
+/// is no device.
 fn words_have_one_agent() {
     let done = passes(3, "tally-short", &[]);
     assert_eq!(done.text.matches("updates by Cpu: all there").count(), 6, "{}", done.text);
@@ -220,7 +223,8 @@ fn messages_keep_their_order() {
     }
 }
 
-/// Each time: and the others hear of it and end by themselves.
+/// In each round, the launcher names the killed rank, and the other ranks find out and
+/// end by themselves.
 fn a_killed_rank_ends_the_job_and_is_named() {
     let mut seeded = Seeded(7);
     for victim in [0, 1, 3, 2, 0] {
@@ -228,7 +232,7 @@ fn a_killed_rank_ends_the_job_and_is_named() {
         let pids = job.read_until("working", 4);
         std::thread::sleep(Duration::from_micros(seeded.below(50_000)));
         let pid = pids[victim];
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -246,7 +250,7 @@ fn a_panic_ends_the_job() {
     assert!(done.text.contains("rank 2 (pid "), "{}", done.text);
 }
 
-fn a_panic_of_a_ult_is_its_joiners() {
+fn a_panic_of_a_ult_is_returned_to_its_joiner() {
     let done = passes(2, "ult-panic", &[]);
     assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
 }
@@ -275,9 +279,9 @@ fn a_stall_is_reported() {
     let report = job.read_errors_until("77");
     assert!(report.contains("quiet"), "{report}");
     assert!(report.contains("signal"), "{report}");
-    // It is reported, and not killed.
+    // The launcher reports the stall and does not end the job.
     assert!(job.child.try_wait().unwrap().is_none(), "{report}");
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();
 }
@@ -289,8 +293,8 @@ fn an_idle_job_burns_no_core() {
     assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
 }
 
-/// Where there are as many CPUs as workers, each has one of those that the job
-/// may use; where ranks can share them evenly, they do.
+/// If there are as many CPUs as workers, each worker is bound to another one of the CPUs
+/// that the job may use. If fewer CPUs can be shared evenly, the workers share them.
 fn workers_keep_to_the_cpuset() {
     let cpus = tsumugi::affinity::allowed().unwrap();
     let ranks = cpus.len().min(4) as u32;
@@ -300,7 +304,7 @@ fn workers_keep_to_the_cpuset() {
         assert_eq!(done.text.matches(&format!("keeps to [{cpu}]")).count(), 1, "{}", done.text);
     }
     let last = *cpus.last().unwrap();
-    // What is started has the CPUs of the thread that starts it.
+    // A process inherits the CPUs of the thread that starts it.
     let narrow = thread::spawn(move || {
         tsumugi::affinity::pin(last).unwrap();
         run(1, "bound")
@@ -325,9 +329,9 @@ fn programs_are_started_from_ults() {
     assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
 }
 
-/// What the ledger says grows with the ranks of a node is all that does: what
-/// messages need, and a mapping for each peer.
-fn tables_grow_by_what_is_listed() {
+/// With each further rank of a node, a rank's memory grows at most by what the ledger
+/// lists for messages, and the number of mappings by one.
+fn tables_grow_as_the_ledger_lists() {
     let most = |ranks, word: &str| {
         let done = passes(ranks, "hold", &[]);
         let numbers = numbers_after(&done.text, word);
@@ -358,19 +362,19 @@ fn calls_to_a_killed_rank_end() {
     let mut job = start_with(2, "callers", &[LONG_GRACE]);
     let pids = job.read_until("calling", 2);
     std::thread::sleep(Duration::from_millis(20));
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(pids[1] as i32, libc::SIGKILL) }, 0);
     let done = job.finish();
     assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
     assert_eq!(done.text.matches("lost 40 calls").count(), 1, "{}", done.text);
 }
 
-/// For jobs whose other ranks end by themselves when they have heard of a death:
-/// however busy the machine is, nobody ends them before.
+/// For jobs whose surviving ranks end by themselves after a death: the launcher does not
+/// end them before, however busy the machine is.
 pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_MS", "200000");
 
-/// Ranks that have said, as their last word, that another one has died; at least one
-/// of them means the one that was killed, and the others may mean who ended before.
+/// The number of ranks that have ended with an error that another rank has died. At least
+/// one of the errors names `victim`; the others may name a survivor that ended earlier.
 pub fn ends_of_survivors(text: &str, victim: usize) -> usize {
     let first = format!("rank: rank {victim} has died");
     assert!(text.lines().any(|line| line == first), "{first}: {text}");
@@ -378,11 +382,11 @@ pub fn ends_of_survivors(text: &str, victim: usize) -> usize {
     ends.filter(|end| end.ends_with(" has died")).count()
 }
 
-/// What makes long messages go in parts, and late receivers ask for them.
+/// Variables that make long messages go in parts, and late receivers request them.
 const PUSHED: &[(&str, &str)] =
     &[("TSUMUGI_STREAM_FROM_BYTES", "20000"), ("TSUMUGI_ASK_FROM_BYTES", "1")];
 
-/// What makes both sides copy long messages.
+/// A variable that makes both sides copy long messages.
 const SPLIT: &[(&str, &str)] = &[("TSUMUGI_BOTH_FROM_BYTES", "20000")];
 
 fn messages_with_a_killed_rank_end() {
@@ -392,7 +396,7 @@ fn messages_with_a_killed_rank_end() {
         let mut job = start_with(3, "exchangers", &[way, &[LONG_GRACE]].concat());
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(40_000)));
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pids[2] as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -400,39 +404,41 @@ fn messages_with_a_killed_rank_end() {
     }
 }
 
-fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
+fn buffers_outside_of_partitions_are_copied_by_the_kernel() {
     let from = |bytes: &'static str| [("TSUMUGI_KERNEL_FROM_BYTES", bytes)];
     let counts = |role: &str, bytes: &'static str| {
         let done = passes(3, role, &from(bytes));
         numbers_after(&done.text, "by kernel ")
     };
-    // Of each round, those that are long enough: whole, and cut off.
+    // In each round, the kernel copies the messages that are long enough: three whole
+    // ones, and three that are cut off.
     let all = if tsumugi::pvas::cma::probe().is_ok() { 20 * (3 + 3) } else { 0 };
     assert_eq!(counts("outside", "20000"), [all; 3]);
     assert_eq!(counts("outside", "4294967295"), [0; 3]);
     assert_eq!(counts("outside-alone", "20000"), [0; 3]);
 }
 
-/// It has the lock of one vector, or waits for it, or does not; the other is none
-/// of its business.
-fn containers_of_a_killed_rank_say_so() {
-    those_who_lose_a_rank_say_so("holders", 12, "all pushes ended: true");
+/// The killed rank holds the lock of one vector, waits for it, or does neither; it does
+/// not use the other vector.
+fn containers_of_a_killed_rank_return_errors() {
+    survivors_finish_their_work("holders", 12, "all pushes ended: true");
 }
 
-/// It has pages, is home to some, and moves one, or not.
-fn pages_of_a_killed_rank_say_so() {
-    those_who_lose_a_rank_say_so("owners", 13, "kept some: true");
+/// The killed rank owns pages, is home to some, and may be moving one.
+fn pages_of_a_killed_rank_return_errors() {
+    survivors_finish_their_work("owners", 13, "kept some: true");
 }
 
-/// Kills one of three ranks while they work: the two others come to the end of their
-/// work. One of them may find that the other has ended by then.
-fn those_who_lose_a_rank_say_so(role: &str, seed: u64, said: &str) {
-    let (mut seeded, all) = (Seeded(seed), said.strip_suffix("true").expect("a yes or a no"));
+/// Kills one of three ranks while all work: the two others finish their work. One of the
+/// two may find that the other one has ended by then.
+fn survivors_finish_their_work(role: &str, seed: u64, said: &str) {
+    let all = said.strip_suffix("true").expect("`said` ends with true");
+    let mut seeded = Seeded(seed);
     for _ in 0..5 {
         let mut job = start_with(3, role, &[LONG_GRACE]);
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(20_000)));
-        // SAFETY: a plain call.
+        // SAFETY: `kill` accesses no memory of this process.
         assert_eq!(unsafe { libc::kill(pids[2] as i32, libc::SIGKILL) }, 0);
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
@@ -444,9 +450,9 @@ fn those_who_lose_a_rank_say_so(role: &str, seed: u64, said: &str) {
 
 fn an_unanswered_call_is_reported() {
     let mut job = start(2, "unanswered");
-    let report = job.read_errors_until("waits for the answer of rank 0 to a message for 77");
+    let report = job.read_errors_until("waits for the reply of rank 0 to a call of handler 77");
     assert!(report.contains("quiet"), "{report}");
-    // SAFETY: a plain call.
+    // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();
 }

@@ -1,19 +1,19 @@
-//! Thousands of ULTs that put, get, copy and add at random all over the global
-//! memory, while arrays come and go, and a checker that knows each word.
+//! Thousands of ULTs put, get, copy and add at random all over the global memory, while
+//! arrays are made and freed. The value of each word is checked.
 //!
 //! ```text
-//!  own      a line of each ULT at each rank: it alone uses them, and knows what
-//!           each word holds
-//!  sums     words that all add to: what they hold in the end is what was added
-//!  names    where an array that comes and goes is, if it is there: each of its
-//!           words is the address of its first, but for one that counts
+//!  own      a line of words for each ULT at each rank: only this ULT uses them, and it
+//!           knows the value of each word
+//!  sums     words to which all ULTs add: in the end they hold the sum of all additions
+//!  names    the addresses of arrays that are made and freed, or null: each word of such
+//!           an array holds the address of its first word, except one that counts
 //! ```
 //!
-//! An access to an address of `names`, however old, finds that array or is told
-//! that it is stale. An array is zero when it comes and until its first word is
-//! written, whoever was late with its predecessor.
+//! An access by an address of `names`, however old, reaches that array or fails with
+//! `Stale`. A new array is zero until its first word is written: no late access to an
+//! earlier array at the same place changes it.
 
-// The crate, under a name that its own tests can give it, too.
+// The crate `tsumugi`, under a name that the crate's own tests can use, too.
 use super::api::global::{AccessError, After, Change, Copy};
 use super::api::{self, Error, Global, GlobalAddr, GlobalPtr, Runtime};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::op::Kind;
 
-/// How much there is to do.
+/// The amount of work.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub ults: u64,
@@ -29,15 +29,16 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// What all ULTs of a rank use.
+/// The data that all ULTs of a rank share.
 struct Field {
     global: Global,
     plan: Plan,
-    /// Of each rank.
+    /// The addresses of the three kinds of words, by rank.
     own: Vec<GlobalPtr<u64>>,
     sums: Vec<GlobalPtr<u64>>,
     names: Vec<GlobalPtr<u64>>,
-    /// What this rank has added, and how its accesses to names ended.
+    /// The sum that this rank has added, and the numbers of its accesses by `names` that
+    /// reached an array and that were stale.
     added: AtomicU64,
     found: AtomicU64,
     stale: AtomicU64,
@@ -49,13 +50,13 @@ struct Player<'f> {
     draw: Seeded,
     own: u64,
     rank: u64,
-    /// What its lines hold, by rank.
+    /// The values of the ULT's lines, by rank.
     lines: Vec<[u64; LINE]>,
-    /// Of old arrays.
+    /// Addresses of arrays that may be gone.
     seen: Vec<GlobalPtr<u64>>,
 }
 
-/// All of it, on all ranks together.
+/// Runs the whole test. Collective.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<(), Error> {
     let global = rt.global()?;
     let own = global.expose::<u64>(rt.size() as usize * plan.ults as usize * LINE)?;
@@ -88,12 +89,12 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<(), Error> {
     let mut held = [0; SUMS];
     global.get_slice(sums.at(0), &mut held)?;
     let held = rt.sum(held.iter().sum::<u64>())?;
-    assert_eq!(held, rt.sum(field.added.load(Ordering::Relaxed))?, "what all sums hold");
+    assert_eq!(held, rt.sum(field.added.load(Ordering::Relaxed))?, "the sum of all additions");
     let found = rt.sum(field.found.load(Ordering::Relaxed))?;
     let stale = rt.sum(field.stale.load(Ordering::Relaxed))?;
-    // Fewer, far from each other, may come too late each time.
+    // A few ULTs on distant ranks may be too late each time.
     let are_few = plan.ults < 1000;
-    assert!(found > 0 || are_few, "nobody has found an array that comes and goes");
+    assert!(found > 0 || are_few, "no access has reached an array of `names`");
     if rt.rank() == api::Rank(0) {
         super::roles::say(&format!("arrays found {found} times, gone {stale} times"));
     }
@@ -108,7 +109,7 @@ impl<'f> Player<'f> {
     }
 
     fn play(mut self) -> Result<(), Error> {
-        // Some keep an array that comes and goes.
+        // The first ULTs of a rank make and free arrays.
         let is_keeper = (self.own as usize) < NAMES;
         for _ in 0..self.field.plan.steps {
             match self.draw.below(10) {
@@ -133,10 +134,10 @@ impl<'f> Player<'f> {
     fn word(&self, rank: usize, word: usize) -> GlobalPtr<u64> {
         let line = self.rank * self.field.plan.ults + self.own;
         let at = line as usize * LINE + word;
-        self.field.global.index(self.field.own[rank], at as i64).expect("inside")
+        self.field.global.index(self.field.own[rank], at as i64).expect("a word of the array")
     }
 
-    /// A word of its own, in one of the ways.
+    /// One access of a random kind to one of the ULT's own words.
     fn use_own(&mut self) -> Result<(), Error> {
         let (rank, word) = (self.rank(), self.draw.below(LINE as u64) as usize);
         let (at, value) = (self.word(rank, word), self.draw.below(u64::MAX));
@@ -163,7 +164,8 @@ impl<'f> Player<'f> {
         Ok(())
     }
 
-    /// A line of its own goes from any rank to any other, and a word after it.
+    /// Copies one of the ULT's own lines from any rank to any other one; sometimes an
+    /// atomic follows the copy.
     fn copy_own(&mut self) -> Result<(), Error> {
         let (src, dst) = (self.rank(), self.rank());
         if src == dst {
@@ -180,7 +182,7 @@ impl<'f> Player<'f> {
                 let change = Change::atomic(Kind::FetchAdd, to.addr(), 1u64);
                 let after = After::One(copied.handle());
                 let added = global.begin_after(change, after).wait()?;
-                assert_eq!(added, self.lines[dst][0], "it was begun after the copy");
+                assert_eq!(added, self.lines[dst][0], "the atomic began before the copy ended");
                 self.lines[dst][0] = added.wrapping_add(1);
                 assert!(copied.has_ended());
             }
@@ -204,12 +206,12 @@ impl<'f> Player<'f> {
         Ok(())
     }
 
-    /// An array comes, is named, and goes.
+    /// Makes an array, stores its address in `names`, and frees the array.
     fn keep(&mut self) -> Result<(), Error> {
         let Field { global, names, .. } = self.field;
         let array = match global.expose::<u64>(ARRAY) {
             Ok(array) => array,
-            // Those that are gone are still held.
+            // All numbers of regions are in use: those of freed arrays are kept for a while.
             Err(Error::Name(_)) => {
                 api::ult::yield_now();
                 return Ok(());
@@ -219,7 +221,7 @@ impl<'f> Player<'f> {
         let (first, mut found) = (array.at(0), [0; ARRAY]);
         api::ult::yield_now();
         global.get_slice(first, &mut found)?;
-        assert_eq!(found, [0; ARRAY], "{:?}: somebody was late", first.addr());
+        assert_eq!(found, [0; ARRAY], "{:?}: a late access", first.addr());
         let mark = first.addr().to_bits();
         global.put_slice(first, &[mark; ARRAY])?;
         let name = global.index(names[self.rank as usize], self.own as i64)?;
@@ -228,19 +230,19 @@ impl<'f> Player<'f> {
             api::ult::yield_now();
         }
         if self.draw.below(2) == 0 {
-            // Whoever reads the name from now on has an old one.
+            // Addresses that were read before are old from now on.
             global.put(name, 0)?;
         }
         global.get_slice(first, &mut found)?;
         let count = found[COUNT].wrapping_sub(mark);
         assert!(count < 1 << 32, "{count:#x} counted");
         found[COUNT] = mark;
-        assert_eq!(found, [mark; ARRAY], "the array itself");
+        assert_eq!(found, [mark; ARRAY], "the words of the array");
         drop(array);
         Ok(())
     }
 
-    /// Looks at an array that comes and goes.
+    /// Accesses an array of `names`, or one whose address was read earlier.
     fn visit(&mut self) -> Result<(), Error> {
         let Field { global, names, plan, .. } = self.field;
         let rank = self.rank();
@@ -258,7 +260,7 @@ impl<'f> Player<'f> {
         let mark = at.addr().to_bits();
         let word = global.index(at, COUNT as i64)?;
         let result = match self.draw.below(4) {
-            0 => global.get(at).map(|found| assert_eq!(found, mark, "not the array of its name")),
+            0 => global.get(at).map(|found| assert_eq!(found, mark, "another array")),
             1 => global.fetch_add(word, 1).map(|found| {
                 assert!(found.wrapping_sub(mark) < 1 << 32, "{found:#x} at {mark:#x}");
             }),
@@ -266,7 +268,7 @@ impl<'f> Player<'f> {
             _ => {
                 let get = Change::atomic(Kind::GetWord, at.addr(), 0u64);
                 let found = global.begin(get).wait();
-                found.map(|found| assert_eq!(found, mark, "not the array of its name"))
+                found.map(|found| assert_eq!(found, mark, "another array"))
             }
         };
         match result {
@@ -278,12 +280,13 @@ impl<'f> Player<'f> {
     }
 }
 
-/// Words of a line, of an array that comes and goes, and which of those counts.
+/// The number of words of a line, the number of words of an array of `names`, and the
+/// index of the word in it that counts.
 const LINE: usize = 5;
 const ARRAY: usize = 12;
 const COUNT: usize = 2;
-/// Words that all add to, at each rank.
+/// The number of words of `sums` at each rank.
 const SUMS: usize = 31;
-/// Arrays that come and go, at each rank: fewer than it has names for, since
-/// those that are gone keep theirs for a while.
+/// The number of arrays of `names` at each rank. A rank has more numbers for regions,
+/// because the number of a freed array is kept for a while.
 const NAMES: usize = 60;

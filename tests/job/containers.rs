@@ -1,4 +1,4 @@
-//! Containers that the ULTs of all ranks use at once, wherever they lie.
+//! Containers that the ULTs of all ranks use at once; the containers lie on several ranks.
 
 use std::collections::BTreeSet;
 use tsumugi::global::AccessError;
@@ -8,14 +8,14 @@ use tsumugi::global::container::{
 use tsumugi::global::{GlobalAddr, Pool};
 use tsumugi::{Error, Rank, Runtime};
 
-/// How much each rank does.
+/// The amount of work of each rank.
 #[derive(Clone, Copy)]
 struct Work {
     ults: u64,
     steps: u64,
 }
 
-/// All of it.
+/// Runs the whole test. Collective.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     let work = some(rt);
     let pool = rt.global()?.pool(4 << 20)?;
@@ -24,7 +24,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     memory(rt, &pool)
 }
 
-/// By a thousand ULTs of each rank at once.
+/// The same with a thousand ULTs of each rank.
 pub fn crowd(rt: &Runtime) -> Result<(), Error> {
     let work = Work { ults: 1000, steps: 2 };
     let pool = rt.global()?.pool(64 << 20)?;
@@ -32,9 +32,9 @@ pub fn crowd(rt: &Runtime) -> Result<(), Error> {
     keys(rt, &pool, work)
 }
 
-/// ULTs of all ranks push, until the last rank is killed and a while longer:
-/// either the vector that it pushed to, too, goes on, or every push says whose
-/// death that is. The other vector goes on.
+/// ULTs of all ranks push to a vector until the last rank is killed, and a while longer:
+/// each push works, or fails with the loss of the killed rank. Pushes to another vector,
+/// which the killed rank does not use, work all the time.
 pub fn holders(rt: &Runtime) -> Result<(), Error> {
     let pool = rt.global()?.pool(16 << 20)?;
     let make = || Vector::create(&pool, 0, Rank(0)).map(|vector| vector.addr());
@@ -56,7 +56,7 @@ pub fn holders(rt: &Runtime) -> Result<(), Error> {
                 match apart.push_back(pool, Data::Here(&[1])) {
                     Ok(_) => pushed += 1,
                     Err(error) if has_gone(error, victim) => break,
-                    Err(error) => panic!("it is none of the dead rank's business: {error}"),
+                    Err(error) => panic!("the dead rank did not use this vector: {error}"),
                 }
             }
         }
@@ -70,7 +70,7 @@ fn is_lost(error: ContainerError) -> bool {
     matches!(error, ContainerError::Access(AccessError::PeerLost { .. }))
 }
 
-/// Another than the one that was killed has ended, or the launcher has ended it.
+/// Whether the error says that a rank other than the killed one has ended.
 fn has_gone(error: ContainerError, victim: Rank) -> bool {
     let is_stale = matches!(error, ContainerError::Access(AccessError::Stale { .. }));
     let is_its = error == ContainerError::Access(AccessError::PeerLost { rank: victim });
@@ -163,7 +163,7 @@ fn keys(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
         }
         firsts
     });
-    assert_eq!(rt.sum(firsts)?, work.steps, "each key is the first's who inserts it");
+    assert_eq!(rt.sum(firsts)?, work.steps, "each key is inserted once");
     let times = |key: u64| counts.times(pool, Data::Here(&key.to_le_bytes())).unwrap();
     let all = u64::from(rt.size()) * work.ults * work.steps;
     assert_eq!((0..7).map(times).sum::<u64>(), all);
@@ -178,7 +178,7 @@ fn keys(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Blocks of all ranks: whoever frees them, all come back.
+/// Allocates all blocks of the next rank, frees them, and allocates them again.
 fn memory(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     let next = Rank((rt.rank().0 + 1) % rt.size());
     for _ in 0..2 {
@@ -195,7 +195,7 @@ fn memory(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// What rank 0 has made, told to all.
+/// Makes an object on rank 0, and returns its address to all ranks. Collective.
 fn made<E: std::fmt::Debug>(
     rt: &Runtime,
     pool: &Pool,
@@ -205,7 +205,8 @@ fn made<E: std::fmt::Debug>(
     Ok(pool.global().tell(own)?[0])
 }
 
-/// Of those that all ranks have made, the first is kept.
+/// Keeps the table that rank 0 has made, and destroys those of the other ranks.
+/// Collective.
 fn keyed<K: Keyed>(rt: &Runtime, pool: &Pool, own: GlobalAddr) -> Result<K, Error> {
     let first = pool.global().tell(own)?[0];
     if rt.rank() != Rank(0) {
@@ -214,18 +215,18 @@ fn keyed<K: Keyed>(rt: &Runtime, pool: &Pool, own: GlobalAddr) -> Result<K, Erro
     K::at_addr(pool, first).map_err(Error::program)
 }
 
-/// A number of its own for each step of each ULT.
+/// A number that is unique for each step of each ULT of each rank.
 fn record(rank: Rank, ult: u64, step: u64) -> u64 {
     (u64::from(rank.0) << 32) | (ult << 16) | step
 }
 
-/// Fewer where each step takes messages.
+/// Fewer ULTs on several nodes, where each step takes messages.
 fn some(rt: &Runtime) -> Work {
     let is_near = rt.neighbours().count() == rt.size() as usize;
     Work { ults: if is_near { 30 } else { 6 }, steps: 8 }
 }
 
-/// Calls on many ULTs, and adds up what they answer.
+/// Runs `call` on `ults` ULTs, and returns the sum of their results.
 fn on_ults(
     rt: &Runtime,
     pool: &Pool,

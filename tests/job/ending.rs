@@ -1,5 +1,5 @@
-//! Ranks that die, that never end by themselves, and what those hear that they
-//! leave behind.
+//! Roles of ranks that die or that never end by themselves, and of ranks that lose a
+//! peer.
 
 use crate::roles::say;
 use std::hint::black_box;
@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 use tsumugi::{AddrError, CallError, Error, MessageError, Rank, Runtime, Until};
 
-/// Rank 1 speaks to the last rank for the first time when the launcher has
-/// gone: that is lost, and nobody hangs.
+/// Rank 1 accesses the last rank for the first time after the launcher has ended: the
+/// last rank counts as lost, and no rank hangs.
 pub fn late(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(1)?;
     rt.barrier()?;
@@ -20,20 +20,20 @@ pub fn late(rt: &Runtime) -> Result<(), Error> {
     }
     if rt.rank() == Rank(1) {
         let last = Rank(rt.size() - 1);
-        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("its card is not to be had");
+        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("the card is not available");
         assert_eq!(lost, AddrError::PeerLost { rank: last });
         say(&format!("without a launcher: {lost}"));
         return Err(lost.into());
     }
-    // Whoever is spoken to already is still there.
+    // A rank that was accessed before can still be accessed.
     let known = Rank(if rt.rank().0 < 2 { 0 } else { rt.rank().0 });
     rt.fetch_add(words.at(known, 0), 1)?;
     thread::sleep(Duration::from_secs(1));
     Err(Error::program("there is no launcher any more"))
 }
 
-/// Many ULTs sleep on a signal that never comes, others work on a rank that
-/// will be killed.
+/// Many ULTs sleep on a signal that never comes, while the main thread accesses all
+/// ranks, of which one will be killed.
 pub fn waiters(rt: &Runtime) -> Result<(), Error> {
     let words = Arc::new(rt.share::<u64>(64)?);
     for index in 0..32 {
@@ -52,7 +52,7 @@ pub fn waiters(rt: &Runtime) -> Result<(), Error> {
     }
 }
 
-/// Nothing but work: it does not hear of deaths.
+/// Computes for ever without a call, and so never gets an error after a death.
 pub fn computes() -> Result<(), Error> {
     say(&format!("computing {}", std::process::id()));
     loop {
@@ -78,15 +78,14 @@ pub fn overflow(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nobody ever sends the signal.
+/// Waits for a signal that no rank ever sends.
 pub fn stall(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(1)?;
     rt.wait_until(words.own().at(0), Until::Equal(77))?;
     Ok(())
 }
 
-/// ULTs of all ranks exchange messages of all kinds with the last one, until
-/// it is gone.
+/// ULTs of all ranks exchange messages of all kinds with the last rank until it is gone.
 pub fn exchangers(rt: &Runtime) -> Result<(), Error> {
     const ULTS: u32 = 12;
     let last = Rank(rt.size() - 1);
@@ -131,7 +130,7 @@ pub fn callers(rt: &Runtime) -> Result<(), Error> {
         .map(|ult| {
             rt.spawn(move |rt| {
                 loop {
-                    // Some wait for an answer, some for room.
+                    // Some calls wait for an answer, and some for room.
                     let answer = rt.call(last, 1 + u32::from(ult % 4 == 0), &[1; 400]);
                     if let Err(error) = answer {
                         return matches!(error, Error::Call(CallError::PeerLost { rank }) if rank == last);
@@ -149,7 +148,7 @@ pub fn callers(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// A call that nobody ever answers.
+/// A call that rank 0 never answers.
 pub fn unanswered(rt: &Runtime) -> Result<(), Error> {
     let never = Arc::new(rt.share::<u64>(1)?);
     rt.service(77, move |rt, _, _| {

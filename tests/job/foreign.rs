@@ -1,4 +1,4 @@
-//! Ranks that no launcher of ours has started: a script, so to speak.
+//! Ranks that are started by a script and not by a launcher of tsumugi.
 
 use crate::cases::{LONG_GRACE, ends_of_survivors};
 use crate::launched::numbers_after;
@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tsumugi_conformance::{left_out, port};
 
-/// Ranks that meet by variables over TCP, one after the other and last first.
+/// Ranks meet over TCP by environment variables. They start one after the other, the last
+/// rank first.
 pub fn ranks_meet_over_tcp() {
     for ranks in [1, 2, 5] {
         let script = Script::start(ranks, "meet", &tcp());
@@ -19,7 +20,7 @@ pub fn ranks_meet_over_tcp() {
     }
 }
 
-/// A launcher that tells ranks who they are, and where they may meet.
+/// Ranks meet by the variables of torchrun, which give the rank, the size and an address.
 pub fn ranks_meet_by_the_variables_of_others() {
     let tcp = tcp();
     let (host, port) = tcp[0].1.split_once(':').unwrap();
@@ -38,15 +39,15 @@ pub fn ranks_meet_by_the_variables_of_others() {
     assert!(text.contains("by rank 0's server (torchrun)"), "{text}");
 }
 
-/// The name of the job is enough on one node.
+/// On one node, the ranks meet by the name of the job alone.
 pub fn ranks_meet_by_name() {
     let name = format!("job-{}", std::process::id());
     let (codes, text) = Script::start(3, "meet", &[("TSUMUGI_JOB", name)]).finish();
     assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
 }
 
-/// Each time that a rank dies another one names it, once, and all that wait hear of it
-/// and end by themselves. Those that compute are ended.
+/// When a rank dies, one other rank names it, once; all ranks that wait get an error and
+/// end by themselves. A rank that only computes is ended by a signal.
 pub fn a_death_is_noticed_without_a_launcher() {
     for victim in [0, 2, 1, 0, 2] {
         let (name, ms) = LONG_GRACE;
@@ -70,8 +71,8 @@ pub fn a_death_is_noticed_without_a_launcher() {
     assert_eq!(codes[0], Some(-libc::SIGTERM), "{text}");
 }
 
-/// A rank of another node is not taken for one of this.
-pub fn ranks_of_several_nodes_say_so() {
+/// Ranks of several nodes fail with the reason why no network connects them.
+pub fn ranks_of_several_nodes_without_a_network_fail_with_the_reason() {
     let mut script = Script::new(2);
     let off = ("TSUMUGI_NETWORK", "off".to_owned());
     for rank in 0..2 {
@@ -80,9 +81,9 @@ pub fn ranks_of_several_nodes_say_so() {
     }
     let (codes, text) = script.finish();
     assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
-    assert_eq!(text.matches("2 ranks of this job lie on 2 nodes").count(), 2, "{text}");
+    assert_eq!(text.matches("2 ranks of this job are on 2 nodes").count(), 2, "{text}");
     assert_eq!(text.matches("TSUMUGI_NETWORK is off").count(), 2, "{text}");
-    // Nor does a device that is not here connect them.
+    // A device that this machine does not have is named.
     let mut script = Script::new(2);
     let verbs = ("TSUMUGI_NETWORK", "verbs".to_owned());
     let device = ("TSUMUGI_DEVICE", "none-of-that-name".to_owned());
@@ -97,7 +98,8 @@ pub fn ranks_of_several_nodes_say_so() {
     assert!(text.contains("libibverbs"), "{text}");
 }
 
-/// With libfabric they are one job; without, they say what is missing.
+/// With libfabric, ranks of several nodes are one job; without it, the error says what is
+/// missing.
 pub fn ranks_of_several_nodes_are_one_job() {
     for sleep in ["called", "looks"] {
         let Some(text) = on_two_nodes(3, "reach", sleep) else { return };
@@ -105,60 +107,55 @@ pub fn ranks_of_several_nodes_are_one_job() {
     }
 }
 
-/// Whose callbacks panic on the thread that looks after the network.
+/// A completion callback panics on the thread that polls the network.
 pub fn the_network_outlives_a_callback_that_panics() {
     let Some(text) = on_two_nodes(2, "callback-panics", "called") else { return };
     let told = "tsumugi: a completion callback panicked: a callback has had enough";
     assert_eq!(text.matches(told).count(), 2, "{text}");
 }
 
-/// And their memory is one.
 pub fn containers_span_nodes() {
     on_two_nodes(3, "containers", "called");
 }
 
-/// So are locks, and what they protect.
 pub fn locks_span_nodes() {
     on_two_nodes(3, "locks-short", "called");
 }
 
-/// And pages that move.
 pub fn pages_move_between_nodes() {
     on_two_nodes(3, "pages-short", "called");
 }
 
-/// Whose homes' processors answer, where no device does.
+/// The processors of homes answer requests of other nodes if no device does.
 pub fn homes_answer_other_nodes() {
     let Some(text) = on_two_nodes(3, "homes", "called") else { return };
     assert_eq!(text.matches(" owns by Cpu: the home served").count(), 2, "{text}");
 }
 
-/// Those that one rank makes, copies of them, and what moves them for balance.
+/// Arrays that one rank makes, copies of arrays, and pages that move for balance.
 pub fn arrays_span_nodes() {
     on_two_nodes(3, "moving-short", "called");
 }
 
-/// And what many see of one is what one memory would show.
+/// The accesses of ranks on several nodes to each element are linearizable.
 pub fn histories_span_nodes() {
     on_two_nodes(3, "histories-short", "called");
 }
 
-/// A greeting that finds no memory is not forgotten.
-pub fn who_has_no_memory_meets_others_later() {
+/// A greeting for which a rank has no memory is answered later.
+pub fn a_rank_without_memory_meets_others_later() {
     on_two_nodes(2, "poor", "called");
 }
 
-/// And whole programs.
 pub fn programs_span_nodes() {
     on_two_nodes(3, "programs-short", "called");
 }
 
-/// The same of addresses.
 pub fn global_memory_spans_nodes() {
     on_two_nodes(3, "global", "called");
 }
 
-/// The device calls; nobody looks at it.
+/// The ranks sleep until the network's device wakes them; no thread polls it.
 pub fn an_idle_job_on_several_nodes_burns_no_core() {
     let Some(text) = on_two_nodes(2, "idle", "called") else { return };
     let used = numbers_after(&text, "idle ");
@@ -166,11 +163,12 @@ pub fn an_idle_job_on_several_nodes_burns_no_core() {
     assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
 }
 
-/// A rank that is held off for a while is waited for; one that is held off for too
-/// long is given up, and told when it is back.
-pub fn a_rank_that_was_given_up_is_told() {
+/// A rank that is stopped for a short time keeps its place. A rank that is stopped for
+/// too long is given up, and ends with a message when it runs again.
+pub fn a_rank_that_was_given_up_ends_with_the_reason() {
     let mut script = Script::new(2);
-    // The first pause is far below the limit, the second has no end of its own.
+    // The first pause is far below the limit; the second lasts until the rank is given
+    // up.
     let short = ("TSUMUGI_SILENCE_MS", "2000".to_owned());
     for rank in 0..2 {
         script.add(
@@ -183,7 +181,7 @@ pub fn a_rank_that_was_given_up_is_told() {
         return;
     }
     let pid = script.ranks[1].id() as libc::pid_t;
-    // SAFETY: plain calls on a child that was not waited for.
+    // SAFETY: `kill` accesses no memory; the child was not waited for, so the pid is its.
     let signal = |signal| assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     signal(libc::SIGSTOP);
     std::thread::sleep(Duration::from_millis(300));
@@ -194,12 +192,13 @@ pub fn a_rank_that_was_given_up_is_told() {
     signal(libc::SIGCONT);
     let (codes, text) = script.finish();
     assert!(text.contains("no answer, lost (after 3 s of silence)"), "{text}");
-    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence\n";
+    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence, and ends";
     assert_eq!(text.matches(told).count(), 1, "{codes:?} {text}");
     assert_eq!(codes[1], Some(1), "{text}");
 }
 
-/// What the ranks of a job say that all end well: the last is of another node.
+/// Runs a job whose last rank is on another node, and whose ranks must all succeed;
+/// returns their output. `None` if there is no libfabric.
 fn on_two_nodes(size: u32, role: &str, sleep: &str) -> Option<String> {
     let mut script = Script::new(size);
     for rank in 0..size {
@@ -216,7 +215,7 @@ fn on_two_nodes(size: u32, role: &str, sleep: &str) -> Option<String> {
     Some(text)
 }
 
-/// The variables of a rank of a job whose last one is of another node.
+/// The variables of a rank of a job whose last rank is on another node.
 fn between_nodes(script: &Script, rank: u32) -> Vec<Variable> {
     let node = ("TSUMUGI_NODE", format!("node {}", (rank + 1) / script.size));
     let here = ("TSUMUGI_INTERFACE", "127.0.0.1".to_owned());
@@ -224,14 +223,14 @@ fn between_nodes(script: &Script, rank: u32) -> Vec<Variable> {
     [&script.tcp[..], &[node, here, tcp]].concat()
 }
 
-/// A rank that does not come, and one that does not know the secret.
-pub fn a_start_that_fails_says_why() {
+/// A start fails with the reason if a rank does not come, and if the secret is too short.
+pub fn a_start_that_fails_reports_the_reason() {
     let mut script = Script::new(2);
     let soon = ("TSUMUGI_BOOT_SECONDS", "1".to_owned());
     script.add(0, "meet", &[&script.tcp[..], &[soon]].concat());
     let (codes, text) = script.finish();
     assert_eq!(codes, [Some(7)], "{text}");
-    assert!(text.contains("rank 1 did not come in time"), "{text}");
+    assert!(text.contains("rank 1 did not arrive within the time limit"), "{text}");
     let mut script = Script::new(2);
     script.tcp[1].1 = "short".to_owned();
     script.add(0, "meet", &script.tcp.clone());
@@ -242,7 +241,7 @@ pub fn a_start_that_fails_says_why() {
 
 type Variable = (&'static str, String);
 
-/// Processes that write into one pipe.
+/// The ranks of a job, which write to one pipe.
 struct Script {
     size: u32,
     ranks: Vec<Child>,
@@ -255,7 +254,7 @@ struct Script {
 fn tcp() -> Vec<Variable> {
     vec![
         ("TSUMUGI_MASTER", port::reserved().unwrap().to_string()),
-        ("TSUMUGI_SECRET", "a word that these tests share".to_owned()),
+        ("TSUMUGI_SECRET", "the secret of this test's job".to_owned()),
         ("TSUMUGI_VERBOSE", "1".to_owned()),
     ]
 }
@@ -295,7 +294,8 @@ impl Script {
         assert!(self.comes(word, count), "{}", self.text);
     }
 
-    /// Whether that many words come before the end.
+    /// Reads output until `word` has come `count` times; returns whether it has, before
+    /// the end of the output.
     fn comes(&mut self, word: &str, count: usize) -> bool {
         self.writer = None;
         while self.text.matches(word).count() < count {
@@ -306,7 +306,8 @@ impl Script {
         true
     }
 
-    /// The same of ranks of several nodes; not where nothing connects them.
+    /// The same for ranks of several nodes; leaves the test out where there is no
+    /// libfabric.
     fn begins(&mut self, word: &str, count: usize) -> bool {
         let has_begun = self.comes(word, count);
         if !has_begun {
@@ -316,7 +317,8 @@ impl Script {
         has_begun
     }
 
-    /// The exit codes (signals are negative), and all that was written.
+    /// Waits for all ranks. Returns their exit codes (signals are negative), and the
+    /// whole output.
     fn finish(mut self) -> (Vec<Option<i32>>, String) {
         self.writer = None;
         let late = Instant::now() + Duration::from_secs(300);

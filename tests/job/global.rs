@@ -1,5 +1,5 @@
-//! Global memory between all ranks, wherever they are: accesses, copies that a
-//! third rank asks for, an order through all ranks, addresses that go.
+//! Global memory between all ranks, on one node or several: accesses, copies that a
+//! third rank requests, a chain of operations through all ranks, stale addresses.
 
 use super::{api, roles};
 use api::global::{AccessError, After, Change, Copy, List};
@@ -7,9 +7,10 @@ use api::{Agent, Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 use std::sync::Arc;
 use tsumugi_core::op::Kind;
 
-/// All of it, by the processors, and by the device where it can be the agent.
+/// Runs the whole test, with the processors as the agent, and with the device where there
+/// is one. Collective.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
-    // Keys differ from here on.
+    // From here on, the keys of rank 0 differ from those of the others.
     let _own = if rt.rank() == Rank(0) { None } else { Some(rt.expose::<u8>(1)?) };
     let global = rt.global()?;
     for agent in [Agent::Cpu, Agent::Device] {
@@ -31,8 +32,8 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     between_agents(rt, &global)
 }
 
-/// A list of copies from memory of either kind to memory of either kind, that
-/// of a rank which has no part in it.
+/// Lists of copies between memory of both agents, from each rank to the next one. Rank 0
+/// begins them all, also those in which it has no part.
 fn between_agents(rt: &Runtime, global: &Global) -> Result<(), Error> {
     let own = u64::from(rt.rank().0);
     let (device, cpu) = (global.expose_for::<u64>(Agent::Device, 8)?, global.expose::<u64>(8)?);
@@ -107,7 +108,7 @@ fn accesses(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(),
     Ok(())
 }
 
-/// Rank 0 has everybody's lines copied to whoever comes after.
+/// Rank 0 requests copies of the words of each rank to the next rank.
 fn copies(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), Error> {
     let own = rt.rank().0 as usize;
     let lines: Vec<u64> = (0..LINE as u64).map(|word| (own as u64) << 32 | word).collect();
@@ -139,7 +140,7 @@ fn copies(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), E
     Ok(())
 }
 
-/// A word goes from rank to rank, each step after the one before.
+/// Rank 0 copies a word from rank to rank, each copy after the one before.
 fn order(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), Error> {
     if rt.rank() != Rank(0) {
         return Ok(());
@@ -158,7 +159,7 @@ fn order(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), Er
     Ok(())
 }
 
-/// ULTs of all ranks add to a word of all ranks.
+/// ULTs of all ranks add to one word of each rank.
 fn updates(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), Error> {
     const ULTS: u64 = 20;
     const STEPS: u64 = 10;
@@ -187,7 +188,8 @@ fn updates(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), 
     Ok(())
 }
 
-/// What is gone is stale, and not whatever has its place.
+/// The address of a freed region is stale, and never reaches the next region at its
+/// place.
 fn gone(rt: &Runtime, global: &Global, agent: Agent) -> Result<(), Error> {
     for _ in 0..10 {
         let words = global.expose_for::<u64>(agent, 8)?;

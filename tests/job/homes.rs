@@ -1,14 +1,15 @@
-//! What homes do for those who ask them where pages are, and bring them
-//! elsewhere: counted; and whether it goes on while a home stands still.
+//! Counts the requests that the home of pages serves while other ranks look for the pages
+//! and move them, and checks that both work while the home is stopped, if a device has
+//! the directory.
 //!
 //! ```text
-//!  rank 0, a node of its own    asks, and owns
+//!  rank 0, a node of its own    gets the pages, and owns them
 //!  rank 1                       has the pages
 //!  rank 2                       is home to them
 //! ```
 //!
-//! Rank 2 is not the first of its node, whose beats are the first one's: so it
-//! may stand still for as long as the system likes, and is not taken for dead.
+//! Rank 2 is not the first rank of its node, and only the first one sends heartbeats for
+//! the node: rank 2 may be stopped for any time without being taken for dead.
 
 use crate::roles::say;
 use std::ops::Range;
@@ -17,9 +18,10 @@ use std::time::Duration;
 use tsumugi::array::{Dealt, Directory};
 use tsumugi::{Agent, Error, GlobalArray, Rank, Runtime};
 
-/// By processors, and by a device if there is one.
+/// Runs the test with the directory of the processors, and with that of a device if there
+/// is one.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
-    assert!(rt.size() > HOME.0, "an asker, an owner and a home");
+    assert!(rt.size() > HOME.0, "three ranks are needed: a requester, an owner and a home");
     for directory in [Directory::Atomics, Directory::Device] {
         let array = make(rt, directory)?;
         count(rt, &array)?;
@@ -30,7 +32,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Pages of one element; of all that are looked for one is known at a time.
+/// Makes an array with pages of one element, and a location cache of one page.
 fn make(rt: &Runtime, directory: Directory) -> Result<GlobalArray<u64>, Error> {
     let dealt = Dealt { page_len: 1, known: 1, directory, ..Dealt::default() };
     let array = rt.array_by::<u64>(rt.size() as usize * PAGES, dealt)?;
@@ -43,15 +45,15 @@ fn make(rt: &Runtime, directory: Directory) -> Result<GlobalArray<u64>, Error> {
     Ok(array)
 }
 
-/// What is served for a barrier, too, and what the home is asked as any rank is:
-/// whether it reads, once for some pages that have moved.
+/// Counts the requests that the home serves. The count has those of barriers, too, and
+/// those that any rank serves after pages have moved: whether it reads.
 fn count(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
     let gets = served(rt, || if rt.rank() == ASKS { read(array) } else { Ok(()) })?;
     let mut owns = 0;
     for rank in [ASKS, OWNER] {
         owns += served(rt, || {
             if rt.rank() == rank {
-                assert_eq!(array.own(PART)?, PAGES, "all were elsewhere");
+                assert_eq!(array.own(PART)?, PAGES, "each page was elsewhere");
             }
             Ok(())
         })?;
@@ -66,22 +68,22 @@ fn count(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
         Agent::Device => {
             assert!(gets < pages / 2 && owns < pages / 2, "{gets} and {owns} at the home");
         }
-        // Of each page some at least; what a get asks for is one read.
+        // An own takes several requests to the home for each page; a get takes one read.
         Agent::Cpu if rt.network_counts().is_some() => assert!(owns > pages, "{owns} at the home"),
         Agent::Cpu => {}
     }
     rt.barrier()
 }
 
-/// The home sleeps in the midst of all its threads; what it is home to is found,
-/// and comes. The call is over when the home has said that it does not read.
+/// All threads of the home are stopped. Its pages are found and move all the same. The
+/// call of `own` ends after the home runs again and has said that it does not read.
 fn stand_still(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
     let home = rt.gather(u64::from(std::process::id()))?[HOME.0 as usize];
     rt.barrier()?;
     if rt.rank() == ASKS {
-        // By who asks, which has come out of the barrier: the home may owe others
-        // their way out, who wait for it then.
-        // SAFETY: a plain call; the process is there.
+        // The requester stops the home after its own barrier has ended. Other ranks may
+        // still need the home to leave the barrier, and wait for it then.
+        // SAFETY: `kill` accesses no memory; the process is a rank of this job.
         unsafe { libc::kill(home as libc::pid_t, libc::SIGSTOP) };
         while !is_stopped(home) {
             thread::sleep(Duration::from_millis(1));
@@ -96,7 +98,7 @@ fn stand_still(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
             while array.owner(index)? != ASKS {}
             array.put(index, 7)?;
         }
-        assert!(is_stopped(home), "it has not run meanwhile");
+        assert!(is_stopped(home), "the home ran meanwhile");
         // SAFETY: as above.
         unsafe { libc::kill(home as libc::pid_t, libc::SIGCONT) };
         assert_eq!(owns.join().expect("no panic")?, wanted.len());
@@ -114,22 +116,23 @@ fn read(array: &GlobalArray<u64>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Errands that the home serves meanwhile.
+/// Runs `work`; returns the number of errands (RMA emulation) that the home has served
+/// meanwhile. Collective.
 fn served(rt: &Runtime, work: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
     let counted = || rt.network_counts().unwrap_or_default().served;
     rt.barrier()?;
     let before = counted();
-    // It has looked before anybody begins.
+    // All ranks have read their counters before any rank begins.
     rt.barrier()?;
     work()?;
     rt.barrier()?;
     Ok(rt.gather(counted() - before)?[HOME.0 as usize])
 }
 
-/// As the system says.
+/// Whether the process is stopped, as `/proc` says.
 fn is_stopped(process: u64) -> bool {
-    let said = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it is there");
-    // After its name, which is in brackets.
+    let said = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
+    // The state follows the name, which is in brackets.
     said.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
 }
 

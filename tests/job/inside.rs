@@ -1,4 +1,4 @@
-//! A rank that is looked into from outside.
+//! A rank whose ULTs are reported on a signal.
 
 use crate::launched::start_with;
 use std::path::Path;
@@ -20,16 +20,17 @@ pub fn a_rank_shows_what_its_ults_do() {
     };
     let (name, frame) = ("\"patient\" Sleeping", "waits_to_be_found");
     let has_backtraces = cfg!(target_arch = "x86_64");
-    // A rank whose workers are kept from their cores has no backtraces to show: it
-    // is asked again.
+    // A rank whose workers do not get their cores has no backtraces in its report, so the
+    // report is requested again.
     for asked in 1.. {
-        // SAFETY: a plain call; the launcher hands it on.
+        // SAFETY: `kill` accesses no memory of this process. The launcher passes the signal
+        // on to the ranks.
         assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGUSR2) }, 0);
         let reports = |said: &str| said.matches("\"patient\"").count();
         while reports(&said) < 2 * asked {
             said.push_str(&job.read_errors_until("\n"));
         }
-        let ends = |said: &str| [frame, "did not stand still"].map(|end| said.matches(end).count());
+        let ends = |said: &str| [frame, "did not stop within"].map(|end| said.matches(end).count());
         while has_backtraces && ends(&said).iter().sum::<usize>() < 2 * asked {
             said.push_str(&job.read_errors_until("\n"));
         }
@@ -44,17 +45,17 @@ pub fn a_rank_shows_what_its_ults_do() {
     for rank in 0..2 {
         let trace = std::fs::read_to_string(folder.join(format!("rank-{rank}.json"))).unwrap();
         assert!(trace.contains("\"left\":\"semaphore\""), "{trace}");
-        // It has ended by the time that the trace is written.
+        // The ULT has ended before the trace is written.
         assert!(trace.contains("\"name\":\"patient\""), "{trace}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
-    // A name that is no signal for this is refused.
+    // A signal that cannot be used for reports is refused.
     let done = start_with(1, "shown", &[("TSUMUGI_REPORT", "kill")]).finish();
     assert_eq!(done.code, Some(7), "{}", done.text);
     assert!(done.text.contains("TSUMUGI_REPORT") && done.text.contains("kill"), "{}", done.text);
 }
 
-/// A ULT sleeps until a file says that all has been seen.
+/// A ULT sleeps until a file exists, which the case writes when it has seen the reports.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     let room = std::sync::Arc::new(Semaphore::new(0));
     let until = room.clone();

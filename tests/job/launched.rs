@@ -1,4 +1,4 @@
-//! A launcher as the cases see it: started, read, and waited for.
+//! Launchers that the cases start, whose output they read, and for which they wait.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,8 @@ pub struct Job {
     text: String,
 }
 
-/// How a launcher ended, and all that it and its ranks wrote.
+/// The exit code of a launcher (a signal is negative), and the output of the launcher and
+/// its ranks.
 pub struct Done {
     pub code: Option<i32>,
     pub text: String,
@@ -28,7 +29,7 @@ pub fn run_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Done {
     start_with(ranks, role, env).finish()
 }
 
-/// Runs a job that is to end well.
+/// Runs a job that must succeed.
 #[track_caller]
 pub fn passes(ranks: u32, role: &str, env: &[(&str, &str)]) -> Done {
     let done = run_with(ranks, role, env);
@@ -56,8 +57,8 @@ pub fn start_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Job {
 }
 
 impl Job {
-    /// Reads output until `word` has come `count` times; the pids of the
-    /// ranks, in their order.
+    /// Reads output until `word` has come `count` times; returns the pids of the ranks,
+    /// in their order.
     pub fn read_until(&mut self, word: &str, count: usize) -> Vec<u32> {
         while self.text.matches(word).count() < count {
             assert!(self.out.read_line(&mut self.text).unwrap() > 0, "{}", self.text);
@@ -98,7 +99,7 @@ pub fn is_running(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// The numbers that follow `word`, wherever it stands.
+/// The numbers that follow the occurrences of `word`.
 pub fn numbers_after(text: &str, word: &str) -> Vec<u64> {
     text.match_indices(word)
         .map(|(at, _)| {

@@ -1,12 +1,12 @@
-//! Locks and windows that the ULTs of all ranks ask for at once, wherever they
-//! lie. What they protect tells whether they do, not their own words.
+//! Locks and windows that the ULTs of all ranks take at once, on one node or several. The
+//! test checks the data that they protect, and not the words of the locks.
 
 use std::time::Duration;
 use tsumugi::lock::{Kind, Mode};
 use tsumugi::window::Design;
 use tsumugi::{AddrError, Agent, Error, Rank, Runtime, Shared, SharedLock, Window};
 
-/// All of it, with so many rounds for each ULT.
+/// Runs the whole test, with so many rounds of each ULT. Collective.
 pub fn play(rt: &Runtime, rounds: u32) -> Result<(), Error> {
     locks(rt, rounds)?;
     windows(rt, rounds)?;
@@ -18,7 +18,7 @@ pub fn locks(rt: &Runtime, rounds: u32) -> Result<(), Error> {
     locks_for(Agent::Cpu, rt, rounds)
 }
 
-/// The same with words that the device changes, where it can.
+/// The same with words whose agent is the device, where that is possible.
 pub fn by_device(rt: &Runtime, rounds: u32) -> Result<(), Error> {
     locks_for(Agent::Device, rt, rounds)?;
     windows_for(Agent::Device, rt, rounds)
@@ -60,8 +60,8 @@ fn windows_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fences, and epochs between neighbours: what was put before their end is there
-/// after it, and nothing of what comes next.
+/// Fences, and epochs between neighbours: a value that was put before a fence or before
+/// the end of an epoch is visible after it, and later values are not.
 pub fn epochs(rt: &Runtime, rounds: u32) -> Result<(), Error> {
     let window = rt.window::<u64>(2)?;
     let (own, size) = (rt.rank().0, rt.size());
@@ -85,7 +85,7 @@ pub fn epochs(rt: &Runtime, rounds: u32) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// The last rank dies with whatever there is to hold.
+/// The last rank dies while it holds a lock and a target of a window.
 pub fn die(rt: &Runtime) -> Result<(), Error> {
     let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
     let window = rt.window::<u64>(1)?;
@@ -101,10 +101,10 @@ pub fn die(rt: &Runtime) -> Result<(), Error> {
     let lost = AddrError::PeerLost { rank: dead };
     assert_eq!(lock.read().map(drop).unwrap_err(), lost);
     assert_eq!(Error::from(window.lock_all().map(drop).unwrap_err()).to_string(), lost.to_string());
-    Err(Error::program(format!("told that {dead} has died with its locks")))
+    Err(Error::program(format!("{dead} has died and held the locks")))
 }
 
-/// The sum of what so many ULTs of each rank have counted.
+/// Runs `work` on [`ULTS`] ULTs of each rank; returns the sum of all results. Collective.
 fn on_ults(
     rt: &Runtime,
     work: impl Fn(u32) -> Result<u64, Error> + Copy + Send,
@@ -118,7 +118,7 @@ fn on_ults(
     rt.sum(own?)
 }
 
-/// Asks for a lock in every way; how often it wrote.
+/// Takes a lock in every way; returns the number of writes.
 fn ask(lock: &SharedLock, pair: Pair<'_>, rounds: std::ops::Range<u32>) -> Result<u64, Error> {
     let mut wrote = 0;
     for round in rounds {
@@ -140,7 +140,7 @@ fn ask(lock: &SharedLock, pair: Pair<'_>, rounds: std::ops::Range<u32>) -> Resul
     Ok(wrote)
 }
 
-/// Holds this and that of a window; how often it wrote.
+/// Locks targets of a window in every way; returns the number of writes.
 fn hold(rt: &Runtime, window: &Window<u64>, rounds: std::ops::Range<u32>) -> Result<u64, Error> {
     let mut wrote = 0;
     for round in rounds {
@@ -160,7 +160,7 @@ fn hold(rt: &Runtime, window: &Window<u64>, rounds: std::ops::Range<u32>) -> Res
                 let held = window.exclusive(target)?;
                 write(window, target)?;
                 wrote += 1;
-                // In the order of the ranks, one more.
+                // Locks a second target, in the order of the ranks.
                 if target.0 + 1 < rt.size() && window.design() != Design::Global {
                     let next = Rank(target.0 + 1);
                     let more = held.exclusive(next)?;
@@ -175,8 +175,7 @@ fn hold(rt: &Runtime, window: &Window<u64>, rounds: std::ops::Range<u32>) -> Res
     Ok(wrote)
 }
 
-/// Two words that are equal unless somebody writes, and lose an increment if
-/// two do.
+/// Two words that are equal except during a write. Two writes at once lose an increment.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     rt: &'a Runtime,
@@ -201,7 +200,7 @@ impl Pair<'_> {
     }
 }
 
-/// The same of a target.
+/// A write to the two words of a target.
 fn write(window: &Window<u64>, target: Rank) -> Result<(), Error> {
     for index in 0..2 {
         let value = window.get(target, index)?;

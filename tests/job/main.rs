@@ -1,5 +1,5 @@
-//! Programs of ranks, as real processes: what happens to them when one of
-//! them fails, stalls or idles.
+//! Jobs whose ranks are processes: what they do, and what happens when a rank fails,
+//! stalls or idles.
 //!
 //! ```text
 //!  job [FILTER]               the cases, one after the other
@@ -37,22 +37,22 @@ use tsumugi as api;
 use tsumugi::pvas::{Config, Launch, Peers, Policy, Populate};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// Counts the bytes that a process holds.
+/// An allocator that counts the allocated bytes of the process.
 struct Counting;
 
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: all calls are passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Bytes that this process holds, tables of the partition not counted.
+/// The bytes that this process has allocated, without the tables in the partition.
 pub fn held_bytes() -> u64 {
     HELD.load(Ordering::Relaxed)
 }

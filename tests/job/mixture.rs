@@ -1,15 +1,14 @@
-//! Messages at random between all ranks, checked against MPI's rules.
+//! Random messages between all ranks, checked against MPI's rules.
 //!
-//! Everybody draws everybody's sends of a round from its seed, so that each
-//! rank knows what it must receive. Receives are drawn, too: sources, tags,
-//! room, in which kind of memory, when they are waited for, cancelled, probed
-//! for. What is left in the end is received by receives from anybody.
+//! Each rank draws the sends of all ranks in a round from the round's seed, so it knows
+//! the messages that it must receive. Receives are drawn, too: source, tag, length and
+//! kind of the buffer, and the time when a receive is posted or ended; between them are
+//! probes. The messages that are left at the end of a round are received from any source.
 //!
-//! The rule: a receive takes, of the source whose message it took, the first
-//! message sent that fits its pattern and that no receive posted before it has
-//! taken.
+//! The rule: a receive takes, of the messages of one source, the first message sent that
+//! fits its pattern and that no receive posted before it has taken.
 
-// The crate, under a name that its own tests can give it, too.
+// The crate `tsumugi`, under a name that the crate's own tests can use, too.
 use super::api::comm::{Message, Receiving, Sending};
 use super::api::{self, Comm, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use std::collections::HashSet;
@@ -23,7 +22,7 @@ struct Sent {
     context: usize,
     tag: u32,
     bytes: usize,
-    /// Which of its sender's in this round.
+    /// The number of the message among those of its sender in this round.
     number: usize,
 }
 
@@ -37,7 +36,7 @@ struct Taken {
     message: Sent,
 }
 
-/// Memory of one of the two kinds.
+/// A buffer in the partition, or outside of it.
 enum Memory {
     Inside(api::Buffer<u8>),
     Outside(Vec<u8>),
@@ -62,7 +61,7 @@ struct Wanted<'a> {
     handle: Posted<'a>,
 }
 
-/// Rounds from `first` on, all ranks together.
+/// Runs so many rounds, with seeds from `first` on. Collective.
 pub fn play(rt: &Runtime, first: u64, rounds: u64) -> Result<(), Error> {
     let comm = rt.comm();
     let contexts = [comm.clone(), comm.duplicate()?];
@@ -97,7 +96,7 @@ fn round(rt: &Runtime, contexts: &[Comm; 2], seed: u64) -> Result<(), Error> {
                 posts += 1;
             }
             6 if !wanted.is_empty() => {
-                // Waiting could be for ever: it is cancelled first.
+                // A wait could last for ever, so the receive is cancelled first.
                 let at = draw.below(wanted.len() as u64) as usize;
                 let one: Wanted<'_> = wanted.swap_remove(at);
                 end(one, &sent, rt.rank(), &mut due, &mut taken)?;
@@ -150,7 +149,7 @@ fn send<'a>(
         Memory::Inside(bytes) => Begun::Inside(comm.isend(to, tag, bytes)?),
         Memory::Outside(bytes) => Begun::Outside(comm.isend(to, tag, bytes)?),
     });
-    // Some are not waited for, and go on by themselves.
+    // The handles of some sends are dropped at once; the messages go all the same.
     if draw.below(4) == 0 {
         drop(sending.pop());
     }
@@ -174,7 +173,7 @@ fn post<'a>(
     Ok(Wanted { posted, context, source, tags, room, handle })
 }
 
-/// Cancels a receive; it ends so, or with a message.
+/// Cancels a receive and waits for it: it ends as cancelled, or with a message.
 fn end(
     one: Wanted<'_>,
     sent: &[Vec<Sent>],
@@ -208,8 +207,8 @@ fn end(
         Err(MessageError::Cancelled) => return Ok(()),
         Err(MessageError::Truncated { source, tag, bytes, room: had }) => {
             assert!(had == room && bytes > room, "{bytes} bytes for {room}");
-            // Which of those of this length it was is not known: any will do
-            // that the rule allows.
+            // The content does not say which message of this length it was: any message
+            // that the rule allows is right.
             Sent { from: source, to: own, context, tag, bytes, number: usize::MAX }
         }
         Err(error) => return Err(error.into()),
@@ -219,7 +218,7 @@ fn end(
     Ok(())
 }
 
-/// Which message it was, by its content, all of which is looked at.
+/// The message that was received, found by its whole content.
 fn identify(
     sent: &[Vec<Sent>],
     own: Rank,
@@ -233,14 +232,15 @@ fn identify(
         |message: &&Sent| message.context == context && message.tag == tag && message.bytes == len;
     let bytes = &bytes[..len];
     let is_it = |message: &&Sent| (0..len).all(|at| bytes[at] == content(message, at));
-    // Short ones may look alike: the first that was not taken is meant.
+    // Several short messages may have the same content. Then any of them that the rule
+    // allows is right.
     let alike: Vec<&Sent> = theirs.filter(of_this).filter(is_it).collect();
-    assert!(!alike.is_empty(), "{received:?} holds what {source} never sent");
+    assert!(!alike.is_empty(), "{received:?} has bytes that {source} has not sent");
     let number = if alike.len() == 1 { alike[0].number } else { usize::MAX };
     Sent { from: source, to: own, context, tag, bytes: len, number }
 }
 
-/// Whether every receive took what it had to.
+/// Checks that each receive has taken the message that the rule says.
 fn check(sent: &[Vec<Sent>], own: Rank, mut taken: Vec<Taken>) {
     taken.sort_by_key(|one| one.posted);
     let mut gone = HashSet::new();
@@ -252,7 +252,7 @@ fn check(sent: &[Vec<Sent>], own: Rank, mut taken: Vec<Taken>) {
                 && fits(one.source, one.tags, from, message.tag)
                 && !gone.contains(&(from, message.number))
         });
-        let first = first.unwrap_or_else(|| panic!("{one:?} took a message that nobody sent"));
+        let first = first.unwrap_or_else(|| panic!("{one:?} took a message that was not sent"));
         let got = one.message;
         let same = first.tag == got.tag
             && first.bytes == got.bytes
@@ -302,7 +302,7 @@ fn draw_pattern(draw: &mut Seeded, size: u32) -> (Source, Tags) {
     (source, tags)
 }
 
-/// Across all sizes at which the way of a message changes.
+/// A length; the lengths reach across all sizes at which the protocol of a message changes.
 fn draw_bytes(draw: &mut Seeded) -> usize {
     let below = [1, 100, 300, 3000, 10_000, 20_000, BYTES_MAX as u64];
     let below = below[draw.below(below.len() as u64) as usize];

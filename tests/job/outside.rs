@@ -1,12 +1,12 @@
 //! Messages between buffers outside of the partitions.
 
-// The crate, under a name that its own tests can give it, too.
+// The crate `tsumugi`, under a name that the crate's own tests can use, too.
 use super::{api, roles};
 use api::{Error, Rank, Runtime};
 
-/// A ring of long messages between vectors of the process's own, some of them
-/// longer than their receive, some from or to the partition; how many the
-/// kernel has copied is said.
+/// A ring of long messages between vectors outside of the partitions. Some messages are
+/// longer than their receive, and some are from or to a partition. Prints how many
+/// messages the kernel has copied.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     let comm = rt.comm();
     let [next, previous] = [1, rt.size() - 1].map(|by| Rank((rt.rank().0 + by) % rt.size()));
@@ -41,12 +41,12 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// The same by processes that the kernel lets nobody look into: of no user that
-/// may, and not to be traced.
+/// The same with processes whose memory the kernel does not let each other access: they
+/// have an unprivileged user and cannot be traced.
 pub fn alone(rt: &Runtime) -> Result<(), Error> {
     rt.barrier()?;
-    // SAFETY: plain calls; whoever may not change its user has none of the
-    // rights that let it look into others either.
+    // SAFETY: the calls access no memory. A process without the right to change its user
+    // does not have the right to access other processes either, so the calls may fail.
     unsafe {
         libc::setresgid(NOBODY, NOBODY, NOBODY);
         libc::setresuid(NOBODY, NOBODY, NOBODY);

@@ -1,12 +1,12 @@
-//! Arrays whose pages move, used by whole programs: a histogram that everybody
-//! adds to while it is pulled hither and thither, and a search of a graph
-//! whose rows are brought to where they are read.
+//! Arrays whose pages move, used by whole programs: a histogram to which all ranks add
+//! while its pages move, and a search of a graph whose rows are moved to the ranks that
+//! read them.
 //!
 //! ```text
-//!  graph: row of 8 neighbours a vertex, a page each, dealt in blocks
-//!  work:  vertex v is looked at by rank hash(v), which asks for v's row
+//!  graph: a row of 8 neighbours for each vertex, a page each, distributed in blocks
+//!  work:  rank hash(v) processes vertex v, and reads v's row
 //!
-//!  before own   1 - 1/ranks of the rows are read from elsewhere
+//!  before own   1 - 1/ranks of the rows are read from another rank
 //!  after        none
 //! ```
 
@@ -14,8 +14,8 @@ use crate::roles::say;
 use tsumugi::array::{ArrayError, Dealt, Directory};
 use tsumugi::{AddrError, Agent, Error, GlobalArray, Runtime};
 
-/// All of it; `scale` times as large as the smallest. Where a device can have the
-/// directory, with that, too.
+/// Runs the whole test, `scale` times as large as the smallest; twice, if a device can
+/// have the directory. Collective.
 pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
     let by_device = Dealt { directory: Directory::Device, ..Dealt::default() };
     for dealt in [Dealt::default(), by_device] {
@@ -32,10 +32,9 @@ pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// ULTs of all ranks add to elements and pull pages hither and thither, until
-/// the last rank is killed, with what it had and was home to: every call ends,
-/// by its effect or by the name of a rank that is gone, and no add that was
-/// done is lost with a page that is not.
+/// ULTs of all ranks add to elements and move pages, until the last rank is killed with
+/// the pages that it owns and is home to. Each call ends, with its effect or with an error
+/// that names a rank that is gone. A page that is not lost has all additions.
 pub fn owners(rt: &Runtime) -> Result<(), Error> {
     let dealt = Dealt { page_len: 4, known: 7, ..Dealt::default() };
     let array = rt.array_by::<u64>(ELEMENTS, dealt)?;
@@ -43,16 +42,16 @@ pub fn owners(rt: &Runtime) -> Result<(), Error> {
     say(&format!("working {}", std::process::id()));
     let rank = u64::from(rt.rank().0);
     let is_lost = |error: ArrayError| match error {
-        // Or one that has ended after that.
+        // The killed rank, or one that has ended after it.
         ArrayError::Addr(AddrError::PeerLost { .. } | AddrError::StaleKey { .. }) => {}
-        error => panic!("it is no death: {error}"),
+        error => panic!("not the loss of a rank: {error}"),
     };
     let ults: Vec<_> = (0..ULTS)
         .map(|ult| {
             let array = array.clone();
             rt.spawn(move |_| {
                 let (mut done, mut deaths, mut step) = (vec![0u64; ELEMENTS], 0, 0);
-                // Some are refused, and all others go on.
+                // Some calls fail, and all others still work.
                 while deaths < 100 {
                     step += 1;
                     let at = mix(rank << 40 | ult << 32 | step) as usize % ELEMENTS;
@@ -93,7 +92,7 @@ pub fn owners(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every key that every rank has is counted once.
+/// Each key of each rank is counted once.
 fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
     let bins = rt.array_by::<u64>(BINS, Dealt { page_len: 32, known: 4, ..dealt })?;
     let rank = u64::from(rt.rank().0);
@@ -114,7 +113,7 @@ fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
         .collect();
     ults.into_iter().try_for_each(|ult| ult.join().expect("no panic"))?;
     rt.barrier()?;
-    // Each takes its part, and counts it where it is.
+    // Each rank moves its part of the bins to itself, and adds up the counts there.
     let size = rt.size() as usize;
     let part = BINS * rank as usize / size..BINS * (rank as usize + 1) / size;
     bins.own(part.clone())?;
@@ -130,8 +129,8 @@ fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Levels of a search from vertex 0 are as one rank alone finds them, before
-/// and after the rows were brought to who reads them.
+/// The levels of a search from vertex 0 are those that one rank alone finds, before and
+/// after the rows were moved to the ranks that read them.
 fn search(rt: &Runtime, dealt: Dealt, vertices: usize) -> Result<(), Error> {
     let rows = rt.array_by::<u32>(vertices * DEGREE, Dealt { page_len: DEGREE, ..dealt })?;
     let levels = rt.array_by::<u32>(vertices, dealt)?;
@@ -162,14 +161,15 @@ fn search(rt: &Runtime, dealt: Dealt, vertices: usize) -> Result<(), Error> {
     }
     let elsewhere = 1.0 - 1.0 / f64::from(rt.size());
     assert!((shares[0] - elsewhere).abs() < 0.15, "{shares:?} of {elsewhere}");
-    assert_eq!(shares[1], 0.0, "rows that are read from elsewhere after all were brought");
+    assert_eq!(shares[1], 0.0, "the part of the rows that is remote after `own`");
     if rank == 0 {
         say(&format!("rows from elsewhere: {:.3} before, {:.3} after", shares[0], shares[1]));
     }
     rt.barrier()
 }
 
-/// Level by level; how many rows were elsewhere, and how many there were.
+/// Searches level by level; returns how many rows this rank has read from another rank,
+/// and how many in all.
 fn levels_of(
     rt: &Runtime,
     rows: &GlobalArray<u32>,
@@ -204,7 +204,7 @@ fn levels_of(
     Ok((remote, reads))
 }
 
-/// The same by one rank alone.
+/// The levels that one rank alone finds.
 fn alone(vertices: usize) -> Vec<u32> {
     let mut levels = vec![u32::MAX; vertices];
     levels[0] = 0;

@@ -1,12 +1,12 @@
-//! A rank that has no memory left for whoever calls it.
+//! A rank that has no memory left for the lanes of its callers.
 
-// The crate, under a name that its own tests can give it, too.
+// The crate `tsumugi`, under a name that the crate's own tests can use, too.
 use super::api;
 use api::{Error, Rank, Runtime};
 use std::time::Duration;
 
-/// The last one's memory is used up while the others call it; it answers as
-/// soon as some is given back, although nothing else wakes it.
+/// The memory of the last rank is used up while the other ranks call it. It answers as
+/// soon as memory is free again, although nothing else wakes it.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     rt.handler(1, |message| message.bytes.to_vec());
     let last = Rank(rt.size() - 1);
@@ -18,7 +18,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     if let Some(full) = full {
         let refused = rt.call(Rank(0), 1, b"").expect_err("there is no memory for its lanes");
         assert!(refused.to_string().contains("TSUMUGI_EXPOSED_BYTES"), "{refused}");
-        // By now the others have called, and this one is asleep.
+        // During this sleep, the other ranks call.
         api::ult::sleep(Duration::from_millis(50));
         drop(full);
     } else {

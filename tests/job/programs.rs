@@ -1,10 +1,12 @@
-//! Whole programs on arrays whose pages move, small: each checks its answer.
+//! Small runs of whole programs on arrays whose pages move; each program checks its
+//! answer.
 
 use crate::roles::say;
 use tsumugi::{Error, Rank, Runtime};
 use tsumugi_bench_program::{gups, mesh, queens, search, sort, uts};
 
-/// All of them; short, where each access goes to another node.
+/// Runs all programs; `is_short`: on several nodes, where each access goes to another
+/// node. Collective.
 pub fn play(rt: &Runtime, is_short: bool) -> Result<(), Error> {
     let is_first = rt.rank() == Rank(0);
     let (depth, nodes) = if is_short { (3, 254) } else { (5, 3_987) };
@@ -33,7 +35,7 @@ pub fn play(rt: &Runtime, is_short: bool) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Tasks and pages that go hither and thither until somebody dies.
+/// Tasks and pages that move between the ranks until a rank dies.
 pub fn forever(rt: &Runtime) -> Result<(), Error> {
     say("working");
     let shape = mesh::Shape { blocks: 4, cells: 4, level_max: 2 };
@@ -45,7 +47,7 @@ pub fn forever(rt: &Runtime) -> Result<(), Error> {
     }
 }
 
-/// Of a vertex of a grid.
+/// The neighbours of a vertex of a grid.
 fn neighbours(side: u32, vertex: u32) -> Vec<u32> {
     let (x, y) = (vertex % side, vertex / side);
     let beside = [(x.wrapping_sub(1), y), (x + 1, y), (x, y.wrapping_sub(1)), (x, y + 1)];

@@ -1,6 +1,6 @@
-//! Every one-sided operation on every other rank, wherever it is.
+//! Every one-sided operation on every other rank, on this node and on others.
 
-// The crate, under a name that its own tests can give it, too.
+// The crate `tsumugi`, under a name that the crate's own tests can use, too.
 use super::{api, roles};
 use api::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
 use std::ptr::NonNull;
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// How much of everything.
+/// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Words of the long arrays.
     many: usize,
-    /// Threads at once, and updates of each.
+    /// The number of ULTs at once, and the number of updates of each.
     ults: usize,
     updates: usize,
     /// Words of the longest message.
@@ -26,7 +26,8 @@ impl Extent {
     pub const SHORT: Self = Self { many: 500, ults: 2, updates: 2, longest: 15_000 };
 }
 
-/// All of it, with each rank in turn.
+/// Runs the whole test; the one-sided operations go to each other rank in turn.
+/// Collective.
 pub fn play(rt: &Runtime, extent: Extent) -> Result<(), Error> {
     let own = rt.rank();
     let words = rt.share::<u64>(WORDS)?;
@@ -86,7 +87,7 @@ fn small(rt: &Runtime, word: Remote<u64>, half: Remote<u16>) -> Result<(), Error
     Ok(())
 }
 
-/// Arrays, through borrowed memory: of the stack, and of the system's heap.
+/// Puts and gets of slices in borrowed memory of the process's heap.
 fn long(
     rt: &Runtime,
     at: &dyn Fn(usize) -> Remote<u32>,
@@ -161,7 +162,7 @@ fn by_ticket<'a>(
     }
 }
 
-/// Wrong addresses are named as at home.
+/// Bad addresses fail with the same errors as on the own rank.
 fn refused(rt: &Runtime, word: Remote<u64>, value: Remote<u32>, peer: Rank) -> Result<(), Error> {
     let beyond = word.add(1 << 20);
     let is_range = |error| matches!(error, Some(AddrError::OutOfRange { region_bytes, .. }) if region_bytes == 8 * WORDS as u64);
@@ -213,7 +214,7 @@ fn many_at_once(
     rt.barrier()
 }
 
-/// Data and the word that tells of them.
+/// Puts with a signal: the data are there when the word has changed.
 fn signals(rt: &Runtime, word: &dyn Fn(Rank, Rank) -> Remote<u64>) -> Result<(), Error> {
     let data = rt.share::<u32>(rt.size() as usize * 100)?;
     let own = rt.rank();
@@ -245,9 +246,9 @@ fn gathered(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Arrays of one rank, of different keys, and gone at the end.
+/// An array whose keys differ between the ranks, and which is stale at the end.
 fn exposed(rt: &Runtime) -> Result<(), Error> {
-    // Keys differ from here on.
+    // From here on, the keys differ between the ranks.
     let _some: Vec<_> = (0..rt.rank().0).map(|_| rt.expose::<u8>(100)).collect::<Result<_, _>>()?;
     let words = rt.share::<u64>(8)?;
     let next = Rank((rt.rank().0 + 1) % rt.size());
@@ -264,8 +265,8 @@ fn exposed(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// An address is a peer's memory on its own node, and is not taken for it on
-/// another one.
+/// `place_of` finds the owner of an address for peers of the own node, and not for ranks
+/// of other nodes.
 fn places(rt: &Runtime) -> Result<(), Error> {
     let words = rt.buffer::<u64>(100)?;
     let mine = words.as_ptr() as u64;
@@ -278,7 +279,7 @@ fn places(rt: &Runtime) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Bytes as many as fill pieces, one less and one more.
+/// Lengths around those that fill whole pieces: one byte less, equal, one byte more.
 fn lengths(rt: &Runtime) -> Result<(), Error> {
     const LONGEST: usize = 1 << 18;
     let bytes = rt.share::<u8>(LONGEST + 4)?;
@@ -316,8 +317,8 @@ fn calls(rt: &Runtime, count: usize) -> Result<(), Error> {
         move |rank: Rank| all[rank.0 as usize]
     };
     rt.service(2, move |rt, from, bytes| {
-        // Blocks, on the caller's own memory.
-        rt.fetch_add(word(from), bytes.len() as u64).expect("it lives").to_le_bytes()
+        // Blocks in an operation on the caller's memory.
+        rt.fetch_add(word(from), bytes.len() as u64).expect("the caller lives").to_le_bytes()
     });
     rt.barrier()?;
     let long: Vec<u8> = (0..100_000_u32).map(|index| (index * 7) as u8).collect();
@@ -341,7 +342,7 @@ fn calls(rt: &Runtime, count: usize) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Messages of every length class round the ranks.
+/// Messages of every class of lengths, around the ring of all ranks.
 fn messages(rt: &Runtime, longest: u32) -> Result<(), Error> {
     let (comm, size) = (rt.comm(), rt.size());
     let (next, before) = (Rank((rt.rank().0 + 1) % size), Rank((rt.rank().0 + size - 1) % size));
@@ -356,13 +357,14 @@ fn messages(rt: &Runtime, longest: u32) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// All ways of needing another node, until it does not answer any more: each
-/// ends, and says who is lost.
+/// All kinds of operations on another node, and a wait, until the node does not answer any
+/// more: each ends with an error that names a lost rank.
 pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
     lost_while(rt, 0..5)
 }
 
-/// The same, in which nothing long goes between the first ranks of nodes, who beat.
+/// The same without long transfers between the first ranks of the nodes, which send the
+/// heartbeats.
 pub fn until_lost_beside_beats(rt: &Runtime) -> Result<(), Error> {
     let is_first = rt.neighbours().next() == Some(rt.rank());
     lost_while(rt, if is_first { 4..5 } else { 0..5 })
@@ -401,7 +403,7 @@ fn lost_while(rt: &Runtime, which: std::ops::Range<usize>) -> Result<(), Error> 
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     roles::say(&format!("lost in 5 ways: at {}", now.as_millis()));
-    // A neighbour that is slower must not hear of our end first.
+    // A slower neighbour must not notice this rank's end before the loss of the node.
     rt.put(words.at(rt.rank(), 3), 1)?;
     for near in near {
         while rt.get(words.at(near, 3))? == 0 {
@@ -411,8 +413,8 @@ fn lost_while(rt: &Runtime, which: std::ops::Range<usize>) -> Result<(), Error> 
     Err(Error::program("nothing is left to do"))
 }
 
-/// A callback panics on the network's thread, which alone looks after the network
-/// while all workers compute; the next one is called all the same.
+/// A callback panics on the network's thread, while all workers compute, so that only this
+/// thread polls the network. The next callback is called all the same.
 pub fn panics(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(8)?;
     let near: Vec<Rank> = rt.neighbours().collect();
@@ -445,13 +447,13 @@ pub fn panics(rt: &Runtime) -> Result<(), Error> {
         }
     }
     for busy in busy {
-        busy.join().expect("it only computes");
+        busy.join().expect("no ULT panics");
     }
     rt.barrier()
 }
 
-/// Everybody reads from another node without end, more than it lets through;
-/// whatever else there is gets its turn.
+/// All ranks read from another node all the time, more than the network transfers. All
+/// other operations still end.
 pub fn flooded(rt: &Runtime) -> Result<(), Error> {
     let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
     let near: Vec<Rank> = rt.neighbours().collect();
@@ -481,15 +483,15 @@ pub fn flooded(rt: &Runtime) -> Result<(), Error> {
     }
     is_over.store(true, Ordering::Relaxed);
     for flood in floods {
-        flood.join().expect("it does not panic")?;
+        flood.join().expect("no ULT panics")?;
     }
     rt.barrier()?;
     assert_eq!(rt.get(words.at(far, 1))?, 2 * u64::from(rt.size()));
     rt.barrier()
 }
 
-/// Long puts and gets of several ULTs, over a link that takes seconds for them:
-/// nobody is lost by that.
+/// Long puts and gets of several ULTs, over a link that takes seconds for them: no rank
+/// is taken for lost meanwhile.
 pub fn bulk(rt: &Runtime) -> Result<(), Error> {
     const WORDS: usize = 3 << 20;
     const ULTS: usize = 4;
@@ -513,26 +515,27 @@ pub fn bulk(rt: &Runtime) -> Result<(), Error> {
             })
             .collect();
         for ult in ults {
-            ult.join().expect("it does not panic")?;
+            ult.join().expect("no ULT panics")?;
         }
     }
     rt.barrier()
 }
 
-/// Ranks that compute, and sleep in the kernel, and are reached all the same: until
-/// each of those who call them has had so many answers.
+/// Ranks that only compute and sleep in the kernel, and never poll the network. Operations
+/// on their memory work all the same. They end when each caller has done all of its
+/// operations.
 pub fn deaf(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(2)?;
     rt.barrier()?;
     let far = rt.ranks().find(|rank| rt.neighbours().all(|near| near != *rank)).unwrap();
-    // The first half of the job calls, the second is deaf.
+    // The ranks of the first half of the job call, and those of the second half are deaf.
     let half = rt.size() / 2;
     if rt.rank().0 >= half {
         let told = rt.pointer(words.own().at(1))?.expose_provenance().get();
         let deaf = move || {
             be_deaf(|| {
                 let told = std::ptr::with_exposed_provenance::<u64>(told);
-                // SAFETY: a word of the array, which stays until all have ended.
+                // SAFETY: the word belongs to the array, which lives until all have ended.
                 unsafe { told.read_volatile() == u64::from(half) }
             })
         };
@@ -550,7 +553,7 @@ pub fn deaf(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Never looks at the network, until it is over.
+/// Computes and sleeps in turn, without a call of the runtime, until `is_over`.
 fn be_deaf(is_over: impl Fn() -> bool) {
     while !is_over() {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What the ranks of the cases do.
+//! The roles of the ranks in the cases.
 
 use crate::churn::{self, Plan};
 use crate::moving::histories;
@@ -19,7 +19,7 @@ use tsumugi::boot::Given;
 use tsumugi::{AddrError, Config, Error, Rank, Runtime, Signal, Until};
 use tsumugi_core::boot::Bootstrap;
 
-/// Is a rank.
+/// Runs one rank with this role.
 pub fn run(role: &str) -> Result<(), Error> {
     if let Ok(folder) = std::env::var("TSUMUGI_TEST_ALLGATHER") {
         return Config::from_env()?.run_with(Box::new(by_files(folder)?), |rt| play(rt, role));
@@ -27,7 +27,7 @@ pub fn run(role: &str) -> Result<(), Error> {
     tsumugi::run(|rt| play(rt, role))
 }
 
-/// An allgather by files of a folder, as an embedding program gives one.
+/// An allgather by files of a folder, as a program that embeds tsumugi may give one.
 fn by_files(folder: String) -> Result<impl Bootstrap, Error> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let rank = number("TSUMUGI_RANK").ok_or(Error::program("no TSUMUGI_RANK"))?;
@@ -134,7 +134,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "mourn" => mourn::mourn(rt),
         "until-told" => {
             let lost = reach::until_lost(rt);
-            // Who was given up is to find this rank when it is back.
+            // The rank that was given up must find this rank when it runs again.
             while !apart::is_over() {
                 thread::sleep(Duration::from_millis(10));
             }
@@ -155,15 +155,15 @@ pub fn say(line: &str) {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Another one in each run, which is printed, and given as `TSUMUGI_TEST_SEED`
-/// to have it again; the same on all ranks.
+/// A seed that is another one in each run and the same on all ranks. It is printed, and
+/// `TSUMUGI_TEST_SEED` repeats it. Collective.
 fn seed(rt: &Runtime) -> Result<u64, Error> {
     let given = std::env::var("TSUMUGI_TEST_SEED");
     let own = match given.as_deref().map(str::parse) {
         Ok(Ok(seed)) => seed,
         Ok(Err(_)) => {
             let given = given.unwrap_or_default();
-            return Err(Error::program(format!("TSUMUGI_TEST_SEED={given}: no number")));
+            return Err(Error::program(format!("TSUMUGI_TEST_SEED={given} is not a number")));
         }
         Err(_) => {
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -177,8 +177,8 @@ fn seed(rt: &Runtime) -> Result<u64, Error> {
     Ok(seed)
 }
 
-/// So many programs on pages that move, by each directory, whose histories are
-/// checked.
+/// Runs so many random programs on pages that move, with each directory, and checks their
+/// histories.
 fn check_histories(rt: &Runtime, seeds: u64, steps: u64) -> Result<(), Error> {
     let (first, mut moved) = (seed(rt)?, 0);
     for seed in first..first + seeds {
@@ -205,7 +205,7 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
     assert_eq!(rt.put(at, 1), Err(refused));
     assert_eq!(rt.fetch_add(at, 1), Err(refused));
     assert_eq!(rt.signal(at, Signal::Add(1)).map(|_| ()), Err(refused));
-    // Messages, sums and starter memory need no array of the program's.
+    // Messages, sums and starter memory work all the same.
     assert_eq!(rt.call(peer, 1, b"silk")?, b"silk");
     rt.fetch_add(rt.starter(peer), 1)?;
     assert_eq!(rt.sum(1u64)?, u64::from(rt.size()));
@@ -217,8 +217,8 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Speaks to its neighbours of a ring and to nobody else, but for what all do
-/// together, and says how many cards it has asked for.
+/// Accesses only the two neighbours in a ring of all ranks, apart from collective calls,
+/// and prints how many cards (endpoint information) it has requested.
 fn ring(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(1)?;
     let cards = || rt.network_counts().map_or(0, |counts| counts.cards);
@@ -238,7 +238,7 @@ fn ring(rt: &Runtime) -> Result<(), Error> {
     rt.barrier()
 }
 
-/// Everybody signals everybody, and sums and barriers come out right.
+/// Each rank signals all ranks, and sums and barriers are right.
 fn meet(rt: &Runtime) -> Result<(), Error> {
     let signals = rt.share::<u64>(rt.size() as usize)?;
     for round in 1..=20 {
@@ -255,8 +255,8 @@ fn meet(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// More strangers connect to rank 1 than a process has descriptors as a rule; all
-/// go on, and it opens a file.
+/// More strangers connect to rank 1 than a process may usually have descriptors. All ranks
+/// go on, and rank 1 can still open a file.
 fn crowded(rt: &Runtime) -> Result<(), Error> {
     say("working");
     let open = || std::fs::read_dir("/proc/self/fd").map(Iterator::count);
@@ -293,14 +293,15 @@ fn updates(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says on which CPUs its worker may run.
+/// Prints the CPUs on which the rank's worker may run.
 fn bound(rt: &Runtime) -> Result<(), Error> {
-    let cpus = tsumugi::affinity::allowed().expect("the system says it");
+    let cpus = tsumugi::affinity::allowed().expect("the system's list of CPUs");
     say(&format!("rank {} keeps to {cpus:?}", rt.rank()));
     Ok(())
 }
 
-/// Everybody sleeps; rank 0 wakes the others from a thread of its own.
+/// The main ULT of each rank sleeps for seconds, until a thread of its own wakes it. The
+/// rank prints the CPU time that it has used meanwhile.
 fn idle(rt: &Runtime) -> Result<(), Error> {
     let words = Arc::new(rt.share::<u64>(1)?);
     rt.barrier()?;
@@ -313,7 +314,8 @@ fn idle(rt: &Runtime) -> Result<(), Error> {
                 thread::sleep(Duration::from_secs(2));
                 cpu_time() - before
             };
-            // Who is kept from its core falls asleep later.
+            // On a crowded machine, a worker falls asleep later: then the time is taken
+            // again.
             let mut used = used_in_2_s();
             for _ in 0..10 {
                 if used.as_millis() >= 20 {
@@ -346,23 +348,23 @@ fn cpu_time() -> Duration {
         .sum()
 }
 
-/// Says what this process holds once it runs.
+/// Prints the number of bytes and of mappings that the process has when it runs.
 fn hold(rt: &Runtime) -> Result<(), Error> {
     let _words = rt.share::<u64>(8)?;
     rt.barrier()?;
-    // What it holds for a moment only is not what is listed.
+    // The minimum, because short-lived allocations are not listed in the ledger.
     let held = (0..100).map(|_| {
         thread::sleep(Duration::from_millis(1));
         crate::held_bytes()
     });
-    let held = held.min().expect("it looks");
+    let held = held.min().expect("a hundred values");
     let maps = std::fs::read_to_string("/proc/self/maps").expect("a process sees its mappings");
     say(&format!("holds {held} mappings {}", maps.lines().count()));
     rt.barrier()
 }
 
-/// The last rank computes on its only worker, and answers calls meanwhile, until
-/// the first has had enough of them.
+/// The last rank computes on its only worker and answers calls meanwhile, until rank 0
+/// has 200 answers.
 fn busy(rt: &Runtime) -> Result<(), Error> {
     assert_eq!(rt.workers(), 1);
     let [computes, enough] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
@@ -424,7 +426,7 @@ fn commands(rt: &Runtime) -> Result<(), Error> {
         })
         .collect();
     ults.into_iter().for_each(|ult| ult.join().unwrap());
-    // From the ULT's own stack the child dies, and we live.
+    // A child that is forked on the ULT's own stack dies, and the parent lives.
     let mut command = Command::new("echo");
     // SAFETY: the closure does nothing.
     unsafe { command.pre_exec(|| Ok(())) };

@@ -1,22 +1,24 @@
-//! Updates of all ranks on one word, by whichever agent: none is lost.
+//! Updates of all ranks on one word, with each agent: no update is lost.
 //!
 //! ```text
 //!  ULTs of rank 0 ─┐
-//!  ULTs of rank 1 ─┼─ fetch-add ─► a word of rank 0 = all of them
-//!  ULTs of rank 2 ─┘  compare-swap ─► another one
+//!  ULTs of rank 1 ─┼─ fetch-add ─► a word of rank 0 = the number of updates
+//!  ULTs of rank 2 ─┘  compare-swap ─► another word
 //! ```
 //!
-//! What each update has found is summed up, too: every number once.
+//! The old values that the updates return are added up, too: each number comes once.
 
 use std::time::{Duration, Instant};
 use tsumugi::{Agent, Error, Rank, Remote, Runtime};
 
-/// So many updates, the device's and the processors'.
+/// Runs so many updates with the device as the agent, and as many with the processors.
+/// Collective.
 pub fn play(rt: &Runtime, updates: u64) -> Result<(), Error> {
     for agent in [Agent::Device, Agent::Cpu] {
         let words = rt.share_for::<u64>(agent, 2)?;
         let (word, swapped) = (words.at(Rank(0), 0), words.at(Rank(0), 1));
-        // A processor's are done at once: it makes more of them meanwhile.
+        // An update by the processor on this node takes an instruction, so a round has more
+        // of them.
         let is_near = rt.neighbours().any(|rank| rank == Rank(0)) || rt.rank() == Rank(0);
         let burst = if is_near && words.agent() == Agent::Cpu { BURST } else { 1 };
         let bursts = rt.sum(burst)?;
@@ -38,7 +40,7 @@ pub fn play(rt: &Runtime, updates: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The sum of what the updates have found.
+/// The sum of the old values that the updates of this rank return.
 fn update(
     rt: &Runtime,
     word: Remote<u64>,
@@ -67,7 +69,8 @@ fn update(
     ults.into_iter().try_fold(0u64, |sum, ult| Ok(sum.wrapping_add(ult.join().expect("no panic")?)))
 }
 
-/// Nobody is long done when others begin: they are to meet.
+/// Waits until the word has reached `all`, so that no rank is done long before another
+/// one and the updates of all ranks meet.
 fn keep_pace(rt: &Runtime, word: Remote<u64>, all: u64) -> Result<(), Error> {
     while rt.get(word)? < all {
         tsumugi::ult::sleep(Duration::from_millis(1));
@@ -75,7 +78,7 @@ fn keep_pace(rt: &Runtime, word: Remote<u64>, all: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Adds 1 so many times to what ranks compete for.
+/// Adds 1 so many times to a word by compare-and-swap; all ranks compete for the word.
 fn add_by_swap(rt: &Runtime, word: Remote<u64>, times: u64) -> Result<(), Error> {
     let mut old = rt.get(word)?;
     for _ in 0..times {
@@ -91,7 +94,7 @@ fn add_by_swap(rt: &Runtime, word: Remote<u64>, times: u64) -> Result<(), Error>
     Ok(())
 }
 
-/// Every operation that there is, of everybody on a word of the next.
+/// Every operation, of each rank on words of the next rank and on its own.
 fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
     let words = rt.share_for::<u64>(agent, 4)?;
     let many = rt.share_for::<u32>(agent, 5)?;
@@ -114,13 +117,13 @@ fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
         assert_eq!(back, [3, 4, 1]);
         rt.barrier()?;
     }
-    // Who waits for a word is woken, whoever has changed it.
+    // The signals of all ranks wake the ULT that waits for the word.
     for rank in rt.ranks() {
         rt.signal(words.at(rank, 1), tsumugi::Signal::Add(1))?;
     }
     let all = tsumugi::Until::AtLeast(u64::from(rt.size()));
     rt.wait_until(words.at(rt.rank(), 1), all)?;
-    // And by a put: of the bytes first.
+    // The signal of a put wakes the waiter after the bytes have landed.
     let values = [7, 8];
     let signal = tsumugi::Signal::Set(u64::from(next.0) + 5);
     rt.put_signal(many.at(next, 0), &values, words.at(next, 3), signal)?;
@@ -135,9 +138,9 @@ fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
 }
 
 const ULTS: u64 = 32;
-/// Rounds of a ULT between two looks at how far the others are.
+/// Rounds of a ULT between two checks of how far the other ranks are.
 const CHUNK: u64 = 20;
-/// Rounds after which there is news.
+/// Rounds after which a line is printed.
 const LONG: u64 = 1000;
-/// Updates of a round where each is an instruction.
+/// Updates of a round if each is an instruction.
 const BURST: u64 = 15;

@@ -1,10 +1,11 @@
-//! Arrays that one rank makes, and others open by a word.
+//! Arrays that one rank makes, and that the other ranks open by a handle of one word.
 
 use tsumugi::array::{ArrayError, ArrayHandle, Arrays, Dealt, Distribution};
 use tsumugi::{Error, GlobalArray, Rank, Runtime, Shared};
 use tsumugi_conformance::Seeded;
 
-/// Each rank makes one of each kind, which lives from its beginning to its end.
+/// Each rank makes an array with each distribution; all ranks use it, and it ends when the
+/// last one drops it. Collective.
 pub fn live(rt: &Runtime) -> Result<(), Error> {
     let (arrays, told) = (rt.arrays(1 << 20)?, rt.share::<u64>(1)?);
     for first in [Distribution::Block, Distribution::Cyclic] {
@@ -28,8 +29,8 @@ fn live_one(
         let made = arrays.make::<u64>(LEN, dealt)?;
         let mut all = [1; LEN];
         made.get_slice(0, &mut all)?;
-        assert_eq!(all, [0; LEN], "what was there before is gone");
-        let handle = made.handle().expect("it was made alone").to_bits();
+        assert_eq!(all, [0; LEN], "a new array is zero");
+        let handle = made.handle().expect("one rank has made it").to_bits();
         for rank in rt.ranks() {
             rt.put(told.at(rank, 0), handle)?;
         }
@@ -41,7 +42,7 @@ fn live_one(
         Some(array) => array,
         None => arrays.open::<u64>(handle)?,
     };
-    // Each brings a part of it here, while all add to all of it.
+    // Each rank moves a part of the array to itself, while all ranks add to all elements.
     let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
     let part = rank * LEN / size..(rank + 1) * LEN / size;
     for index in 0..LEN {
@@ -56,7 +57,7 @@ fn live_one(
         assert_eq!(array.get(index)?, (size * index) as u64, "element {index}");
     }
     assert!(arrays.open::<u32>(handle).unwrap_err().to_string().contains("of 8 bytes"));
-    // The maker lets go first, and it stays.
+    // The maker drops its handle first, and the array stays.
     rt.barrier()?;
     if rt.rank() == maker {
         drop(array);
@@ -73,8 +74,9 @@ fn live_one(
     rt.barrier()
 }
 
-/// Ranks make arrays, open those of others, write to them and drop them, each
-/// at its own pace. What is in one is its number, and never another's.
+/// Ranks make arrays, open those of other ranks, read them and drop them, each rank at its
+/// own pace. All elements of an array are its handle's number, and never that of another
+/// array.
 pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
     let (arrays, board) = (rt.arrays(ROOM)?, rt.share::<u64>(PLACES)?);
     let mut draw = Seeded(u64::from(rt.rank().0));
@@ -86,7 +88,7 @@ pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
                 let len = 1 + draw.below(2000) as usize;
                 let dealt = Dealt { page_len: 16, known: 8, ..Dealt::default() };
                 let array = arrays.make::<u64>(len, dealt)?;
-                let number = array.handle().expect("made alone").to_bits();
+                let number = array.handle().expect("one rank has made it").to_bits();
                 array.put_slice(0, &vec![number; len])?;
                 rt.put(board.at(Rank(0), place), number)?;
                 own.push(array);
@@ -107,7 +109,7 @@ pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
     }
     drop(own);
     rt.barrier()?;
-    // All of the room is free again.
+    // All memory is free again, so that one array can have it.
     if rt.rank().0 + 1 == rt.size() {
         let pages = (ROOM / PAGE_BYTES - 8) as u32;
         let dealt = Dealt { known: 1, room: pages, page_len: PAGE_BYTES / 8, ..Dealt::default() };
@@ -124,6 +126,6 @@ pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
 const LEN: usize = 24;
 const PLACES: usize = 4;
 const PAGE_BYTES: usize = 16 << 10;
-/// Of three arrays of each of four ranks that there can be at a time each has
-/// room, however they lie.
+/// Enough memory for all arrays that four ranks can have at a time, three of each, also if
+/// it is fragmented.
 const ROOM: usize = 1 << 20;

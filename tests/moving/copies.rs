@@ -1,17 +1,17 @@
-//! Copies that ranks keep, beside pages that move.
+//! Checked-out copies that ranks keep, beside pages that move.
 
 use tsumugi::array::{Dealt, Read, ReadWrite, Write};
 use tsumugi::{Error, Runtime};
 
-/// Rounds in which every one of `len` elements is written by some rank, through
-/// copies of which there are too few, while pages move; then everybody looks:
-/// what was checked in before a fence is seen after it.
+/// Rounds in which each of `len` elements is written by one rank, through a cache that is
+/// too small for all copies, while pages move. After a fence, all ranks see all values
+/// that were checked in before it. Collective.
 pub fn rounds(rt: &Runtime, len: usize, seed: u64) -> Result<(), Error> {
     let dealt = Dealt { page_len: 7, known: 9, cached_bytes: BYTES, ..Dealt::default() };
     let array = rt.array_by::<u64>(len, dealt)?;
     let (rank, size) = (u64::from(rt.rank().0), u64::from(rt.size()));
     for round in 0..3u64 {
-        // Whose element it is changes; so its page has several writers.
+        // The writer of an element changes with the round, so a page has several writers.
         let writer = move |index: usize| (index / STRIPE) as u64 * 5 + round + seed;
         let ults: Vec<_> = (0..2)
             .map(|ult| {
@@ -52,7 +52,7 @@ pub fn rounds(rt: &Runtime, len: usize, seed: u64) -> Result<(), Error> {
             for (index, value) in range.clone().zip(lent.iter()) {
                 assert_eq!(*value, value_of(index, round), "element {index}, round {round}");
             }
-            assert_eq!(*lent, direct, "what is lent and what is in the array");
+            assert_eq!(*lent, direct, "the copy and the array");
             assert!(array.copies_bytes() <= BYTES, "{} bytes", array.copies_bytes());
         }
         rt.barrier()?;

@@ -1,10 +1,10 @@
-//! Everything at random, and whether each element was as if nothing had moved:
-//! every access is noted with the moments before and after it, and the whole is
-//! given to the checker of histories.
+//! Random accesses to an array whose pages move: is each element linearizable? Each
+//! access is noted with the moments before and after it, and the checker of histories
+//! gets all of them.
 //!
 //! ```text
-//!  clock   a word at rank 0, which goes on by each look at it: what ended
-//!          before something else began has a smaller number
+//!  clock   a word at rank 0, which each look at it increments: an access that ended
+//!          before another one began has smaller numbers
 //!  page    counter │ register │ register │ register
 //! ```
 
@@ -15,32 +15,37 @@ use std::ops::Range;
 use tsumugi_conformance::Seeded;
 use tsumugi_conformance::history::{Event, What, check_counter, check_register};
 
-/// How much is done.
+/// The amount of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// What all is drawn from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Threads of each rank.
+    /// The number of ULTs of each rank.
     pub ults: u64,
-    /// What each of them does.
+    /// The number of steps of each ULT.
     pub steps: u64,
-    /// Of the array.
+    /// The directory of the array.
     pub directory: Directory,
 }
 
-/// A thread's accesses.
+/// A ULT and its accesses.
 struct Ult {
     array: GlobalArray<u64>,
     clock: Remote<u64>,
     draw: Seeded,
-    /// What this one writes begins with that.
+    /// The upper half of each value that this ULT writes.
     name: u64,
     writes: u64,
-    /// Of which element.
+    /// The accesses, each with the index of its element.
     noted: Vec<(usize, Event)>,
 }
 
-/// Returns how many pages have moved, at all ranks. Collective.
+/// Runs the plan; returns how many pages have moved, at all ranks together. Collective.
+///
+/// # Errors
+///
+/// Errors of the array; the same on all ranks if a history is wrong: an error that names
+/// the first wrong element.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<u64, Error> {
     let Plan { seed, ults, steps, directory } = plan;
     let dealt = Dealt { page_len: PAGE_LEN, known: 3, directory, ..Dealt::default() };
@@ -69,7 +74,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<u64, Error> {
         moved += of_its;
     }
     let moved = rt.sum(moved)?;
-    // In the end all of it comes to one rank, which reads it.
+    // In the end, the last rank moves the whole array to itself and reads it.
     rt.barrier()?;
     if rt.rank().0 + 1 == size {
         let mut last = Ult { array, clock, draw: Seeded(0), name: 0, writes: 0, noted: vec![] };
@@ -87,19 +92,19 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<u64, Error> {
         result.err().map(|what| format!("{plan:?}, element {element}: {what}"))
     });
     let wrong: Vec<_> = wrong.collect();
-    // All ranks end alike.
+    // All ranks end with an error if one element is wrong.
     match (rt.sum(wrong.len() as u64)?, wrong.first()) {
         (0, _) => Ok(moved),
         (_, Some(first)) => Err(Error::program(first.clone())),
-        (count, None) => Err(Error::program(format!("{count} elements of other ranks' are wrong"))),
+        (count, None) => Err(Error::program(format!("{count} elements of other ranks are wrong"))),
     }
 }
 
 impl Ult {
-    /// Does one thing; how many pages have come here.
+    /// Does one random step; returns the number of pages that it has moved.
     fn step(&mut self, rt: &Runtime) -> Result<u64, Error> {
         let first = self.draw.below(LEN as u64) as usize;
-        // Over the end of the page, now and then.
+        // Some ranges reach beyond the end of the page.
         let range = first..(first + 1 + self.draw.below(6) as usize).min(LEN);
         match self.draw.below(8) {
             0 | 1 => self.get(rt, first..first + 1)?,
@@ -135,7 +140,7 @@ impl Ult {
     }
 
     fn put(&mut self, rt: &Runtime, at: usize) -> Result<(), Error> {
-        // Counters are only added to.
+        // Counters are never written, only added to.
         let at = if at.is_multiple_of(PAGE_LEN) { at + 1 } else { at };
         let (value, start) = (self.value(), self.tick(rt)?);
         self.array.put(at, value)?;
@@ -168,8 +173,8 @@ impl Ult {
         Ok(())
     }
 
-    /// The page goes to some rank, which takes no part; the paper's directory
-    /// only brings it here.
+    /// Moves a page to a random rank, which takes no part in that. The directory by
+    /// messages, which is the paper's, can only move a page to the caller.
     fn send_away(&mut self, rt: &Runtime, at: usize) -> Result<u64, Error> {
         let to = Rank(self.draw.below(rt.size().into()) as u32);
         let page: PageId = self.array.page(at);
@@ -179,14 +184,14 @@ impl Ult {
         }
     }
 
-    /// One that nobody else writes.
+    /// A value that no other access writes.
     fn value(&mut self) -> u64 {
         self.writes += 1;
         self.name << 32 | self.writes
     }
 }
 
-/// All additions are in what was read last.
+/// Checks that the last read has found all additions.
 fn is_whole(events: &[Event]) -> Result<(), String> {
     let adds = events.iter().filter(|event| matches!(event.what, What::Add(_))).count() as u64;
     let reads = events.iter().filter(|event| matches!(event.what, What::Read(_)));
@@ -197,8 +202,8 @@ fn is_whole(events: &[Event]) -> Result<(), String> {
     }
 }
 
-/// What all ranks have noted of the elements that this rank looks at; of others
-/// nothing.
+/// The events of all ranks, by element, for the elements that this rank checks; the other
+/// lists are empty. Collective.
 fn elements(rt: &Runtime, noted: &[(usize, Event)]) -> Result<Vec<Vec<Event>>, Error> {
     let counts = rt.gather(noted.len() as u64)?;
     let most = counts.iter().max().copied().unwrap_or(0) as usize;
@@ -232,7 +237,7 @@ fn elements(rt: &Runtime, noted: &[(usize, Event)]) -> Result<Vec<Vec<Event>>, E
             }
         }
     }
-    // Nobody's words go before all have read them.
+    // No rank drops its words before all ranks have read them.
     rt.barrier()?;
     Ok(elements)
 }

@@ -1,14 +1,14 @@
-//! Elements of lists of indices.
+//! Gather and scatter: accesses by lists of indices.
 
 use tsumugi::array::{ArrayError, Dealt};
 use tsumugi::{Error, Runtime};
 
-/// Every rank writes its elements, which lie everywhere, by a list, in no order,
-/// and reads what others wrote.
+/// Each rank writes elements all over the array by a list of indices in no order, and
+/// reads elements that other ranks have written.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     let array = rt.array_by::<u32>(LEN, Dealt { page_len: 3, known: 5, ..Dealt::default() })?;
     let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
-    // Prime to the length: each element once.
+    // The stride is prime to the length, so each element comes once.
     let all = (0..LEN).map(|at| at * 37 % LEN);
     let mine: Vec<usize> = all.skip(rank).step_by(size).collect();
     let values: Vec<u32> = mine.iter().map(|index| *index as u32 + 5).collect();

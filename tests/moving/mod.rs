@@ -1,5 +1,5 @@
-//! What ranks do with arrays whose pages move, whatever they are: threads of
-//! this process, processes of this node, or of several.
+//! Programs on arrays whose pages move. The ranks may be threads of one process, or
+//! processes on one node or several.
 
 pub mod alone;
 pub mod copies;
@@ -10,7 +10,7 @@ pub mod uses;
 use tsumugi as api;
 use tsumugi::{Error, Runtime};
 
-/// All of it, `scale` times as long as the shortest.
+/// Runs all programs, `scale` times as long as the shortest run. Collective.
 pub fn play(rt: &Runtime, scale: usize) -> Result<(), Error> {
     alone::come_and_go(rt, 6 * scale)?;
     alone::live(rt)?;

@@ -1,10 +1,11 @@
-//! Pages that go to where they are used, and back.
+//! Pages that move to the ranks that use them most, and back.
 
 use tsumugi::array::{Dealt, Distribution};
 use tsumugi::{Error, Rank, Runtime};
 
-/// Each page is used most by the rank after the one that had it first, and goes
-/// there; then where a function says; then back. What it has comes with it.
+/// Each page is used most by the rank after its first owner, and moves there; then one
+/// page moves to the rank that a function chooses; then all pages return. They keep their
+/// values. Collective.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     for first in [Distribution::Block, Distribution::Cyclic] {
         let dealt = Dealt { page_len: PAGE_LEN, first, ..Dealt::default() };
@@ -14,7 +15,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
         let starts = || (0..pages).map(|page| page * PAGE_LEN);
         let next = |rank: Rank| Rank((rank.0 + 1) % rt.size());
         for at in starts() {
-            // Everybody uses it; one more than the others.
+            // All ranks use the page; one of them uses it more than the others.
             let times = if next(array.first_owner(at)?) == rt.rank() { 3 } else { 1 };
             for _ in 0..times {
                 array.fetch_add(at + 1, 1)?;
@@ -28,7 +29,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
             assert_eq!(array.get(at + 1)?, u64::from(rt.size()) + 2);
         }
         rt.barrier()?;
-        // Nobody has used any since.
+        // No page has been used since.
         assert_eq!(uses.to_most_used_by()?, 0);
         uses.note(0, 1);
         let moved = uses.balance(|used| {

@@ -1,4 +1,4 @@
-//! Without std nobody asks for libc; and main is C's.
+//! Links libc: without std, no crate does. C's start calls `main`.
 
 fn main() {
     println!("cargo::rustc-link-lib=c");

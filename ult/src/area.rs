@@ -147,10 +147,14 @@ impl fmt::Display for StackError {
             Self::Map { bytes, errno } => {
                 #[cfg(feature = "std")]
                 let errno = std::io::Error::from_raw_os_error(errno);
-                write!(f, "no memory for {bytes} bytes of stacks: {errno}")
+                write!(f, "the system refused {bytes} bytes for stacks: {errno}")
             }
             Self::Unaligned { base, bytes } => {
-                write!(f, "stacks at {base:#x}, {bytes} bytes, do not begin and end on a page")
+                let page = page_bytes();
+                write!(
+                    f,
+                    "{bytes} bytes of stacks at {base:#x} must be whole pages of {page} bytes"
+                )
             }
             Self::Size { stack_bytes } => {
                 write!(
@@ -161,10 +165,17 @@ impl fmt::Display for StackError {
                 )
             }
             Self::Large { stack_bytes, bytes } => {
-                write!(f, "a stack of {stack_bytes} bytes does not fit into an area of {bytes}")
+                write!(
+                    f,
+                    "a stack of {stack_bytes} bytes does not fit into an area of {bytes} bytes, or \
+                     is larger than 16 TiB"
+                )
             }
             Self::Small { bytes, needed } => {
-                write!(f, "stacks need an area of {needed} bytes at least, not {bytes}")
+                write!(
+                    f,
+                    "an area of {bytes} bytes is too small for stacks: {needed} bytes are needed"
+                )
             }
         }
     }

@@ -334,8 +334,8 @@ impl<I> fmt::Debug for Bias<I> {
         let owner = self.owner.load(Ordering::Relaxed);
         f.write_str(match owner {
             SHARED | ENDING => "Bias(shared)",
-            owner if is_name(owner) => "Bias(one thread's)",
-            _ => "Bias(nobody's)",
+            owner if is_name(owner) => "Bias(owned)",
+            _ => "Bias(not owned)",
         })
     }
 }

@@ -157,7 +157,7 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the ULT did not end before its scheduler did")
+        f.write_str("the scheduler ended before the ULT")
     }
 }
 

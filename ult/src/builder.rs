@@ -63,7 +63,8 @@ pub enum SpawnError {
         /// How many workers there are.
         workers: usize,
     },
-    /// The scheduler has no stacks of this size.
+    /// The scheduler has no stacks of this size: the largest has 2048 times its
+    /// ordinary size.
     Stack {
         /// The bytes that were requested.
         bytes: usize,
@@ -181,7 +182,7 @@ impl Builder {
         // SAFETY: as above.
         match unsafe { self.inject(on, f) } {
             Ok(handle) => handle,
-            Err(_) => panic!("the scheduler has ended"),
+            Err(_) => panic!("spawn: the scheduler has ended"),
         }
     }
 
@@ -260,7 +261,7 @@ impl Spawner {
     {
         match self.try_spawn(f) {
             Ok(handle) => handle,
-            Err(_) => panic!("the scheduler has ended"),
+            Err(_) => panic!("spawn: the scheduler has ended"),
         }
     }
 
@@ -282,11 +283,15 @@ impl Spawner {
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoScheduler => f.write_str("this thread is no ULT; use a Spawner"),
+            Self::NoScheduler => f.write_str("the calling thread is not a ULT: use a Spawner"),
             Self::Worker { worker, workers } => {
-                write!(f, "a ULT pinned to worker {worker} of {workers}")
+                write!(f, "worker {worker} does not exist: the scheduler has {workers} workers")
             }
-            Self::Stack { bytes } => write!(f, "no stack has {bytes} bytes"),
+            Self::Stack { bytes } => write!(
+                f,
+                "a stack of {bytes} bytes is too large: the limit is 2048 times the scheduler's \
+                 stack size"
+            ),
         }
     }
 }
@@ -442,5 +447,5 @@ where
 
 #[cold]
 fn no_ult() -> ! {
-    panic!("spawn: this thread is no ULT; use a Spawner")
+    panic!("spawn: the calling thread is not a ULT: use a Spawner")
 }

@@ -60,7 +60,7 @@ impl Fences {
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric {
             let done = membarrier(PRIVATE_EXPEDITED);
-            debug_assert!(done, "a registered process may ask for barriers");
+            debug_assert!(done, "membarrier failed in a process that has registered");
         }
     }
 }

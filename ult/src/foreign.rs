@@ -34,7 +34,7 @@ use tsumugi_core::wait::{Foreign, Foreigner, Interrupted, Reason, Task, Wait, Wa
 ///
 /// Tasks that sleep at the drop are woken as before. A later call of a task is
 /// treated as a call of its OS thread.
-#[must_use = "dropped, the scheduler is forgotten"]
+#[must_use = "the scheduler is unregistered when its registration is dropped"]
 pub struct Registration {
     index: usize,
     entry: *const Entry,
@@ -91,7 +91,7 @@ impl fmt::Debug for Registration {
 
 impl fmt::Display for Crowded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{FOREIGN_MAX} foreign schedulers are registered already")
+        write!(f, "{FOREIGN_MAX} foreign schedulers are registered, the limit: drop one first")
     }
 }
 

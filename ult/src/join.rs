@@ -187,7 +187,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The handle and why the wait ended, if the ULT did not end in time.
+    /// The handle, if the ULT did not end in time: with [`Interrupted::TimedOut`] at the
+    /// limit's point in time, with [`Interrupted::Cancelled`] at a cancellation of the caller.
     pub fn join_within(self, limit: impl Into<Limit>) -> Result<Outcome<T>, (Self, Interrupted)> {
         // SAFETY: a handle keeps its task.
         match unsafe { wait_end(self.slot, limit.into()) } {
@@ -351,13 +352,13 @@ pub(crate) fn assert_may_wait(task: &Task) {
         // SAFETY: this thread's worker, used only here.
         let worker = unsafe { worker.as_ref() };
         let is_own = worker.current().is_none() && ptr::eq(worker.home(), task.home().cast());
-        assert!(!is_own, "join waits for a ULT: {ON_OS_STACK}");
+        assert!(!is_own, "join: {ON_OS_STACK}");
     }
 }
 
 /// The reason why a worker on its own stack must not wait for its scheduler's ULTs.
 pub(crate) const ON_OS_STACK: &str =
-    "inside of on_os_stack a worker runs no ULT, and would wait for ever";
+    "inside on_os_stack the worker runs no ULTs, so the wait would never end";
 
 /// Waits until the ULT has ended.
 ///

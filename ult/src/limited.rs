@@ -31,8 +31,9 @@ impl Here {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the sleep: then nothing is published any
-    /// more.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the event,
+    /// [`Interrupted::Cancelled`] if a cancellation of the ULT did. Nothing is published any
+    /// more then.
     ///
     /// # Safety
     ///
@@ -244,7 +245,8 @@ pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
 ///
 /// # Errors
 ///
-/// [`Interrupted`] if the limit ended the park.
+/// [`Interrupted::TimedOut`] if the limit's point in time came before a token,
+/// [`Interrupted::Cancelled`] if a cancellation of the ULT did.
 pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
     match ult() {
         Some(slot) => {

@@ -133,7 +133,7 @@ pub(crate) fn home_of_thread() -> *mut *mut Locals {
     #[cfg(feature = "std")]
     return THREAD.with(|thread| thread.0.as_ptr());
     #[cfg(not(feature = "std"))]
-    panic!("without std only ULTs have values of their own");
+    panic!("without std only ULTs have local values: the caller is not a ULT");
 }
 
 /// The values of an OS thread, dropped at its end.

@@ -47,7 +47,7 @@ use core::panic::{Location, RefUnwindSafe, UnwindSafe};
 /// task of a foreign scheduler, and inside of [`callback`](crate::callback) and
 /// [`on_os_stack`](crate::on_os_stack). A guard that is forgotten (`mem::forget`)
 /// counts until its ULT has ended.
-#[must_use = "it says something as long as it lives"]
+#[must_use = "the guard forbids suspensions only as long as it lives"]
 pub struct NoSuspend {
     kept: Option<Kept>,
     /// Not `Send`: the guard belongs to the ULT that made it.
@@ -100,7 +100,7 @@ impl Drop for NoSuspend {
             && kept.panics
             && !host::panicking()
         {
-            panic!("the ULT has suspended ({what}) under the NoSuspend of {made_at}");
+            panic!("the ULT has suspended ({what}) under the NoSuspend made at {made_at}");
         }
     }
 }

@@ -149,7 +149,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     let Some(slot) = ult() else { return f() };
     let (mut f, mut outcome) = (Some(f), None);
     let mut call = || {
-        let f = f.take().expect("called once");
+        let f = f.take().expect("the worker calls it once");
         outcome = Some(catch(f));
     };
     let call: &mut dyn FnMut() = &mut call;
@@ -158,7 +158,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     let call = unsafe { transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(call) };
     // SAFETY: we run on this ULT's stack.
     unsafe { slot.as_ref().ask(Request::OnOsStack(call)) };
-    match outcome.expect("the worker called it") {
+    match outcome.expect("the worker has called it") {
         Ok(value) => value,
         Err(panic) => resume(panic),
     }
@@ -345,7 +345,7 @@ pub(crate) fn own_parker() -> Arc<ThreadParker> {
     #[cfg(feature = "std")]
     return LOCAL.with(|parker| parker.clone());
     #[cfg(not(feature = "std"))]
-    panic!("without std only ULTs park");
+    panic!("without std only ULTs can park: the caller is not a ULT");
 }
 
 /// The running ULT.

@@ -144,7 +144,7 @@ impl Spawner {
         let worker = current::worker().map(|worker| unsafe { worker.as_ref() });
         if let Some(worker) = worker.filter(|worker| ptr::eq(&raw const **worker.shared(), shared))
         {
-            assert!(worker.current().is_some(), "a scope waits for its ULTs: {ON_OS_STACK}");
+            assert!(worker.current().is_some(), "scope: {ON_OS_STACK}");
             return run(host, f);
         }
         let guest = Guest::new();
@@ -184,7 +184,9 @@ fn run<'env, R>(host: Host, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'en
     scope.members.drop_results();
     match outcome {
         Err(panic) => resume(panic),
-        Ok(_) if scope.panics.load(Ordering::Relaxed) > 0 => panic!("a ULT of the scope panicked"),
+        Ok(_) if scope.panics.load(Ordering::Relaxed) > 0 => {
+            panic!("a ULT of the scope panicked, and its handle was not joined")
+        }
         Ok(result) => result,
     }
 }
@@ -226,8 +228,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let shared = match self.host {
             // SAFETY: the scheduler stays until the scope has ended.
             Host::On(shared) => unsafe { shared.as_ref() },
-            Host::Ended => panic!("the scheduler has ended"),
-            Host::None => panic!("scope: this thread is no ULT; use a Spawner's"),
+            Host::Ended => panic!("spawn: the scheduler has ended"),
+            Host::None => panic!("scope: the calling thread is not a ULT: use Spawner::scope"),
         };
         // First an entry for the ULT: after the ULT has started, nothing may fail.
         let index = self.members.list.lock().reserve();
@@ -275,7 +277,7 @@ impl<T> ScopedJoinHandle<'_, T> {
 
     fn look<R>(&self, look: impl FnOnce(&JoinHandle<Outcome<T>>) -> R) -> R {
         let list = self.members.list.lock();
-        let slot = list.members[self.index].slot().expect("a ULT that is not joined");
+        let slot = list.members[self.index].slot().expect("the member is not joined yet");
         // SAFETY: the members keep the slot while the list is locked; the handle is
         // not dropped.
         let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
@@ -288,7 +290,7 @@ struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        host::say(b"tsumugi: a scope cannot wait for its ULTs\n");
+        host::say(b"tsumugi: a scope cannot wait for its ULTs: the process is aborted\n");
         host::abort();
     }
 }
@@ -316,7 +318,7 @@ impl Members {
             let count = list.members.len();
             let Some(index) = (start..count).chain(0..start).find(kept) else { return };
             start = index;
-            let slot = list.members[index].slot().expect("a ULT that is kept");
+            let slot = list.members[index].slot().expect("a kept member has a slot");
             list.members[index] = Member::Reaping(slot);
             drop(list);
             // SAFETY: the slot stands for a handle, and the ULT's scoped handle waits
@@ -347,7 +349,7 @@ impl Members {
         self.reaped.wait_while(&mut list, |list| matches!(list.members[index], Member::Reaping(_)));
         list.free.push(index);
         let member = core::mem::replace(&mut list.members[index], Member::Reserved);
-        member.slot().expect("a ULT that is not joined")
+        member.slot().expect("the member is not joined yet")
     }
 }
 

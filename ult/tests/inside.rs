@@ -259,7 +259,7 @@ fn the_watchdog_names_who_does_not_let_go() {
     let hogs: Vec<_> = stuck.iter().filter(|stuck| stuck.name.as_deref() == Some("hog")).collect();
     assert_eq!(hogs.len(), 1, "once: {stuck:?}");
     assert!(hogs[0].running >= limit && hogs[0].worker == 0);
-    assert!(hogs[0].to_string().contains("\"hog\" has not let go of worker 0 for"), "{}", hogs[0]);
+    assert!(hogs[0].to_string().contains("\"hog\" has run on worker 0 for"), "{}", hogs[0]);
 }
 
 #[test]

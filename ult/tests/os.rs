@@ -6,14 +6,24 @@ mod common;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use tsumugi_ult::sync::Flag;
-use tsumugi_ult::{Builder, Config, Guards, Scheduler, StackArea, on_os_stack, spawn, yield_now};
+use tsumugi_ult::{
+    Builder, Config, Guards, Progress, Scheduler, StackArea, StartError, on_os_stack, spawn,
+    yield_now,
+};
 
 /// Runs test `name` of this program again, with `TSUMUGI_CHILD` set.
 fn again(name: &str, what: &str) -> std::process::Output {
+    again_with(name, what, &[])
+}
+
+/// Does the same, with more variables set.
+fn again_with(name: &str, what: &str, more: &[(&str, &str)]) -> std::process::Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env("TSUMUGI_CHILD", what)
+        .envs(more.iter().copied())
         .output()
         .unwrap()
 }
@@ -107,6 +117,53 @@ fn a_segmentation_fault_elsewhere_is_not_ours() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("overflowed"), "{said}");
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
+}
+
+/// The child can start no thread: no address space has room for such a stack.
+#[test]
+fn a_worker_that_gets_no_thread_fails_the_start() {
+    let name = "a_worker_that_gets_no_thread_fails_the_start";
+    if child().is_some() {
+        let refused = Scheduler::new(common::config(2, 4)).err();
+        assert!(matches!(refused, Some(StartError::Thread(1, _))), "{refused:?}");
+        common::scheduler(1, 4).run(yield_now);
+        let mut scheduler = common::scheduler(1, 4);
+        let refused = scheduler.start().err();
+        assert!(matches!(refused, Some(StartError::Thread(0, _))), "{refused:?}");
+        return;
+    }
+    let output = again_with(name, "no thread", &[("RUST_MIN_STACK", &(1_u64 << 60).to_string())]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Progress that panics when a worker starts.
+struct Panics;
+
+impl Progress for Panics {
+    fn poll(&self) -> bool {
+        false
+    }
+
+    fn has_work(&self) -> bool {
+        false
+    }
+
+    fn on_start(&self, _: usize) {
+        panic!("outside of any ULT");
+    }
+}
+
+#[test]
+fn a_worker_that_panics_outside_of_any_ult_ends_the_process() {
+    if child().is_some() {
+        let config = Config { progress: Arc::new(Panics), ..common::config(1, 4) };
+        Scheduler::new(config).unwrap().run(|| ());
+        return;
+    }
+    let output = again("a_worker_that_panics_outside_of_any_ult_ends_the_process", "panic");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("tsumugi: a worker panicked outside of any ULT\n"), "{said}");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn a_thread_locals_value_is_for_one_turn() {
         let held = spawn(|| with_thread_local(&COUNT, |_| yield_now()));
         let panic = held.join().unwrap_err();
         let told = panic.downcast_ref::<String>().expect("a sentence");
-        let place = format!("(yield) under the NoSuspend of ult/tests/suspension.rs:{line}:");
+        let place = format!("(yield) under the NoSuspend made at ult/tests/suspension.rs:{line}:");
         assert!(told.contains(&place), "{told}");
     });
     // No ULT: the value is this thread's, however long it waits.

@@ -80,7 +80,8 @@ impl Head {
     ///
     /// # Errors
     ///
-    /// [`CardError`], if the bytes are not the head of a card of this version.
+    /// [`CardError::NotACard`] if the bytes do not begin as a card;
+    /// [`CardError::Version`] if the card is of another version.
     pub fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<Self, CardError> {
         match bytes {
             [a, b, VERSION, 0, ..] if [*a, *b] == MAGIC => {}
@@ -106,7 +107,11 @@ impl Card {
     ///
     /// If the network address is longer than [`NETWORK_BYTES_MAX`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        assert!(self.network.len() <= NETWORK_BYTES_MAX, "{} bytes", self.network.len());
+        let bytes = self.network.len();
+        assert!(
+            bytes <= NETWORK_BYTES_MAX,
+            "a network address of {bytes} bytes: a card has room for {NETWORK_BYTES_MAX}"
+        );
         let host = &self.host[..self.host.floor_char_boundary(HOST_BYTES_MAX)];
         let mut bytes = self.head.to_bytes().to_vec();
         let mut field = |kind: u8, field: &[u8]| {
@@ -123,7 +128,14 @@ impl Card {
     ///
     /// # Errors
     ///
-    /// [`CardError`], if the bytes are not a whole card of this version.
+    /// A [`CardError`] if the bytes are not a whole card of this version:
+    ///
+    /// - [`CardError::NotACard`]: the bytes do not begin as a card.
+    /// - [`CardError::Version`]: the card is of another version.
+    /// - [`CardError::Truncated`]: the card ends within its head or a field.
+    /// - [`CardError::Field`]: the name of the host or the network address is too long,
+    ///   or the name is not valid UTF-8.
+    /// - [`CardError::Count`]: one of these two fields is missing, or there twice.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
         let truncated = CardError::Truncated { bytes: bytes.len() };
         let Some((head, mut rest)) = bytes.split_first_chunk() else {
@@ -162,15 +174,24 @@ impl Card {
 impl fmt::Display for CardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotACard => f.write_str("not a card"),
-            Self::Version { found } => {
-                write!(f, "a card of version {found}, this program has {VERSION}")
+            Self::NotACard => f.write_str("bytes that are not a card of tsumugi"),
+            Self::Version { found } => write!(
+                f,
+                "a card of version {found}, this program reads version {VERSION}: all ranks need \
+                 the same version of tsumugi"
+            ),
+            Self::Truncated { bytes } => {
+                write!(f, "a card of {bytes} bytes that ends within a field")
             }
-            Self::Truncated { bytes } => write!(f, "a card that breaks off after {bytes} bytes"),
             Self::Field { kind, bytes } => {
-                write!(f, "a card whose field {kind} of {bytes} bytes is wrong")
+                write!(
+                    f,
+                    "a card whose field {kind} of {bytes} bytes is too long or not valid text"
+                )
             }
-            Self::Count { kind } => write!(f, "a card whose field {kind} is not there once"),
+            Self::Count { kind } => {
+                write!(f, "a card in which the field {kind} is missing or there twice")
+            }
         }
     }
 }
@@ -198,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_understood() {
+    fn a_card_is_parsed_as_it_was_written() {
         assert_eq!(Card::parse(&card().to_bytes()), Ok(card()));
         let most = Card { host: "h".repeat(99), network: vec![0; NETWORK_BYTES_MAX], ..card() };
         assert!(most.to_bytes().len() <= CARD_BYTES_MAX);
@@ -206,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_the_same_by_itself() {
+    fn a_head_is_parsed_without_the_rest_of_its_card() {
         let bytes = card().to_bytes();
         assert_eq!(Head::parse(&head_of(&bytes)), Ok(card().head));
         assert_eq!(Head::parse(&head_of(&[])), Err(CardError::NotACard));
@@ -216,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_passed_over() {
+    fn an_unknown_field_is_skipped() {
         let mut bytes = card().to_bytes();
         bytes.extend([200, 2, 0, 9, 9]);
         assert_eq!(Card::parse(&bytes), Ok(card()));
@@ -231,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_error_of_the_parser_names_the_wrong_value() {
         let mut bytes = card().to_bytes();
         bytes[2] = 9;
         assert_eq!(Card::parse(&bytes), Err(CardError::Version { found: 9 }));

@@ -49,8 +49,13 @@ pub enum ChooseError {
 ///
 /// # Errors
 ///
-/// [`ChooseError`], if the variables are wrong, or if the bootstrap cannot be
-/// opened.
+/// - [`ChooseError::Env`]: a variable of the launcher, `TSUMUGI_BOOT` or
+///   `TSUMUGI_BOOT_SECONDS` is missing or has a wrong value.
+/// - [`ChooseError::Secret`]: the ranks meet over TCP, and `TSUMUGI_SECRET` is not set,
+///   or is too short.
+/// - [`ChooseError::Listen`]: this is rank 0, and it cannot listen at its address.
+/// - [`ChooseError::Boot`]: the bootstrap cannot be opened: the PMI or PMIx server, its
+///   library or the system returns an error.
 pub fn choose() -> Result<Option<Boot>, ChooseError> {
     choose_by(&|name| std::env::var(name).ok())
 }
@@ -65,8 +70,13 @@ pub fn is_rank() -> bool {
 ///
 /// # Errors
 ///
-/// [`ChooseError`], if the variables are wrong, or if the bootstrap cannot be
-/// opened.
+/// - [`ChooseError::Env`]: a variable of the launcher, `TSUMUGI_BOOT` or
+///   `TSUMUGI_BOOT_SECONDS` is missing or has a wrong value.
+/// - [`ChooseError::Secret`]: the ranks meet over TCP, and `TSUMUGI_SECRET` is not set,
+///   or is too short.
+/// - [`ChooseError::Listen`]: this is rank 0, and it cannot listen at its address.
+/// - [`ChooseError::Boot`]: the bootstrap cannot be opened: the PMI or PMIx server, its
+///   library or the system returns an error.
 pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
     let limit = env::limit(lookup).map_err(ChooseError::Env)?;
     let closed = |way| move |error| ChooseError::Boot { way, error };
@@ -153,19 +163,22 @@ impl fmt::Display for ChooseError {
             Self::Env(error) => error.fmt(f),
             Self::Secret => write!(
                 f,
-                "{} is not set, or shorter than {} bytes: ranks that meet over TCP need a word \
-                 that nobody else knows",
+                "{} is not set, or shorter than {} bytes: ranks that meet over TCP need a secret \
+                 word, the same on all ranks",
                 env::SECRET,
                 Secret::BYTES_MIN
             ),
             Self::Listen { errno: 0 } => {
-                write!(f, "rank 0 is not at {}: no such host", env::MASTER)
+                let master = env::MASTER;
+                write!(f, "rank 0 cannot listen at its address: no such host ({master} sets it)")
             }
             Self::Listen { errno } => {
                 let error = io::Error::from_raw_os_error(*errno);
                 write!(f, "rank 0 cannot listen at its address: {error} ({} sets it)", env::MASTER)
             }
-            Self::Boot { way, error } => write!(f, "finding the other ranks by {way}: {error}"),
+            Self::Boot { way, error } => {
+                write!(f, "this rank cannot find the other ranks by {way}: {error}")
+            }
         }
     }
 }

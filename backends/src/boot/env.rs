@@ -84,7 +84,8 @@ impl Found {
 /// Why the environment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvError {
-    /// Other variables of the same launcher are set, and this one is not.
+    /// Other variables of the same launcher are set, and this one is not; or
+    /// `TSUMUGI_BOOT` selects a way that needs this variable.
     Missing {
         /// The variable.
         name: &'static str,
@@ -96,7 +97,7 @@ pub enum EnvError {
         /// The value of the variable, as far as it fits.
         value: Excerpt,
     },
-    /// The value is none of those that are known.
+    /// The value is no known word, or no list of hosts or of addresses.
     Choice {
         /// The variable.
         name: &'static str,
@@ -129,7 +130,13 @@ pub fn is_one_node(size: u32, lookup: Lookup<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// [`EnvError`], if a variable of the launcher is missing or has a wrong value.
+/// - [`EnvError::Missing`]: a variable is not set that the launcher's other variables
+///   or `TSUMUGI_BOOT` require.
+/// - [`EnvError::Number`]: a rank, a size, a port or a descriptor is not a number, or
+///   is too large.
+/// - [`EnvError::Choice`]: `TSUMUGI_BOOT` has an unknown word, or a list of hosts or
+///   addresses cannot be used.
+/// - [`EnvError::Size`]: the rank is not below the size.
 pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
     let wanted = lookup(BOOT).unwrap_or_else(|| "auto".to_owned());
     let may = |word: &str| wanted == "auto" || wanted == word;
@@ -167,7 +174,8 @@ pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
 ///
 /// # Errors
 ///
-/// [`EnvError::Number`], if the variable is no number, or more than a day.
+/// [`EnvError::Number`] if `TSUMUGI_BOOT_SECONDS` is not a number, or is more than
+/// 86,400 (a day).
 pub fn limit(lookup: Lookup<'_>) -> Result<Duration, EnvError> {
     let seconds = match lookup(SECONDS) {
         None => SECONDS_DEFAULT,
@@ -333,7 +341,7 @@ impl fmt::Display for Way {
             Self::Pmi => f.write_str("PMI-1 (PMI_FD)"),
             Self::Pmix => f.write_str("PMIx (PMIX_NAMESPACE)"),
             Self::Given => f.write_str("an allgather of the program"),
-            Self::Alone => f.write_str("nobody: there is one"),
+            Self::Alone => f.write_str("no exchange: the job has one rank"),
         }
     }
 }
@@ -343,13 +351,27 @@ impl fmt::Display for EnvError {
         match self {
             Self::Missing { name: MASTER } => write!(
                 f,
-                "{MASTER} is not set: the launcher says who this rank is, not where rank 0 \
-                 listens (host:port)"
+                "{MASTER} is not set: set it to the address where rank 0 listens (host:port), the \
+                 same on all ranks"
             ),
-            Self::Missing { name } => write!(f, "{name} is not set, others of its launcher are"),
-            Self::Number { name, value } => write!(f, "{name}={value:?} is no number that will do"),
-            Self::Choice { name, value } => write!(f, "{name}={value:?} is nothing that is known"),
-            Self::Size { rank, size } => write!(f, "rank {rank} of {size} ranks"),
+            Self::Missing { name } => write!(
+                f,
+                "{name} is not set, although the launcher's other variables or {BOOT} require it"
+            ),
+            Self::Number { name, value } => {
+                write!(f, "{name}={value:?} is not a number, or is too large")
+            }
+            Self::Choice { name: BOOT, value } => {
+                write!(f, "{BOOT}={value:?}: must be auto, tcp, pmi, pmix or alone")
+            }
+            Self::Choice { name, value } => write!(
+                f,
+                "{name}={value:?} is not a list of hosts, or of up to {ADDRESSES_MAX} addresses \
+                 (host:port)"
+            ),
+            Self::Size { rank, size } => {
+                write!(f, "rank {rank} does not exist: the job has {size} ranks")
+            }
         }
     }
 }

@@ -69,7 +69,7 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
         let lengths: Vec<usize> =
             lengths.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
         if lengths.iter().any(|bytes| *bytes > CARD_BYTES_MAX) {
-            return Err(BootError::Garbled { what: "what the allgather gave" });
+            return Err(BootError::Garbled { what: "the result of the allgather" });
         }
         let longest = lengths.iter().max().copied().unwrap_or(0);
         let mut own = self.own.clone();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_is_an_error() {
+    fn a_failed_or_garbled_allgather_is_an_error() {
         let mut fails = Given::new(Rank(0), 2, |_: &[u8], _: &mut [u8]| false).unwrap();
         assert_eq!(fails.barrier(), Err(BootError::Disconnected));
         let noise = |_: &[u8], all: &mut [u8]| {
@@ -168,7 +168,7 @@ mod tests {
             true
         };
         let mut noise = Given::new(Rank(0), 2, noise).unwrap();
-        let garbled = BootError::Garbled { what: "what the allgather gave" };
+        let garbled = BootError::Garbled { what: "the result of the allgather" };
         assert_eq!(noise.barrier(), Err(garbled));
         assert!(Given::new(Rank(2), 2, |_: &[u8], _: &mut [u8]| true).is_err());
     }

@@ -40,5 +40,5 @@ pub use sys::random_u64;
 pub fn shown_for(secret: u64) -> u64 {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(secret.to_le_bytes());
-    u64::from_le_bytes(*digest.first_chunk().expect("32 bytes"))
+    u64::from_le_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
 }

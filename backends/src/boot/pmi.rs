@@ -69,8 +69,10 @@ impl Pmi {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the server does not answer in time, or not as PMI-1
-    /// requires.
+    /// - [`BootError::NoSuchRank`]: `rank` is not below `size`.
+    /// - [`BootError::TimedOut`]: the server has not answered within `limit`.
+    /// - [`BootError::Disconnected`]: the connection to the server broke.
+    /// - [`BootError::Garbled`]: an answer is not as PMI-1 requires.
     pub fn new(fd: OwnedFd, rank: Rank, size: u32, limit: Duration) -> Result<Self, BootError> {
         BootError::check_rank(rank, size)?;
         let mut pmi = Self {
@@ -176,7 +178,7 @@ impl Pmi {
             let key = self.key(self.rank, of, at);
             let line = format!("cmd=put kvsname={} key={key} value={value}\n", self.kvsname);
             if !self.ask(&line, "put_result")?.is_ok() {
-                return Err(BootError::Refused { why: "the PMI server does not take its card" });
+                return Err(BootError::Refused { why: "the PMI server does not accept its card" });
             }
         }
         Ok(())
@@ -309,7 +311,7 @@ fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
-const GARBLED: BootError = BootError::Garbled { what: "what the PMI server says" };
+const GARBLED: BootError = BootError::Garbled { what: "the answer of the PMI server" };
 const PREFIX_BYTES: usize = 4;
 const VALUE_BYTES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 1024;

@@ -48,11 +48,15 @@ impl Pmix {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the library cannot be loaded or the server cannot be
-    /// reached; [`BootError::System`] has PMIx's own error number.
+    /// - [`BootError::Refused`]: the library cannot be loaded, or lacks a function.
+    /// - [`BootError::System`]: a call of the library failed, with PMIx's own error
+    ///   number; for example, no server can be reached.
+    /// - [`BootError::Garbled`]: the server's size of the job is not a number of 32
+    ///   bits.
+    /// - [`BootError::NoSuchRank`]: this rank is not below that size.
     pub fn new(lookup: Lookup<'_>) -> Result<Self, BootError> {
         let missing = BootError::Refused {
-            why: "libpmix.so.2 cannot be loaded (TSUMUGI_PMIX says where it is)",
+            why: "libpmix.so.2 cannot be loaded, or lacks a function (TSUMUGI_PMIX sets its path)",
         };
         let library = paths(lookup).iter().find_map(|path| super::sys::load(path));
         let functions = library.and_then(Functions::of).ok_or(missing)?;
@@ -258,7 +262,7 @@ const DONE_AT_ONCE: c_int = -157;
 /// A card that does not come within this many seconds counts as missing.
 const CARD_SECONDS: u32 = 10;
 const LIBRARY: &str = "libpmix.so.2";
-const GARBLED: BootError = BootError::Garbled { what: "what the PMIx server says" };
+const GARBLED: BootError = BootError::Garbled { what: "the answer of the PMIx server" };
 
 #[cfg(test)]
 mod tests {
@@ -274,16 +278,16 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_there_is_said() {
+    fn a_missing_or_unsuitable_library_is_refused() {
         let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "/none.so".to_owned()));
         assert!(matches!(error, Err(BootError::Refused { .. })));
-        // A library that is none of theirs.
+        // This library exists but lacks the symbols of PMIx.
         let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "libc.so.6".to_owned()));
         assert!(matches!(error, Err(BootError::Refused { .. })));
     }
 
     #[test]
-    fn texts_are_read_within_their_bound() {
+    fn a_text_longer_than_its_limit_is_not_read() {
         let text = c"6162";
         let value = Value::string(text);
         assert_eq!(value.text(4), Some("6162"));

@@ -168,7 +168,7 @@ impl HubDomain {
                 limits,
                 Noise::new(u64::from(rank.0) << 8 | index as u64),
             )
-            .expect("nothing is refused here")
+            .expect("a hub refuses no registration")
         };
         let traits = Traits {
             rank,
@@ -183,7 +183,7 @@ impl HubDomain {
         let rows = [Probed::LANDED, Probed::SLEEPER, Probed::STALE].map(row).to_vec();
         let about = About(Probed { rows });
         let rails = (0..config.endpoints).map(rail).collect();
-        Self::assemble(rails, about, traits).expect("a card that is short")
+        Self::assemble(rails, about, traits).expect("the endpoints of a hub fit in a card")
     }
 
     /// The properties that other backends find out by trials; here they are fixed.

@@ -82,7 +82,7 @@ unsafe impl LoadStore for Place {
     }
 
     fn local(&self, _: LocalAddr, _: u64) -> Result<NonNull<u8>, AddrError> {
-        unreachable!("only words are carried out by it")
+        unreachable!("only operations on words are carried out here")
     }
 
     fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
@@ -92,7 +92,7 @@ impl Plug {
     pub(super) fn new(hub: &Hub, contexts: usize, one_by_one: bool) -> Self {
         // SAFETY: a plain call; the descriptor is new, and nothing else owns it.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        assert!(fd >= 0, "an eventfd: {}", std::io::Error::last_os_error());
+        assert!(fd >= 0, "the system gave no eventfd: {}", std::io::Error::last_os_error());
         let own = Arc::new(Station {
             regions: Mutex::default(),
             packets: Mutex::default(),
@@ -123,7 +123,10 @@ impl Plug {
     }
 
     fn begin(&mut self, what: Load, far: Far, context: usize) -> Answer {
-        assert!(!self.one_by_one || self.under_way.is_empty(), "one thing goes at a time");
+        assert!(
+            !self.one_by_one || self.under_way.is_empty(),
+            "a second operation, where one at a time is possible"
+        );
         if self.hub.0.is_cut.load(Ordering::Relaxed) {
             return -(EHOSTUNREACH as Answer);
         }
@@ -174,7 +177,7 @@ impl Plug {
             Load::Put { bytes, .. } => (*bytes as u64, true),
             Load::Get { bytes, .. } => (*bytes as u64, false),
             Load::Word { op, .. } => (op.bytes(), op.writes()),
-            Load::Packet(_) => unreachable!("it was taken"),
+            Load::Packet(_) => unreachable!("packets are handled above"),
         };
         // The lock is held meanwhile, so that the registration does not end.
         let regions = lock(&station.regions);
@@ -199,7 +202,7 @@ impl Plug {
                 // SAFETY: the word belongs to this operation.
                 unsafe { result.cast::<u64>().write(old) };
             }
-            Load::Packet(_) => unreachable!("it was taken"),
+            Load::Packet(_) => unreachable!("packets are handled above"),
         }
         Some(End::Done(0))
     }
@@ -210,7 +213,7 @@ impl Plug {
         while !packets.is_empty()
             && let Some((into, room, context)) = self.receives.pop_front()
         {
-            let bytes = packets.pop_front().expect("there is one");
+            let bytes = packets.pop_front().expect("the queue of packets is not empty");
             let count = bytes.len().min(room);
             // SAFETY: a posted buffer of `room` bytes, which is the wire's until
             // its completion.
@@ -315,7 +318,10 @@ impl Wire for Plug {
     }
 
     unsafe fn word(&mut self, op: &Op, nears: Nears, far: Far, context: usize, _: bool) -> Answer {
-        debug_assert!(!matches!(op.kind, Kind::Put | Kind::Get), "{op:?} is no word");
+        debug_assert!(
+            !matches!(op.kind, Kind::Put | Kind::Get),
+            "{op:?} is no operation on a word"
+        );
         let mut op = *op;
         op.notify = false;
         self.begin(Load::Word { op, result: nears.result.at }, far, context)

@@ -134,9 +134,17 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// # Errors
     ///
-    /// [`CardError`], if the ranks could not communicate.
+    /// A [`CardError`] if the two ranks could not communicate:
+    ///
+    /// - [`CardError::Length`]: the card ends within a field, has bytes after the last
+    ///   field, or is longer than any card.
+    /// - [`CardError::Form`]: the bytes are not a card, or a card of another version.
+    /// - [`CardError::Job`]: the card belongs to another job.
+    /// - [`CardError::Kind`]: the rank has another network, provider or form of
+    ///   addresses.
+    /// - [`CardError::Number`]: a number in the card is out of its range.
     pub fn check(&self, card: &[u8]) -> Result<(), CardError> {
-        let own = self.shared.own.get().expect("it was opened with one");
+        let own = self.shared.own.get().expect("a domain is opened with its own card");
         Card::parse(card, own).map(drop)
     }
 
@@ -157,7 +165,9 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], if the table or a device refuses the memory.
+    /// [`RegisterError::TableFull`] if another region has the key's slot, if there is
+    /// no such slot, or if the key's generation is 0; [`RegisterError::OutOfReach`] if
+    /// a device refuses the memory.
     ///
     /// # Safety
     ///
@@ -180,8 +190,13 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]; nothing was sent.
-    /// [`SendError`]: nothing was sent.
+    /// A [`SendError`], and nothing was sent:
+    ///
+    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, the
+    ///   rank's card has not come yet, or another thread uses the endpoint. The caller
+    ///   must try again later.
+    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`SendError::Addr`]: the rank does not exist, has died, or cannot be reached.
     pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
         rail.try_send(&self.shared, to, bytes)
@@ -193,7 +208,13 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]; nothing was sent.
+    /// A [`SendError`], and nothing was sent:
+    ///
+    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, or
+    ///   another thread uses the endpoint. The caller must try again later.
+    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`SendError::Addr`]: the rank was not declared dead, no operation or packet
+    ///   had gone to it before, or the connection to it is closed.
     pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
         if bytes.len() > rail.packet_bytes_max() {
@@ -272,7 +293,7 @@ impl<W: Wire> NetDomain<W> {
     /// the device releases their buffers, unless the buffers lie in the region of
     /// [`keep`](Self::keep).
     pub fn strike(&self, rank: Rank) {
-        let mut lost = self.shared.lost.lock().expect("nothing panics under it");
+        let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
         if !lost.contains(&rank) {
             lost.push(rank);
             // Release: pairs with the Acquire in `Rail::see_losses`.
@@ -371,7 +392,9 @@ impl<W: Wire> Domain for NetDomain<W> {
     /// If all endpoints are in use; [`try_endpoint`](Self::try_endpoint) returns
     /// `None` then.
     fn endpoint(&self) -> NetEndpoint<'_, W> {
-        self.try_endpoint().expect("an endpoint that is not in use")
+        let count = self.rails.len();
+        self.try_endpoint()
+            .unwrap_or_else(|| panic!("all {count} endpoints of the domain are in use"))
     }
 }
 

@@ -34,7 +34,13 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]; nothing was sent.
+    /// A [`SendError`], and nothing was sent:
+    ///
+    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, the
+    ///   rank's card has not come yet, or another thread uses the endpoint. The caller
+    ///   must try again later.
+    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`SendError::Addr`]: the rank does not exist, has died, or cannot be reached.
     pub fn try_send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         self.domain.try_send(self.index, to, bytes)
     }

@@ -18,7 +18,8 @@ pub struct Failures {
 pub struct Failure {
     /// The rank that owns the memory; `None` if it is not known.
     pub peer: Option<Rank>,
-    /// The kind of the operation; `None` for packets and this rank's own tables.
+    /// The kind of the operation; `None` for packets, reads of a peer's directory,
+    /// registrations and the first contact with a peer, and if it is not known.
     pub kind: Option<Kind>,
     /// The library's error.
     pub code: i32,
@@ -51,15 +52,17 @@ impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.kind {
             Some(kind) => write!(f, "{kind:?}")?,
-            None => write!(f, "a packet or a table")?,
+            None if self.card.is_some() => write!(f, "contact")?,
+            None => write!(f, "a packet, a directory read or a registration")?,
         }
         match self.peer {
-            Some(peer) => write!(f, " of {peer}")?,
-            None => write!(f, " of a rank that is not known")?,
+            Some(peer) => write!(f, " with {peer}")?,
+            None => write!(f, " with an unknown rank")?,
         }
+        let (code, provider) = (self.code, self.provider_code);
         match self.card {
             Some(card) => write!(f, ": {card}"),
-            None => write!(f, ": the device's error {} ({})", self.code, self.provider_code),
+            None => write!(f, ": error {code} of the network library, {provider} of its provider"),
         }
     }
 }

@@ -70,7 +70,7 @@ impl<W: Wire> Rail<W> {
             let given_up = self.reads[read].take();
             if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
                 self.failures.add(Failure::new(Some(rank), None, -answer, 0));
-                self.judge(given_up.expect("just now"), None);
+                self.judge(given_up.expect("the read was begun above"), None);
             }
         }
     }

@@ -153,7 +153,10 @@ impl Directory {
     }
 
     fn word(&self, slot: usize, at: usize) -> &AtomicU64 {
-        assert!(slot < REGIONS_MAX && at < SLOT_WORDS, "slot {slot}");
+        assert!(
+            slot < REGIONS_MAX && at < SLOT_WORDS,
+            "word {at} of slot {slot}: the directory has {REGIONS_MAX} slots of {SLOT_WORDS} words"
+        );
         // SAFETY: inside the directory, and shared as atomics only: a device may
         // read the word meanwhile, and the reader finds an inconsistent slot by the
         // check.

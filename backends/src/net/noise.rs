@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_the_seeds() {
+    fn a_seed_determines_the_numbers() {
         let (mut one, mut same, mut other) = (Noise::new(1), Noise::new(1), Noise::new(2));
         let drawn: Vec<u64> = (0..1000).map(|_| one.draw()).collect();
         assert!(drawn.iter().all(|number| *number == same.draw()));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_fits_in_its_bytes_and_is_no_others() {
+    fn a_key_fits_in_its_bytes_and_is_unique() {
         let draw = |bytes: usize| {
             let mut keys = DeviceKeys::new(Noise::new(3), bytes);
             let mut drawn: Vec<u64> = (0..1000).map(|number| keys.draw(number)).collect();
@@ -101,6 +101,6 @@ mod tests {
         };
         assert!([2, 4, 8].iter().all(|bytes| draw(*bytes).len() == 1000));
         assert!(draw(2)[999] < 1000 && draw(4)[999] <= u64::from(u32::MAX));
-        assert!(draw(4)[0] > 1000 && draw(8)[0] > 1000, "small numbers are guessed first");
+        assert!(draw(4)[0] > 1000 && draw(8)[0] > 1000, "small numbers are easily guessed");
     }
 }

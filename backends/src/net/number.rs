@@ -47,7 +47,7 @@ mod tests {
     use tsumugi_core::mem::Rank;
 
     #[test]
-    fn a_number_says_which_word_where_it_fits() {
+    fn a_number_encodes_a_word_where_it_fits() {
         let at =
             |index, offset| RemoteAddr { rank: Rank(1), key: RegionKey::new(index, 3), offset };
         assert_eq!(number_of(at(5, 0)), Some(5));

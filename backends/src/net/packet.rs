@@ -42,8 +42,8 @@ pub enum Arrival<'p> {
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// No buffer is free, the provider accepts nothing, or the rank's card has not
-    /// come yet: the caller must try again later.
+    /// No buffer is free, the provider accepts nothing, the rank's card has not come
+    /// yet, or another thread uses the endpoint: the caller must try again later.
     Full,
     /// The content does not fit in a packet.
     TooLong {
@@ -52,15 +52,18 @@ pub enum SendError {
         /// The bytes that fit.
         max: usize,
     },
-    /// The rank does not exist or has died.
+    /// [`AddrError::NoSuchRank`]: the rank does not exist. [`AddrError::PeerLost`]: the
+    /// rank has died, or its card or the device refuses the connection to it.
     Addr(AddrError),
 }
 
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => write!(f, "all packets are on their way"),
-            Self::TooLong { bytes, max } => write!(f, "a packet of {bytes} bytes: {max} fit"),
+            Self::Full => write!(f, "no packet can be sent to this rank now: try again later"),
+            Self::TooLong { bytes, max } => {
+                write!(f, "a packet of {bytes} bytes: at most {max} are possible")
+            }
             Self::Addr(error) => error.fmt(f),
         }
     }

@@ -190,7 +190,7 @@ impl<W: Wire> Rail<W> {
             State::Posted => {}
             State::Lost => return self.release(at),
             state => {
-                debug_assert!(false, "a completion for {state:?}");
+                debug_assert!(false, "a completion for an operation in the state {state:?}");
                 return;
             }
         }
@@ -272,7 +272,9 @@ impl<W: Wire> Rail<W> {
                         self.later.push_back(at as u32);
                     }
                 }
-                state => debug_assert!(false, "{state:?} among those for later"),
+                state => {
+                    debug_assert!(false, "an operation in the state {state:?} waits to be posted")
+                }
             }
         }
     }

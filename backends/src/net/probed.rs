@@ -44,7 +44,7 @@ impl Probed {
 /// The trials that are made with all libraries.
 impl Probed {
     pub(crate) const LANDED: &str = "a put that completes has landed";
-    pub(crate) const SLEEPER: &str = "a target that sleeps is served";
+    pub(crate) const SLEEPER: &str = "a sleeping target is served";
     pub(crate) const STALE: &str = "a stale key is refused";
 }
 
@@ -56,9 +56,9 @@ impl fmt::Display for Row {
         }
         match self.verdict {
             Verdict::Works => write!(f, "works"),
-            Verdict::Refused(code) => write!(f, "refused, error {code}"),
-            Verdict::Wrong => write!(f, "wrong"),
-            Verdict::Silent => write!(f, "no answer"),
+            Verdict::Refused(code) => write!(f, "refused with error {code}"),
+            Verdict::Wrong => write!(f, "completed with a wrong result"),
+            Verdict::Silent => write!(f, "not completed in time"),
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_tried_works_if_each_trial_of_it_did() {
+    fn a_feature_works_if_each_trial_of_it_worked() {
         let row = |name, verdict| Row { name, width: 4, verdict };
         let rows = vec![
             row("a put", Verdict::Works),
@@ -79,6 +79,6 @@ mod tests {
         let probed = Probed { rows };
         assert!(probed.works("a put"));
         assert!(!probed.works("a get") && !probed.works("an atomic"));
-        assert!(!probed.works("a swap"), "nobody has tried");
+        assert!(!probed.works("a swap"), "no trial was made");
     }
 }

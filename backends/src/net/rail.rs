@@ -211,7 +211,10 @@ impl<W: Wire> Rail<W> {
 
     /// Where the directory is, for the card.
     pub(super) fn directory_place(&self) -> (u64, Key) {
-        let mr = self.directory_mr.as_ref().expect("registered until the rail is dropped");
+        let mr = self
+            .directory_mr
+            .as_ref()
+            .expect("the directory is registered until the rail is dropped");
         (mr.origin, mr.key)
     }
 
@@ -337,7 +340,7 @@ impl<W: Wire> Rail<W> {
     #[cold]
     fn end_lost(&mut self, shared: &Shared) {
         let lost: Vec<Rank> = {
-            let all = shared.lost.lock().expect("nothing panics under it");
+            let all = shared.lost.lock().expect("no thread panics while it holds this lock");
             let new = all[self.lost_seen..].to_vec();
             self.lost_seen = all.len();
             new

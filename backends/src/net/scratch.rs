@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_a_place_of_its_own() {
+    fn the_places_do_not_overlap() {
         let scratch = Scratch::new(3, 2, 64);
         let mut places: Vec<(usize, usize)> = Vec::new();
         places.extend((0..3).map(|at| (scratch.words(at) as usize, size_of::<Words>())));
@@ -178,7 +178,7 @@ mod tests {
         let start = scratch.memory.base.as_ptr() as usize;
         let mut end = start;
         for (place, bytes) in places {
-            assert!(place >= end, "{place:#x} lies in what is before it");
+            assert!(place >= end, "{place:#x} overlaps the place before it");
             end = place + bytes;
         }
         assert_eq!(end - start, scratch.memory.layout.size());

@@ -3,6 +3,7 @@
 use super::sys::LoadError;
 use crate::net::{ENDPOINTS_MAX, Unfit};
 use core::fmt;
+use tsumugi_core::boot::CARD_BYTES_MAX;
 
 /// The options of a domain. [`Config::default`] takes the provider that libfabric
 /// lists first.
@@ -104,7 +105,7 @@ pub enum OpenError {
         /// The name of the call.
         name: &'static str,
     },
-    /// A put or a get within this process did not arrive.
+    /// The trial of a put or a get within this process failed.
     Probe {
         /// The name of the operation.
         name: &'static str,
@@ -120,19 +121,21 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Load(error) => error.fmt(f),
-            Self::ZeroByte => write!(f, "a provider, source or device with a zero byte in it"),
+            Self::ZeroByte => write!(f, "the provider, source or device contains a zero byte"),
             Self::Number { name, value, min, max } => {
-                write!(f, "{name} is {value}, and must be {min} to {max}")
+                write!(f, "{name} is {value}: must be {min} to {max}")
             }
             Self::NoProvider { code } => {
-                write!(f, "no provider of libfabric has what is needed (error {code})")
+                write!(f, "no provider of libfabric has the required capabilities (error {code})")
             }
-            Self::Call { name, code } => write!(f, "{name} failed with libfabric's error {code}"),
-            Self::NoSuchCall { name } => write!(f, "the provider has no {name}"),
-            Self::Probe { name } => write!(f, "a {name} to this very process did not arrive"),
-            Self::CardTooLong { bytes } => {
-                write!(f, "the addresses take {bytes} bytes, more than a card has")
-            }
+            Self::Call { name, code } => write!(f, "{name} failed with error {code} of libfabric"),
+            Self::NoSuchCall { name } => write!(f, "the provider lacks the call {name}"),
+            Self::Probe { name } => write!(f, "the trial of a {name} within this process failed"),
+            Self::CardTooLong { bytes } => write!(
+                f,
+                "a card of {bytes} bytes: at most {CARD_BYTES_MAX} are possible, so open fewer \
+                 endpoints"
+            ),
         }
     }
 }

@@ -107,7 +107,15 @@ impl OfiDomain {
     ///
     /// # Errors
     ///
-    /// [`OpenError`], if the library, a provider or its calls are missing, or fail.
+    /// - [`OpenError::Number`]: a number in `config` is out of its range.
+    /// - [`OpenError::ZeroByte`]: a text in `config` contains a zero byte.
+    /// - [`OpenError::Load`]: libfabric is missing, too old, or lacks a function.
+    /// - [`OpenError::NoProvider`]: no provider has the required capabilities.
+    /// - [`OpenError::NoSuchCall`]: the provider lacks a call that is needed.
+    /// - [`OpenError::Call`]: a call of libfabric or of the system failed.
+    /// - [`OpenError::Probe`]: the trial of a put or a get within this process failed.
+    /// - [`OpenError::CardTooLong`]: the addresses of the endpoints do not fit in a
+    ///   card.
     pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
         let choice = Choice::new(config)?;

@@ -374,12 +374,12 @@ const COMPARE_SWAP: &str = "compare-swap";
 const ADD: &str = "add";
 const PUT: &str = "put";
 const GET: &str = "get";
-const WAKES: &str = "a packet wakes a sleeper";
+const WAKES: &str = "a packet wakes a sleeping target";
 const PACKET: &str = "packet";
 
 /// Names of trials that other modules use.
-pub(super) const INJECT: &str = "a put that is given away";
-pub(super) const GIVEN: &str = "a packet that is given away";
+pub(super) const INJECT: &str = "an injected put";
+pub(super) const GIVEN: &str = "an injected packet";
 pub(super) const WORD_GET: &str = "atomic get";
 pub(super) const WORD_PUT: &str = "atomic put";
 pub(super) const BATCH: &str = "two puts with one doorbell";

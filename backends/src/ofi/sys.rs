@@ -253,10 +253,13 @@ pub enum LoadError {
 impl core::fmt::Display for LoadError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotFound => write!(f, "this machine has no {SONAME:?}"),
-            Self::NoSuchFunction { name } => write!(f, "{SONAME:?} has no {name:?}"),
+            Self::NotFound => {
+                write!(f, "this machine has no {SONAME:?}: install it, or set LD_LIBRARY_PATH")
+            }
+            Self::NoSuchFunction { name } => write!(f, "{SONAME:?} has no function {name:?}"),
             Self::TooOld { version } => {
-                write!(f, "libfabric {}.{} is older than 1.17", version >> 16, version & 0xffff)
+                let (major, minor) = (version >> 16, version & 0xffff);
+                write!(f, "libfabric {major}.{minor} is too old: must be 1.17 or later")
             }
         }
     }
@@ -274,8 +277,9 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// [`LoadError`], if the library or a function is missing, or the library is
-    /// too old.
+    /// [`LoadError::NotFound`] if the system has no `libfabric.so.1`;
+    /// [`LoadError::NoSuchFunction`] if the library lacks a function;
+    /// [`LoadError::TooOld`] if it is older than 1.17.
     pub fn load() -> Result<Self, LoadError> {
         let handlers = Handlers::saved();
         // SAFETY: the name is a C string; the library's constructors run, as with

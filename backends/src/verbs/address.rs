@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_address_is_refused() {
+    fn an_invalid_address_is_refused() {
         let bytes = address().to_bytes();
         assert_eq!(Address::parse(&bytes[1..]), None);
         for (at, value) in [(19, 1), (22, 0), (22, 6), (23, 0), (23, 17), (27, 1)] {

@@ -3,6 +3,7 @@
 use super::sys::LoadError;
 use crate::net::{ENDPOINTS_MAX, Unfit};
 use core::fmt;
+use tsumugi_core::boot::CARD_BYTES_MAX;
 
 /// The options of a domain. [`Config::default`] takes the first device with an
 /// active port.
@@ -105,7 +106,7 @@ pub enum OpenError {
         /// Its errno.
         code: i32,
     },
-    /// A put or a get within this process did not arrive.
+    /// The trial of a put or a get within this process failed.
     Probe {
         /// The name of the operation.
         name: &'static str,
@@ -122,17 +123,29 @@ impl fmt::Display for OpenError {
         match self {
             Self::Load(error) => error.fmt(f),
             Self::Number { name, value, min, max } => {
-                write!(f, "{name} is {value}, and must be {min} to {max}")
+                write!(f, "{name} is {value}: must be {min} to {max}")
             }
-            Self::NoDevice { devices } => {
-                write!(f, "none of the {devices} devices of libibverbs has the name and the port")
+            Self::NoDevice { devices } => write!(
+                f,
+                "none of the {devices} devices of libibverbs has the configured name and port, \
+                 with the port active"
+            ),
+            Self::NoAddress => {
+                write!(
+                    f,
+                    "the port has no address (GID) that can be used, or not the configured one"
+                )
             }
-            Self::NoAddress => write!(f, "the port has no address that can be used"),
-            Self::Call { name, code } => write!(f, "{name} failed with the error {code}"),
-            Self::Probe { name } => write!(f, "a {name} to this very process did not arrive"),
-            Self::CardTooLong { bytes } => {
-                write!(f, "the addresses take {bytes} bytes, more than a card has")
+            Self::Call { name, code } => {
+                let error = std::io::Error::from_raw_os_error(*code);
+                write!(f, "{name} failed: {error}")
             }
+            Self::Probe { name } => write!(f, "the trial of a {name} within this process failed"),
+            Self::CardTooLong { bytes } => write!(
+                f,
+                "a card of {bytes} bytes: at most {CARD_BYTES_MAX} are possible, so open fewer \
+                 endpoints"
+            ),
         }
     }
 }

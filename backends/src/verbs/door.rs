@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_understood_as_it_was_said() {
+    fn a_call_is_parsed_as_it_was_written() {
         for word in [Word::Hello, Word::Welcome, Word::Bye, Word::Leave] {
             let call = Call { word, ..call() };
             assert_eq!(Call::parse(&call.to_bytes()), Some(call));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_not_heard() {
+    fn a_malformed_call_is_ignored() {
         let bytes = call().to_bytes();
         assert_eq!(Call::parse(&bytes[..CALL_BYTES - 1]), None);
         for (at, value) in [(0, 0), (4, 2), (6, 0), (6, 5), (7, 1), (62, 0), (63, 0)] {

@@ -284,7 +284,7 @@ unsafe fn say(qp: *mut ibv_qp_ex, request: &ibv_send_wr) {
                 let swap = called((*qp).wr_atomic_cmp_swp);
                 swap(qp, atomic.rkey, atomic.remote_addr, atomic.compare_add, atomic.swap);
             }
-            opcode => unreachable!("no line writes a request of the kind {opcode}"),
+            opcode => unreachable!("a line writes no request of the opcode {opcode}"),
         }
     }
 }
@@ -292,7 +292,7 @@ unsafe fn say(qp: *mut ibv_qp_ex, request: &ibv_send_wr) {
 /// A call that was requested when the pair was made.
 #[inline]
 fn called<F>(slot: Option<F>) -> F {
-    slot.expect("asked for when the pair was made")
+    slot.expect("the call was requested when the pair was made")
 }
 
 /// The driver of this machine's devices, if it is installed.
@@ -304,11 +304,11 @@ pub(super) fn driver() -> Option<&'static Driver> {
 impl fmt::Display for Dynamic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoLibrary => "not here (no libmlx5)",
-            Self::OtherDriver => "not of this device's driver (libmlx5)",
-            Self::Possible => "the device's driver may have it (libmlx5); nobody has asked for it",
-            Self::Refused => "tried, and it does not do all that it should; not used",
-            Self::Used => "used, to peers that have it",
+            Self::NoLibrary => "not available (libmlx5 is not installed)",
+            Self::OtherDriver => "not available (libmlx5 is not the driver of this device)",
+            Self::Possible => "not requested (the device's driver, libmlx5, may have it)",
+            Self::Refused => "not used (its trial failed)",
+            Self::Used => "used for peers that have it",
         })
     }
 }
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_drivers_device_has_none() {
+    fn a_device_of_another_driver_has_no_dynamic_transport() {
         // SAFETY: null is allowed.
         let said = unsafe { Dynamic::of(null_mut(), driver()) };
         assert_ne!(said, Dynamic::Possible, "{said}");

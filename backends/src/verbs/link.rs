@@ -252,7 +252,7 @@ impl Line {
     /// Gives up a link because its rank is dead.
     pub(super) fn give_up(&mut self, at: u32) {
         let link = &mut self.links[at as usize];
-        debug_assert!(link.last.is_null(), "everything written down has been sent");
+        debug_assert!(link.last.is_null(), "all written requests have been sent");
         if matches!(link.state, State::Opening { .. }) {
             self.opening -= 1;
         }

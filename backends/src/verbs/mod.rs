@@ -118,7 +118,14 @@ impl VerbsDomain {
     ///
     /// # Errors
     ///
-    /// [`OpenError`], if the library or a device is missing, or a call fails.
+    /// - [`OpenError::Number`]: a number in `config` is out of its range.
+    /// - [`OpenError::Load`]: libibverbs is missing, or lacks a function.
+    /// - [`OpenError::NoDevice`]: no device has the configured name and an active port.
+    /// - [`OpenError::NoAddress`]: the port has no address that can be used.
+    /// - [`OpenError::Call`]: a call of libibverbs or of the system failed.
+    /// - [`OpenError::Probe`]: the trial of a put or a get within this process failed.
+    /// - [`OpenError::CardTooLong`]: the addresses of the endpoints do not fit in a
+    ///   card.
     pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
         let is_asked = config.dynamic;
@@ -132,7 +139,7 @@ impl VerbsDomain {
             facts = Some(rail.wire.device.facts.clone());
             rails.push(rail);
         }
-        let mut facts = facts.expect("one endpoint at least");
+        let mut facts = facts.expect("the configuration has at least one endpoint");
         if is_asked && facts.dynamic == Dynamic::Possible {
             facts.dynamic = Dynamic::Refused;
         }

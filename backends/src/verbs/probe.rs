@@ -75,7 +75,7 @@ impl Bench {
         let (here, there) = (memory[0].base.as_ptr(), memory[1].base.as_ptr());
         let bytes = BYTES as u64;
         let address = b.address().map_err(failed("ibv_query_gid"))?;
-        let peer = a.insert(Rank(1), &address).map_err(failed("the own address"))?;
+        let peer = a.insert(Rank(1), &address).map_err(failed("parsing the own address"))?;
         // SAFETY: pages of the bench, which stay until the lines are closed.
         let near = unsafe { a.register(here, bytes, Access::Local, 0) };
         let near = near.map_err(failed("ibv_reg_mr"))?;
@@ -150,7 +150,8 @@ impl Bench {
 
     /// Tries a put that notifies its target with a number.
     fn rings(&mut self) -> Verdict {
-        let desc = self.mrs[1].as_ref().expect("until it is dropped").desc;
+        let desc =
+            self.mrs[1].as_ref().expect("the memory is registered until the bench is dropped").desc;
         let buffer = Near { at: self.there.wrapping_add(512), desc };
         // SAFETY: the buffer is the bench's own; no other request uses the last
         // context.
@@ -263,7 +264,7 @@ fn judge(done: Result<(), Verdict>, is_right: bool) -> Verdict {
 
 const PUT: &str = "put";
 const GET: &str = "get";
-pub(super) const RINGS: &str = "a put tells its target";
+pub(super) const RINGS: &str = "a put notifies its target";
 const FETCH_ADD: &str = "fetch-add";
 const COMPARE_SWAP: &str = "compare-swap";
 

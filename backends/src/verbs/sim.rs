@@ -186,7 +186,7 @@ impl World {
                     status
                 }
             };
-            let request = pair.requests.pop_front().expect("looked at");
+            let request = pair.requests.pop_front().expect("the first request was seen above");
             complete(pair.raw.send_cq, entry(request.wr_id, status, 0));
             if !pair.requests.is_empty() {
                 pair.is_busy = true;
@@ -232,7 +232,11 @@ impl World {
         match opcode {
             IBV_WR_SEND => {
                 let Some(buffer) = buffers.free.pop_front() else { return Done::Waits };
-                assert!(buffer.bytes >= bytes, "a packet of {bytes} bytes");
+                assert!(
+                    buffer.bytes >= bytes,
+                    "a packet of {bytes} bytes for a buffer of {}",
+                    buffer.bytes
+                );
                 copy(from, buffer.at, bytes);
                 complete(peer.raw.recv_cq, entry(buffer.wr_id, IBV_WC_SUCCESS, bytes));
             }

@@ -206,7 +206,8 @@ macro_rules! library {
             ///
             /// # Errors
             ///
-            /// [`LoadError`], if the library or a function is missing.
+            /// [`LoadError::NotFound`] if the system has no such library;
+            /// [`LoadError::NoSuchFunction`] if the library lacks a function.
             pub fn load() -> Result<Self, LoadError> {
                 // SAFETY: the name is a C string; loading the library runs its
                 // constructors.
@@ -220,7 +221,7 @@ macro_rules! library {
                             concat!(stringify!($name), "\0").as_bytes(),
                         ) {
                             Ok(name) => name,
-                            Err(_) => panic!("a name"),
+                            Err(_) => panic!("a function's name contains a zero byte"),
                         };
                         // SAFETY: the handle is open and the name is a C string.
                         let found = unsafe { libc::dlsym(handle, NAME.as_ptr()) };
@@ -295,8 +296,12 @@ pub enum LoadError {
 impl core::fmt::Display for LoadError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotFound { library } => write!(f, "this machine has no {library:?}"),
-            Self::NoSuchFunction { library, name } => write!(f, "{library:?} has no {name:?}"),
+            Self::NotFound { library } => {
+                write!(f, "this machine has no {library:?}: install it, or set LD_LIBRARY_PATH")
+            }
+            Self::NoSuchFunction { library, name } => {
+                write!(f, "{library:?} has no function {name:?}")
+            }
         }
     }
 }

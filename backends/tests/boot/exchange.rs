@@ -1,4 +1,4 @@
-//! Ranks that meet, come back, go, and are missed.
+//! Ranks that meet, reconnect, leave, and do not arrive.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ pub fn client(rank: u32, size: u32, address: SocketAddr, limit: Duration) -> Cli
     Client::new(Rank(rank), size, vec![address.to_string()], secret(), limit).unwrap()
 }
 
-/// A rank's whole start: every card is everybody's.
+/// A whole start of a rank: it publishes its card and reads the cards of all ranks.
 fn start(client: &mut Client) -> Result<(), BootError> {
     let (rank, size) = (client.rank(), client.size());
     client.publish(format!("card of {rank}").as_bytes())?;
@@ -46,7 +46,7 @@ fn start(client: &mut Client) -> Result<(), BootError> {
 }
 
 #[test]
-fn everybody_gets_everybodys_card() {
+fn every_rank_gets_the_card_of_every_rank() {
     let mut server = server(5, LONG);
     let address = server.address();
     thread::scope(|scope| {
@@ -62,7 +62,7 @@ fn everybody_gets_everybodys_card() {
 }
 
 #[test]
-fn a_card_comes_while_others_are_waited_for() {
+fn a_card_arrives_while_the_barrier_is_pending() {
     let server = server(2, LONG);
     let address = server.address();
     let mut clients = [0, 1].map(|rank| client(rank, 2, address, LONG));
@@ -75,18 +75,18 @@ fn a_card_comes_while_others_are_waited_for() {
     assert_eq!(first.card(Rank(1), &mut card), Ok(14));
     assert_eq!(first.has_met(Duration::from_millis(1)), Ok(false));
     second.arrive().unwrap();
-    // The end of the barrier comes before the card, or after it.
+    // The end of the barrier comes before or after a card.
     for _ in 0..100 {
         assert_eq!(first.card(Rank(1), &mut card), Ok(14));
     }
     while !first.has_met(Duration::from_millis(1)).unwrap() {}
     while !second.has_met(Duration::from_millis(1)).unwrap() {}
-    assert_eq!(second.has_met(Duration::ZERO), Ok(true), "nothing is waited for");
+    assert_eq!(second.has_met(Duration::ZERO), Ok(true), "a barrier that has ended needs no wait");
     clients.iter_mut().for_each(|client| client.leave().unwrap());
 }
 
 #[test]
-fn whoever_has_told_nothing_is_named() {
+fn a_rank_that_published_no_card_is_named() {
     let server = server(2, LONG);
     let mut first = client(0, 2, server.address(), LONG);
     first.publish(&[1; 40]).unwrap();
@@ -96,8 +96,8 @@ fn whoever_has_told_nothing_is_named() {
 }
 
 #[test]
-fn addresses_are_tried_in_turn_and_the_server_may_come_late() {
-    // Of an address that nobody else uses: it is free until it is taken again.
+fn addresses_are_tried_in_turn_until_the_server_listens() {
+    // The address is free from the drop of this listener until the server listens on it.
     let listener = TcpListener::bind("127.0.0.7:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -129,13 +129,13 @@ fn a_rank_that_dies_or_never_comes_is_named() {
     let short = Duration::from_millis(100);
     let lonely = server(2, short);
     let mut first = client(0, 2, lonely.address(), LONG);
-    // The server's time may be over before this one has told its card.
+    // The server's limit may have passed before the rank publishes its card.
     let ended = first.publish(b"0").and_then(|()| first.barrier());
     assert_eq!(ended, Err(BootError::Missing { rank: Rank(1) }));
 }
 
 #[test]
-fn a_server_that_goes_or_never_was_is_an_error() {
+fn a_server_that_closes_or_never_existed_is_an_error() {
     let going = server(2, LONG);
     let address = going.address();
     let mut of_launcher = client(0, 2, address, LONG);
@@ -152,7 +152,7 @@ fn a_server_that_goes_or_never_was_is_an_error() {
     assert!(client(0, 2, address, short).publish(b"0").is_err());
 }
 
-/// A connection that does what it is told, byte by byte.
+/// A connection over which a test sends single bytes.
 pub struct Raw(pub TcpStream);
 
 impl Raw {
@@ -162,10 +162,10 @@ impl Raw {
         Self(stream)
     }
 
-    /// Until the other end closes; what it said.
+    /// Reads until the other end closes; returns the messages that it sent.
     pub fn rest(&mut self) -> Vec<Message> {
         let (mut inbox, mut said, mut bytes) = (Inbox::default(), Vec::new(), [0; 512]);
-        // A reset is an end too.
+        // A reset of the connection ends it as well.
         while let Ok(read @ 1..) = self.0.read(&mut bytes) {
             inbox.push(&bytes[..read]);
             while let Ok(Some(message)) = inbox.pop() {
@@ -177,7 +177,7 @@ impl Raw {
 }
 
 #[test]
-fn a_job_starts_while_others_knock() {
+fn a_job_starts_beside_connections_of_strangers() {
     let server = server(2, LONG);
     let address = server.address();
     let mut noise = Raw::connect(address);
@@ -200,30 +200,33 @@ fn a_job_starts_while_others_knock() {
         assert!(matches!(said[..], [Message::Challenge { .. }]), "{what}: {said:?}");
     }
     let said = early.rest();
-    assert!(matches!(said[..], [_, Message::Refuse { .. }]), "no card for strangers: {said:?}");
+    assert!(
+        matches!(said[..], [_, Message::Refuse { .. }]),
+        "a connection without a hello gets no card: {said:?}"
+    );
     drop(silent);
 }
 
 #[test]
-fn who_does_not_know_the_secret_does_not_get_in() {
+fn a_client_without_the_secret_is_refused() {
     let server = server(1, LONG);
     let address = vec![server.address().to_string()];
     let other = Secret::new("a word that is somebody else's").unwrap();
     let mut stranger = Client::new(Rank(0), 1, address.clone(), other, LONG).unwrap();
     let why = "it does not know the job's secret";
     assert_eq!(stranger.publish(b"x"), Err(BootError::Refused { why }));
-    // A rank that counts differently, and one that is there twice.
+    // A rank with another size of the job, and a rank whose number is taken.
     let mut two = Client::new(Rank(0), 2, address.clone(), secret(), LONG).unwrap();
     assert!(matches!(two.publish(b"x"), Err(BootError::Refused { .. })));
     let mut right = Client::new(Rank(0), 1, address.clone(), secret(), LONG).unwrap();
     start(&mut right).unwrap();
     let mut double = Client::new(Rank(0), 1, address, secret(), LONG).unwrap();
-    let why = "another process is this rank";
+    let why = "another process has this rank already";
     assert_eq!(double.publish(b"x"), Err(BootError::Refused { why }));
     right.leave().unwrap();
 }
 
-/// A server that knows no secret is found out before it gets the card.
+/// The client detects a server that does not know the secret before it sends its card.
 #[test]
 fn a_server_has_to_know_the_secret_too() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -245,9 +248,9 @@ fn a_server_has_to_know_the_secret_too() {
     assert_eq!(rest, b"", "nothing after the hello");
 }
 
-/// A proof that was overheard proves nothing in another connection.
+/// A proof that was overheard is not valid in another connection.
 #[test]
-fn a_hello_cannot_be_said_again() {
+fn a_hello_cannot_be_replayed() {
     let server = server(1, LONG);
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let (there, here) = (server.address(), relay.local_addr().unwrap());
@@ -260,7 +263,7 @@ fn a_hello_cannot_be_said_again() {
         let read = victim.read(&mut bytes).unwrap();
         bytes[..read].to_vec()
     });
-    // It tries on when the relay has gone.
+    // The client retries when the relay has closed.
     let victim = thread::spawn(move || client(0, 1, here, SOME).publish(b"x"));
     let hello = overhears.join().unwrap();
     assert!(victim.join().unwrap().is_err());
@@ -270,9 +273,9 @@ fn a_hello_cannot_be_said_again() {
     assert!(matches!(said[..], [_, Message::Refuse { .. }]), "{said:?}");
 }
 
-/// The connection breaks before each answer, and the rank goes on.
+/// The connection breaks before each answer, and the client reconnects.
 #[test]
-fn a_broken_connection_is_made_again() {
+fn a_broken_connection_is_restored() {
     let server = server(1, LONG);
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let (there, here) = (server.address(), relay.local_addr().unwrap());
@@ -306,7 +309,7 @@ fn a_broken_connection_is_made_again() {
 }
 
 #[test]
-fn agents_tell_which_ranks_have_ended_before_they_were_done() {
+fn agents_report_ranks_that_ended_before_they_finished() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (told, ends) = mpsc::channel();
     let told = Box::new(move |ends| told.send(ends).unwrap());
@@ -320,17 +323,17 @@ fn agents_tell_which_ranks_have_ended_before_they_were_done() {
     let mut agent = Agent::new(3, vec![address.to_string()], secret(), LONG).unwrap();
     agent.prepare();
     let end = |rank, how| Ended { rank, pid: 5, how };
-    // Rank 2 has never come; there is no rank 3.
+    // Rank 2 has never arrived, and there is no rank 3.
     agent.tell(vec![end(0, HEARD), end(1, 0), end(2, 0), end(2, SIGNAL | 9), end(3, 1)]).unwrap();
     assert_eq!(ends.recv().unwrap(), [end(1, 0), end(2, SIGNAL | 9)]);
-    // Where no agents are expected, none is let in.
+    // A server that expects no agents refuses one.
     let server = self::server(3, LONG);
     let address = server.address().to_string();
     let mut agent = Agent::new(3, vec![address], secret(), SOME).unwrap();
     assert!(matches!(agent.tell(vec![end(1, 1)]), Err(BootError::Refused { .. })));
 }
 
-/// Where nothing is refused, and nothing taken.
+/// A listener that accepts no connection and refuses none.
 fn silent() -> (TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     // SAFETY: a plain call on an open descriptor.
@@ -343,13 +346,13 @@ fn silent() -> (TcpListener, Vec<TcpStream>) {
 }
 
 #[test]
-fn addresses_that_do_not_answer_hold_up_no_other() {
+fn addresses_without_an_answer_do_not_delay_others() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (told, ends) = mpsc::channel();
     let told = Box::new(move |ends| told.send(ends).unwrap());
     let server = Server::start_with_agents(listener, 1, secret(), LONG, told).unwrap();
     let (silent, _waiting) = silent();
-    // One after the other, they would take longer than the call may.
+    // Tried one after the other, the addresses would take longer than the call may.
     let mut addresses = vec![silent.local_addr().unwrap().to_string(); 15];
     addresses.push(server.address().to_string());
     let mut agent = Agent::new(1, addresses, secret(), SOME).unwrap();

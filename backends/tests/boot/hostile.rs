@@ -22,7 +22,7 @@ fn stored(name: &str) -> Corpus {
 }
 
 #[test]
-fn the_corpus_is_refused_or_understood() {
+fn the_corpus_is_refused_or_parsed() {
     for (name, parser) in PARSERS {
         stored(name).replay(|path, _, bytes| {
             let took = std::panic::catch_unwind(|| parser(bytes));
@@ -32,7 +32,7 @@ fn the_corpus_is_refused_or_understood() {
 }
 
 #[test]
-fn what_must_be_refused_is() {
+fn every_input_of_the_corpus_is_accepted_or_refused_as_marked() {
     stored("card").replay(|path, is_good, bytes| {
         assert_eq!(Card::parse(bytes).is_ok(), is_good, "{path}");
     });

@@ -1,5 +1,5 @@
-//! What every parser of the start keeps to, whatever the bytes: no panic, and
-//! what is understood is understood again. `fuzz/` has a target for each.
+//! The properties that every parser of the start has for any bytes: it does not panic, and
+//! a parsed value that is written again is parsed as the same. `fuzz/` has a target for each.
 
 use tsumugi_backends::boot::pmi::Line;
 use tsumugi_backends::boot::tcp::{Inbox, Message};
@@ -9,7 +9,7 @@ use tsumugi_core::boot::head_of;
 /// A stream of the exchange over TCP.
 pub fn frame(bytes: &[u8]) {
     let mut inbox = Inbox::default();
-    // In two pieces, as it may come.
+    // In two pieces, as TCP may deliver it.
     let (first, second) = bytes.split_at(bytes.len() / 3);
     for piece in [first, second] {
         inbox.push(piece);
@@ -26,7 +26,7 @@ pub fn frame(bytes: &[u8]) {
     }
 }
 
-/// How all cards start, as the server says it.
+/// The heads of all cards, as the server sends them.
 pub fn heads(bytes: &[u8]) {
     let body = [&[HEADS], bytes].concat();
     if let Ok(message) = Message::parse(&body) {
@@ -71,5 +71,5 @@ pub fn variables(bytes: &[u8]) {
     let _ = env::limit(&lookup);
 }
 
-/// The kind of that message.
+/// The kind of the message `Heads`.
 const HEADS: u8 = 9;

@@ -1,5 +1,5 @@
-//! A job whose rank 0 is the test and whose other ranks are processes that
-//! poll and do what they are told.
+//! A job whose rank 0 is the test and whose other ranks are processes that poll and carry
+//! out commands.
 //!
 //! ```text
 //!  rank 0                      rank 1, 2
@@ -9,10 +9,9 @@
 //!    └───── puts, gets, ... ════►│      the network
 //! ```
 //!
-//! With [`NODES`] in the environment the ranks are dealt out to as many network
-//! namespaces: `ci/netns.sh` runs them so, with rank 0 in the first. With
-//! [`AWAY`] those of odd number are on another machine, as in the two guests of
-//! `ci/verbs.sh`.
+//! With [`NODES`] in the environment the ranks are dealt out to as many network namespaces:
+//! `ci/netns.sh` runs them so, with rank 0 in the first one. With [`AWAY`] the ranks of odd
+//! number run on another machine, as in the two guests of `ci/verbs.sh`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
@@ -31,27 +30,27 @@ use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
-/// What a suite runs over.
+/// A provider that the suite runs over.
 pub trait Provider: Sync + 'static {
-    /// Its name: a library may have several.
+    /// The name of the provider: a library may have several.
     const NAME: &str;
-    /// Its wire.
+    /// The wire of the provider.
     type Wire: Wire;
     /// Whether a poll takes microseconds.
     const POLLS_COST: bool = false;
-    /// Whether it serves a rank that does not poll.
+    /// Whether the provider serves a rank that does not poll.
     const SERVES_SLEEPERS: bool = false;
-    /// When a killed rank is struck, if nobody has noticed before.
+    /// The time after which a killed rank is struck if the provider has not reported it.
     const NOTICES: Duration = Duration::from_millis(500);
 
     /// Opens a rank.
     fn open(setting: &Setting, rank: Rank, size: u32) -> NetDomain<Self::Wire>;
 
-    /// What was seen when it was opened.
+    /// The results of the probe at the start.
     fn probed(domain: &NetDomain<Self::Wire>) -> &Probed;
 }
 
-/// What tests choose.
+/// The options that tests choose.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub endpoints: usize,
@@ -68,14 +67,14 @@ impl Default for Setting {
     }
 }
 
-/// What all of them have.
+/// The sizes that all ranks use.
 pub const PACKETS: usize = 16;
 pub const PACKET_BYTES_MAX: usize = 512;
 pub const JOB: u64 = 0x7e57;
 
-/// See the module.
+/// A job of rank 0 and its peers, see the module.
 pub struct Job<P: Provider> {
-    // The domain goes before the peers do.
+    // Declared first, so that the domain is dropped before the peers.
     pub domain: NetDomain<P::Wire>,
     pub peers: Mutex<Vec<Peer>>,
     tags: AtomicU64,
@@ -110,7 +109,7 @@ impl<P: Provider> Job<P> {
         self.peers.lock().unwrap()[rank as usize - 1].order(order)
     }
 
-    /// What the peer's processor sees.
+    /// The word as the peer's processor reads it.
     pub fn word(&self, region: &Region, offset: u64) -> u64 {
         let order = format!("load {} {offset}", region.key.to_bits());
         self.order(1, &order).parse().unwrap()
@@ -121,7 +120,7 @@ impl<P: Provider> Job<P> {
         if away(rank).is_some() {
             peer.give("die");
             peer.child.wait().unwrap();
-            // The connection has ended, and next the system ends the rest.
+            // The connection has ended; the peer's system ends the process shortly after.
             std::thread::sleep(Duration::from_secs(2));
         } else {
             peer.child.kill().unwrap();
@@ -216,7 +215,7 @@ impl Drop for Peer {
     }
 }
 
-/// What reaches the machine of a rank, if it is another one.
+/// The command that starts a rank on another machine; `None` if the rank runs on this one.
 fn away(rank: u32) -> Option<String> {
     std::env::var(AWAY).ok().filter(|_| rank % 2 == 1)
 }
@@ -241,7 +240,7 @@ fn register(domain: &impl Domain, bytes: u64, access: Access) -> Region {
     unsafe { domain.register(base, bytes, access) }.unwrap()
 }
 
-/// The life of another rank: it polls, and obeys.
+/// Runs another rank: it polls, and carries out the commands of its input.
 pub fn peer<P: Provider>(args: &[String]) {
     let number = |at: usize| args[at].parse::<usize>().unwrap();
     let setting = Setting {
@@ -351,7 +350,7 @@ pub fn wait(endpoint: &mut impl Endpoint, count: usize) -> Vec<Completion> {
     done
 }
 
-/// A card of those that were read.
+/// Copies the card of a rank out of those that were read; returns its length.
 pub fn copy_card(cards: &[Vec<u8>], rank: Rank, into: &mut [u8; CARD_BYTES_MAX]) -> Option<usize> {
     let card = cards.get(rank.0 as usize)?;
     into[..card.len()].copy_from_slice(card);
@@ -375,8 +374,8 @@ pub const PEER: &str = "peer";
 /// The variable that says where ranks run: `namespace=address ...`.
 const NODES: &str = "TSUMUGI_TEST_NODES";
 
-/// The variable that has a command which joins its input and output to a peer
-/// on another machine: the first line is what arguments the peer has.
+/// The variable that has a command which joins its input and output to a peer on another
+/// machine: the first line has the arguments of the peer.
 const AWAY: &str = "TSUMUGI_TEST_AWAY";
 
 pub const LIMIT: Duration = Duration::from_secs(60);

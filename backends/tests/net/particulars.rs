@@ -1,4 +1,4 @@
-//! What every network promises beyond the suite.
+//! The promises of every network beyond those of the conformance suite.
 
 use super::job::{Job, LIMIT, Provider, Setting, wait};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub fn at(region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: PEER, key: region.key, offset }
 }
 
-/// One operation, to its end.
+/// Runs one operation to its end.
 pub fn run<P: Provider>(
     job: &Job<P>,
     endpoint: &mut impl Endpoint,
@@ -42,9 +42,9 @@ pub fn words_of_every_width_arrive<P: Provider>() {
     assert_eq!(job.word(&region, 0), 0x11 << 24);
 }
 
-/// A put whose region is not known yet is taken, and not on its way: a packet
-/// that is sent then overtakes it, and whoever sends can know.
-pub fn what_is_not_on_its_way_is_told<P: Provider>() {
+/// A put whose region is not known yet is accepted but not under way, so that a packet that
+/// is sent then overtakes the put. `holds` reports this to the sender.
+pub fn an_accepted_operation_that_is_not_under_way_is_reported<P: Provider>() {
     let job: Job<P> = Job::new(3);
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
@@ -52,7 +52,7 @@ pub fn what_is_not_on_its_way_is_told<P: Provider>() {
     let put = Op::put_word(at(&region, 8), Width::W8, 7).tagged(job.tag());
     assert_eq!(endpoint.post(&[put]), 1);
     assert!(endpoint.holds(PEER));
-    assert!(!endpoint.holds(Rank(2)), "nothing is for that one");
+    assert!(!endpoint.holds(Rank(2)), "the endpoint has nothing for rank 2");
     assert_eq!(wait(&mut endpoint, 1)[0].result, Ok(0));
     assert!(!endpoint.holds(PEER));
     assert_eq!(job.word(&region, 8), 7);
@@ -101,21 +101,21 @@ pub fn stale_keys_are_named<P: Provider>() {
     let get = |addr| Op::get_word(addr, Width::W8);
     let stale = |addr| Err(AddrError::StaleKey { addr });
     assert_eq!(run(&job, &mut endpoint, get(never)), stale(never));
-    // Not seen before it went.
+    // The region ends before the endpoint has read its slot.
     let unseen = job.register(PEER, 64, Access::ReadWrite);
     assert_eq!(job.order(1, &format!("unregister {}", unseen.key.to_bits())), "true");
     assert_eq!(run(&job, &mut endpoint, get(at(&unseen, 0))), stale(at(&unseen, 0)));
-    // Another region's operations go on.
+    // Operations on another region continue.
     assert_eq!(run(&job, &mut endpoint, get(at(&old, 0))), Ok(0));
     if !is_told {
         println!("{} does not answer to a key that it has seen", P::NAME);
         return;
     }
-    // Seen before it went: the device refuses, and the directory says why.
+    // The slot was read before the region ended: the device refuses, the directory says why.
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "true");
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "false");
     assert_eq!(run(&job, &mut endpoint, get(at(&old, 0))), stale(at(&old, 0)));
-    // And the connection survives.
+    // The connection survives.
     let new = job.register(PEER, 64, Access::ReadWrite);
     assert_eq!(run(&job, &mut endpoint, get(at(&new, 0))), Ok(0));
 }
@@ -148,7 +148,7 @@ pub fn packets_and_bells_arrive<P: Provider>() {
     assert_eq!(endpoint.try_send(PEER, &[0; 4000]), Err(too_long));
     let nobody = AddrError::NoSuchRank { rank: Rank(5), size: 2 };
     assert_eq!(endpoint.try_send(Rank(5), b""), Err(SendError::Addr(nobody)));
-    // More than there are buffers on either side.
+    // More packets than there are buffers on either side.
     let start = Instant::now();
     for number in 0..60 {
         while let Err(error) = endpoint.try_send(PEER, format!("p{number}").as_bytes()) {
@@ -171,10 +171,10 @@ pub fn packets_and_bells_arrive<P: Provider>() {
     for number in 0..60 {
         assert!(all.contains(&format!("p{number} of 0")), "{number} of {all:?}");
     }
-    // And the way back.
+    // A packet in the other direction.
     while job.order(1, "send 0 hello") != "Ok(())" {
         endpoint.poll(&mut []);
-        assert!(start.elapsed() < LIMIT, "no way back");
+        assert!(start.elapsed() < LIMIT, "the peer could not send");
     }
     let mut heard = false;
     while !heard {
@@ -214,14 +214,14 @@ pub fn a_struck_rank_is_lost_at_once<P: Provider>() {
     let other = job.register(Rank(2), 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
     assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), Ok(0));
-    // It does not serve what is under way, and is then found dead.
+    // The peer does not serve what is under way, and is then struck.
     assert_eq!(job.order(1, "sleep 60000"), "asleep");
     let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
     assert_eq!(endpoint.post(&[add]), 1);
     job.domain.strike(PEER);
     let lost = Err(AddrError::PeerLost { rank: PEER });
     let ended = wait(&mut endpoint, 1)[0].result;
-    // A device may have done it before.
+    // A device may have done the operation before.
     assert!(ended == lost || P::SERVES_SLEEPERS && ended == Ok(0), "{ended:?}");
     assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), lost);
     assert!(endpoint.try_send(PEER, b"").is_err());
@@ -235,18 +235,18 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
     let other = job.register(Rank(2), 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
     assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), Ok(0));
-    // One is under way when it happens.
+    // One operation is under way when the peer is killed.
     assert_eq!(job.order(1, "sleep 60000"), "asleep");
     let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
     assert_eq!(endpoint.post(&[add]), 1);
     job.kill(1);
     let put = Op::put_word(at(&region, 0), Width::W8, 1).tagged(job.tag());
-    // Where the provider does not notice, a heartbeat does.
+    // Where the provider does not report the death, a heartbeat does.
     let (start, mut struck) = (Instant::now(), false);
     let (mut done, mut came, mut posted) = ([Completion::EMPTY; 2], 0, 0);
     while came < 2 {
         if posted == 0 {
-            // One that takes one thing at a time takes it later.
+            // An endpoint in one-by-one mode accepts the put in a later call.
             posted = endpoint.post(&[put]);
         }
         came += endpoint.poll(&mut done[came..]);
@@ -254,14 +254,14 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
             job.domain.strike(PEER);
             struck = true;
         }
-        assert!(start.elapsed() < LIMIT, "nobody notices");
+        assert!(start.elapsed() < LIMIT, "the loss was not reported");
     }
     let lost = Err(AddrError::PeerLost { rank: PEER });
     for done in done {
         let was_done = P::SERVES_SLEEPERS && done.tag == add.tag && done.result == Ok(0);
         assert!(done.result == lost || was_done, "{done:?}");
     }
-    assert!(!struck || !P::SERVES_SLEEPERS, "nobody noticed");
+    assert!(!struck || !P::SERVES_SLEEPERS, "the provider did not report the loss");
     if !struck {
         let last = endpoint.failures().last.unwrap();
         println!("noticed by the provider: {last}");
@@ -324,7 +324,7 @@ pub fn a_sleeper_is_woken_by_its_completion<P: Provider>() {
         }
         assert_eq!(done[0].tag, get.tag);
     }
-    // And nobody calls when nothing comes, once all has been heard of.
+    // The endpoint stays silent when nothing arrives, once all events are consumed.
     while start.elapsed() < LIMIT {
         let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let armed = endpoint.arm() && endpoint.poll(&mut []) == 0;
@@ -333,10 +333,10 @@ pub fn a_sleeper_is_woken_by_its_completion<P: Provider>() {
             return;
         }
     }
-    panic!("called all the time");
+    panic!("the event never became silent");
 }
 
-/// A get that is under way keeps its buffer until the device gives it up.
+/// A get that is under way occupies its buffer until the device returns it.
 pub fn a_get_from_a_killed_rank_ends<P: Provider>() {
     let job: Job<P> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);

@@ -1,5 +1,5 @@
-//! libfabric between processes of this machine: what every endpoint promises,
-//! and what this one promises beyond that.
+//! libfabric between processes of this machine: the promises of every endpoint, and those of
+//! this backend beyond them.
 //!
 //! Without libfabric there is nothing to test, and these tests say so and
 //! pass; `ci/ofi.sh` installs it.
@@ -72,7 +72,7 @@ fn config(provider: &str, rank: Rank, setting: &Setting) -> Config {
     }
 }
 
-fn every_atomic_does_what_the_processor_would<P: Provider>() {
+fn every_atomic_computes_as_the_processor_does<P: Provider>() {
     let job: Job<P> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
@@ -87,7 +87,7 @@ fn every_atomic_does_what_the_processor_would<P: Provider>() {
     assert_eq!(go(Op::compare_swap(word, 0x0du64, 7)), Ok(0x0d));
     assert_eq!(go(Op::compare_swap(word, 0x0du64, 8)), Ok(7));
     assert_eq!(job.word(&region, 8), 7);
-    // Half a word, between neighbours that stay as they are.
+    // Half a word: the other halves around it keep their values.
     let half = at(&region, 20);
     assert_eq!(go(Op::atomic(Kind::Swap, half, u32::MAX)), Ok(0));
     assert_eq!(go(Op::atomic(Kind::FetchAdd, half, 2u32)), Ok(u64::from(u32::MAX)));
@@ -96,22 +96,22 @@ fn every_atomic_does_what_the_processor_would<P: Provider>() {
     assert_eq!((job.word(&region, 16), job.word(&region, 24)), (0x5a << 32, 0));
 }
 
-fn the_probe_agrees_with_what_is_promised<P: Provider<Wire = Line>>() {
+fn the_probe_agrees_with_the_capabilities<P: Provider<Wire = Line>>() {
     let domain = P::open(&Setting::default(), Rank(0), 1);
     println!("{:?}", domain.facts());
     domain.probed().rows.iter().for_each(|row| println!("  {row}"));
     assert_eq!(domain.facts().provider, P::NAME);
     let capabilities = domain.capabilities();
     assert!(capabilities.device_atomics && capabilities.remote_completion);
-    // Neither has a device that does: their atomics are other operations.
+    // Neither provider copies whole words: its atomics are operations of their own.
     assert!(!domain.copies_words());
 }
 
-fn auto_progress_serves_who_sleeps<P: Provider>() {
+fn auto_progress_serves_a_target_that_sleeps<P: Provider>() {
     let config =
         Config { progress: Progress::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
     match OfiDomain::open(&config, Rank(0), 1) {
-        Ok(domain) => assert!(domain.probed().works("a target that sleeps is served")),
+        Ok(domain) => assert!(domain.probed().works("a sleeping target is served")),
         Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),
         Err(error) => panic!("{error}"),
     }
@@ -158,13 +158,13 @@ macro_rules! suites {
             ],
             [
                 words_of_every_width_arrive,
-                what_is_not_on_its_way_is_told,
+                an_accepted_operation_that_is_not_under_way_is_reported,
                 long_transfers_go_in_pieces, a_completed_put_has_landed, stale_keys_are_named,
                 wrong_accesses_are_named, packets_and_bells_arrive, several_endpoints_work_at_once,
                 a_struck_rank_is_lost_at_once, a_killed_rank_is_lost, a_get_from_a_killed_rank_ends, bad_cards_lose_their_rank,
                 a_sleeper_is_woken_by_its_completion,
             ],
-            [every_atomic_does_what_the_processor_would, the_probe_agrees_with_what_is_promised, auto_progress_serves_who_sleeps]
+            [every_atomic_computes_as_the_processor_does, the_probe_agrees_with_the_capabilities, auto_progress_serves_a_target_that_sleeps]
         );)*
         fn all() -> Vec<Case> {
             [$($module::CASES),*].concat()

@@ -1,9 +1,9 @@
-//! Doorbells by executor: how often the device is rung for operations that are
-//! under way at once.
+//! Doorbells by executor: how many doorbells the device gets for operations that are under
+//! way at once.
 //!
 //! ```text
 //!  direct    post(batch) ───────────────────► endpoint
-//!  worker    submit .. submit ─ Delegate ───► endpoint     whoever comes
+//!  worker    submit .. submit ─ Delegate ───► endpoint     any worker
 //!  helper    submit .. submit ─► ring ─ Offload's thread ─► endpoint
 //! ```
 
@@ -24,7 +24,7 @@ use tsumugi_core::ring::Mpsc;
 use tsumugi_core::tag::Tag;
 use tsumugi_core::wait::Futex;
 
-/// By the device's own count, with 64 under way: one for 8 at the most.
+/// By the device's own counter, with 64 operations under way: at most one doorbell for 8.
 pub fn every_executor_rings_seldom() {
     let job: Job<Verbs> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);
@@ -59,7 +59,7 @@ fn direct(endpoint: &mut VerbsEndpoint<'_>, word: RemoteAddr, batch: u64) {
     }
 }
 
-/// So many are begun when the ones before have ended.
+/// Begins a batch each time the previous one has ended.
 fn by_engine(endpoint: VerbsEndpoint<'_>, word: RemoteAddr, batch: u64, is_helper: bool) {
     let (table, counts) = (CompletionTable::<4>::new(), PortCounts::new());
     let ring = Mpsc::<Work, 256>::new();
@@ -105,7 +105,7 @@ fn play<E: Endpoint>(
         for _ in 0..batch {
             let put = Op::put_word(word, Width::W8, 3);
             let ended = (&raw const *ended).cast_mut().cast();
-            // SAFETY: a count, which is waited for below.
+            // SAFETY: a counter, which outlives the operations since the loop below waits for all.
             let callback = unsafe { Callback::new(end, ended) };
             assert!(engine.submit_callback(0, put, callback).is_ok());
         }
@@ -116,7 +116,7 @@ fn play<E: Endpoint>(
     }
 }
 
-/// Sleeps a little, whatever it is for.
+/// A futex whose wait sleeps for a short fixed time.
 struct Nap;
 
 impl Futex for Nap {

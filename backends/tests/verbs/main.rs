@@ -1,5 +1,5 @@
-//! libibverbs between processes of this machine: what every endpoint promises,
-//! and what this one promises beyond that.
+//! libibverbs between processes of this machine: the promises of every endpoint, and those of
+//! this backend beyond them.
 //!
 //! `VERBS_DEVICES` names the devices, with commas between them: a rank uses the
 //! one whose place is its number, and so on in turn. Without libibverbs, or
@@ -22,7 +22,7 @@ use tsumugi_conformance::endpoint;
 use tsumugi_conformance::left_out;
 use tsumugi_core::mem::Rank;
 
-/// Whatever device there is.
+/// Any device.
 #[derive(Debug)]
 pub struct Verbs;
 
@@ -81,7 +81,7 @@ suite!(
     ],
     [
         words_of_every_width_arrive,
-        what_is_not_on_its_way_is_told,
+        an_accepted_operation_that_is_not_under_way_is_reported,
         long_transfers_go_in_pieces,
         a_completed_put_has_landed,
         stale_keys_are_named,
@@ -95,11 +95,11 @@ suite!(
         a_sleeper_is_woken_by_its_completion,
     ],
     [
-        the_probe_agrees_with_what_is_promised,
-        what_the_device_adds_is_exact_and_the_rest_is_unsupported,
+        the_probe_agrees_with_the_capabilities,
+        device_atomics_are_exact_and_all_others_are_unsupported,
         adds_of_all_ranks_to_one_word_are_exact,
         a_batch_rings_once,
-        a_put_that_tells_is_one_request,
+        a_notifying_put_is_one_request,
         neighbours_of_a_refused_request_are_served,
         few_pairs_reach_many_ranks,
         a_crowd_is_served_by_few_pairs,

@@ -1,4 +1,4 @@
-//! What this backend promises beyond what every network does.
+//! The promises of this backend beyond those of every network.
 
 use super::Verbs;
 use super::job::{Job, LIMIT, Provider, Setting, copy_card, wait};
@@ -12,22 +12,22 @@ use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, RemoteAdd
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
-pub fn the_probe_agrees_with_what_is_promised() {
+pub fn the_probe_agrees_with_the_capabilities() {
     let domain = Verbs::open(&Setting::default(), Rank(0), 1);
     println!("{:?}", domain.facts());
     domain.probed().rows.iter().for_each(|row| println!("  {row}"));
     assert!(domain.capabilities().remote_completion);
-    assert!(!domain.capabilities().device_atomics, "not of every kind and width");
+    assert!(!domain.capabilities().device_atomics, "the device has not every kind and width");
     let Facts { software, dynamic, .. } = *domain.facts();
     assert!(!software || dynamic != Dynamic::Possible, "{dynamic}");
-    assert!(domain.probed().works("a target that sleeps is served"));
+    assert!(domain.probed().works("a sleeping target is served"));
     assert!(domain.probed().works("a stale key is refused"));
     if domain.facts().atomics != Atomics::None {
         assert!(domain.probed().works("fetch-add") && domain.probed().works("compare-swap"));
     }
 }
 
-pub fn what_the_device_adds_is_exact_and_the_rest_is_unsupported() {
+pub fn device_atomics_are_exact_and_all_others_are_unsupported() {
     let job: Job<Verbs> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
@@ -45,12 +45,12 @@ pub fn what_the_device_adds_is_exact_and_the_rest_is_unsupported() {
     let half = at(&region, 20);
     assert_eq!(go(Op::atomic(Kind::FetchAdd, half, 1u32)), unsupported(half));
     assert_eq!(go(Op::compare_swap(half, 0u32, 1)), unsupported(half));
-    // Nothing was broken by that.
+    // The unsupported operations broke nothing.
     assert_eq!(job.word(&region, 8), 7);
     assert_eq!(endpoint.counts().pairs_broken, 0);
 }
 
-/// The device adds for its own rank too, whose processor leaves the word alone.
+/// The device adds for its own rank as well, whose processor does not touch the word.
 pub fn adds_of_all_ranks_to_one_word_are_exact() {
     let job: Job<Verbs> = Job::new(3);
     let region = job.register(PEER, 64, Access::ReadWrite);
@@ -86,12 +86,12 @@ pub fn a_batch_rings_once() {
     }
 }
 
-/// With an immediate number: no packet after it.
-pub fn a_put_that_tells_is_one_request() {
+/// The put carries an immediate number, and no packet follows it.
+pub fn a_notifying_put_is_one_request() {
     let job: Job<Verbs> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
-    assert!(job.domain.rings(), "every device does");
+    assert!(job.domain.rings(), "every device rings");
     let get = Op::get_word(at(&region, 0), Width::W8);
     assert_eq!(run(&job, &mut endpoint, get), Ok(0));
     let before = endpoint.counts().doorbells;
@@ -107,9 +107,9 @@ pub fn a_put_that_tells_is_one_request() {
     assert_eq!((came.trim_end_matches(','), job.word(&region, 16)), (&*bell, 7));
 }
 
-/// With `VERBS_LOSSY` the wire loses packets. A device says once that it has
-/// refused a request; if that is lost, nobody answers any more, and what was asked
-/// after it has been done or not.
+/// With `VERBS_LOSSY` the wire loses packets. A device reports once that it has refused a
+/// request. If that report is lost, the pair gets no further answer, and it is unknown
+/// whether the requests after it were carried out.
 pub fn neighbours_of_a_refused_request_are_served() {
     let is_lossy = std::env::var_os("VERBS_LOSSY").is_some();
     let job: Job<Verbs> = Job::new(2);
@@ -121,7 +121,7 @@ pub fn neighbours_of_a_refused_request_are_served() {
         assert_eq!(run(&job, &mut endpoint, get), Ok(0));
     }
     assert_eq!(job.order(1, &format!("unregister {}", gone.key.to_bits())), "true");
-    // Each of these adds once, whatever becomes of the pair.
+    // Each add is done once, whatever becomes of the pair.
     let (mut added, mut unknown) = (0, 0);
     for round in 0..10 {
         let add = || Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
@@ -145,7 +145,10 @@ pub fn neighbours_of_a_refused_request_are_served() {
         }
     }
     let found = job.word(&region, 0);
-    assert!((added..=added + unknown).contains(&found), "{added} and {unknown} make {found}");
+    assert!(
+        (added..=added + unknown).contains(&found),
+        "{added} added and {unknown} unknown make {found}"
+    );
     println!("{added} were added, of {unknown} it is not known");
     let counts = endpoint.counts();
     assert_eq!((counts.pairs_broken, counts.strays), (1, 0));
@@ -167,7 +170,7 @@ pub fn few_pairs_reach_many_ranks() {
         let key = regions[rank as usize - 1].key;
         RemoteAddr { rank: Rank(rank), key, offset }
     };
-    // One after another, and all at once.
+    // The ranks one after another, then all at once.
     for round in 0..5 {
         for rank in 1..ranks {
             let add = Op::atomic(Kind::FetchAdd, far(rank, 0), 1u64);
@@ -189,7 +192,7 @@ pub fn few_pairs_reach_many_ranks() {
     assert_eq!(counts.pairs_broken, 0);
 }
 
-/// Many more ranks than pairs, all of them in this process, all at once.
+/// Many more ranks than pairs, all ranks in this process and all active at once.
 pub fn a_crowd_is_served_by_few_pairs() {
     let (ranks, pairs_max) = (64, 8);
     let setting = Setting { pairs_max, in_flight_max: 256, ..Setting::default() };
@@ -214,7 +217,7 @@ pub fn a_crowd_is_served_by_few_pairs() {
             Op::atomic(Kind::FetchAdd, remote, 1u64).tagged(Tag::from_bits(at + 1))
         })
         .collect();
-    // Two ranks ask everybody, so that those who are asked are crowded too.
+    // Two ranks send to all ranks, so that the targets share their pairs as well.
     assert_eq!(endpoints[0].post(&ops), ops.len());
     assert_eq!(endpoints[1].post(&ops), ops.len());
     let (start, mut done, mut came) = (Instant::now(), [Completion::EMPTY; 16], 0);
@@ -231,7 +234,7 @@ pub fn a_crowd_is_served_by_few_pairs() {
         assert_eq!(endpoints[rank as usize].post(&[Op::get_word(remote, Width::W8)]), 1);
         wait(&mut endpoints[rank as usize], 1)[0].result
     };
-    // Each of them reaches itself by a pair of its own.
+    // Each of these ranks reaches itself by a pair of its own.
     assert_eq!((get(5), get(ranks - 1)), (Ok(8), Ok(8)));
     for endpoint in &endpoints[..2] {
         let counts = endpoint.counts();

@@ -16,7 +16,7 @@ pub fn compare(figure: &str, args: impl Iterator<Item = String>) -> ExitCode {
         .current_dir(&root)
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        eprintln!("compare: the command tsumugi could not be built");
+        eprintln!("compare: cargo could not build the package tsumugi-cli");
         return ExitCode::FAILURE;
     }
     let peers = peers(&root, figure);
@@ -27,7 +27,7 @@ pub fn compare(figure: &str, args: impl Iterator<Item = String>) -> ExitCode {
     let peers = peers.iter().flat_map(|peer| ["--peer", peer]);
     let error =
         Command::new(command(&root)).args(["bench", figure]).args(peers).args(args).exec();
-    eprintln!("compare: {}: {error}", command(&root).display());
+    eprintln!("compare: cannot run {}: {error}", command(&root).display());
     ExitCode::FAILURE
 }
 

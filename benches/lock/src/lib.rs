@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_takes_as_long_as_the_paper_says() {
+    fn all_ranks_take_as_long_as_the_paper_says() {
         for (ranks, us) in MEASURED.into_iter().filter(|(ranks, _)| *ranks <= 1_024) {
             let mut world = World::new(Design::Global, ranks, paper(1), false);
             let ours = world.run_rounds(4) as f64 / 4e3;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn near_ranks_are_done_first_and_the_last_when_the_paper_says() {
+    fn near_ranks_are_done_first_and_the_slowest_takes_the_time_of_the_paper() {
         let ranks = by_rank(1, 50);
         let done = |hops| {
             let of = ranks.iter().filter(|rank| rank.hops == hops).map(|rank| rank.done_ns);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn four_engines_are_better_but_not_four_times() {
+    fn four_engines_are_faster_but_not_four_times() {
         let slowest = |engines| {
             let ranks = on_one_node(engines);
             ranks.iter().map(|rank| rank.held_ns).max().unwrap_or(0) as f64

@@ -107,13 +107,13 @@ impl World {
         let key = RegionKey::new(0, 1);
         let nodes = NodeTable { key, offset: LOCK_BYTES };
         let tree = Tree::new(ranks, machine.node_ranks.min(FAN_MAX), ARITY, key, TREE_OFFSET);
-        let tree = tree.expect("a tree of these sizes");
+        let tree = tree.expect("a tree of these sizes is possible");
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
         let members = (0..ranks).map(Rank).map(|rank| {
             let bytes = TREE_OFFSET + tree.bytes_of(rank);
             let region = net.node(rank).allocate(bytes, MemoryAccess::ReadWrite);
-            assert_eq!(region.expect("a first region").key, key);
+            assert_eq!(region.expect("the first region is registered").key, key);
             Member {
                 access: Access::new(plan),
                 slots: [NodeSlot::default()],
@@ -198,7 +198,11 @@ impl World {
             }
         }
         for (member, want) in members.iter().zip(wants) {
-            assert!(member.want.is_none(), "{want:?} waits for ever: {:?}", member.access);
+            assert!(
+                member.want.is_none(),
+                "no event is left, and {want:?} is not over: {:?}",
+                member.access
+            );
         }
     }
 }
@@ -206,8 +210,8 @@ impl World {
 impl Member {
     fn begin(&mut self, rank: Rank, want: Want) {
         let mut pool = NodePool::new(rank, &mut self.slots);
-        self.node = pool.try_take(|_| 0).expect("it has given it back");
-        self.access.begin(&mut self.door, want, self.node).expect("nothing is held");
+        self.node = pool.try_take(|_| 0).expect("the member has released its node");
+        self.access.begin(&mut self.door, want, self.node).expect("the member holds nothing");
     }
 
     fn handle(&mut self, node: &Node<'_>, event: Event, tally: &mut Tally) {
@@ -247,7 +251,9 @@ impl Member {
             if let Some(waiting) = self.access.waits_for(&self.door) {
                 match waiting {
                     Waiting::Word(word, until) => {
-                        let value = node.load(self.key, word.offset).expect("an own word");
+                        let value = node
+                            .load(self.key, word.offset)
+                            .expect("the word lies in the node's own memory");
                         if until.holds(value) {
                             self.access.handle_wake(&mut self.door, value);
                         }

@@ -55,7 +55,8 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// Errors of the array; an error if an update is missing.
+/// An [`Error`] if a rank dies, if the array cannot be made, or if an update is
+/// missing.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Duration, Error> {
     let words = 1usize << plan.log_words;
     // A rank accesses all pages, so its location cache has room for all of them.
@@ -112,7 +113,10 @@ fn check(table: &GlobalArray<u64>, plan: Plan, own: std::ops::Range<u64>) -> Res
     let wrong = found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
     match wrong {
         0 => Ok(()),
-        _ => Err(Error::program(format!("{wrong} of {} words are wrong", expected.len()))),
+        _ => Err(Error::program(format!(
+            "{wrong} of the {} words of this rank differ from those of a serial run",
+            expected.len()
+        ))),
     }
 }
 
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_whole() {
+    fn parts_add_up_to_the_whole() {
         for of in 1..20 {
             let sum: u64 =
                 (0..of).map(|one| part(1000, of, one)).map(|part| part.end - part.start).sum();

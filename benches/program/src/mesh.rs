@@ -102,7 +102,7 @@ pub fn command() -> Result<(), Error> {
             let level_max = words.number("LEVELS", 0..=5, 3)?;
             let steps = words.number("STEPS", 1..=1_000_000, 96)?;
             if !blocks.is_power_of_two() {
-                let what = format!("BLOCKS: {blocks} on a side is no power of two");
+                let what = format!("BLOCKS: {blocks} must be a power of two");
                 return Err(Error::program(what));
             }
             Ok(Plan { shape: Shape { blocks, cells: 8, level_max }, steps, period: 8 })
@@ -123,8 +123,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of the arrays and of [`Tasks::run`]; an error if the answer is not that of
-/// one thread.
+/// An [`Error`] if a rank dies, if the arrays or the tasks cannot be made, if a task
+/// fails, or if a block differs from that of a serial run.
 pub fn play(rt: &Runtime, plan: Plan, way: Way) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, Mesh::new(rt, plan)?, &[of_rank, step, adapt])?;
     let mesh = tasks.context();
@@ -236,7 +236,7 @@ impl Mesh {
     }
 
     fn now(&self) -> Arc<Period> {
-        self.now.lock().expect("nobody panics here").clone()
+        self.now.lock().expect("no thread panics while it holds this lock").clone()
     }
 
     /// Shares the load out after an adaption: each rank reads the levels, and takes
@@ -256,7 +256,7 @@ impl Mesh {
                 moved += self.pages.own(block * page_len..(block + 1) * page_len)? as u64;
             }
         }
-        *self.now.lock().expect("nobody panics here") = Arc::new(next);
+        *self.now.lock().expect("no thread panics while it holds this lock") = Arc::new(next);
         // No rank begins before all pages are where tasks look for them.
         rt.barrier()?;
         Ok(moved)
@@ -348,7 +348,7 @@ impl Mesh {
             let found = Block { level: now.levels[number], values };
             if found != *expected {
                 let (x, y) = self.plan.shape.place(number);
-                let what = format!("block {x}, {y} is not what one thread alone finds");
+                let what = format!("block {x}, {y} differs from that of a serial run");
                 return Err(Error::program(what));
             }
         }
@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_one_thread_finds_wherever_the_pages_are() {
+    fn the_mesh_is_that_of_one_thread_with_each_way() {
         let shape = Shape { blocks: 4, cells: 4, level_max: 2 };
         let plan = Plan { shape, steps: 12, period: 4 };
         for (ranks, way) in [(1, Way::Own), (3, Way::Stay), (3, Way::Work), (3, Way::Own)] {

@@ -61,7 +61,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of [`Tasks::run`]; an error if the number is not the known one.
+/// An [`Error`] if a rank dies, if the tasks cannot be made, if a task fails, or if the
+/// number of ways is not the known one.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, plan.grain, &[place])?;
     let empty = Board { queens: plan.queens, row: 0, columns: 0, left: 0, right: 0 };
@@ -70,7 +71,9 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let time = start.elapsed();
     let known = KNOWN[plan.queens as usize];
     if ways != known {
-        return Err(Error::program(format!("{} queens: {ways} ways, not {known}", plan.queens)));
+        let queens = plan.queens;
+        let what = format!("{queens} queens: {ways} ways were found, and there are {known}");
+        return Err(Error::program(what));
     }
     Ok(Outcome { ways, time, counts: tasks.all_counts()? })
 }
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queens_stand_in_the_known_ways() {
+    fn queens_have_the_known_numbers_of_solutions() {
         for (ranks, queens, grain) in [(1, 1, 0), (1, 8, 0), (2, 7, 16), (3, 8, 4)] {
             let found = tsumugi::run_ranks(ranks, |rt| play(rt, Plan { queens, grain }));
             assert!(found.unwrap().iter().all(|found| found.ways == KNOWN[queens as usize]));

@@ -80,7 +80,8 @@ pub type Lines = [String; 3];
 ///
 /// # Errors
 ///
-/// Errors of the arrays; an error if a level differs.
+/// An [`Error`] if a rank dies, if the arrays cannot be made, or if a level differs
+/// from that of a serial search.
 pub fn play(
     rt: &Runtime,
     graph: Option<&[Vec<u32>]>,
@@ -111,7 +112,8 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Errors of [`Runtime::array_by`].
+    /// An [`Error`] if a rank dies, or if an array cannot be made: there is no memory
+    /// for it, or its shape is not possible.
     pub fn new<'a>(
         rt: &Runtime,
         vertices: u32,
@@ -152,7 +154,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Errors of the arrays.
+    /// An [`Error`] if a rank dies.
     pub fn run(&self, from: u32) -> Result<Outcome, Error> {
         let mut counts = [0; 2];
         let mut time = Duration::ZERO;
@@ -173,7 +175,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Errors of [`GlobalArray::own`].
+    /// An [`Error`] if a rank dies, or if this rank has no room for another page.
     pub fn own(&self) -> Result<(u64, Duration), Error> {
         self.rt.barrier()?;
         let start = Instant::now();
@@ -192,7 +194,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Errors of the array.
+    /// An [`Error`] if a rank dies.
     pub fn levels(&self) -> Result<Vec<u32>, Error> {
         let mut levels = vec![0; self.index.len()];
         self.levels.get_slice(0, &mut levels)?;
@@ -203,13 +205,14 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// An error that names the first vertex with another level.
+    /// An [`Error`] if a rank dies, or if a vertex has another level; it names the
+    /// first such vertex.
     pub fn check(&self, expected: &[u32]) -> Result<(), Error> {
         let found = self.levels()?;
         match found.iter().zip(expected).position(|(found, expected)| found != expected) {
             None => Ok(()),
             Some(vertex) => Err(Error::program(format!(
-                "vertex {vertex} has level {}, and by one thread {}",
+                "vertex {vertex} has level {}, a serial search gives {}",
                 found[vertex], expected[vertex]
             ))),
         }
@@ -343,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_one_thread_finds_and_rows_are_at_hand_after_own() {
+    fn levels_are_those_of_one_thread_and_rows_are_local_after_own() {
         let graph = random(600, 7);
         for ranks in [1, 4] {
             let ended = tsumugi::run_ranks(ranks, |rt| {

@@ -54,8 +54,8 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of the arrays; an error if the keys are not in order, or not the given
-/// keys.
+/// An [`Error`] if a rank dies, if the arrays cannot be made, or if the keys are not in
+/// order, or are not the given keys.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let (size, rank) = (rt.size() as usize, rt.rank().0 as usize);
     let keys = rt.array::<u64>(plan.keys * size)?;
@@ -145,13 +145,14 @@ fn check(
     let mut found = vec![0; (range.end + 1).min(sorted.len()) - range.start];
     sorted.get_slice(range.start, &mut found)?;
     if let Some(at) = found.windows(2).position(|pair| pair[0] > pair[1]) {
-        return Err(Error::program(format!("key {} is behind the next", range.start + at)));
+        let (index, key, next) = (range.start + at, found[at], found[at + 1]);
+        return Err(Error::program(format!("key {index} is {key}, larger than the next, {next}")));
     }
     let print = |keys: &[u64]| keys.iter().fold(0u64, |sum, key| sum.wrapping_add(mix(*key)));
     found.truncate(range.len());
     let (before, after) = (rt.sum(print(given))?, rt.sum(print(&found))?);
     if before != after {
-        return Err(Error::program("the keys are not those that were given"));
+        return Err(Error::program("the sorted keys are not the keys that were given"));
     }
     Ok(())
 }
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_in_order() {
+    fn keys_are_sorted_on_any_number_of_ranks() {
         for (ranks, keys) in [(1, 1), (1, 1000), (2, 3), (3, 5000), (4, 1)] {
             tsumugi::run_ranks(ranks, |rt| play(rt, Plan { keys })).unwrap();
         }

@@ -63,7 +63,7 @@ pub type Function<C> = fn(&Tasks<C>, Args) -> Result<u64, Error>;
 pub struct Tasks<C>(Arc<Crew<C>>);
 
 /// A task that was forked, and must be joined.
-#[must_use = "a task that nobody joins makes its run fail"]
+#[must_use = "a task that is not joined makes its run fail"]
 #[derive(Debug)]
 pub struct Handle(State);
 
@@ -102,7 +102,8 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     ///
     /// # Errors
     ///
-    /// Errors of [`Runtime::share`].
+    /// An [`Error`] if a rank dies, or if there is no memory for the deque and the
+    /// places of the tasks.
     pub fn new(rt: &Runtime, context: C, functions: &[Function<C>]) -> Result<Self, Error> {
         let own = Own {
             inbox: VecDeque::with_capacity(PLACES),
@@ -167,7 +168,7 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     ///
     /// # Errors
     ///
-    /// Errors of [`Runtime::sum`].
+    /// An [`Error`] if a rank dies.
     pub fn all_counts(&self) -> Result<Counts, Error> {
         let (rt, Counts { forked, sent, ran, stolen }) = (self.rt(), self.counts());
         Ok(Counts {
@@ -183,7 +184,8 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     ///
     /// # Errors
     ///
-    /// Errors of the root, or of this rank; an error if a task was not joined.
+    /// An [`Error`] if a rank dies, if the root fails, if a task that this rank ran has
+    /// failed or panicked, or if a task was not joined.
     pub fn run(&self, root: impl FnOnce(&Self) -> Result<u64, Error>) -> Result<u64, Error> {
         let crew = &self.0;
         let run = crew.runs.fetch_add(1, Ordering::Relaxed) + 1;
@@ -213,7 +215,7 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     ///
     /// # Errors
     ///
-    /// Errors of the task, if there is no room for it, so that it is called at once.
+    /// The error of the task, if there is no room for it and it is called at once.
     pub fn fork(&self, function: u32, args: Args) -> Result<Handle, Error> {
         match self.0.push(function, args) {
             Some(place) => Ok(Handle(State::Under { place })),
@@ -225,7 +227,8 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     ///
     /// # Errors
     ///
-    /// Errors of [`Runtime::cast`]; errors of the task, if it must be called at once.
+    /// An [`Error`] if `rank` has died; the error of the task, if there is no room for
+    /// it and it is called at once.
     pub fn fork_at(&self, rank: Rank, function: u32, args: Args) -> Result<Handle, Error> {
         let crew = &*self.0;
         let Some(place) = crew.own().places.pop() else {
@@ -248,7 +251,9 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     ///
     /// # Errors
     ///
-    /// Errors of the task; [`AddrError::PeerLost`](tsumugi::AddrError::PeerLost).
+    /// The error of the task, if it is called here; an [`Error`] that names the rank
+    /// where the task has failed; [`AddrError::PeerLost`](tsumugi::AddrError::PeerLost)
+    /// if a rank dies while this ULT waits.
     pub fn join(&self, handle: Handle) -> Result<u64, Error> {
         let place = match handle.0 {
             State::Done(value) => return Ok(value),
@@ -277,7 +282,9 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         crew.own().places.push(place);
         match outcome {
             Outcome::Value(value) => Ok(value),
-            Outcome::Failed(rank) => Err(Error::program(format!("a task failed at {rank}"))),
+            Outcome::Failed(rank) => {
+                Err(Error::program(format!("a task failed at {rank}, which reports why")))
+            }
         }
     }
 
@@ -285,7 +292,9 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         let known = self.0.functions.len();
         match self.0.functions.get(function as usize) {
             Some(function) => function(self, args),
-            None => Err(Error::program(format!("task of function {function} of {known}"))),
+            None => Err(Error::program(format!(
+                "a task of function {function}: the ranks gave {known} functions"
+            ))),
         }
     }
 
@@ -302,8 +311,8 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         match (used, forked == ran) {
             (0, true) => Ok(()),
             _ => Err(Error::program(format!(
-                "of {forked} tasks {ran} were run, and {used} are not joined: the root returned \
-                 before them"
+                "of {forked} tasks {ran} were run, and {used} are not joined: join every task \
+                 before the root returns"
             ))),
         }
     }
@@ -345,7 +354,7 @@ impl Task {
 
 /// The arguments of a task, filled up with zeroes.
 pub fn args<const N: usize>(given: [u64; N]) -> Args {
-    const { assert!(N <= ARGS, "a task has no room for as many") };
+    const { assert!(N <= ARGS, "a task has at most 6 words of arguments") };
     let mut args = [0; ARGS];
     args[..N].copy_from_slice(&given);
     args

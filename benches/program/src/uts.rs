@@ -52,14 +52,15 @@ pub fn command() -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Errors of [`Tasks::run`]; an error if T1 does not have its published size.
+/// An [`Error`] if a rank dies, if the tasks cannot be made, if a task fails, or if the
+/// tree T1 does not have its published size.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, plan.grain, &[node])?;
     let start = Instant::now();
     let nodes = tasks.run(|tasks| node(tasks, args(Node::root(plan.depth))))?;
     let time = start.elapsed();
     if plan.depth == T1_DEPTH && nodes != T1_NODES {
-        return Err(Error::program(format!("{nodes} nodes, and T1 has {T1_NODES}")));
+        return Err(Error::program(format!("{nodes} nodes were found, and T1 has {T1_NODES}")));
     }
     Ok(Outcome { nodes, time, counts: tasks.all_counts()? })
 }

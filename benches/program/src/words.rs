@@ -15,7 +15,8 @@ pub struct Words(std::vec::IntoIter<String>);
 ///
 /// # Errors
 ///
-/// Errors of the arguments, and errors of the program.
+/// An [`Error`] if an argument is wrong, if the rank cannot start, or if the program
+/// fails.
 pub fn main<A: Send>(
     take: impl FnOnce(&mut Words) -> Result<A, Error>,
     play: impl FnOnce(&Runtime, A) -> Result<(), Error> + Send,
@@ -43,7 +44,8 @@ impl Words {
     ///
     /// # Errors
     ///
-    /// An error if the argument is no number of this range; its text names the range.
+    /// An error if the argument is not a number in this range; its text names the
+    /// argument and the range.
     pub fn number<T>(
         &mut self,
         name: &str,
@@ -58,7 +60,7 @@ impl Words {
             Ok(number) if range.contains(&number) => Ok(number),
             _ => {
                 let (from, to) = range.into_inner();
-                let what = format!("{name}: '{word}' is no number from {from} to {to}");
+                let what = format!("{name}: '{word}' must be a number from {from} to {to}");
                 Err(Error::program(what))
             }
         }
@@ -67,7 +69,7 @@ impl Words {
     fn end(&mut self) -> Result<(), Error> {
         match self.0.next() {
             None => Ok(()),
-            Some(word) => Err(Error::program(format!("'{word}' is one word too many"))),
+            Some(word) => Err(Error::program(format!("'{word}' is one argument too many"))),
         }
     }
 }
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_taken_in_their_order() {
+    fn arguments_are_taken_in_their_order() {
         let mut words = words("7 9");
         assert_eq!(words.number("DEPTH", 0..=10u32, 1).unwrap(), 7);
         assert_eq!(words.number("GRAIN", 0..=10u64, 1).unwrap(), 9);
@@ -90,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_word_is_named_with_what_would_be_good() {
+    fn a_bad_argument_is_named_with_the_valid_range() {
         let said = |line| words(line).number("DEPTH", 1..=10u32, 1).unwrap_err().to_string();
-        assert_eq!(said("11"), "DEPTH: '11' is no number from 1 to 10");
-        assert_eq!(said("0"), "DEPTH: '0' is no number from 1 to 10");
-        assert_eq!(said("deep"), "DEPTH: 'deep' is no number from 1 to 10");
-        assert_eq!(said("-1"), "DEPTH: '-1' is no number from 1 to 10");
+        assert_eq!(said("11"), "DEPTH: '11' must be a number from 1 to 10");
+        assert_eq!(said("0"), "DEPTH: '0' must be a number from 1 to 10");
+        assert_eq!(said("deep"), "DEPTH: 'deep' must be a number from 1 to 10");
+        assert_eq!(said("-1"), "DEPTH: '-1' must be a number from 1 to 10");
         let too_many = words("x").end().unwrap_err();
-        assert_eq!(too_many.to_string(), "'x' is one word too many");
+        assert_eq!(too_many.to_string(), "'x' is one argument too many");
     }
 }

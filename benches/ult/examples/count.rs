@@ -9,7 +9,7 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let (row, batches) = (args.next(), args.next().and_then(|batches| batches.parse().ok()));
     let (Some(row), Some(batches)) = (row, batches) else {
-        eprintln!("count ROW BATCHES");
+        eprintln!("usage: count ROW BATCHES");
         std::process::exit(2);
     };
     let stacks = StackArea::map(StackArea::bytes_for(2000, 64 << 10, 8 << 20));
@@ -21,7 +21,7 @@ fn main() {
     Scheduler::new(config).expect("a scheduler starts").run(move || {
         for _ in 0..batches {
             let done = ults::batch(&row, Node::root(4));
-            assert!(done.is_some(), "{row}: no such row");
+            assert!(done.is_some(), "there is no row {row}");
         }
     });
 }

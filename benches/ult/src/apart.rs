@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_two_are_apart() {
+    fn two_threads_are_pinned_to_two_cpus() {
         let here = || affinity::allowed().unwrap();
         let all = here();
         std::thread::spawn(move || {

@@ -51,11 +51,14 @@ pub const STACK_BYTES: usize = 16 << 10;
 
 /// Returns VmRSS and VmPTE, added.
 fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
     let field = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name)).expect("a field of proc");
-        let value = line.split_whitespace().nth(1).expect("a value");
-        value.parse::<u64>().expect("a number of KiB")
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(name))
+            .expect("/proc/self/status has this field");
+        let value = line.split_whitespace().nth(1).expect("the field has a value");
+        value.parse::<u64>().expect("the value is a number of KiB")
     };
     field("VmRSS") + field("VmPTE")
 }

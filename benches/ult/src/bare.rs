@@ -70,7 +70,7 @@ fn cas_pair() -> Option<f64> {
         for _ in 0..PAIRS {
             let locked = word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
             let freed = word.compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed);
-            std::hint::black_box((locked, freed)).0.expect("nobody else is here");
+            std::hint::black_box((locked, freed)).0.expect("no other thread changes the word");
         }
     })
 }

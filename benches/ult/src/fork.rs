@@ -120,14 +120,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answers_are_the_known_ones() {
+    fn results_of_forks_are_the_known_ones() {
         assert_eq!((fib::<Calls>(10), fib_children(10)), (55, 88));
         assert_eq!(queens::<Calls>(Board::new(QUEENS)), QUEENS_WAYS);
         assert_eq!(tree::<Calls>(Node::root(5)), crate::uts::count(&Node::root(5)));
     }
 
     #[test]
-    fn children_are_counted() {
+    fn children_of_queens_are_counted() {
         fn boards(board: Board) -> u64 {
             board.next().map(|next| 1 + boards(next)).sum()
         }

@@ -113,17 +113,17 @@ impl Inbox {
     pub fn answer(&self, values: &[f64]) {
         let mut talk = self.talk();
         let now = (talk.clock)();
-        let turn = talk.turn.as_mut().expect("an answer follows a question");
+        let turn = talk.turn.as_mut().expect("an answer follows a request");
         let elapsed = now - turn.begin;
         if turn.batches > 0 || elapsed > TURN {
             for value in values {
-                write!(turn.told, " {value}").expect("a string takes all");
+                write!(turn.told, " {value}").expect("a string has room");
             }
         }
         turn.batches += 1;
         if elapsed > TURN && (turn.batches >= BATCHES_MIN || elapsed > TURN_MAX) {
             let told = talk.turn.take().map(|turn| turn.told);
-            talk.say(&told.expect("it is there"));
+            talk.say(&told.expect("a turn is under way"));
         }
     }
 
@@ -167,7 +167,7 @@ pub fn time(ops: u64, work: impl FnOnce()) -> Option<f64> {
 }
 
 /// The text of a cell where a system has no such row.
-pub const NO_SUCH_THING: &str = "has none";
+pub const NO_SUCH_THING: &str = "has no such row";
 
 /// A turn is so short that most turns are not disturbed.
 const TURN: Duration = Duration::from_millis(2);
@@ -223,12 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_done_once_and_told() {
+    fn a_long_batch_runs_once_and_is_answered() {
         assert_eq!(heard("turn\n", || Some((TURN_MAX + TURN, 7.5))), "= 7.5\n");
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn a_row_that_a_system_lacks_is_refused() {
         assert_eq!(heard("turn\nturn\n", || None), format!("! {NO_SUCH_THING}\n"));
     }
 }

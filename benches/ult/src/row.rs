@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_beside_a_row_is_a_row() {
+    fn the_bare_row_beside_a_row_exists() {
         for row in ROWS {
             assert_eq!(Row::named(row.name), Some(row));
             if let Some(bare) = row.beside {

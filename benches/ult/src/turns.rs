@@ -50,8 +50,8 @@ impl Process {
     /// The error of the operating system, if the process cannot be started.
     pub fn start(command: &mut Command, pins: &[usize]) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let requests = child.stdin.take().expect("it is a pipe");
-        let output = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        let requests = child.stdin.take().expect("the input is a pipe");
+        let output = BufReader::new(child.stdout.take().expect("the output is a pipe"));
         let (sender, answers) = channel();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
@@ -66,8 +66,11 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// [`Missing`] with the reason, if there was no answer within `limit` or it
-    /// was no result. No other turn may follow.
+    /// - [`Missing::Hung`]: there was no answer within `limit`.
+    /// - [`Missing::Died`]: the process has ended, or has closed its output.
+    /// - [`Missing::Refused`]: the system cannot do this row, with its reason.
+    ///
+    /// No other turn may follow.
     pub fn turn(&mut self, limit: Duration) -> Result<Vec<f64>, Missing> {
         self.signal(libc::SIGCONT);
         let late = Instant::now() + limit;
@@ -147,7 +150,7 @@ impl Process {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Missing::Died("closed its output".to_owned())
+        Missing::Died("the process closed its output".to_owned())
     }
 }
 
@@ -161,7 +164,7 @@ impl Drop for Process {
 
 fn described(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(0), _) => "it ended without an answer".to_owned(),
+        (Some(0), _) => "exit code 0, without an answer".to_owned(),
         (Some(code), _) => format!("exit code {code}"),
         (_, Some(signal)) => format!("signal {signal}"),
         _ => status.to_string(),
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_as_many_turns_as_the_others() {
+    fn each_process_has_as_many_turns_as_the_others() {
         let count = "n=0; while read turn; do n=$((n+1)); echo noise; echo = $n 0.5; done";
         let mut processes = [shell(count), shell(count)];
         let samples = take_turns(&mut processes, Duration::from_secs(20), |rounds| rounds == 2);
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_ends_its_own_cell_only() {
+    fn a_process_that_fails_ends_its_own_cell_only() {
         let good = "while read turn; do echo = 1; done";
         let mut processes = [
             shell("read turn; kill -ABRT $$"),
@@ -249,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_is_left_behind() {
+    fn a_process_that_hangs_is_given_up() {
         let mut process = shell("read turn; exec sleep 1000");
         let missing = process.as_mut().unwrap().turn(Duration::from_millis(20)).unwrap_err();
         assert_eq!(missing, Missing::Hung(Duration::from_millis(20)));
     }
 
     #[test]
-    fn those_that_work_most_are_pinned() {
+    fn the_busiest_threads_are_pinned() {
         let last = *tsumugi::affinity::allowed().unwrap().last().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "while read turn; do echo = 1; done"]);
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn between_its_turns_it_does_not_run() {
+    fn a_process_does_not_run_between_its_turns() {
         let mut process = shell("while read turn; do echo = 1; done").unwrap();
         process.turn(Duration::from_secs(20)).unwrap();
         let stat = format!("/proc/{}/stat", process.child.id());
@@ -279,7 +282,7 @@ mod tests {
         };
         let late = Instant::now() + Duration::from_secs(20);
         while state() != Some(true) {
-            assert!(Instant::now() < late, "it still runs");
+            assert!(Instant::now() < late, "the process still runs");
             thread::yield_now();
         }
     }

@@ -98,15 +98,15 @@ fn wake_sleeping(inbox: &Inbox) {
     inbox.serve(|_| {
         let (send, sleeper) = std::sync::mpsc::channel();
         let ult = spawner.spawn(move || {
-            send.send(unparker()).expect("somebody waits for it");
+            send.send(unparker()).expect("the receiver waits for the unparker");
             park();
             Instant::now()
         });
-        let sleeper = sleeper.recv().expect("it sends");
+        let sleeper = sleeper.recv().expect("the sleeper sends its unparker");
         thread::sleep(NAP);
         let start = Instant::now();
         sleeper.unpark();
-        let woken = ult.join().expect("it does not panic");
+        let woken = ult.join().expect("the sleeper does not panic");
         Some(woken.saturating_duration_since(start).as_nanos() as f64)
     });
 }
@@ -142,7 +142,7 @@ fn asleep(inbox: &Inbox) {
             let asleep = growth.asleep(ults);
             barrier.wait();
             for sleeper in sleepers {
-                sleeper.join().expect("it only slept");
+                sleeper.join().expect("the sleeper does not panic");
             }
             inbox.answer(&asleep.woken());
         }
@@ -173,7 +173,7 @@ fn park_same(rounds: u64) -> Option<f64> {
         }
     });
     park();
-    let partner = sent.lock().take().expect("it left its unparker");
+    let partner = sent.lock().take().expect("the other ULT left its unparker");
     let ns = time(2 * rounds, || {
         for _ in 0..rounds {
             partner.unpark();

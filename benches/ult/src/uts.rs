@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_travels_as_it_is() {
+    fn a_node_is_the_same_after_encoding() {
         let node = Node::root(5).child(3);
         assert_eq!((Node::from_words(node.to_words()), node.below()), (node, 4));
     }

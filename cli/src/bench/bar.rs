@@ -41,17 +41,18 @@ pub fn table(bars: Vec<Bar>) -> String {
         return String::new();
     }
     let by_bytes = bars.iter().any(|bar| bar.met == Met::Bytes);
-    let header = ["bar", "is to be", "median", "min", "trip", "met"];
+    let header = ["target", "limit", "median", "min", "trip", "met"];
     let table = text::table(&header, bars.into_iter().map(Bar::line));
     let by_bytes = match by_bytes {
         true => {
-            "  bytes: not met, nor can it be: the page's bytes travel once either way, take as much\n\
-             \x20 of the time as the line says, and what is asked besides is a trip or two without any\n"
+            "  bytes: not met and not reachable: both gets transfer the page's bytes once, which\n\
+             \x20 takes the stated part of the time; a miss adds only a trip or two without bytes\n"
         }
         false => "",
     };
     format!(
-        "\n{table}  met: by the median; min: by the quietest batches; moved: the cores did, measure again\n{by_bytes}"
+        "\n{table}  a, of b: a as a multiple of b; met: by the median; min: only by the fastest\n\
+         \x20 batches; moved: the distance of the cores changed, measure again\n{by_bytes}"
     )
 }
 

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loops_do_what_they_are_called() {
+    fn bare_loops_get_put_and_add() {
         let memory: Vec<AtomicU64> = (0..4).map(AtomicU64::new).collect();
         let words = [&memory[3], &memory[1], &memory[3]];
         assert_eq!(get8(&words), 7);

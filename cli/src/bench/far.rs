@@ -7,7 +7,7 @@
 //!
 //! Rank 0 works on the first rank of another node, which waits. A put or get of bytes
 //! may take effect in parts, a put or get of a word never does. `ci/far_latency.sh`
-//! runs libfabric's own benchmark and UCX's beside it.
+//! measures the same operations beside C programs on libfabric and on UCX.
 
 use super::{Contender, Group, Measured, budget};
 use crate::args::Measure;
@@ -52,7 +52,7 @@ pub fn rank(
     rt.barrier()?;
     let mut measured = Vec::new();
     if rt.rank() == Rank(0) {
-        let peer = rt.ranks().find(is_far).expect("not all are near");
+        let peer = rt.ranks().find(is_far).expect("the job has a rank on another node");
         let (words, bytes) = (words.at(peer, 0), bytes.at(peer, 0));
         for name in names {
             measured.push(one(rt, name, words, bytes, measure)?);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn without_time_there_is_none() {
+    fn without_time_there_is_no_trip() {
         let only = affinity::allowed().unwrap()[0];
         assert_eq!(between(only, only, Duration::ZERO), None);
     }

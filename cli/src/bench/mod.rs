@@ -221,7 +221,7 @@ fn chosen(only: Option<&str>, catalogue: &[Group]) -> Result<Vec<&'static str>, 
         known.sort_unstable();
         known.dedup();
         let known = known.join(", ");
-        return Err(Failure::Usage(format!("--only '{only}': no such row; there are {known}")));
+        return Err(Failure::Usage(format!("--only '{only}': no such row; rows: {known}")));
     }
     Ok(wanted)
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_row_brings_the_known_ones() {
+    fn an_unknown_row_is_refused_with_the_known_ones() {
         let failure = chosen(Some("get9"), CATALOGUE).unwrap_err();
         assert_eq!(failure.exit_code(), 2);
         let said = failure.to_string();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_takes_more_is_of_one_round() {
+    fn the_overhead_is_the_difference_within_a_round() {
         // A drift of the machine that affects both does not appear.
         let first: Vec<f64> = (0..1000).map(|round| f64::from(round) + 2.5).collect();
         let second: Vec<f64> = (0..1000).map(f64::from).collect();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_let_go_where_it_was_pinned() {
+    fn a_thread_has_its_old_cpus_after_it_was_pinned() {
         std::thread::spawn(|| {
             let before = affinity::allowed().unwrap();
             let pinned = Pinned::to(before[0]);

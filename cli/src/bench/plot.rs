@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_says_what_is_in_it() {
+    fn a_figure_has_its_title_its_axes_and_its_series() {
         for is_log in [[true, false], [true, true], [false, true], [false, false]] {
             let svg = plot(is_log, 3).svg().unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));

@@ -108,7 +108,8 @@ impl Bench<'_> {
         let graph = (rt.rank() == Rank(0)).then(|| Graph::open(None, None)).transpose();
         let graph = graph.map_err(|broken| Failure::Failed(broken.to_string()))?;
         let csr = graph.as_ref().map(|graph| &graph.csr);
-        let from = graph.as_ref().map(|graph| graph.vertex(FROM).expect("it is a package"));
+        let from =
+            graph.as_ref().map(|graph| graph.vertex(FROM).expect("the graph has the package"));
         let vertices = rt.sum(csr.map_or(0, |csr| u64::from(csr.vertices())))? as u32;
         let from = rt.sum(u64::from(from.unwrap_or(0)))? as u32;
         let serial = csr.map(|csr| csr.levels(from));
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_held_against_their_limits() {
+    fn remote_shares_are_compared_with_their_limits() {
         let of = |name, share| Row { unit: REMOTE.to_owned(), ..row("tsumugi", name, share) };
         let met = [of("search_dealt", 0.748), of("search_owned", 0.01), of("mesh_work", 0.5)];
         let shown = bars(&met);

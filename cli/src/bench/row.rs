@@ -170,7 +170,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_row_across_a_move_of_a_core_is_not_steady() {
+    fn a_row_is_not_steady_if_a_core_has_moved() {
         assert!(row("a", "b", 1.0).is_steady());
         assert!(!Row { line_ns_after: Some(165.0), ..row("a", "b", 1.0) }.is_steady());
         assert!(Row { line_ns_before: None, ..row("a", "b", 1.0) }.is_steady());

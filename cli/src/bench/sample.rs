@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_it_and_one_round_runs_at_least() {
+    fn the_time_budget_ends_a_sample_after_at_least_one_round() {
         assert_eq!(rounds(Budget::Time(Duration::ZERO), 1), 1);
         // One round may take longer if its thread is kept off its core.
         let times = [2, 20, 200, 2000].map(|millis| Budget::Time(Duration::from_millis(millis)));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_fails_ends_it() {
+    fn a_batch_that_fails_ends_the_sample() {
         let failed = || Err(Failure::Failed("no".to_owned()));
         let failing = Contender { system: "tsumugi", name: "work", batch: Box::new(failed) };
         let ended = sample(Budget::Operations(1), 1, &mut [failing]);

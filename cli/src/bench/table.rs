@@ -11,7 +11,7 @@ pub fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "line before", "after"];
+    let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "trip before", "after"];
     let lines = rows.iter().map(|row| {
         let mark = if row.is_steady() { "" } else { " *" };
         vec![
@@ -29,7 +29,9 @@ pub fn table(rows: &[Row]) -> String {
     });
     let mut shown = text::table(&header, lines);
     if rows.iter().any(|row| !row.is_steady()) {
-        shown.push_str("  * the cores moved meanwhile (see the line trips): measure again\n");
+        shown.push_str(
+            "  * the distance of the cores changed meanwhile (see the trips): measure again\n",
+        );
     }
     shown
 }
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_a_line() {
+    fn a_row_is_a_line_of_the_table() {
         let shown = table(&[row("tsumugi", "get8", 3.25)]);
         let words: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
         let expected = "get8 tsumugi 10 1.62 3.25 6.50 ns 31 ns 33 ns";
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_name_say_what_they_differ_in() {
+    fn rows_of_one_name_show_the_parameters_that_differ() {
         let of = |params: &str| Row { params: params.into(), ..row("tsumugi", "rate", 3.0) };
         let shown = table(&[of("threads=1 bytes=8"), of("threads=2 bytes=8")]);
         assert!(shown.contains("threads=2") && !shown.contains("bytes=8"), "{shown}");
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_a_line_a_place() {
+    fn a_figure_has_a_line_for_each_place() {
         let series = |name: &str, places: &[f64]| Series {
             name: name.to_owned(),
             points: places

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shown_of_nothing() {
+    fn an_empty_histogram_shows_nothing() {
         assert_eq!(Histogram { counts: vec![0; BUCKETS] }.used().count(), 0);
     }
 }

@@ -121,8 +121,8 @@ fn check_room(rt: &Runtime, ults: u32) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "--ults {ults}: a rank has room for the stacks of {room} (TSUMUGI_STACK_BYTES, \
-         TSUMUGI_ULT_STACK_BYTES)"
+        "--ults {ults}: a rank has room for the stacks of {room} threads (TSUMUGI_STACK_BYTES \
+         divided by TSUMUGI_ULT_STACK_BYTES)"
     )))
 }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_counted_and_edges_among_the_reached() {
+    fn levels_and_edges_of_reached_vertices_are_counted() {
         let levels = graph().csr.levels(1);
         assert_eq!(by_level(&levels), [1, 2]);
         assert_eq!(edges_searched(&graph(), &levels), 2);

@@ -134,21 +134,21 @@ impl Report {
         };
         [
             ("reached", format!("{} of {}", reached[0], reached[1])),
-            ("starting the threads", text::time(self.start_ns as f64)),
-            ("time", text::time(self.ns as f64)),
-            ("serial search", text::time(self.serial_ns as f64)),
+            ("time to start the threads", text::time(self.start_ns as f64)),
+            ("time of the search", text::time(self.ns as f64)),
+            ("time of a serial search", text::time(self.serial_ns as f64)),
             ("edges per second", text::rate(per_second)),
             ("gets", text::count(gets)),
             ("puts", text::count(puts)),
             ("atomics", text::count(atomics)),
-            ("to other ranks", format!("{} ({share:.0}%)", text::count(remote))),
-            ("moved", text::bytes(bytes)),
-            ("busy", text::count(self.waits.busy)),
+            ("operations on other ranks", format!("{} ({share:.0}%)", text::count(remote))),
+            ("bytes moved", text::bytes(bytes)),
+            ("refused submits", text::count(self.waits.busy)),
             ("yields", text::count(self.waits.yields)),
             ("parks", text::count(self.waits.parks)),
             ("steals", text::count(self.waits.steals)),
-            ("workers' sleeps", text::count(self.waits.sleeps)),
-            ("blocking get in 64s, min / median / p99", get),
+            ("sleeps of workers", text::count(self.waits.sleeps)),
+            ("blocking get in batches of 64, min / median / p99", get),
         ]
     }
 
@@ -242,19 +242,19 @@ mod tests {
             "level vertices",
             "1 1,000",
             "reached 1,201 of 1,234",
-            "starting the threads 5.00 ms",
-            "time 2.00 ms",
-            "serial search 1.50 ms",
+            "time to start the threads 5.00 ms",
+            "time of the search 2.00 ms",
+            "time of a serial search 1.50 ms",
             "edges per second 2.00 M",
             "gets 900",
-            "to other ranks 750 (75%)",
-            "moved 4.00 KiB",
-            "busy 0",
+            "operations on other ranks 750 (75%)",
+            "bytes moved 4.00 KiB",
+            "refused submits 0",
             "yields 7",
             "parks 81",
             "steals 5",
-            "workers' sleeps 9",
-            "blocking get in 64s, min / median / p99 3.00 ns / 3.50 ns / 12.2 ns",
+            "sleeps of workers 9",
+            "blocking get in batches of 64, min / median / p99 3.00 ns / 3.50 ns / 12.2 ns",
             "Sleeps at the level barrier: 81",
             "from 8.19 us 1 #",
             "The answer agrees with a serial search: all 1,234 levels are the same.",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_loud() {
+    fn a_wrong_answer_is_reported_in_capitals() {
         let disagreement =
             Some(Disagreement { vertex: "bash".into(), serial: Some(2), found: None });
         let text = Report { disagreement, ..report() }.text();

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_of_all_ranks_come_together() {
+    fn counts_of_all_ranks_are_added_up() {
         let totals = tsumugi::run_ranks(3, |rt: &Runtime| {
             let shared = rt.share::<u32>(8)?;
             let tally = Tally::new();

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loops_doubles_and_directions_are_dropped() {
+    fn loops_double_edges_and_directions_are_dropped() {
         let csr = Csr::new(4, vec![(2, 0), (0, 1), (1, 0), (0, 1), (3, 3)]);
         assert_eq!(csr.edges(), 2);
         let rows: Vec<&[u32]> = (0..4).map(|vertex| csr.row(vertex)).collect();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_on_a_path_and_a_ring() {
+    fn levels_on_a_path_and_a_ring_are_distances() {
         let path: Vec<_> = (0..9).map(|v| (v, v + 1)).collect();
         assert_eq!(Csr::new(10, path.clone()).levels(0), (0..10).collect::<Vec<u32>>());
         let ring: Vec<_> = path.into_iter().chain([(9, 0)]).collect();

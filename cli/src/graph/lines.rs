@@ -34,7 +34,8 @@ impl<R: Read> Lines<R> {
         match read {
             Ok(0) => Ok(None),
             Ok(_) if self.line.len() > LINE_BYTES_MAX => {
-                Err(self.broken(format!("a line of more than {LINE_BYTES_MAX} bytes")))
+                Err(self
+                    .broken(format!("the line is longer than {LINE_BYTES_MAX} bytes, the maximum")))
             }
             Ok(_) => Ok(Some(self.line.trim_ascii())),
             Err(error) => Err(self.cut_off(&error)),
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_cut_off_says_so() {
+    fn a_stream_that_is_cut_off_is_refused() {
         let bytes = gzip(&b"some line of text\n".repeat(5000));
         for kept in 3..bytes.len() {
             let broken = all(&bytes[..kept]).unwrap_err();
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_was_changed_says_so() {
+    fn a_stream_that_was_changed_is_refused() {
         let mut bytes = gzip(&b"some line of text\n".repeat(100));
         let end = bytes.len() - 6;
         bytes[end] ^= 1;

@@ -45,14 +45,15 @@ pub fn read(mut lines: Lines<impl Read>, limit: Limit) -> Result<Edges, BrokenFi
         let pair = entry(line, field, size.vertices);
         let pair = pair.map_err(|what| lines.broken(what))?;
         if pairs.len() as u64 == size.entries {
-            let what = format!("an entry after the {} that the size line announced", size.entries);
+            let what =
+                format!("an entry more than the {} that the size line announces", size.entries);
             return Err(lines.broken(what));
         }
         pairs.push(pair);
     }
     if (pairs.len() as u64) < size.entries {
         let what = format!(
-            "the file ends after {} entries, the size line announced {}",
+            "the file ends after {} entries, the size line announces {}",
             pairs.len(),
             size.entries
         );
@@ -110,7 +111,7 @@ fn read_size(lines: &mut Lines<impl Read>, limit: Limit) -> Result<Size, BrokenF
         let found = match lines.next_line()? {
             Some(line) if is_blank(line) => continue,
             Some(line) => size(line, limit),
-            None => Err("the file ends before the size line: rows, columns, entries".to_owned()),
+            None => Err("the file ends before the size line ('rows columns entries')".to_owned()),
         };
         return found.map_err(|what| lines.broken(what));
     }
@@ -153,9 +154,9 @@ fn entry(line: &[u8], field: Field, vertices: u32) -> Result<(u32, u32), String>
     let mut index = |what: &str| {
         let word = words.next().ok_or_else(|| format!("the {what} is missing"))?;
         match unsigned(word) {
-            Some(0) => Err(format!("{what} 0: they are counted from 1")),
+            Some(0) => Err(format!("{what} 0: {what}s are counted from 1")),
             Some(index) if index > vertices.into() => {
-                Err(format!("{what} {index} is out of range: the matrix has {vertices}"))
+                Err(format!("{what} {index} is out of range: the matrix has {vertices} {what}s"))
             }
             Some(index) => Ok(index as u32 - 1),
             None => Err(format!("expected a {what}, found {}", quoted(word))),

@@ -115,12 +115,12 @@ mod tests {
         assert_eq!(graph.csr.vertices(), 63_666);
         let libc = graph.vertex("libc6").unwrap();
         assert_eq!(graph.name(libc), "libc6");
-        assert!(graph.csr.row(libc).len() > 10_000, "most packages stand on the C library");
+        assert!(graph.csr.row(libc).len() > 10_000, "most packages depend on the C library");
         assert_eq!(graph.csr.levels(libc)[libc as usize], 0);
     }
 
     #[test]
-    fn a_name_goes_before_a_number() {
+    fn a_name_takes_precedence_over_a_number() {
         let graph = Graph::open(None, None).unwrap();
         let game = graph.vertex("2048").unwrap();
         assert_eq!(graph.name(game), "2048");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_package_brings_the_nearest_names() {
+    fn an_unknown_package_is_refused_with_the_nearest_names() {
         let graph = Graph::open(None, None).unwrap();
         let said = graph.vertex("pyhton3").unwrap_err().to_string();
         assert!(said.contains("'pyhton3'") && said.contains("python3"), "{said}");

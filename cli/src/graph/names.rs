@@ -24,10 +24,10 @@ impl Names {
             let vertex = names.len() as u32;
             let name = str::from_utf8(line).map(str::to_owned).map_err(|_| quoted(line));
             match name {
-                Ok(name) if name.is_empty() => return Err(lines.broken("an empty name")),
+                Ok(name) if name.is_empty() => return Err(lines.broken("the name is empty")),
                 Err(shown) => return Err(lines.broken(format!("{shown} is not UTF-8"))),
                 Ok(_) if vertex == vertices => {
-                    let what = format!("a name more than the graph's {vertices} vertices");
+                    let what = format!("one name more than the graph's {vertices} vertices");
                     return Err(lines.broken(what));
                 }
                 Ok(name) => {
@@ -100,14 +100,14 @@ impl fmt::Display for NoVertex {
             Self::Name { from, near } => {
                 write!(f, "'{}' is not in the graph", from.escape_debug())?;
                 match near.as_slice() {
-                    [] => write!(f, ", nor is anything spelled like it"),
+                    [] => write!(f, ", and no name is similar"),
                     near => write!(f, "; did you mean {}?", near.join(", ")),
                 }
             }
             Self::Number { from, vertices, named } => {
                 let from = from.escape_debug();
-                let what = if *named { "a name or a number" } else { "the number of a vertex" };
-                write!(f, "'{from}' is not {what} in 1 to {vertices}")
+                let what = if *named { "a name, nor a number" } else { "a number" };
+                write!(f, "'{from}' is not {what} from 1 to {vertices}")
             }
         }
     }
@@ -140,7 +140,7 @@ mod tests {
             (&b"ada\nbob\n"[..], 3, "2 names for the graph's 3"),
             (b"", 1, "0 names"),
             (b"ada\nbob\ncyd\ndan\n", 4, "more than the graph's 3"),
-            (b"ada\n\ncyd\n", 2, "an empty name"),
+            (b"ada\n\ncyd\n", 2, "the name is empty"),
             (b"ada\nbob\nada\n", 3, "'ada' is also at line 1"),
             (b"ada\nb\xffb\ncyd\n", 2, "is not UTF-8"),
         ] {

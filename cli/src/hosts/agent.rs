@@ -18,10 +18,11 @@ use tsumugi::pvas::launch::{Launch, Superior};
 /// Reads the order, carries it out, and ends as the ranks do.
 pub fn agent() -> Result<String, Failure> {
     let order = Order::receive(&mut io::stdin().lock())
-        .map_err(|error| Failure::Failed(format!("the agent's order: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("the agent cannot read its order: {error}")))?;
     let folder = OsStr::from_bytes(&order.folder);
-    std::env::set_current_dir(folder)
-        .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+    std::env::set_current_dir(folder).map_err(|error| {
+        Failure::Failed(format!("{}: cannot be entered: {error}", folder.display()))
+    })?;
     let (ends, ended) = mpsc::channel();
     let reporter = Reporter::start(&order, ended);
     // The environment of the ranks, which differs from this process's.
@@ -40,7 +41,7 @@ pub fn agent() -> Result<String, Failure> {
     if std::env::var_os(CACHE_MONITOR).is_none() {
         launch = launch.env(CACHE_MONITOR, "disabled");
     }
-    let pipe = |error| Failure::Failed(format!("a pipe: {error}"));
+    let pipe = |error| Failure::Failed(format!("the agent cannot make a pipe: {error}"));
     let (deaths, told) = io::pipe().map_err(pipe)?;
     let alone = reporter.alone();
     thread::spawn(move || {

@@ -51,11 +51,16 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     let limit = env::limit(&lookup).map_err(|error| Failure::Failed(error.to_string()))?;
     let word = match lookup(env::SECRET) {
         Some(word) => word,
-        None => Secret::random_word().map_err(failed("random numbers"))?,
+        None => Secret::random_word()
+            .map_err(failed("the system gave no random numbers for the secret of the job"))?,
     };
-    let short = || Failure::Failed(format!("{} is too short", env::SECRET));
+    let short = || {
+        let (name, bytes) = (env::SECRET, word.len());
+        Failure::Failed(format!("{name} has {bytes} bytes, {} are the minimum", Secret::BYTES_MIN))
+    };
     let secret = Secret::new(&word).ok_or_else(short)?;
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed("listening"))?;
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))
+        .map_err(failed("the launcher cannot listen for its agents"))?;
     let config = Config::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
     let (happens, events) = mpsc::channel();
     let ended = happens.clone();
@@ -64,15 +69,15 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
         let _ = ended.send(Event::Ends(ends));
     });
     let server = Server::start_with_agents(listener, args.ranks, secret, limit, told)
-        .map_err(failed("serving"))?;
+        .map_err(failed("the server of the job cannot be started"))?;
     let addresses = addresses(&args.hosts, server.address().port());
-    let own = std::env::current_exe().map_err(failed("this command cannot find itself"))?;
+    let own = std::env::current_exe().map_err(failed("the path of this command is unknown"))?;
     let mut signals = Signals::catch().map_err(|error| Failure::Failed(error.to_string()))?;
     let mut remotes = Vec::new();
     for (index, (host, ranks)) in shares(&args.hosts, args.ranks).into_iter().enumerate() {
         let order = order(args, ranks, &addresses, &word)?;
         let remote = Remote::start(host, &own, &order, index, &happens);
-        remotes.push(remote.map_err(|error| Failure::Failed(format!("{host}: {error}")))?);
+        remotes.push(remote.map_err(|error| Failure::Failed(unstarted(host, &error)))?);
     }
     let grace = Duration::from_millis(config.grace_ms.into());
     let verdict = Verdict::default();
@@ -161,7 +166,7 @@ impl Watch<'_> {
             Cause::Host { index, code } => {
                 // One write, so that the line does not mix with the output of ranks.
                 let host = self.remotes[*index].host();
-                let line = format!("tsumugi: host {host}: ended with code {code}\n");
+                let line = format!("tsumugi: host {host}: the agent ended with code {code}\n");
                 eprint!("{line}");
                 // All ranks of the host die with the agent; the first one is named.
                 self.remotes[*index].ranks()[0]
@@ -182,6 +187,10 @@ impl Watch<'_> {
     }
 }
 
+fn unstarted(host: &str, error: &io::Error) -> String {
+    format!("host {host}: the remote shell ({}) cannot be started: {error}", env::RSH)
+}
+
 /// The ranks of each host: neighbouring ranks together, and the same number on each
 /// host as far as possible.
 fn shares(hosts: &[String], ranks: u32) -> Vec<(&str, Vec<u32>)> {
@@ -195,7 +204,7 @@ fn shares(hosts: &[String], ranks: u32) -> Vec<(&str, Vec<u32>)> {
 
 fn order(args: &args::Run, ranks: Vec<u32>, addresses: &str, word: &str) -> Result<Order, Failure> {
     let own_folder = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("the current folder is unknown: {error}")))?;
     let mut words = args.program.iter().map(|word| word.as_bytes().to_vec());
     let mut variables: Vec<(Vec<u8>, Vec<u8>)> = std::env::vars_os()
         .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
@@ -211,7 +220,7 @@ fn order(args: &args::Run, ranks: Vec<u32>, addresses: &str, word: &str) -> Resu
         set(tsumugi::config::WORKERS, &workers.to_string());
     }
     let folder = own_folder.as_os_str().as_bytes().to_vec();
-    let program = words.next().expect("the grammar demands a program");
+    let program = words.next().expect("the grammar requires a program");
     let words = words.collect();
     Ok(Order { size: args.ranks, ranks, label: args.label, folder, program, words, variables })
 }
@@ -273,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_together_and_all_are_there() {
+    fn ranks_of_a_host_are_consecutive_and_none_is_missing() {
         let hosts = ["a", "b", "c"].map(str::to_owned);
         let sizes = |ranks| shares(&hosts, ranks).iter().map(|(_, r)| r.len()).collect::<Vec<_>>();
         assert_eq!(sizes(7), [3, 2, 2]);
@@ -284,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_reached_by_itself() {
+    fn the_addresses_of_this_machine_are_found() {
         let all = addresses(&["localhost".to_owned()], 4000);
         assert!(all.split(',').any(|address| address == "127.0.0.1:4000"), "{all}");
     }

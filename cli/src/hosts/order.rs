@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ordered_is_understood() {
+    fn an_order_is_the_same_after_encoding() {
         let mut bytes = Vec::new();
         order().send(&mut bytes).unwrap();
         bytes.push(15);
@@ -124,11 +124,11 @@ mod tests {
         assert_eq!(Order::receive(&mut from).unwrap(), order());
         assert_eq!(order().variable("A").as_deref(), Some("b=c\n"));
         assert_eq!(order().variable("B"), None);
-        assert_eq!(from, [15], "a signal comes behind it");
+        assert_eq!(from, [15], "the byte of a signal follows the order");
     }
 
     #[test]
-    fn what_is_cut_off_or_wrong_is_refused() {
+    fn an_order_that_is_cut_off_or_changed_is_refused() {
         let mut bytes = Vec::new();
         order().send(&mut bytes).unwrap();
         for len in 0..bytes.len() {

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_takes_it_as_one_word() {
+    fn a_shell_takes_a_quoted_word_as_one_word() {
         for word in [&b"/a b/c"[..], b"it's", b"$(x)", b"a\\b", b"\xff"] {
             let mut command = OsString::from("printf %s ");
             command.push(quoted(OsStr::from_bytes(word)));

@@ -147,7 +147,8 @@ impl Verdict {
             None | Some(0) => String::new(),
             Some(more) => format!(" and {more} more"),
         };
-        (!ranks.is_empty()).then(|| format!("tsumugi: {}{more}: ended with it\n", names.join(", ")))
+        (!ranks.is_empty())
+            .then(|| format!("tsumugi: {}{more}: ended as a consequence\n", names.join(", ")))
     }
 }
 
@@ -223,47 +224,47 @@ mod tests {
             let mut bed = bed();
             bed.ended(0, &[(5, how)]);
             assert_eq!(bed.cause(0), Some((Some(5), code)));
-            assert_eq!(bed.cause(500), None, "once");
+            assert_eq!(bed.cause(500), None, "a cause is reported once");
         }
     }
 
     #[test]
-    fn what_may_come_of_another_end_waits_for_a_better_one() {
+    fn an_end_that_may_be_a_consequence_waits_for_a_better_cause() {
         let mut bed = bed();
         bed.ended(0, &[(0, 1)]);
         bed.ended(20, &[(1, PANIC as u32)]);
         assert_eq!(bed.cause(100), None);
         bed.ended(100, &[(2, 1), (3, SIGNAL | 11)]);
         assert_eq!(bed.cause(100), Some((Some(3), 139)));
-        let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
+        let others = "tsumugi: rank 0, rank 1, rank 2: ended as a consequence\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 
     #[test]
-    fn the_end_of_a_rank_that_may_have_heard_of_another_is_not_the_cause() {
+    fn the_end_of_a_rank_that_knew_of_another_end_is_not_the_cause() {
         for (how, code) in [(3, 3), (SIGNAL | 9, 137), (1, 1), (0, 1)] {
             let mut bed = bed();
             // Ends that the agent saw together, reported in one message or in two.
             bed.ended(0, &[(1, HEARD | 7), (2, HEARD | SIGNAL | 6)]);
-            assert_eq!(bed.cause(0), None, "a better one may come");
+            assert_eq!(bed.cause(0), None, "a better cause may come");
             bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);
             assert_eq!(bed.cause(150), Some((Some(4), code)));
-            let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended with it\n";
+            let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended as a consequence\n";
             assert_eq!(bed.verdict.others().as_deref(), Some(others));
         }
         let mut alone = bed();
         alone.ended(0, &[(1, HEARD | 7)]);
-        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other");
+        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other cause");
     }
 
     #[test]
-    fn an_end_that_is_told_again_is_no_other() {
+    fn an_end_that_is_reported_again_is_ignored() {
         let mut bed = bed();
         bed.ended(0, &[(1, 3)]);
         bed.ended(0, &[(1, 3)]);
         assert_eq!(bed.cause(0), Some((Some(1), 3)));
         bed.ended(1, &[(1, 3), (2, SIGNAL | 6)]);
-        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "it was said");
+        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "the end was reported");
         assert_eq!(bed.verdict.others(), None);
     }
 
@@ -274,17 +275,17 @@ mod tests {
         bed.ended(10, &[(1, 1)]);
         bed.verdict.agent_ended(0, 1, bed.at(20));
         assert_eq!(bed.verdict.due(), Some(bed.at(150)));
-        assert_eq!(bed.cause(150), Some((Some(4), 1)), "it ended early");
+        assert_eq!(bed.cause(150), Some((Some(4), 1)), "rank 4 ended first");
     }
 
     #[test]
-    fn codes_and_signals_that_follow_come_of_it_and_crashes_do_not() {
+    fn later_codes_and_signals_are_consequences_and_crashes_are_not() {
         let mut bed = bed();
         bed.ended(0, &[(4, 7)]);
         assert_eq!(bed.cause(0), Some((Some(4), 7)));
         let said = bed.ended(5, &[(0, SIGNAL | 15), (1, SIGNAL | 9), (2, 9), (3, SIGNAL | 6)]);
         assert_eq!(said.iter().map(|failure| failure.rank.0).collect::<Vec<_>>(), [3]);
-        let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
+        let others = "tsumugi: rank 0, rank 1, rank 2: ended as a consequence\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 
@@ -295,6 +296,8 @@ mod tests {
         assert_eq!(bed.cause(150), Some((None, 255)));
         assert_eq!(bed.verdict.others(), None);
         bed.ended(200, &(0..10).map(|rank| (rank, 1)).collect::<Vec<_>>());
-        assert!(bed.verdict.others().unwrap().ends_with("rank 7 and 2 more: ended with it\n"));
+        assert!(
+            bed.verdict.others().unwrap().ends_with("rank 7 and 2 more: ended as a consequence\n")
+        );
     }
 }

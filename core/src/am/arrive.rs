@@ -12,7 +12,7 @@ use super::lanes::{BLOCK_PEERS, Lane, Lanes};
 use super::machine::Machine;
 use super::outcome::{Answer, Body, HandlerId, Incoming, Landed, Out, ReplyTo, Token};
 use super::tables::{CallState, Landing};
-use crate::mem::{Rank, RegionKey, RemoteAddr};
+use crate::mem::{PeerIndex, RegionKey, RemoteAddr};
 use crate::sync::mutant;
 
 /// Result of a look at a peer.
@@ -155,7 +155,7 @@ impl Machine<'_> {
     }
 
     fn take_request(&mut self, index: usize, cell: &Cell) -> Taken {
-        let peer = Rank(index as u32);
+        let peer = PeerIndex(index as u32);
         let from = self.rank_of(peer);
         let handler = HandlerId(cell.handler);
         if cell.kind == Kind::Cast as u8 {
@@ -185,7 +185,7 @@ impl Machine<'_> {
     /// above the landing buffer's is refused, and the get reads the sender's
     /// memory in any case.
     fn take_long(&mut self, index: usize, cell: &Cell) -> Taken {
-        let (from, rank) = (Rank(index as u32), self.rank_of(Rank(index as u32)));
+        let (from, rank) = (PeerIndex(index as u32), self.rank_of(PeerIndex(index as u32)));
         let word = |at: usize| {
             let bytes = cell.body.get(at * 8..at * 8 + 8)?;
             Some(u64::from_le_bytes(bytes.try_into().ok()?))
@@ -219,10 +219,10 @@ impl Machine<'_> {
     fn refuse_long(&mut self, index: usize, cell: &Cell) -> Taken {
         self.promised += 1;
         self.taken(index, cell);
-        self.refuse(Rank(index as u32), cell.token)
+        self.refuse(PeerIndex(index as u32), cell.token)
     }
 
-    fn refuse(&mut self, from: Rank, token: u64) -> Taken {
+    fn refuse(&mut self, from: PeerIndex, token: u64) -> Taken {
         let reply_to = ReplyTo { to: from, token, promised: true };
         // A cell is reserved for this reply, so there is room.
         let _ = self.reply(reply_to, &Answer::BadPayload);

@@ -239,13 +239,13 @@ mod tests {
             let read = Cell::read(&words, 9, Defect::None).unwrap();
             assert_eq!((read.handler, read.token, read.ack), (77, u64::MAX, 5));
             assert_eq!(*read.body, bytes[..len]);
-            assert!(Cell::read(&words, 9 + 16, Defect::None).is_none(), "of the next lap");
+            assert!(Cell::read(&words, 9 + 16, Defect::None).is_none(), "a cell of the next lap");
         }
         assert!(Inline::new(&[0; INLINE_BYTES_MAX + 1]).is_none());
     }
 
     #[test]
-    fn a_torn_cell_is_no_cell() {
+    fn a_torn_cell_is_not_read() {
         let words = lane();
         let cell = |byte: u8| Cell {
             kind: 2,

@@ -4,14 +4,14 @@
 use super::machine::Machine;
 use super::outcome::{CallError, Out, Token};
 use super::tables::CallState;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 use crate::time::Instant;
 
 impl Machine<'_> {
     /// Takes the death of a rank: the machine takes nothing from it and sends
     /// nothing to it any more.
-    pub(super) fn lose(&mut self, rank: Rank) {
+    pub(super) fn lose(&mut self, rank: PeerIndex) {
         let Some(peer) = self.tables.peers.get_mut(rank.0 as usize) else { return };
         if core::mem::replace(&mut peer.lost, true) {
             return;

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_out_as_they_went_in() {
+    fn entries_leave_in_the_order_of_their_arrival() {
         let mut links = [0u32; 3];
         let mut fifo = Fifo::of_all(&mut links, |link| link);
         assert_eq!(fifo.pop(&mut links), Some(0));

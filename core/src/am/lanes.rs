@@ -17,7 +17,7 @@
 
 use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
 use super::tables::Peer;
-use crate::mem::{Rank, RemoteAddr, Width};
+use crate::mem::{PeerIndex, RemoteAddr, Width};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU64, Ordering};
 use core::fmt;
@@ -85,20 +85,20 @@ impl Shape {
     /// Returns the offset of the word in which `from` counts its arrivals, and
     /// the number that `from` adds to it for one. `notice` returns the same for a
     /// notice, with the bit to set.
-    pub(super) const fn arrival(self, from: Rank) -> (usize, u64) {
+    pub(super) const fn arrival(self, from: PeerIndex) -> (usize, u64) {
         (from.0 as usize / 8 * 8, 1 << (from.0 % 8 * 8))
     }
 
-    pub(super) const fn notice(self, from: Rank) -> (usize, u64) {
+    pub(super) const fn notice(self, from: PeerIndex) -> (usize, u64) {
         (self.notices() + from.0 as usize / 64 * 8, 1 << (from.0 % 64))
     }
 
-    pub(super) const fn credit(self, from: Rank) -> usize {
+    pub(super) const fn credit(self, from: PeerIndex) -> usize {
         self.notices() + self.notice_words() * 8 + from.0 as usize * 8
     }
 
     /// Returns the offset at which `from` writes cell `number` of a lane.
-    pub(super) const fn cell(self, lane: Lane, from: Rank, number: u32) -> usize {
+    pub(super) const fn cell(self, lane: Lane, from: PeerIndex, number: u32) -> usize {
         let start = match lane {
             Lane::Request => self.requests(),
             Lane::Reply => self.replies(),
@@ -126,7 +126,7 @@ impl Shape {
     }
 
     const fn requests(self) -> usize {
-        self.credit(Rank(self.peers)).next_multiple_of(CELL_BYTES)
+        self.credit(PeerIndex(self.peers)).next_multiple_of(CELL_BYTES)
     }
 
     const fn replies(self) -> usize {
@@ -165,7 +165,7 @@ impl<'m> Lanes<'m> {
             while bits != 0 {
                 let peer = word * 64 + bits.trailing_zeros() as usize;
                 if peer < self.shape.peers as usize {
-                    let credit = &self.words[self.shape.credit(Rank(peer as u32)) / 8];
+                    let credit = &self.words[self.shape.credit(PeerIndex(peer as u32)) / 8];
                     // Acquire: sees the credits that the peer wrote before its
                     // notice.
                     found(peer, credit.load(Ordering::Acquire) as u32);
@@ -183,7 +183,7 @@ impl<'m> Lanes<'m> {
         number: u32,
         defect: Defect,
     ) -> Option<Cell> {
-        let start = self.shape.cell(lane, Rank(peer as u32), number) / 8;
+        let start = self.shape.cell(lane, PeerIndex(peer as u32), number) / 8;
         Cell::read(&self.words[start..start + CELL_WORDS], number, defect)
     }
 }
@@ -202,13 +202,13 @@ pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
 pub(super) struct Place {
     pub(super) at: RemoteAddr,
     pub(super) shape: Shape,
-    pub(super) own: Rank,
+    pub(super) own: PeerIndex,
 }
 
 impl Place {
     /// Returns the place in the memory of a peer, if its address is known.
     pub(super) fn of(peer: &Peer, shape: Shape) -> Option<Self> {
-        Some(Self { at: peer.at?, shape, own: Rank(peer.own) })
+        Some(Self { at: peer.at?, shape, own: PeerIndex(peer.own) })
     }
 
     /// Returns the address of cell `number` of a lane.
@@ -266,15 +266,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_overlaps() {
+    fn the_parts_of_the_lanes_do_not_overlap() {
         for peers in [1, 2, 8, 9, 64, 65, 1000] {
             let shape = Shape { peers, cells: 16, later_cells: 16 };
-            let last = Rank(peers - 1);
-            assert!(shape.arrival(last).0 + 8 <= shape.notice(Rank(0)).0);
-            assert!(shape.notice(last).0 + 8 <= shape.credit(Rank(0)));
-            assert!(shape.credit(last) + 8 <= shape.cell(Lane::Request, Rank(0), 0));
+            let last = PeerIndex(peers - 1);
+            assert!(shape.arrival(last).0 + 8 <= shape.notice(PeerIndex(0)).0);
+            assert!(shape.notice(last).0 + 8 <= shape.credit(PeerIndex(0)));
+            assert!(shape.credit(last) + 8 <= shape.cell(Lane::Request, PeerIndex(0), 0));
             let end = shape.cell(Lane::Request, last, 15) + CELL_BYTES;
-            assert_eq!(end, shape.cell(Lane::Reply, Rank(0), 16));
+            assert_eq!(end, shape.cell(Lane::Reply, PeerIndex(0), 16));
             assert_eq!(shape.cell(Lane::Reply, last, 31) + CELL_BYTES, shape.memory_size());
         }
     }

@@ -22,7 +22,7 @@ use super::send::{FETCH, tag};
 use super::setup::{Bell, Memory};
 use super::tables::{Call, CallState, Landing, Peer, Slot, Tables};
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank, RemoteAddr};
+use crate::mem::{LocalAddr, PeerIndex, Rank, RemoteAddr};
 use crate::op::Op;
 use crate::sync::mutant;
 use crate::time::Instant;
@@ -30,7 +30,8 @@ use core::fmt;
 
 /// Active messages of one rank. The text of the module shows how to drive it.
 pub struct Machine<'m> {
-    pub(super) rank: Rank,
+    /// This rank's own index.
+    pub(super) own: PeerIndex,
     pub(super) shape: Shape,
     pub(super) bell: Bell,
     pub(super) memory: Memory<'m>,
@@ -69,8 +70,9 @@ impl Machine<'_> {
     /// # Panics
     ///
     /// If there is no such peer, or no such lanes.
-    pub fn connect(&mut self, peer: Rank, lanes: RemoteAddr, own: Rank) {
-        assert!(own.0 < self.shape_of(peer.0 as usize).peers, "there are no lanes of {own}");
+    pub fn connect(&mut self, peer: PeerIndex, lanes: RemoteAddr, own: PeerIndex) {
+        let peers = self.shape_of(peer.0 as usize).peers;
+        assert!(own.0 < peers, "{own} has no lanes in the peer's memory, which has {peers} lanes");
         let index = peer.0 as usize;
         let peer = &mut self.tables.peers[index];
         (peer.at, peer.own) = (Some(lanes), own.0);
@@ -86,10 +88,20 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the reason; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`SendError::TooLong`]: an inline payload is longer than
+    ///   [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX), or a long one is longer than a
+    ///   landing buffer (0 bytes without landing buffers).
+    /// - [`SendError::NoSuchPeer`]: the machine has no peer `to`.
+    /// - [`SendError::PeerLost`]: the peer has died.
+    /// - [`SendError::Busy`], for now: with [`Why::NoCredit`] if the peer is not
+    ///   connected, or has no free cell for another request or its reply; with
+    ///   [`Why::NoTag`] if as many calls are under way as the table of calls can hold;
+    ///   with [`Why::NoMemory`] if no staging cell is free.
     pub fn call(
         &mut self,
-        to: Rank,
+        to: PeerIndex,
         handler: HandlerId,
         payload: Payload<'_>,
         deadline: Option<Instant>,
@@ -118,8 +130,14 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the reason; nothing has happened.
-    pub fn cast(&mut self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), SendError> {
+    /// Those of [`call`](Self::call) for an inline payload, except [`Why::NoTag`]; nothing
+    /// has happened then.
+    pub fn cast(
+        &mut self,
+        to: PeerIndex,
+        handler: HandlerId,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
         let (_, body) = self.body_of(Payload::Inline(bytes))?;
         self.check_room(to, false)?;
         self.stage(Lane::Request, to, Cell::new(Kind::Cast, body).handler(handler.0));
@@ -130,14 +148,15 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError`]: what is missing.
-    pub fn check_room(&self, to: Rank, wants_reply: bool) -> Result<(), SendError> {
+    /// [`SendError::NoSuchPeer`], [`SendError::PeerLost`] and [`SendError::Busy`] as in [`call`](Self::call);
+    /// [`Why::NoTag`] only if `wants_reply` is true.
+    pub fn check_room(&self, to: PeerIndex, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
-            let size = self.tables.peers.len() as u32;
-            return Err(SendError::Addr(AddrError::NoSuchRank { rank: to, size }));
+            let peers = self.tables.peers.len() as u32;
+            return Err(SendError::NoSuchPeer { peer: to, peers });
         };
         if peer.lost {
-            return Err(SendError::Addr(AddrError::PeerLost { rank: self.rank_of(to) }));
+            return Err(SendError::PeerLost { peer: to });
         }
         let cells = self.shape_of(to.0 as usize).cells;
         let reserved = !wants_reply || peer.unanswered < cells || mutant("am_no_reply_reservation");
@@ -229,7 +248,7 @@ impl Machine<'_> {
             offset: self.memory.landing_at.offset + index as u64 * self.memory.landing_bytes,
             ..self.memory.landing_at
         };
-        let remote = landing.remote.expect("a fetch knows from where");
+        let remote = landing.remote.expect("a fetch has a remote address");
         Some(Op::get(remote, local, landing.bytes).tagged(tag(FETCH, index, landing.generation)))
     }
 
@@ -306,9 +325,10 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns the rank of a peer.
-    pub(super) fn rank_of(&self, peer: Rank) -> Rank {
-        self.tables.peers[peer.0 as usize].at.map_or(peer, |at| at.rank)
+    /// Returns the rank of a peer that is connected.
+    pub(super) fn rank_of(&self, peer: PeerIndex) -> Rank {
+        let at = self.tables.peers[peer.0 as usize].at;
+        at.expect("only a peer that is connected sends or is sent requests").rank
     }
 
     /// Puts a peer on the list of peers to be looked at.
@@ -333,7 +353,7 @@ pub const NOTICES_MAX: usize = 64;
 impl fmt::Debug for Machine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Machine")
-            .field("rank", &self.rank)
+            .field("own", &self.own)
             .field("shape", &self.shape)
             .field("calls", &self.calls())
             .field("outgoing", &self.outgoing.len())

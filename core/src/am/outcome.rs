@@ -2,7 +2,7 @@
 
 use super::cell::Inline;
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank};
 use crate::tag::Tag;
 use core::fmt;
 
@@ -47,7 +47,7 @@ pub enum Event {
         result: Result<u64, AddrError>,
     },
     /// A peer has died.
-    Lost(Rank),
+    Lost(PeerIndex),
     /// Only time has passed.
     Tick,
 }
@@ -98,7 +98,7 @@ pub enum Body {
 
 /// A landing buffer that holds a payload.
 #[derive(Debug)]
-#[must_use = "a landing buffer is given back by `release`"]
+#[must_use = "give the landing buffer back with `Machine::release`"]
 pub struct Landed {
     pub(super) index: u32,
     /// How many bytes it holds.
@@ -107,9 +107,9 @@ pub struct Landed {
 
 /// The right to answer one call, once.
 #[derive(Debug)]
-#[must_use = "somebody waits for the answer"]
+#[must_use = "the caller waits until the call is answered"]
 pub struct ReplyTo {
-    pub(super) to: Rank,
+    pub(super) to: PeerIndex,
     pub(super) token: u64,
     /// A staging cell is reserved for the answer.
     pub(super) promised: bool,
@@ -141,8 +141,18 @@ pub enum SendError {
         /// The maximum.
         bytes_max: u64,
     },
-    /// There is no such rank, or it has died.
-    Addr(AddrError),
+    /// The machine has no such peer.
+    NoSuchPeer {
+        /// The index that was given.
+        peer: PeerIndex,
+        /// How many peers the machine has.
+        peers: u32,
+    },
+    /// The peer has died.
+    PeerLost {
+        /// The peer that has died.
+        peer: PeerIndex,
+    },
 }
 
 /// Why a call has no reply.
@@ -202,7 +212,7 @@ impl Landed {
 
 impl ReplyTo {
     /// Returns the peer that waits for the answer.
-    pub const fn peer(&self) -> Rank {
+    pub const fn peer(&self) -> PeerIndex {
         self.to
     }
 }
@@ -243,9 +253,12 @@ impl fmt::Display for SendError {
         match self {
             Self::Busy(why) => why.fmt(f),
             Self::TooLong { bytes, bytes_max } => {
-                write!(f, "{bytes} bytes are too long for a message: {bytes_max} at most")
+                write!(f, "a message of {bytes} bytes is too long: the limit is {bytes_max} bytes")
             }
-            Self::Addr(error) => error.fmt(f),
+            Self::NoSuchPeer { peer, peers } => {
+                write!(f, "{peer} does not exist: there are {peers} peers")
+            }
+            Self::PeerLost { peer } => write!(f, "{peer} has died"),
         }
     }
 }
@@ -254,11 +267,13 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
-            Self::Timeout => f.write_str("the time limit of the call has passed"),
-            Self::UnknownHandler { handler } => write!(f, "the rank has no {handler}"),
-            Self::Failed => f.write_str("the handler failed before it had answered"),
-            Self::BadPayload => f.write_str("the payload could not be fetched by the rank"),
-            Self::Ended => f.write_str("the caller's own rank has ended"),
+            Self::Timeout => f.write_str("no reply came before the deadline of the call"),
+            Self::UnknownHandler { handler } => {
+                write!(f, "{handler} is not registered at the called rank")
+            }
+            Self::Failed => f.write_str("the handler panicked, or was dropped without an answer"),
+            Self::BadPayload => f.write_str("the called rank could not fetch the payload"),
+            Self::Ended => f.write_str("the caller's own rank has ended: it takes no more replies"),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::machine::Machine;
 use super::outcome::{Payload, SendError};
 use super::setup::Bell;
 use super::tables::{Notice, Slot, Step};
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex};
 use crate::op::Op;
 use crate::sync::mutant;
 use crate::tag::Tag;
@@ -43,7 +43,7 @@ impl Machine<'_> {
 
     /// Fills a free staging cell and queues it. The caller has checked that there
     /// is one.
-    pub(super) fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
+    pub(super) fn stage(&mut self, lane: Lane, to: PeerIndex, cell: Cell) {
         let early = mutant("am_early_credit");
         let defect = Defect::planted();
         let peer = &mut self.tables.peers[to.0 as usize];
@@ -55,7 +55,7 @@ impl Machine<'_> {
         *count = number.wrapping_add(1);
         let ack = peer.requests_taken.wrapping_add(if early { peer.due } else { 0 });
         peer.reported = peer.requests_taken;
-        let index = self.free_slots.pop(self.tables.slots).expect("the caller has looked");
+        let index = self.free_slots.pop(self.tables.slots).expect("a staging cell is free");
         let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
         let bytes = Cell { ack, ..cell }.write(words, number, defect);
         let slot = &mut self.tables.slots[index];
@@ -75,7 +75,7 @@ impl Machine<'_> {
     /// Returns the next operation of a staging cell.
     pub(super) fn advance(&mut self, index: usize) -> Option<Op> {
         let to = self.tables.slots[index].to.0 as usize;
-        let place = self.place_at(to).expect("cells go to peers that are known");
+        let place = self.place_at(to).expect("the peer of a cell is connected");
         let slot = &mut self.tables.slots[index];
         if self.tables.peers[to].lost {
             match slot.step {
@@ -206,7 +206,7 @@ impl Machine<'_> {
             }
         }
         if has_failed {
-            self.lose(Rank(index as u32));
+            self.lose(PeerIndex(index as u32));
         }
     }
 }

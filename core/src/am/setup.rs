@@ -5,7 +5,7 @@ use super::lanes::{self, BLOCK_PEERS, Block, Lanes, Shape};
 use super::machine::Machine;
 use super::send::INDEX_MASK;
 use super::tables::{Call, Landing, Peer, Slot, Tables};
-use crate::mem::{LocalAddr, Rank};
+use crate::mem::{LocalAddr, PeerIndex};
 use crate::sync::mapped::AtomicU64;
 use core::fmt;
 
@@ -39,7 +39,8 @@ pub struct Memory<'m> {
 /// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupError {
-    /// The shape is not valid: no peers, or cells not a power of two up to
+    /// The shape is not valid: this rank is not one of the peers, there are more
+    /// peers than 2^22, or a number of cells is not a power of two up to
     /// [`CELLS_MAX`](super::CELLS_MAX).
     Shape(Shape),
     /// The lanes or the staging cells are shorter than they must be.
@@ -49,8 +50,9 @@ pub enum SetupError {
         /// Bytes that are needed.
         needed: usize,
     },
-    /// A table has a wrong length: not one entry for each peer, no call, or fewer
-    /// than two staging cells, of which one may be reserved for a reply.
+    /// A table has a wrong length: not one entry for each peer (or, in
+    /// [`Machine::grow`], each block), no call, fewer than two staging cells, of which
+    /// one may be reserved for a reply, or more entries than a tag can name.
     Tables,
 }
 
@@ -59,15 +61,19 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the memory or the tables do not fit the shape.
+    /// - [`SetupError::Shape`]: the shape is not valid, or `rank` is not one of its peers.
+    /// - [`SetupError::Memory`]: the lanes are shorter than [`Shape::memory_size`], or the
+    ///   staging cells shorter than one cell for each entry of their table.
+    /// - [`SetupError::Tables`]: there is not one entry for each peer, no entry for a call,
+    ///   fewer than two for staging cells, or a table is longer than a tag can name.
     pub fn new(
-        rank: Rank,
+        own: PeerIndex,
         shape: Shape,
         bell: Bell,
         memory: Memory<'m>,
         tables: Tables<'m>,
     ) -> Result<Self, SetupError> {
-        if !shape.is_valid() || rank.0 >= shape.peers {
+        if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
         }
         let staging_bytes = tables.slots.len() * CELL_BYTES;
@@ -89,7 +95,7 @@ impl<'m> Machine<'m> {
         }
         tables.peers.fill(Peer::EMPTY);
         Ok(Self {
-            rank,
+            own,
             shape,
             bell,
             lanes: Lanes::new(memory.lanes, shape),
@@ -129,7 +135,11 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the memory or the tables do not fit; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`SetupError::Memory`]: `lanes` is shorter than the memory of a block.
+    /// - [`SetupError::Tables`]: `peers` does not have [`BLOCK_PEERS`] entries more than
+    ///   before, or `blocks` not one more.
     pub fn grow(
         &mut self,
         lanes: &'m [AtomicU64],
@@ -159,15 +169,20 @@ impl fmt::Display for SetupError {
         match self {
             Self::Shape(shape) => write!(
                 f,
-                "{} peers with {} cells a lane: cells are a power of two up to {}",
+                "a shape of {} peers with {} and {} cells a lane is not valid: this rank must be \
+                 one of the peers, and each number of cells a power of two up to {}",
                 shape.peers,
                 shape.cells,
+                shape.later_cells,
                 lanes::CELLS_MAX
             ),
             Self::Memory { bytes, needed } => {
-                write!(f, "{bytes} bytes were given for active messages and {needed} are needed")
+                write!(f, "active messages need {needed} bytes of memory, not {bytes}")
             }
-            Self::Tables => f.write_str("tables for active messages that do not fit the shape"),
+            Self::Tables => f.write_str(
+                "a table for active messages has a wrong length: one entry for each peer, and at \
+                 least 1 call and 2 staging cells are needed",
+            ),
         }
     }
 }

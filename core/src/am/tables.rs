@@ -3,7 +3,7 @@
 
 use super::fifo::Fifo;
 use super::lanes::Lane;
-use crate::mem::{Rank, RemoteAddr};
+use crate::mem::{PeerIndex, RemoteAddr};
 use crate::time::Instant;
 
 /// Memory for the machine's tables; any content.
@@ -65,7 +65,7 @@ pub(super) enum Notice {
 pub struct Call {
     pub(super) generation: u32,
     pub(super) state: CallState,
-    pub(super) to: Rank,
+    pub(super) to: PeerIndex,
     pub(super) handler: u32,
     pub(super) deadline: Option<Instant>,
     pub(super) long: bool,
@@ -94,7 +94,7 @@ pub(super) enum CallState {
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     pub(super) generation: u32,
-    pub(super) to: Rank,
+    pub(super) to: PeerIndex,
     pub(super) lane: Lane,
     pub(super) number: u32,
     pub(super) bytes: u64,
@@ -117,7 +117,7 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug)]
 pub struct Landing {
     pub(super) generation: u32,
-    pub(super) from: Rank,
+    pub(super) from: PeerIndex,
     pub(super) handler: u32,
     pub(super) token: u64,
     pub(super) remote: Option<RemoteAddr>,
@@ -162,7 +162,7 @@ impl Call {
     pub const EMPTY: Self = Self {
         generation: 0,
         state: CallState::Free,
-        to: Rank(0),
+        to: PeerIndex(0),
         handler: 0,
         deadline: None,
         long: false,
@@ -183,7 +183,7 @@ impl Slot {
     /// No cell.
     pub const EMPTY: Self = Self {
         generation: 0,
-        to: Rank(0),
+        to: PeerIndex(0),
         lane: Lane::Request,
         number: 0,
         bytes: 0,
@@ -207,7 +207,7 @@ impl Landing {
     /// No payload.
     pub const EMPTY: Self = Self {
         generation: 0,
-        from: Rank(0),
+        from: PeerIndex(0),
         handler: 0,
         token: 0,
         remote: None,

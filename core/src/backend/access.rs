@@ -24,7 +24,13 @@ use core::ptr::NonNull;
 ///
 /// # Errors
 ///
-/// [`AddrError`] if an address is refused; remote memory is then unchanged.
+/// Remote memory is unchanged then.
+///
+/// - The errors of [`LoadStore::resolve`] for the remote end, with [`Need::Write`] for
+///   operations that write.
+/// - [`AddrError::Unaligned`]: the remote end of a word operation is not aligned to the
+///   word's size.
+/// - The errors of [`LoadStore::local`] for the local end of a put or get.
 #[inline(always)]
 pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrError> {
     let need = if op.writes() { Need::Write } else { Need::Read };
@@ -61,7 +67,8 @@ pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrEr
 ///
 /// # Errors
 ///
-/// [`AddrError`] if `to` is refused; remote memory is then unchanged.
+/// The errors of [`LoadStore::resolve`] for a write to `to`; remote memory is unchanged
+/// then.
 #[inline]
 pub fn store_bytes<L: LoadStore + ?Sized>(
     memory: &L,
@@ -79,7 +86,7 @@ pub fn store_bytes<L: LoadStore + ?Sized>(
 ///
 /// # Errors
 ///
-/// [`AddrError`] if `from` is refused; nothing was written then.
+/// The errors of [`LoadStore::resolve`] for a read of `from`; nothing was written then.
 ///
 /// # Safety
 ///

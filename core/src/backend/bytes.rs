@@ -54,9 +54,9 @@ mod tests {
     use std::thread;
     use std::vec::Vec;
 
-    /// A lock that is released by a copy, around a counter that is copied.
+    /// A lock that is released by a copied word, around a counter that is copied too.
     #[test]
-    fn a_copied_word_is_written_once() {
+    fn copy_bytes_writes_a_word_once() {
         const ROUNDS: u64 = 1_000_000;
         let words = [const { AtomicU64::new(0) }; 2];
         let [lock, count] = &words;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lengths_and_places_are_copied() {
+    fn copy_bytes_copies_any_length_at_any_alignment() {
         let from: Vec<u8> = (1..=64).collect();
         for bytes in 0..=24 {
             for (at, to_at) in (0..9).flat_map(|at| (0..9).map(move |to_at| (at, to_at))) {

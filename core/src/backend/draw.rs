@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_stay_in_their_bounds() {
+    fn draws_stay_within_their_bounds() {
         let mut draw = Draw::new(0);
         assert!((0..1000).all(|_| draw.below(7) < 7));
         assert!((0..1000).all(|_| (3..=5).contains(&draw.between(3, 5))));

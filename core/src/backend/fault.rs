@@ -167,7 +167,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
 
     fn hold(&mut self, completion: Completion, due: u64) {
         let held = self.held.push(Held { completion, due });
-        assert!(held.is_ok(), "{HELD} completions are held already");
+        assert!(held.is_ok(), "the fault domain holds {HELD} completions already, its limit");
     }
 
     /// The next completion that is due.

@@ -77,7 +77,10 @@ impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
     ///
     /// If `size` is not 1 to `RANKS`.
     pub fn new(size: u32) -> Self {
-        assert!((1..=RANKS as u64).contains(&u64::from(size)), "{size} of at most {RANKS} ranks");
+        assert!(
+            (1..=RANKS as u64).contains(&u64::from(size)),
+            "a loopback of {size} ranks: it has 1 to {RANKS}"
+        );
         let tables = core::array::from_fn(|_| RegionTable::new());
         Self { tables, size, delivery: Delivery::default(), notify: &|_, _| {} }
     }
@@ -105,7 +108,7 @@ impl<'n, const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
     ///
     /// If the job has no such rank.
     pub fn rank(&self, rank: Rank) -> LoopbackRank<'_, RANKS, REGIONS, DEPTH> {
-        assert!(rank.0 < self.size, "{rank} of {}", self.size);
+        assert!(rank.0 < self.size, "{rank} does not exist: the job has {} ranks", self.size);
         LoopbackRank { job: self, rank }
     }
 

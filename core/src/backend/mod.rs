@@ -103,7 +103,9 @@ pub trait Domain: Sync {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// - [`RegisterError::TableFull`]: all region slots are in use or worn out.
+    /// - [`RegisterError::OutOfReach`]: the backend cannot make this memory accessible to
+    ///   peers.
     ///
     /// # Safety
     ///
@@ -189,15 +191,23 @@ pub unsafe trait LoadStore: Sync {
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if a check fails; [`AddrError::OtherNode`] for a rank with
-    /// memory that this processor cannot reach.
+    /// - [`AddrError::NoSuchRank`]: the rank is not below [`size`](Self::size).
+    /// - [`AddrError::OtherNode`]: this processor cannot reach the rank's memory.
+    /// - [`AddrError::PeerLost`]: the rank has died.
+    /// - [`AddrError::StaleKey`]: no region is registered under the key, or peers may not
+    ///   access it.
+    /// - [`AddrError::OutOfRange`]: some of the bytes lie outside the region.
+    /// - [`AddrError::ReadOnly`]: `need` is [`Need::Write`], and peers may only read the
+    ///   region.
     fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError>;
 
     /// The place of the local end of a put or get.
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if a check fails.
+    /// - [`AddrError::StaleKey`]: no region of this rank is registered under the key.
+    /// - [`AddrError::OutOfRange`]: some of the bytes lie outside the region.
+    /// - [`AddrError::PeerLost`]: this rank itself was declared dead.
     fn local(&self, addr: LocalAddr, bytes: u64) -> Result<NonNull<u8>, AddrError>;
 
     /// Wakes the threads that wait for the word at `addr`, which a sequentially

@@ -78,7 +78,7 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
     ///
     /// If `records` is empty.
     pub fn new(records: S) -> Self {
-        assert!(!records.as_ref().is_empty(), "a log of no records");
+        assert!(!records.as_ref().is_empty(), "a log needs room for at least one record");
         Self { records, count: 0 }
     }
 

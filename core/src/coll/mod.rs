@@ -74,7 +74,7 @@ impl<L: LoadStore + ?Sized> Part<'_, L> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the operation failed.
+    /// The errors of [`execute`]; on a rank of another node, those of `elsewhere`.
     #[inline]
     pub fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         match execute(self.memory, op) {
@@ -105,7 +105,8 @@ impl Team {
     ///
     /// # Errors
     ///
-    /// [`CollError`].
+    /// [`CollError::Busy`] if another thread of this rank is in a collective;
+    /// [`CollError::Addr`] with [`AddrError::PeerLost`] if a rank has died.
     #[inline]
     pub fn meet(&self, circle: Circle, hall: &impl Hall) -> Result<(), CollError> {
         self.alone(|| {
@@ -121,7 +122,7 @@ impl Team {
     ///
     /// # Errors
     ///
-    /// [`CollError`].
+    /// Those of [`reduce`](Self::reduce).
     pub fn barrier<L: LoadStore + ?Sized>(&self, part: &Part<'_, L>) -> Result<(), CollError> {
         self.reduce(part, 0, |_, _| 0).map(|_| ())
     }
@@ -131,7 +132,10 @@ impl Team {
     ///
     /// # Errors
     ///
-    /// [`CollError`].
+    /// - [`CollError::Busy`]: another thread of this rank is in a collective.
+    /// - [`CollError::Addr`]: with [`AddrError::PeerLost`] if a rank has died, otherwise
+    ///   with the error of [`Part::carry`] for the words of this rank, its parent or its
+    ///   children in the tree.
     pub fn reduce<L: LoadStore + ?Sized>(
         &self,
         part: &Part<'_, L>,
@@ -245,7 +249,9 @@ impl Addend for f64 {
 impl fmt::Display for CollError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another thread of this rank is in a collective"),
+            Self::Busy => f.write_str(
+                "another thread of this rank is in a collective: a rank runs one at a time",
+            ),
             Self::Addr(error) => error.fmt(f),
         }
     }

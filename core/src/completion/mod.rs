@@ -90,7 +90,7 @@ pub struct Outcome<B> {
 
 /// State of an operation after its submit.
 #[derive(Debug)]
-#[must_use = "a pending operation is to be waited for, or dropped on purpose"]
+#[must_use = "wait for the pending operation, or drop its ticket on purpose"]
 pub enum Status<'t, B: Send + 'static> {
     /// The operation ended inside the call.
     Done(Outcome<B>),
@@ -158,7 +158,8 @@ impl<'a> Completions<'a> {
     ///
     /// # Errors
     ///
-    /// [`TagPoolError`], which names the value.
+    /// [`TagPoolError::Count`] if `tags` is 0 or above [`Tag::INDEX_MAX`];
+    /// [`TagPoolError::Unaligned`] if `memory` is not aligned to [`ALIGN`](Self::ALIGN).
     ///
     /// # Safety
     ///
@@ -321,8 +322,8 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::NoTag => "all tags are in flight",
             Self::RingFull => "the queue to the device is full",
-            Self::NoCredit => "the target has no room for more from here",
-            Self::NoMemory => "no registered memory is left",
+            Self::NoCredit => "the target has no room for another operation of this rank",
+            Self::NoMemory => "no registered memory is free",
         })
     }
 }

@@ -67,8 +67,14 @@ impl Slot {
     #[inline(always)]
     pub(super) fn begin<B: Send + 'static>(&self, tag: Tag, buf: B) {
         const {
-            assert!(size_of::<B>() <= BUFFER_BYTES, "the buffer is larger than BUFFER_BYTES");
-            assert!(align_of::<B>() <= align_of::<u64>(), "the buffer's alignment is above 8");
+            assert!(
+                size_of::<B>() <= BUFFER_BYTES,
+                "the buffer handle is larger than BUFFER_BYTES (48 bytes)"
+            );
+            assert!(
+                align_of::<B>() <= align_of::<u64>(),
+                "the alignment of the buffer handle is above 8 bytes"
+            );
         }
         self.buffer.with_mut(|buffer| {
             // SAFETY: the slot is idle and the caller has taken the tag, so no
@@ -108,7 +114,7 @@ impl Slot {
                 return Ended::Callback(callback);
             }
             let Waiting::Callback(callback) = self.take_waiting() else {
-                unreachable!("{tag:?}: a slot with CALLBACK has no callback")
+                unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback")
             };
             free();
             return Ended::Callback(callback);
@@ -319,7 +325,7 @@ impl Waiting {
             Self::Nobody => {}
             Self::Sleeper(waker) => waker.wake(),
             Self::Task(waker) => wake_task(waker),
-            Self::Callback(callback) => unreachable!("{callback:?} waits for a ticket"),
+            Self::Callback(callback) => unreachable!("{callback:?} is in a slot with a ticket"),
         }
     }
 }
@@ -335,7 +341,7 @@ fn wake_task(waker: core::task::Waker) {
         use std::io::Write as _;
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or(panic.downcast_ref::<std::string::String>().map(|text| &**text));
-        let text = text.unwrap_or("with a value that is no text");
+        let text = text.unwrap_or("the panic value is not text");
         let line = std::format!("tsumugi: the waker of a future panicked: {text}\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
         // The value that was thrown may panic again when it is dropped.

@@ -57,12 +57,12 @@ fn late_and_duplicate_completions_are_dropped() {
     let ticket = view.try_begin(0, ()).unwrap();
     let old = ticket.tag();
     assert!(view.complete(old, Ok(1)));
-    assert!(!view.complete(old, Ok(2)), "twice, before it was collected");
+    assert!(!view.complete(old, Ok(2)), "a second completion before the first was collected");
     assert_eq!(ticket.try_finish().unwrap().result, Ok(1));
-    assert!(!view.complete(old, Ok(3)), "of a free tag");
+    assert!(!view.complete(old, Ok(3)), "a completion of a free tag");
     let ticket = view.try_begin(0, ()).unwrap();
     assert_eq!(ticket.tag().index(), old.index());
-    assert!(!view.complete(old, Ok(4)), "of an earlier life");
+    assert!(!view.complete(old, Ok(4)), "a completion of an earlier life");
     assert!(!ticket.is_done());
     assert!(!view.complete(Tag::NONE, Ok(5)) && !view.complete(Tag::from_bits(9), Ok(6)));
     assert!(view.complete(ticket.tag(), LOST));
@@ -104,7 +104,7 @@ fn a_retracted_operation_leaves_no_trace() {
     let old = ticket.tag();
     // SAFETY: nothing was posted.
     assert_eq!(*unsafe { ticket.retract() }, 3);
-    assert!(!view.complete(old, Ok(1)), "of a life that was taken back");
+    assert!(!view.complete(old, Ok(1)), "a completion of a retracted operation");
     let tag = view.try_begin_callback(0, counting(&sum)).unwrap();
     assert!(view.retract_callback(tag) && !view.retract_callback(tag));
     assert!(!view.complete(tag, Ok(1)));
@@ -169,7 +169,7 @@ fn a_future_keeps_the_last_waker_only() {
 }
 
 #[test]
-fn a_future_comes_again_while_its_operation_ends() {
+fn a_future_polls_again_while_its_operation_ends() {
     let table = CompletionTable::<1>::new();
     let view = table.view();
     let mut ticket = view.try_begin(0, ()).unwrap();
@@ -178,11 +178,11 @@ fn a_future_comes_again_while_its_operation_ends() {
     let task = Arc::new(Tasks::default());
     let waker = task.clone().into();
     assert!(Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)).is_pending());
-    assert_eq!(task.0.load(Ordering::SeqCst), 1, "nothing else wakes it");
+    assert_eq!(task.0.load(Ordering::SeqCst), 1, "the task is woken at once");
 }
 
 #[test]
-fn a_dropped_future_lets_its_waker_go() {
+fn a_dropped_future_drops_its_waker() {
     let table = CompletionTable::<1>::new();
     let view = table.view();
     let mut ticket = view.try_begin(0, ()).unwrap();
@@ -197,7 +197,7 @@ fn a_dropped_future_lets_its_waker_go() {
 }
 
 #[test]
-fn a_ticket_that_was_left_keeps_no_tag() {
+fn a_left_ticket_frees_its_tag() {
     let table = CompletionTable::<1>::new();
     let view = table.view();
     for is_done in [false, true] {
@@ -216,7 +216,7 @@ fn a_ticket_that_was_left_keeps_no_tag() {
 }
 
 #[test]
-fn a_sleeper_may_have_been_a_future_before() {
+fn a_ticket_can_be_waited_for_after_it_was_polled() {
     let table = CompletionTable::<1>::new();
     let view = table.view();
     let mut ticket = view.try_begin(0, 6u8).unwrap();
@@ -260,7 +260,7 @@ fn sleepers_of_many_operations_are_all_woken() {
 struct Block([u8; 4096]);
 
 #[test]
-fn a_table_in_given_memory_has_as_many_operations_as_asked() {
+fn a_table_in_given_memory_has_the_requested_number_of_operations() {
     let mut block = Block([0xa5; 4096]);
     assert!(Completions::memory_size(3) <= 4096);
     // SAFETY: the block is large and aligned enough and lives longer.
@@ -274,7 +274,7 @@ fn a_table_in_given_memory_has_as_many_operations_as_asked() {
 }
 
 #[test]
-fn refusals_name_what_was_missing() {
+fn refusals_name_the_missing_resource() {
     use std::string::ToString;
     let addr =
         crate::mem::RemoteAddr { rank: Rank(2), key: crate::mem::RegionKey::new(1, 3), offset: 16 };

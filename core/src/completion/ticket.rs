@@ -19,7 +19,7 @@ use core::time::Duration;
 /// If the ticket is dropped early, the operation goes on: buffer and tag stay in
 /// the table until the device is done with them. If the ticket is forgotten
 /// (`mem::forget`), they stay there for good.
-#[must_use = "dropped, nobody learns how the operation ended"]
+#[must_use = "without its ticket the result of the operation is lost"]
 pub struct Ticket<'t, B: Send + 'static = ()> {
     table: Completions<'t>,
     tag: Tag,
@@ -37,7 +37,7 @@ pub struct Overdue<T> {
 
 impl<T> fmt::Display for Overdue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the operation has not ended: {}", self.why)
+        write!(f, "the operation is still in flight: {}", self.why)
     }
 }
 
@@ -101,8 +101,10 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     ///
     /// # Errors
     ///
-    /// [`Overdue`]: the wait ended before the operation did. The operation goes
-    /// on; the caller may wait for the returned ticket again, or drop it.
+    /// [`Overdue`] if the wait ended before the operation did:
+    /// [`why`](Overdue::why) is [`Interrupted::TimedOut`] after `limit`, or
+    /// [`Interrupted::Cancelled`] if the caller was cancelled. The operation goes on; the
+    /// caller may wait for the returned ticket again, or drop it.
     pub fn wait_for(
         self,
         wait: &dyn WaitFor,

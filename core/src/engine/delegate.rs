@@ -224,7 +224,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             };
             // SAFETY: the caller holds the lock, as above.
             let gathered = self.port.with_mut(|port| unsafe { (*port).gather(op) });
-            debug_assert!(gathered.is_ok(), "there was room");
+            debug_assert!(gathered.is_ok(), "the batch has room");
         }
         false
     }

@@ -80,7 +80,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// If there is no executor.
     pub fn new(completions: Completions<'t>, executors: &'t [Executor<'t, E>]) -> Self {
-        assert!(!executors.is_empty(), "an engine without an executor");
+        assert!(!executors.is_empty(), "an engine needs at least one executor");
         Self { completions, executors, room: Room::new() }
     }
 
@@ -89,7 +89,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`Busy`]: no tag, or no place in the ring, was free; nothing happened.
+    /// [`Busy`], with the operation and its buffer: with [`Why::NoTag`] if all tags are in
+    /// flight, with [`Why::RingFull`] if the executor's ring is full. Nothing happened.
     #[inline]
     pub fn submit<B: Send + 'static>(
         &self,
@@ -109,7 +110,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`Busy`]: no tag, or no place in the ring, was free; nothing happened.
+    /// [`Busy`], with the operation and its buffer: with [`Why::NoTag`] if all tags are in
+    /// flight, with [`Why::RingFull`] if the executor's ring is full. Nothing happened.
     #[inline]
     pub fn post<B: Send + 'static>(
         &self,
@@ -127,7 +129,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`Busy`]: no tag, or no place in the ring, was free; nothing happened.
+    /// [`Busy`], with the operation and its buffer: with [`Why::NoTag`] if all tags are in
+    /// flight, with [`Why::RingFull`] if the executor's ring is full. Nothing happened.
     #[inline]
     pub fn post_now<B: Send + 'static>(
         &self,
@@ -169,7 +172,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`Busy`]: nothing happened, and the callback will not be called.
+    /// [`Busy`]: with [`Why::NoTag`] if all tags are in flight, with [`Why::RingFull`] if
+    /// the executor's ring is full. Nothing happened, and the callback will not be called.
     #[inline]
     pub fn submit_callback(&self, hint: usize, op: Op, callback: Callback) -> Result<(), Busy<()>> {
         if let Some(result) = self.executor(hint).try_now(&op) {
@@ -184,7 +188,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`Busy`]: nothing happened, and the callback will not be called.
+    /// [`Busy`]: with [`Why::NoTag`] if all tags are in flight, with [`Why::RingFull`] if
+    /// the executor's ring is full. Nothing happened, and the callback will not be called.
     #[inline]
     pub fn post_callback(&self, hint: usize, op: Op, callback: Callback) -> Result<Tag, Busy<()>> {
         let busy = |why| Busy { op, buf: (), why };
@@ -201,7 +206,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the operation failed.
+    /// The [`AddrError`] with which the endpoint has ended the operation. A [`Busy`] is not
+    /// returned but tried again.
     pub fn run(
         &self,
         hint: usize,
@@ -217,7 +223,8 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`]: the operation failed.
+    /// The [`AddrError`] with which the endpoint has ended the operation. A [`Busy`] is not
+    /// returned but tried again.
     #[inline]
     pub fn run_by(
         &self,

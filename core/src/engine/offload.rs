@@ -123,7 +123,7 @@ impl<E: Endpoint> Owner<'_, '_, E> {
             match self.consumer.try_pop() {
                 Some(Work::Op(op)) => {
                     let gathered = self.port.gather(op);
-                    debug_assert!(gathered.is_ok(), "there was room");
+                    debug_assert!(gathered.is_ok(), "the batch has room");
                 }
                 Some(Work::Call(call)) => call.make(),
                 None => break,

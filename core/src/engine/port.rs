@@ -76,8 +76,8 @@ impl<'t, E: Endpoint> Port<'t, E> {
     /// The operation: the batch is full and the device takes nothing.
     #[inline]
     pub fn gather(&mut self, op: Op) -> Result<(), Op> {
-        if self.gathered.is_full() && self.flush() == 0 {
-            return Err(op);
+        if self.gathered.is_full() {
+            self.flush();
         }
         self.gathered.push(op)?;
         if self.gathered.is_full() {

@@ -55,7 +55,7 @@ macro_rules! delegate {
 }
 
 #[test]
-fn what_is_carried_out_at_once_needs_no_tag() {
+fn an_operation_that_ends_in_the_call_needs_no_tag() {
     let (job, region) = job(Delivery::default());
     delegate!(engine, counts, Queued::<_, 4>::new(job.rank(Rank(0))), 2);
     let put = Op::put_word(word(&region, 0), Width::W8, 7);
@@ -67,7 +67,7 @@ fn what_is_carried_out_at_once_needs_no_tag() {
 }
 
 #[test]
-fn what_is_posted_ends_when_somebody_polls() {
+fn a_posted_operation_ends_in_a_poll() {
     let (job, region) = job(Delivery { late_polls: 2, shuffle: None });
     let rank = job.rank(Rank(0));
     delegate!(engine, counts, rank.endpoint(), 8);
@@ -75,13 +75,13 @@ fn what_is_posted_ends_when_somebody_polls() {
     let Ok(Status::Pending(ticket)) = engine.submit(0, put, ()) else { panic!("it ended early") };
     assert!(engine.needs_poll());
     let polls = (1..10).find(|_| engine.poll() == 1).expect("it ends");
-    assert!(polls > 1, "it was to be late");
+    assert!(polls > 1, "the device delivers after several polls");
     assert_eq!(ticket.try_finish().unwrap().result, Ok(0));
     assert!(!engine.needs_poll());
 }
 
 #[test]
-fn sixteen_operations_are_one_doorbell() {
+fn sixteen_operations_ring_one_doorbell() {
     let (job, region) = job(Delivery::default());
     let rank = job.rank(Rank(0));
     delegate!(engine, counts, rank.endpoint(), 8);
@@ -98,7 +98,7 @@ fn sixteen_operations_are_one_doorbell() {
 }
 
 #[test]
-fn nothing_is_taken_when_there_is_no_tag() {
+fn an_operation_without_a_free_tag_is_refused() {
     let (job, region) = job(Delivery { late_polls: 1, shuffle: None });
     let rank = job.rank(Rank(0));
     delegate!(engine, counts, rank.endpoint(), 64);
@@ -162,7 +162,7 @@ fn a_callback_may_submit() {
 }
 
 #[test]
-fn a_callback_that_panics_takes_nobody_along() {
+fn a_panicking_callback_does_not_stop_other_completions() {
     fn panics(_: *mut (), _: Result<u64, AddrError>) {
         panic!("a callback has had enough");
     }
@@ -179,7 +179,7 @@ fn a_callback_that_panics_takes_nobody_along() {
     assert!(polled.is_err() && first.is_done() && !last.is_done());
     engine.poll();
     assert!(last.is_done() && !engine.needs_poll());
-    assert_eq!(engine.completions().in_flight(), 2, "the two tickets");
+    assert_eq!(engine.completions().in_flight(), 2, "only the two tickets are in flight");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn threads_share_a_delegate() {
 }
 
 #[test]
-fn an_owner_serves_all_and_sleeps_between() {
+fn an_owner_serves_all_callers_and_sleeps_in_between() {
     let (job, region) = job(Delivery::default());
     let table = CompletionTable::<1>::new();
     let ring = Mpsc::<Work, 8>::new();
@@ -340,7 +340,7 @@ fn there_is_room_while_a_tag_is_free() {
 /// A tag is free when its operation is finished, which is after its completion:
 /// the thread that finishes the operation wakes the callers that wait for a tag.
 #[test]
-fn who_finishes_an_operation_tells_who_waits_for_room() {
+fn a_finished_operation_wakes_a_waiter_for_room() {
     let (job, region) = job(Delivery::default());
     let rank = job.rank(Rank(0));
     delegate!(engine, counts, rank.endpoint(), 64);
@@ -370,7 +370,7 @@ fn who_finishes_an_operation_tells_who_waits_for_room() {
 
 /// A poll does the same, for operations with callbacks, which no caller finishes.
 #[test]
-fn a_poll_that_completes_tells_who_waits_for_room() {
+fn a_poll_that_completes_wakes_a_waiter_for_room() {
     fn nothing(_: *mut (), _: Result<u64, AddrError>) {}
     let (job, region) = job(Delivery::default());
     let rank = job.rank(Rank(0));
@@ -386,7 +386,7 @@ fn a_poll_that_completes_tells_who_waits_for_room() {
 }
 
 #[test]
-fn who_came_first_is_woken_first() {
+fn the_first_waiter_for_room_is_woken_first() {
     const WAITERS: usize = 3;
     let (room, order) = (Room::new(), std::sync::Mutex::new(Vec::new()));
     // Each waiter parks inside the sleep of the previous one; the innermost makes
@@ -418,7 +418,7 @@ fn who_came_first_is_woken_first() {
 }
 
 #[test]
-fn room_wakes_whoever_waits() {
+fn made_room_wakes_a_waiter() {
     let room = Room::new();
     let free = AtomicU64::new(0);
     thread::scope(|scope| {

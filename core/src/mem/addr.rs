@@ -1,19 +1,8 @@
-//! Ranks, keys and addresses.
+//! Keys and addresses.
 
-use super::Plain;
+use super::{Plain, Rank};
 use core::fmt;
 use core::marker::PhantomData;
-
-/// A process (or thread) of the job, named by its number `0 .. size`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub struct Rank(pub u32);
-
-impl fmt::Display for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {}", self.0)
-    }
-}
 
 /// The agent that carries out the atomics on a region's words: the CPU or the
 /// device. A region has exactly one agent, because updates of one word by both would
@@ -62,8 +51,11 @@ impl RegionKey {
     ///
     /// If `index` or `generation` does not fit into the key.
     pub const fn new(index: usize, generation: u32) -> Self {
-        assert!(index < Self::INDEX_MAX);
-        assert!(generation >= 1 && generation <= Self::GENERATION_MAX);
+        assert!(index < Self::INDEX_MAX, "the index of a region key is at most 4095");
+        assert!(
+            generation >= 1 && generation <= Self::GENERATION_MAX,
+            "the generation of a region key is 1 to 2^18 - 1"
+        );
         Self(generation << Self::INDEX_BITS | index as u32)
     }
 
@@ -304,7 +296,8 @@ pub enum AddrError {
         /// Ranks of the job.
         size: u32,
     },
-    /// The key names no region, or a region that was unregistered.
+    /// The key names no region, a region that was unregistered, or a region that this
+    /// access may not use: one that only its owner or only the device accesses.
     StaleKey {
         /// The address that the caller gave.
         addr: RemoteAddr,
@@ -340,7 +333,7 @@ pub enum AddrError {
         /// The address that the caller gave.
         addr: RemoteAddr,
     },
-    /// The device that leads to the rank has no such operation.
+    /// The network device by which the rank is reached does not support the operation.
     Unsupported {
         /// The address that the caller gave.
         addr: RemoteAddr,
@@ -358,18 +351,27 @@ impl fmt::Display for AddrError {
             Self::NoSuchRank { rank, size } => {
                 write!(f, "{rank} does not exist: the job has {size} ranks")
             }
-            Self::StaleKey { addr } => write!(f, "{addr}: no region is registered under this key"),
+            Self::StaleKey { addr } => {
+                write!(f, "{addr}: no region is registered under this key, or not for this access")
+            }
             Self::OutOfRange { addr, bytes, region_bytes } => {
-                write!(f, "{addr}: {bytes} bytes do not fit in a region of {region_bytes}")
+                write!(f, "{addr}: {bytes} bytes do not fit in a region of {region_bytes} bytes")
             }
             Self::Unaligned { addr, align } => write!(f, "{addr}: not aligned to {align} bytes"),
             Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
-            Self::NotOwn { addr } => write!(f, "{addr}: only this rank itself can wait there"),
-            Self::Unsupported { addr } => {
-                write!(f, "{addr}: the device that leads there has no such operation")
+            Self::NotOwn { addr } => {
+                write!(
+                    f,
+                    "{addr}: the word belongs to another rank; only its owner can wait for it"
+                )
             }
-            Self::OtherNode { rank } => write!(f, "{rank} is on another node"),
+            Self::Unsupported { addr } => {
+                write!(f, "{addr}: the network device does not support the operation")
+            }
+            Self::OtherNode { rank } => {
+                write!(f, "{rank} is on another node, which this path does not reach")
+            }
         }
     }
 }
@@ -391,7 +393,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn a_key_is_its_index_and_generation() {
+    fn a_key_holds_its_index_and_generation() {
         let key = RegionKey::new(4095, RegionKey::GENERATION_MAX);
         assert_eq!((key.index(), key.generation()), (4095, RegionKey::GENERATION_MAX));
         assert_eq!(RegionKey::from_bits(key.to_bits()), key);
@@ -411,7 +413,7 @@ mod tests {
             let beyond = word.add(count).addr();
             assert!(beyond.offset >= 1 << 63, "{count:#x}");
             assert_eq!(beyond.overflow(), Some(Overflow { index: Some(count) }), "{count:#x}");
-            // The index that is kept is the first that led so far.
+            // The index that is kept is the first one that was out of range.
             assert_eq!(Remote::<u64>::new(beyond).add(3).add(u64::MAX).addr(), beyond);
             assert_eq!(beyond.add(u64::MAX), beyond);
             let error = AddrError::OutOfRange { addr: beyond, bytes: 8, region_bytes: 64 };

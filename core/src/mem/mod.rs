@@ -15,12 +15,14 @@
 //! rank has died, the generations in its table are cleared (struck out), so that one
 //! comparison on the data path checks both the key and the rank.
 
-mod addr;
+mod rank;
 mod plain;
+mod addr;
 mod region;
 
-pub use addr::{AddrError, Agent, LocalAddr, Overflow, Rank, RegionKey, Remote, RemoteAddr};
+pub use addr::{AddrError, Agent, LocalAddr, Overflow, RegionKey, Remote, RemoteAddr};
 pub use plain::{Plain, Width, Word};
+pub use rank::{LocalRank, PeerIndex, Rank};
 pub use region::{Access, Need, Region, RegionTable, RegisterError};
 
 use core::alloc::Layout;

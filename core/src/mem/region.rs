@@ -84,11 +84,14 @@ pub enum RegisterError {
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TableFull { slots } => write!(f, "all {slots} region slots are in use"),
+            Self::TableFull { slots } => {
+                write!(f, "no region slot of {slots} is free: unregister a region first")
+            }
             Self::OutOfReach { base, bytes } => {
                 write!(
                     f,
-                    "peers cannot reach the {bytes} bytes at {base:#x}: no exposed memory of this rank"
+                    "peers cannot reach the {bytes} bytes at {base:#x}: they are not in the memory \
+                     that this rank exposes"
                 )
             }
         }
@@ -141,7 +144,10 @@ impl<const N: usize> RegionTable<N> {
         }
     }
 
-    const SIZE_IS_VALID: () = assert!(N.is_power_of_two() && N <= RegionKey::INDEX_MAX);
+    const SIZE_IS_VALID: () = assert!(
+        N.is_power_of_two() && N <= RegionKey::INDEX_MAX,
+        "N is a power of two of at most 4096 slots"
+    );
 
     /// Registers `bytes` bytes at `base`, so that peers can access them until
     /// [`unregister`].
@@ -310,10 +316,12 @@ impl<const N: usize> RegionTable<N> {
     ///
     /// # Errors
     ///
-    /// [`AddrError::StaleKey`] if no region is registered under the key,
-    /// [`AddrError::OutOfRange`] if the region does not contain all bytes,
-    /// [`AddrError::ReadOnly`] if it does not allow the access, and
-    /// [`AddrError::PeerLost`] if the rank has died.
+    /// - [`AddrError::PeerLost`]: the rank has died.
+    /// - [`AddrError::StaleKey`]: no region is registered under the key, or the region is
+    ///   [`Access::Local`] and `need` is not [`Need::Local`].
+    /// - [`AddrError::OutOfRange`]: the region does not contain all bytes.
+    /// - [`AddrError::ReadOnly`]: `need` is [`Need::Write`], and the region is
+    ///   [`Access::Read`].
     #[inline(always)]
     pub fn resolve(
         &self,
@@ -394,7 +402,7 @@ impl<const N: usize> RegionTable<N> {
     ///
     /// # Errors
     ///
-    /// [`AddrError::NoSuchRank`].
+    /// [`AddrError::NoSuchRank`] if it is not.
     #[inline(always)]
     pub fn check_rank(rank: Rank, size: u32) -> Result<(), AddrError> {
         if rank.0 < size { Ok(()) } else { Err(AddrError::NoSuchRank { rank, size }) }

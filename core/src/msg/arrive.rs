@@ -11,7 +11,7 @@ use super::packet::{Kind, Packet};
 use super::setup::Design;
 use super::tables::{Offered, State, Unexpected};
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 impl Machine<'_> {
@@ -21,7 +21,7 @@ impl Machine<'_> {
         // Read before the lane is looked at: see `mirror`.
         let Some(peer) = self.tables.peers.get(from) else { return false };
         let taken_there = peer.taken_there;
-        let rank = Rank(from as u32);
+        let rank = PeerIndex(from as u32);
         if wire.peek(rank).is_none() {
             self.drop_log(from, taken_there);
             self.feed(wire, from);
@@ -55,7 +55,7 @@ impl Machine<'_> {
     /// them.
     #[inline(always)]
     pub(super) fn settle<W: Wire>(&mut self, wire: &mut W, from: usize) {
-        let rank = Rank(from as u32);
+        let rank = PeerIndex(from as u32);
         let untold = wire.untold(rank);
         let is_starved = wire.is_starved(rank);
         let peer = &mut self.tables.peers[from];
@@ -82,7 +82,7 @@ impl Machine<'_> {
         let is_wanted = !self.tables.peers[from].posted.is_empty()
             || !self.any_posted.is_empty()
             || self.is_probed;
-        if is_wanted && wire.is_starved(Rank(from as u32)) {
+        if is_wanted && wire.is_starved(PeerIndex(from as u32)) {
             self.grant(wire, from);
         }
     }
@@ -128,7 +128,7 @@ impl Machine<'_> {
     /// Returns whether credits are owed to the sender.
     pub(super) fn owes<W: Wire>(&self, wire: &mut W, from: usize) -> bool {
         let peer = &self.tables.peers[from];
-        let is_owed = peer.here != peer.told || wire.untold(Rank(from as u32)) > 0;
+        let is_owed = peer.here != peer.told || wire.untold(PeerIndex(from as u32)) > 0;
         is_owed || mutant("msg_answered_with_nothing")
     }
 
@@ -137,8 +137,8 @@ impl Machine<'_> {
     pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
-        if wire.give_back(Rank(from as u32), peer.here) {
-            wire.ring(Rank(from as u32));
+        if wire.give_back(PeerIndex(from as u32), peer.here) {
+            wire.ring(PeerIndex(from as u32));
         }
     }
 
@@ -146,7 +146,7 @@ impl Machine<'_> {
     /// the first receive of its source, which only this rank knows. Returns how
     /// many it took, `most` at most. This is the common case.
     pub(super) fn take_run<W: Wire>(&mut self, wire: &mut W, from: usize, most: u32) -> u32 {
-        let rank = Rank(from as u32);
+        let rank = PeerIndex(from as u32);
         let requests = &mut *self.tables.requests;
         let peer = &mut self.tables.peers[from];
         let mut next = peer.posted.first();
@@ -191,7 +191,7 @@ impl Machine<'_> {
 
     #[inline(always)]
     fn take_packet<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        let rank = Rank(from as u32);
+        let rank = PeerIndex(from as u32);
         if packet.has(Packet::OFFER) {
             let offer = wire.offer(rank);
             self.offered(from, offer);
@@ -234,11 +234,11 @@ impl Machine<'_> {
         let len = packet.inline_len();
         if let Some(post) = self.find_post(from, label) {
             let entry = &self.tables.requests[post];
-            wire.deliver(Rank(from as u32), entry.at, len.min(entry.len));
+            wire.deliver(PeerIndex(from as u32), entry.at, len.min(entry.len));
             self.meet(post, from, packet.tag, len);
             self.end(post, None);
         } else if let Some(index) = self.unexpected(from, packet, len) {
-            wire.keep(Rank(from as u32), &mut self.tables.unexpected[index].bytes);
+            wire.keep(PeerIndex(from as u32), &mut self.tables.unexpected[index].bytes);
         }
     }
 
@@ -264,7 +264,7 @@ impl Machine<'_> {
         let label = Label { context: packet.context, tag: packet.tag };
         if let Some(post) = self.find_post(from, label) {
             let entry = &self.tables.requests[post];
-            wire.read_slots(Rank(from as u32), slots, entry.at, len.min(entry.len));
+            wire.read_slots(PeerIndex(from as u32), slots, entry.at, len.min(entry.len));
             self.tables.peers[from].here.slots ^= slots;
             self.meet(post, from, packet.tag, len);
             self.end(post, None);

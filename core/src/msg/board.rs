@@ -39,7 +39,7 @@ mod layout;
 mod owner;
 
 use super::{Label, Pattern};
-use crate::mem::Rank;
+use crate::mem::LocalRank;
 use crate::sync::{Ordering, mutant};
 use core::fmt;
 use layout::{CLAIMED, DONE, Entry, FAILED, Head, NONE, OUT_OF_REACH, POSTED, RANK_MASK, Source};
@@ -70,7 +70,7 @@ pub struct Post {
     /// Its place in the order of all receives of the owner; wraps.
     pub number: u32,
     /// The messages that it takes.
-    pub pattern: Pattern,
+    pub pattern: Pattern<LocalRank>,
     /// The address of its buffer.
     pub at: u64,
     /// The length of its buffer.
@@ -82,7 +82,7 @@ pub struct Post {
 
 /// A receive that this sender has claimed and copies into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the receive waits for the copy"]
+#[must_use = "the receive waits until the claim is ended with `Board::finish`"]
 pub struct Claim {
     /// The index of the post.
     pub index: u32,
@@ -111,18 +111,18 @@ pub enum Standing {
     /// No sender has claimed it.
     Posted,
     /// This rank has claimed it and copies into it.
-    Claimed(Rank),
+    Claimed(LocalRank),
     /// The message of a rank is in its buffer.
     Done(Arrival),
     /// This rank has claimed it and could not copy.
-    Failed(Rank),
+    Failed(LocalRank),
 }
 
 /// The message that a sender put into a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The rank that sent it.
-    pub source: Rank,
+    pub source: LocalRank,
     /// Its tag.
     pub tag: u32,
     /// Its length.
@@ -150,11 +150,18 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`Refused`]: the message must go by the lane.
+    /// The message must go by the lane then.
+    ///
+    /// - [`Refused::NoPost`]: none of the posts that were looked at takes the message, or
+    ///   the board has no sender `me`.
+    /// - [`Refused::Locked`]: another rank has the lock.
+    /// - [`Refused::Undrained`]: earlier messages of this sender are still in the lane.
+    /// - [`Refused::OutOfReach`]: the buffer of the post that takes the message is shorter
+    ///   than `len`, or out of reach.
     #[inline]
     pub fn try_claim(
         &self,
-        me: Rank,
+        me: LocalRank,
         number: u32,
         label: Label,
         len: u64,
@@ -195,7 +202,7 @@ impl<'m> Board<'m> {
     /// Marks a claimed receive: the copy is done, or it could not be made.
     /// Wait-free.
     #[inline]
-    pub fn finish(&self, me: Rank, index: u32, is_copied: bool) {
+    pub fn finish(&self, me: LocalRank, index: u32, is_copied: bool) {
         // Release: pairs with the Acquire in `standing`, so that the owner sees
         // the copied bytes.
         let order =
@@ -214,7 +221,7 @@ impl<'m> Board<'m> {
         let entry = &self.entries[index as usize];
         // Acquire: pairs with the Release in `finish`.
         let state = entry.state.load(Ordering::Acquire);
-        let source = Rank(state & RANK_MASK);
+        let source = LocalRank(state & RANK_MASK);
         match state & !RANK_MASK {
             CLAIMED => Standing::Claimed(source),
             // Relaxed: both were written before the state.
@@ -274,10 +281,10 @@ impl fmt::Debug for Board<'_> {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Locked => "the receiver's posts are locked",
-            Self::Undrained => "earlier messages are in the lane",
-            Self::NoPost => "no receive takes it",
-            Self::OutOfReach => "the receive that takes it can not be copied into",
+            Self::Locked => "another rank holds the lock of the receiver's board",
+            Self::Undrained => "earlier messages of this sender are still in the lane",
+            Self::NoPost => "no posted receive matches the message",
+            Self::OutOfReach => "the buffer of the matching receive is too short or out of reach",
         })
     }
 }
@@ -288,13 +295,17 @@ impl fmt::Display for BoardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unaligned { address } => {
-                write!(f, "memory at {address:#x} is not aligned to {}", Board::ALIGN)
+                write!(f, "the memory at {address:#x} is not aligned to {} bytes", Board::ALIGN)
             }
-            Self::Shape(shape) => {
-                write!(f, "no board has {} posts for {} ranks", shape.posts, shape.peers)
-            }
+            Self::Shape(BoardShape { peers, posts }) => write!(
+                f,
+                "a board of {posts} posts for {peers} ranks: it has 1 to {} posts and 1 to \
+                 {RANK_MASK} ranks",
+                NONE - 1
+            ),
             Self::Missing(shape) => {
-                write!(f, "no board of {} posts for {} ranks is here", shape.posts, shape.peers)
+                let BoardShape { peers, posts } = shape;
+                write!(f, "the memory contains no board of {posts} posts for {peers} ranks")
             }
         }
     }

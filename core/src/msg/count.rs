@@ -92,14 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_end_where_they_say() {
+    fn bins_end_at_their_maxima() {
         for (index, max) in Counts::BINS.into_iter().enumerate() {
             assert_eq!((bin(max), bin(max + 1)), (index, index + 1), "{max}");
         }
         assert_eq!((bin(0), bin(u64::MAX)), (0, 7));
     }
     #[test]
-    fn what_was_sent_is_counted_by_its_way_and_its_size() {
+    fn sent_messages_are_counted_by_path_and_size() {
         let mut counts = Counts::default();
         for (path, len) in [(Path::Inline, 0), (Path::Inline, 256), (Path::Direct, 257)] {
             counts.sent(path, len);

@@ -16,14 +16,14 @@ use super::packet::{INLINE_WORDS, Load, Offer, Packet};
 use super::setup::{SetupError, Shape};
 use super::split::{Side, Split};
 use super::wire::{Copy, Returned, Wire};
-use crate::mem::Rank;
+use crate::mem::{LocalRank, PeerIndex};
 use core::fmt;
 use core::ptr::{self, NonNull};
 
 /// The lanes of one rank: from its peers, and to them.
 pub struct Lanes<'t> {
     shape: Shape,
-    rank: Rank,
+    own: LocalRank,
     ends: &'t mut [LaneEnd],
 }
 
@@ -79,8 +79,8 @@ impl<'t> Lanes<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are fewer ends than
-    /// ranks.
+    /// [`SetupError::Shape`] if the shape is not valid, or `rank` is not below its number
+    /// of ranks; [`SetupError::Tables`] if there are fewer ends than ranks.
     ///
     /// # Safety
     ///
@@ -94,12 +94,12 @@ impl<'t> Lanes<'t> {
     /// machine says. The same holds at its peers, for addresses that are in
     /// reach.
     pub unsafe fn new(
-        rank: Rank,
+        own: LocalRank,
         shape: Shape,
         memory: NonNull<u8>,
         ends: &'t mut [LaneEnd],
     ) -> Result<Self, SetupError> {
-        if !shape.is_valid() || rank.0 >= shape.peers {
+        if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
         }
         let (entries, needed) = (ends.len(), shape.peers as usize);
@@ -114,7 +114,7 @@ impl<'t> Lanes<'t> {
             let lane = unsafe { LaneReceiver::new(lane) };
             *end = LaneEnd { from: Some(Incoming { lane, slots }), to: None };
         }
-        Ok(Self { shape, rank, ends })
+        Ok(Self { shape, own, ends })
     }
 
     /// Sets where the lanes of a peer are; this rank itself is a peer, too.
@@ -128,9 +128,9 @@ impl<'t> Lanes<'t> {
     ///
     /// As for [`new`](Self::new): `memory` is the memory of `peer`, mapped here.
     /// `connect` is called once for each peer.
-    pub unsafe fn connect(&mut self, peer: Rank, memory: NonNull<u8>) {
+    pub unsafe fn connect(&mut self, peer: PeerIndex, memory: NonNull<u8>) {
         // SAFETY: inside `memory`, as the caller of `connect` promises.
-        let (lane, slots) = unsafe { lane_at(self.shape, memory, self.rank.0 as usize) };
+        let (lane, slots) = unsafe { lane_at(self.shape, memory, self.own.0 as usize) };
         // SAFETY: the only sender: the caller promises one call for each peer.
         let lane = unsafe { LaneSender::new(lane) };
         self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots, heard: 0 });
@@ -142,7 +142,7 @@ impl<'t> Lanes<'t> {
     /// # Panics
     ///
     /// If the peer's lanes are not [connected](Self::connect).
-    pub fn split(&self, peer: Rank, side: Side) -> &'static Split {
+    pub fn split(&self, peer: PeerIndex, side: Side) -> &'static Split {
         let end = &self.ends[peer.0 as usize];
         match side {
             Side::Sender => end.to.as_ref().expect(CONNECTED).lane.split(),
@@ -151,12 +151,12 @@ impl<'t> Lanes<'t> {
     }
 
     #[inline(always)]
-    fn from(&mut self, rank: Rank) -> &mut Incoming {
-        self.ends[rank.0 as usize].from.as_mut().expect("set when the lanes were made")
+    fn from(&mut self, rank: PeerIndex) -> &mut Incoming {
+        self.ends[rank.0 as usize].from.as_mut().expect("each peer has a receiving end")
     }
 
     #[inline(always)]
-    fn to(&mut self, rank: Rank) -> &mut Outgoing {
+    fn to(&mut self, rank: PeerIndex) -> &mut Outgoing {
         self.ends[rank.0 as usize].to.as_mut().expect(CONNECTED)
     }
 
@@ -176,7 +176,7 @@ impl<'t> Lanes<'t> {
 
 impl Wire for Lanes<'_> {
     #[inline(always)]
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         match &mut self.ends[to.0 as usize].to {
             Some(end) => end.lane.has_room(lines),
             None => false,
@@ -184,7 +184,7 @@ impl Wire for Lanes<'_> {
     }
 
     #[inline(always)]
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         let (at, len) = match load {
             Load::Inline(at) => (at, usize::from(packet.count)),
             Load::Empty | Load::Offer(_) => (0, 0),
@@ -207,12 +207,12 @@ impl Wire for Lanes<'_> {
     }
 
     #[inline(always)]
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         self.from(from).lane.peek()
     }
 
     #[inline(always)]
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         let bytes: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
         let len = len as usize;
         self.from(from).lane.inline(len.div_ceil(8), |index, word| {
@@ -223,7 +223,7 @@ impl Wire for Lanes<'_> {
     }
 
     #[inline]
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         let lane = &mut self.from(from).lane;
         let count = lane.peek().map_or(0, |packet| usize::from(packet.count));
         lane.inline(count.div_ceil(8), |index, word| into[index] = word);
@@ -239,36 +239,36 @@ impl Wire for Lanes<'_> {
     }
 
     #[inline]
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         self.from(from).lane.offer()
     }
 
     #[inline(always)]
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         self.from(from).lane.pop();
     }
 
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         self.ends[to.0 as usize].to.as_ref().map_or(Returned::default(), |end| end.lane.returned())
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         self.from(from).lane.give_back(returned)
     }
 
     #[inline(always)]
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         self.from(from).lane.untold()
     }
 
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         if let Some(end) = &mut self.ends[to.0 as usize].to {
             end.lane.set_starved();
         }
     }
 
     #[inline(always)]
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         self.from(from).lane.is_starved()
     }
 
@@ -277,9 +277,9 @@ impl Wire for Lanes<'_> {
     }
 
     /// Does nothing: the owner of these lanes wakes the ranks that sleep.
-    fn ring(&mut self, _from: Rank) {}
+    fn ring(&mut self, _from: PeerIndex) {}
 
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         let source: *const u8 = ptr::with_exposed_provenance(at as usize);
         let memory = self.to(to).slots;
         Self::each_slot(self.shape, slots, len, |slot, at, len| {
@@ -289,7 +289,7 @@ impl Wire for Lanes<'_> {
         });
     }
 
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         let target: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
         let memory = self.from(from).slots;
         Self::each_slot(self.shape, slots, len, |slot, at, len| {
@@ -299,11 +299,11 @@ impl Wire for Lanes<'_> {
         });
     }
 
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         self.split(to, Side::Sender).open(id)
     }
 
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         self.split(from, Side::Receiver).open(id)
     }
 
@@ -322,7 +322,7 @@ unsafe impl Send for LaneEnd {}
 
 impl fmt::Debug for Lanes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lanes({}, {:?})", self.rank, self.shape)
+        write!(f, "Lanes({}, {:?})", self.own, self.shape)
     }
 }
 
@@ -348,7 +348,7 @@ unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'sta
 }
 
 /// Why a lane must be connected: a lane that is not has no room.
-const CONNECTED: &str = "there was room in this lane";
+const CONNECTED: &str = "a lane with room is connected";
 
 /// Reads the next up to 8 of `left` bytes.
 #[inline(always)]

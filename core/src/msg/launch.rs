@@ -9,13 +9,13 @@ use super::send::COPY_BYTES_MAX;
 use super::setup::Design;
 use super::tables::{Due, Entry, State};
 use super::wire::{Copy, Wire};
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 /// A message that is to be sent.
 #[derive(Clone, Copy)]
 pub(super) struct Outgoing {
-    pub(super) to: Rank,
+    pub(super) to: PeerIndex,
     pub(super) label: Label,
     pub(super) bytes: Bytes,
     /// The request of the message, if it had to wait for room.
@@ -45,7 +45,7 @@ impl Outgoing {
     /// Makes the message of a request that waits.
     pub(super) fn of(request: &Entry, index: usize) -> Self {
         Self {
-            to: Rank(request.peer),
+            to: PeerIndex(request.peer),
             label: Label { context: request.context, tag: request.tag },
             bytes: Bytes { at: request.at, len: request.len, in_reach: request.in_reach },
             entry: Some(index),
@@ -172,7 +172,7 @@ impl Machine<'_> {
     /// Returns whether bytes that go straight into a known buffer go past the
     /// cache (non-temporal stores). `None`: they do not go straight.
     #[inline]
-    pub(super) fn streams(&self, to: Rank, bytes: &Bytes) -> Option<bool> {
+    pub(super) fn streams(&self, to: PeerIndex, bytes: &Bytes) -> Option<bool> {
         let thresholds = &self.tables.peers[to.0 as usize].thresholds;
         if bytes.len <= u64::from(thresholds.inline_max) {
             return None;
@@ -273,7 +273,7 @@ impl Machine<'_> {
     /// Numbers the message and logs it. The log decides whether a receive that
     /// the peer offers later was for this message.
     #[inline(always)]
-    pub(super) fn log(&mut self, to: Rank, label: Label, is_open: bool) {
+    pub(super) fn log(&mut self, to: PeerIndex, label: Label, is_open: bool) {
         let peer = &mut self.tables.peers[to.0 as usize];
         let number = peer.sent;
         peer.sent = number.wrapping_add(1);
@@ -291,9 +291,9 @@ impl Machine<'_> {
 
     /// Returns the request of a message that goes on; a free one must be there.
     pub(super) fn request_of(&mut self, out: &Outgoing, state: State) -> usize {
-        let index = out.entry.unwrap_or_else(|| {
-            self.new_entry(out.request(state)).expect("a free request was there")
-        });
+        let index = out
+            .entry
+            .unwrap_or_else(|| self.new_entry(out.request(state)).expect("a request is free"));
         self.tables.requests[index].state = state;
         index
     }

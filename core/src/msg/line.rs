@@ -362,7 +362,7 @@ fn line(lines: &[Line], position: u32) -> &Line {
 /// Returns the number of bits of a position that select the line; the other bits
 /// select the lap.
 const fn lap_bits(lines: &[Line]) -> u32 {
-    assert!(lines.len().is_power_of_two(), "a lane's lines are a power of two");
+    assert!(lines.len().is_power_of_two(), "the number of lines of a lane must be a power of two");
     lines.len().trailing_zeros()
 }
 

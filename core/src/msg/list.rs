@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_that_came_is_the_first_that_goes() {
+    fn a_stack_pops_the_newest_entry() {
         let mut entries = [Link::NONE; 3];
         let mut stack = Stack::<0>::EMPTY;
         assert!(stack.is_empty() && stack.pop(&entries).is_none());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_leave_from_anywhere() {
+    fn a_list_removes_entries_at_any_place() {
         let mut entries = [Link::NONE; 4];
         let mut list = List::<0>::EMPTY;
         for index in 0..4 {

@@ -34,7 +34,7 @@ use super::send::COPY_BYTES_MAX;
 use super::setup::Design;
 use super::tables::{ANY, Entry, Offered, State};
 use super::wire::{Copy, Wire};
-use crate::mem::Rank;
+use crate::mem::{LocalRank, PeerIndex};
 
 impl<'m> Machine<'m> {
     /// Returns the shape of the boards: all ranks of a job have tables of one
@@ -55,8 +55,12 @@ impl<'m> Machine<'m> {
     ///
     /// If there is not one board for each rank, or a request is under way.
     pub fn put_up(&mut self, boards: &'m [Board<'m>]) {
-        assert_eq!(boards.len(), self.shape.peers as usize, "each rank has a board");
-        assert_eq!(self.under_way, 0, "requests are under way");
+        assert_eq!(
+            boards.len(),
+            self.shape.peers as usize,
+            "the machine needs one board for each rank"
+        );
+        assert_eq!(self.under_way, 0, "boards must be set while no request is under way");
         if self.design == Design::Locked {
             self.boards = boards;
         }
@@ -71,21 +75,21 @@ impl<'m> Machine<'m> {
     /// Takes the lock, in order to take messages from a lane.
     #[inline]
     pub(super) fn lock_board(&mut self) {
-        self.boards[self.rank.0 as usize].lock(self.rank);
+        self.boards[self.own.0 as usize].lock(self.own);
         self.holds_board = true;
     }
 
     #[inline]
     pub(super) fn unlock_board(&mut self) {
         self.holds_board = false;
-        self.boards[self.rank.0 as usize].unlock();
+        self.boards[self.own.0 as usize].unlock();
     }
 
     /// Counts the message that is being taken; the message must meet its receive
     /// before the lock is given back.
     #[inline]
     pub(super) fn expect_next(&mut self, from: usize) {
-        self.boards[self.rank.0 as usize].expect_next(Rank(from as u32));
+        self.boards[self.own.0 as usize].expect_next(place_of(from as u32));
     }
 
     /// Puts a receive that was just posted on the board, if there is one.
@@ -130,7 +134,7 @@ impl<'m> Machine<'m> {
     #[inline(always)]
     pub(super) fn is_claimed(&self, post: usize) -> bool {
         self.has_board()
-            && self.boards[self.rank.0 as usize].standing(post as u32) != Standing::Posted
+            && self.boards[self.own.0 as usize].standing(post as u32) != Standing::Posted
     }
 
     /// Looks for receives that have their message in the buffer. Returns whether
@@ -145,11 +149,13 @@ impl<'m> Machine<'m> {
         let mut at = self.boarded.first();
         while let Some(post) = at {
             at = List::<1>::after(self.tables.requests, post);
-            let standing = self.boards[self.rank.0 as usize].standing(post as u32);
+            let standing = self.boards[self.own.0 as usize].standing(post as u32);
             let (source, tag, len, error) = match standing {
                 Standing::Posted | Standing::Claimed(_) => continue,
                 Standing::Done(arrival) => (arrival.source, arrival.tag, arrival.len, None),
-                Standing::Failed(rank) => (rank, 0, 0, Some(Ended::Failed { rank })),
+                Standing::Failed(source) => {
+                    (source, 0, 0, Some(Ended::Failed { peer: PeerIndex(source.0) }))
+                }
             };
             has_moved = true;
             self.remove_post(post);
@@ -166,9 +172,9 @@ impl<'m> Machine<'m> {
     }
 
     /// Marks a dead rank on the own board, so that it keeps no lock.
-    pub(super) fn lose_lock(&mut self, rank: Rank) {
+    pub(super) fn lose_lock(&mut self, peer: PeerIndex) {
         if self.has_board() {
-            self.boards[self.rank.0 as usize].lost(rank);
+            self.boards[self.own.0 as usize].lost(place_of(peer.0));
         }
     }
 
@@ -182,8 +188,8 @@ impl<'m> Machine<'m> {
         let mut at = self.boarded.first();
         while let Some(post) = at {
             at = List::<1>::after(self.tables.requests, post);
-            let claimed = Standing::Claimed(Rank(from as u32));
-            if self.boards[self.rank.0 as usize].standing(post as u32) == claimed {
+            let claimed = Standing::Claimed(place_of(from as u32));
+            if self.boards[self.own.0 as usize].standing(post as u32) == claimed {
                 self.remove_post(post);
                 self.unpost(post);
                 let entry = &mut self.tables.requests[post];
@@ -210,7 +216,7 @@ impl<'m> Machine<'m> {
         let streaming = self.streams(to, &bytes)?;
         let number = self.tables.peers[to.0 as usize].sent;
         let board = &self.boards[to.0 as usize];
-        let claim = match board.try_claim(self.rank, number, label, bytes.len) {
+        let claim = match board.try_claim(self.own, number, label, bytes.len) {
             Ok(claim) => claim,
             Err(Refused::Locked | Refused::Undrained | Refused::NoPost | Refused::OutOfReach) => {
                 return None;
@@ -221,7 +227,7 @@ impl<'m> Machine<'m> {
             let len = bytes.len;
             let (from, at) = (bytes.at, claim.at);
             wire.copy(&Copy { peer: to, from, to: at, len, streaming, by_kernel: false });
-            board.finish(self.rank, claim.index, true);
+            board.finish(self.own, claim.index, true);
             wire.ring(to);
             return Some(Launched::Done);
         }
@@ -237,12 +243,12 @@ impl<'m> Machine<'m> {
     /// be made.
     pub(super) fn claim_done<W: Wire>(&mut self, wire: &mut W, index: usize) {
         let Entry { peer, remote, error, .. } = self.tables.requests[index];
-        self.boards[peer as usize].finish(self.rank, remote, error.is_none());
+        self.boards[peer as usize].finish(self.own, remote, error.is_none());
         let lost = self.tables.peers[peer as usize].lost;
         if !lost {
-            wire.ring(Rank(peer));
+            wire.ring(PeerIndex(peer));
         }
-        let error = if lost { Some(Ended::PeerLost { rank: Rank(peer) }) } else { error };
+        let error = if lost { Some(Ended::PeerLost { peer: PeerIndex(peer) }) } else { error };
         self.end(index, error);
     }
 
@@ -261,7 +267,7 @@ impl<'m> Machine<'m> {
 
     #[inline]
     fn under_lock<R>(&mut self, with: impl FnOnce(&Board<'m>) -> R) -> R {
-        let board = self.boards[self.rank.0 as usize];
+        let board = self.boards[self.own.0 as usize];
         if self.holds_board {
             return with(&board);
         }
@@ -272,6 +278,12 @@ impl<'m> Machine<'m> {
     }
 }
 
-fn source_of(entry: &Entry) -> Option<Rank> {
-    (entry.peer != ANY).then_some(Rank(entry.peer))
+fn source_of(entry: &Entry) -> Option<LocalRank> {
+    (entry.peer != ANY).then_some(place_of(entry.peer))
+}
+
+/// The place on the node of a near peer: the ranks of the node are the first peers, in
+/// the order of their places. Far peers meet no board.
+const fn place_of(near: u32) -> LocalRank {
+    LocalRank(near)
 }

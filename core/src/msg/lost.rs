@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::outcome::Ended;
 use super::tables::{Due, Offered, State};
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 
 impl Machine<'_> {
     /// Takes the death of a rank. Packets that it had sent before are taken
@@ -15,7 +15,7 @@ impl Machine<'_> {
     ///
     /// Buffers that are being copied from or to the rank are in use until
     /// [`job_done`](Self::job_done).
-    pub fn lost<W: Wire>(&mut self, wire: &mut W, rank: Rank) {
+    pub fn lost<W: Wire>(&mut self, wire: &mut W, rank: PeerIndex) {
         let from = rank.0 as usize;
         if from >= self.tables.peers.len() || self.tables.peers[from].lost {
             return;
@@ -29,7 +29,7 @@ impl Machine<'_> {
             let entry = &self.tables.requests[index];
             let is_its = entry.peer == rank.0 || entry.source == rank.0;
             if is_its && self.abandon(index, from) {
-                self.end(index, Some(Ended::PeerLost { rank }));
+                self.end(index, Some(Ended::PeerLost { peer: rank }));
             }
         }
         let peer = &mut self.tables.peers[from];

@@ -25,12 +25,13 @@ use super::outcome::{Cancel, Ended, Job, Received, Request};
 use super::setup::{Design, Shape};
 use super::tables::{Due, Entry, Offered, State, Tables};
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::{LocalRank, PeerIndex};
 use core::fmt;
 
 /// Messages of one rank. The text of the module shows how to drive the machine.
 pub struct Machine<'m> {
-    pub(super) rank: Rank,
+    /// This rank's place on its node, where its lanes and its board are.
+    pub(super) own: LocalRank,
     pub(super) shape: Shape,
     pub(super) design: Design,
     pub(super) tables: Tables<'m>,
@@ -92,7 +93,7 @@ impl Machine<'_> {
 
     /// Does the same for the lane of one rank.
     #[inline]
-    pub fn advance_from<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
+    pub fn advance_from<W: Wire>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
         let mut has_moved = self.find_done(wire);
         has_moved |= self.drain(wire, from.0 as usize);
         has_moved | self.pump_all(wire)
@@ -102,7 +103,7 @@ impl Machine<'_> {
     /// a receive is posted, or before a message is sent that could go straight
     /// into a receive of that rank. Returns whether anything came.
     #[inline]
-    pub fn look<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
+    pub fn look<W: Wire>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
         self.drain(wire, from.0 as usize)
     }
 
@@ -131,7 +132,7 @@ impl Machine<'_> {
         }
         while let Some(peer) = self.stirred.pop(self.tables.peers) {
             self.tables.peers[peer].stirred = false;
-            let from = Rank(peer as u32);
+            let from = PeerIndex(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
                 // The peer may have looked before it could see the credits.
                 wire.ring(from);
@@ -211,16 +212,16 @@ impl Machine<'_> {
     }
 
     /// Returns the peer of a request, and its tag; `None`: any peer, any tag.
-    pub fn about(&self, request: Request) -> (Option<Rank>, Option<u32>) {
+    pub fn about(&self, request: Request) -> (Option<PeerIndex>, Option<u32>) {
         let Some(index) = self.find(request) else { return (None, None) };
         let entry = &self.tables.requests[index];
-        let peer = (entry.peer < self.shape.peers).then_some(Rank(entry.peer));
+        let peer = (entry.peer < self.shape.peers).then_some(PeerIndex(entry.peer));
         (peer, (!entry.any_tag).then_some(entry.tag))
     }
 
     /// Returns whether a rank was [lost](Self::lost).
-    pub fn is_lost(&self, rank: Rank) -> bool {
-        self.tables.peers.get(rank.0 as usize).is_some_and(|peer| peer.lost)
+    pub fn is_lost(&self, peer: PeerIndex) -> bool {
+        self.tables.peers.get(peer.0 as usize).is_some_and(|peer| peer.lost)
     }
 
     /// Cancels a request: a receive without a message, or a send that waits for
@@ -268,8 +269,8 @@ impl Machine<'_> {
     }
 
     /// Returns the rank of this machine.
-    pub const fn rank(&self) -> Rank {
-        self.rank
+    pub const fn own(&self) -> LocalRank {
+        self.own
     }
 
     /// Returns the shape, that is, the sizes of the machine's tables and lanes.
@@ -374,7 +375,7 @@ fn result_of(entry: &Entry) -> Result<Received, Ended> {
     match entry.error {
         Some(error) => Err(error),
         None => Ok(Received {
-            source: Rank(entry.source),
+            source: PeerIndex(entry.source),
             tag: entry.found_tag,
             len: entry.size,
             truncated: entry.size > entry.len,
@@ -385,7 +386,7 @@ fn result_of(entry: &Entry) -> Result<Received, Ended> {
 impl fmt::Debug for Machine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Machine")
-            .field("rank", &self.rank)
+            .field("own", &self.own)
             .field("shape", &self.shape)
             .field("design", &self.design)
             .field("under_way", &self.under_way)

@@ -56,7 +56,7 @@ use super::list::{Link, Linked, List};
 use super::packet::{INLINE_WORDS, Load, Offer, Packet};
 use super::setup::{SetupError, Shape};
 use super::wire::Returned;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 use core::fmt;
 
@@ -115,7 +115,8 @@ impl<'t> FarLane<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are too few places.
+    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
+    /// fewer places than [`places`](Self::places).
     pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(*shape));
@@ -152,7 +153,8 @@ impl<'t> Mail<'t> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, or there are too few ends.
+    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
+    /// fewer ends than ranks.
     pub fn new(shape: Shape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
@@ -185,9 +187,9 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// If there is no such rank, or it has a lane.
-    pub fn connect(&mut self, rank: Rank, lane: &'t mut FarLane<'t>) {
+    pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut FarLane<'t>) {
         let before = self.ends[rank.0 as usize].lane.replace(lane);
-        assert!(before.is_none(), "{rank} is connected");
+        assert!(before.is_none(), "{rank} has a lane already");
     }
 
     /// Adds chunks, the memory for packets and bytes in lanes.
@@ -212,7 +214,7 @@ impl<'t> Mail<'t> {
 
     /// Returns whether a rank was connected.
     #[inline]
-    pub fn is_connected(&self, rank: Rank) -> bool {
+    pub fn is_connected(&self, rank: PeerIndex) -> bool {
         self.ends.get(rank.0 as usize).is_some_and(|end| end.lane.is_some())
     }
 
@@ -222,12 +224,20 @@ impl<'t> Mail<'t> {
     ///
     /// # Errors
     ///
-    /// [`ParcelError`]: the parcel is not valid here; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`ParcelError::NoLane`]: there is no rank `from`, or it was not connected, or it
+    ///   was lost.
+    /// - [`ParcelError::Broken`]: an earlier parcel of this lane was refused.
+    /// - [`ParcelError::Short`], [`ParcelError::Kind`], [`ParcelError::Inline`],
+    ///   [`ParcelError::Slot`]: the head or a record is not in the format of parcels.
+    /// - [`ParcelError::Number`], [`ParcelError::Lines`], [`ParcelError::Acknowledged`]:
+    ///   the head does not agree with the parcels before.
     ///
     /// # Panics
     ///
     /// May panic if it [is short](Self::is_short) of chunks.
-    pub fn take(&mut self, from: Rank, bytes: &[u8]) -> Result<(), ParcelError> {
+    pub fn take(&mut self, from: PeerIndex, bytes: &[u8]) -> Result<(), ParcelError> {
         let end = self.ends.get_mut(from.0 as usize).filter(|end| !end.is_lost);
         let lane = end.and_then(|end| end.lane.as_mut()).ok_or(ParcelError::NoLane)?;
         let (acked, numbered) = match Parcel::parse(bytes, &self.shape)? {
@@ -258,10 +268,10 @@ impl<'t> Mail<'t> {
 
     /// Returns the next rank with packets or counts that became visible.
     #[inline]
-    pub fn poll_arrived(&mut self) -> Option<Rank> {
+    pub fn poll_arrived(&mut self) -> Option<PeerIndex> {
         let index = self.arrived.pop(self.ends)?;
         self.ends[index].has_arrived = false;
-        Some(Rank(index as u32))
+        Some(PeerIndex(index as u32))
     }
 
     /// Writes the next parcel to be sent. Returns its target and its length. The
@@ -271,13 +281,17 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// If `into` is shorter than [`PARCEL_BYTES_MIN`].
-    pub fn poll_parcel(&mut self, into: &mut [u8]) -> Option<(Rank, usize)> {
-        assert!(into.len() >= PARCEL_BYTES_MIN, "{} bytes for a parcel", into.len());
+    pub fn poll_parcel(&mut self, into: &mut [u8]) -> Option<(PeerIndex, usize)> {
+        assert!(
+            into.len() >= PARCEL_BYTES_MIN,
+            "a parcel needs {PARCEL_BYTES_MIN} bytes, not {}",
+            into.len()
+        );
         while let Some(index) = self.ready.first() {
-            let lane = self.ends[index].lane.as_mut().expect("only such are ready");
+            let lane = self.ends[index].lane.as_mut().expect("a ready end has a lane");
             let len = lane.out.build(&self.shape, &lane.inbox, into);
             if len > 0 {
-                return Some((Rank(index as u32), len));
+                return Some((PeerIndex(index as u32), len));
             }
             self.ready.pop(self.ends);
             self.ends[index].is_ready = false;
@@ -286,7 +300,7 @@ impl<'t> Mail<'t> {
     }
 
     /// Takes the report that the network has the last polled parcel to that rank.
-    pub fn posted(&mut self, to: Rank) {
+    pub fn posted(&mut self, to: PeerIndex) {
         if let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to) {
             out.post(pool, inbox);
         }
@@ -295,7 +309,7 @@ impl<'t> Mail<'t> {
 
     /// Takes the report that the network has no room for that parcel: other ranks
     /// come first now, and this rank again later.
-    pub fn refused(&mut self, to: Rank) {
+    pub fn refused(&mut self, to: PeerIndex) {
         if mutant("mail_refused_forgotten")
             && let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to)
         {
@@ -312,7 +326,7 @@ impl<'t> Mail<'t> {
 
     /// Returns whether packets to a rank wait here, perhaps for an
     /// acknowledgement.
-    pub fn keeps_back(&self, to: Rank) -> bool {
+    pub fn keeps_back(&self, to: PeerIndex) -> bool {
         let lane = self.ends.get(to.0 as usize).and_then(|end| end.lane.as_ref());
         lane.is_some_and(|lane| lane.out.has_unsent())
     }
@@ -320,7 +334,7 @@ impl<'t> Mail<'t> {
     /// Takes the death of a rank: all that was to be sent to it is dropped, and
     /// no parcel is taken from it any more. Packets that are here can still be
     /// read. To be called after [`Machine::lost`](super::Machine::lost).
-    pub fn lost(&mut self, rank: Rank) {
+    pub fn lost(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         let Some(end) = self.ends.get_mut(index) else { return };
         end.is_lost = true;
@@ -336,7 +350,7 @@ impl<'t> Mail<'t> {
     // The calls below are as in a `Wire`.
 
     /// Returns whether `lines` more lines fit into the lane to that rank.
-    pub fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    pub fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.lane(to).is_some_and(|lane| lane.out.has_room(lines))
     }
 
@@ -345,50 +359,50 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// May panic if it [is short](Self::is_short) of chunks.
-    pub fn push(&mut self, to: Rank, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
-        let (lane, pool) = self.lane_and_pool(to).expect("there was room");
+    pub fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
+        let (lane, pool) = self.lane_and_pool(to).expect("a lane with room is connected");
         lane.out.push(pool, packet, load, buffers);
         self.rouse(to);
     }
 
     /// Returns the next packet of the lane from that rank; it stays there.
-    pub fn peek(&mut self, from: Rank) -> Option<Packet> {
+    pub fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         self.lane(from)?.inbox.peek()
     }
 
     /// Copies the first `len` inline bytes of the next packet to an address.
-    pub fn deliver(&mut self, from: Rank, at: u64, len: u64, buffers: &mut impl Buffers) {
+    pub fn deliver(&mut self, from: PeerIndex, at: u64, len: u64, buffers: &mut impl Buffers) {
         if let Some(lane) = self.lane(from) {
             lane.inbox.deliver(at, len, buffers);
         }
     }
 
     /// Copies the inline bytes of the next packet to the start of `into`.
-    pub fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    pub fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         if let Some(lane) = self.lane(from) {
             lane.inbox.keep(into);
         }
     }
 
     /// Returns the offer in the next packet.
-    pub fn offer(&mut self, from: Rank) -> Offer {
-        self.lane(from).expect("a packet was there").inbox.offer()
+    pub fn offer(&mut self, from: PeerIndex) -> Offer {
+        self.lane(from).expect("the lane has a packet").inbox.offer()
     }
 
     /// Takes the next packet out of the lane.
-    pub fn pop(&mut self, from: Rank) {
+    pub fn pop(&mut self, from: PeerIndex) {
         if let Some((lane, pool)) = self.lane_and_pool(from) {
             lane.inbox.pop(pool);
         }
     }
 
     /// Returns the counts that that rank has returned last.
-    pub fn returned(&mut self, to: Rank) -> Returned {
+    pub fn returned(&mut self, to: PeerIndex) -> Returned {
         self.lane(to).map_or(Returned::default(), |lane| lane.out.returned)
     }
 
     /// Returns counts to that rank. Returns whether that rank had requested more.
-    pub fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    pub fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         let shape = self.shape;
         let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(from) else { return false };
         let was_starved = inbox.answer();
@@ -400,12 +414,12 @@ impl<'t> Mail<'t> {
 
     /// Returns how many lines were taken from that rank's lane and not given
     /// back.
-    pub fn untold(&mut self, from: Rank) -> u32 {
+    pub fn untold(&mut self, from: PeerIndex) -> u32 {
         self.lane(from).map_or(0, |lane| lane.inbox.untold())
     }
 
     /// Requests more from the receiver than it has returned.
-    pub fn set_starved(&mut self, to: Rank) {
+    pub fn set_starved(&mut self, to: PeerIndex) {
         if let Some(lane) = self.lane(to) {
             lane.out.ask();
             self.rouse(to);
@@ -414,7 +428,7 @@ impl<'t> Mail<'t> {
 
     /// Returns whether the sender has requested more since the last `give_back`
     /// to it.
-    pub fn is_starved(&mut self, from: Rank) -> bool {
+    pub fn is_starved(&mut self, from: PeerIndex) -> bool {
         self.lane(from).is_some_and(|lane| lane.inbox.is_starved())
     }
 
@@ -425,7 +439,7 @@ impl<'t> Mail<'t> {
     /// May panic if it [is short](Self::is_short) of chunks.
     pub fn write_slots(
         &mut self,
-        to: Rank,
+        to: PeerIndex,
         slots: u32,
         at: u64,
         len: u64,
@@ -441,7 +455,7 @@ impl<'t> Mail<'t> {
     /// be read only once.
     pub fn read_slots(
         &mut self,
-        from: Rank,
+        from: PeerIndex,
         slots: u32,
         at: u64,
         len: u64,
@@ -453,17 +467,17 @@ impl<'t> Mail<'t> {
         }
     }
 
-    fn lane(&mut self, rank: Rank) -> Option<&mut FarLane<'t>> {
+    fn lane(&mut self, rank: PeerIndex) -> Option<&mut FarLane<'t>> {
         self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()
     }
 
-    fn lane_and_pool(&mut self, rank: Rank) -> Option<(&mut FarLane<'t>, &mut Pool<'t>)> {
+    fn lane_and_pool(&mut self, rank: PeerIndex) -> Option<(&mut FarLane<'t>, &mut Pool<'t>)> {
         let lane = self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()?;
         Some((lane, &mut self.pool))
     }
 
     /// Puts a rank on the list of ranks that may have a parcel to be sent.
-    fn rouse(&mut self, rank: Rank) {
+    fn rouse(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         let end = &mut self.ends[index];
         let wants = end.lane.as_ref().is_some_and(|lane| lane.out.wants(&lane.inbox));
@@ -473,7 +487,7 @@ impl<'t> Mail<'t> {
     }
 
     /// Moves the rank behind the others.
-    fn turn(&mut self, rank: Rank) {
+    fn turn(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         if core::mem::take(&mut self.ends[index].is_ready) {
             self.ready.remove(self.ends, index);

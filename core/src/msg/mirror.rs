@@ -33,7 +33,7 @@ use super::packet::{Kind, Load, Offer, Packet};
 use super::setup::Design;
 use super::tables::Mirrored;
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 /// The receive that will take a message.
@@ -51,7 +51,7 @@ impl Machine<'_> {
     /// Takes the receive that will get the next message to that rank, if it is
     /// known, out of the mirror.
     #[inline]
-    pub(super) fn claim(&mut self, to: Rank, label: Label) -> Option<Claim> {
+    pub(super) fn claim(&mut self, to: PeerIndex, label: Label) -> Option<Claim> {
         if self.tables.peers[to.0 as usize].mirror_len == 0 {
             None
         } else {
@@ -59,7 +59,7 @@ impl Machine<'_> {
         }
     }
 
-    fn find_claim(&mut self, to: Rank, label: Label) -> Option<Claim> {
+    fn find_claim(&mut self, to: PeerIndex, label: Label) -> Option<Claim> {
         let len = self.tables.peers[to.0 as usize].mirror_len;
         for place in 0..len {
             let offer = self.tables.mirror[self.mirror_at(to, place)];
@@ -111,7 +111,7 @@ impl Machine<'_> {
         }
         let place = self.tables.peers[from].mirror_len;
         self.tables.peers[from].mirror_len += 1;
-        let at = self.mirror_at(Rank(from as u32), place);
+        let at = self.mirror_at(PeerIndex(from as u32), place);
         let Mirrored { ack, ack_open, .. } = self.tables.mirror[at];
         self.tables.mirror[at] = Mirrored { ack, ack_open, ..entry };
         if !self.tables.peers[from].waiting.is_empty() {
@@ -122,7 +122,7 @@ impl Machine<'_> {
     /// Takes a peer's request to forget an offer, and answers whether it was
     /// used.
     pub(super) fn cancelled<W: Wire>(&mut self, wire: &mut W, from: usize, id: u32) {
-        let rank = Rank(from as u32);
+        let rank = PeerIndex(from as u32);
         let len = self.tables.peers[from].mirror_len;
         let place =
             (0..len).find(|place| self.tables.mirror[self.mirror_at(rank, *place)].id == id);
@@ -146,7 +146,7 @@ impl Machine<'_> {
     /// Pushes the answers that found no room before.
     pub(super) fn push_acks<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = Rank(to as u32);
+        let rank = PeerIndex(to as u32);
         while self.tables.peers[to].acks > 0 && self.has_lines(wire, rank, 1) {
             let peer = &mut self.tables.peers[to];
             let first = peer.acks_first;
@@ -173,7 +173,7 @@ impl Machine<'_> {
     }
 
     /// Removes an offer from the mirror; the order of the others stays.
-    fn forget(&mut self, of: Rank, place: u32) {
+    fn forget(&mut self, of: PeerIndex, place: u32) {
         for place in (1..=place).rev() {
             let (to, from) = (self.mirror_at(of, place), self.mirror_at(of, place - 1));
             let Mirrored { ack, ack_open, .. } = self.tables.mirror[to];
@@ -186,7 +186,7 @@ impl Machine<'_> {
     }
 
     #[inline]
-    fn mirror_at(&self, of: Rank, place: u32) -> usize {
+    fn mirror_at(&self, of: PeerIndex, place: u32) -> usize {
         let mirror = self.shape.mirror;
         let at = self.tables.peers[of.0 as usize].mirror_first + place;
         of.0 as usize * mirror as usize + if at >= mirror { at - mirror } else { at } as usize

@@ -111,7 +111,7 @@
 //! ```
 //! use std::alloc::{Layout, alloc_zeroed};
 //! use std::ptr::NonNull;
-//! use tsumugi_core::mem::Rank;
+//! use tsumugi_core::mem::{LocalRank, PeerIndex};
 //! use tsumugi_core::msg::*;
 //!
 //! let shape = Shape::of(1);
@@ -129,15 +129,15 @@
 //!     log: &mut tables.3,
 //!     mirror: &mut tables.4,
 //! };
-//! let (me, design) = (Rank(0), Design::Mirror);
-//! let mut machine = Machine::new(me, shape, design, Thresholds::DEFAULT, tables)?;
+//! let (own, me, design) = (LocalRank(0), PeerIndex(0), Design::Mirror);
+//! let mut machine = Machine::new(own, shape, design, Thresholds::DEFAULT, tables)?;
 //! let layout = Layout::from_size_align(shape.memory_size(), Shape::ALIGN).unwrap();
 //! let mut ends = [LaneEnd::EMPTY];
 //! // SAFETY: zero memory of this size, for these lanes alone; the buffers
 //! // below outlive their messages.
 //! let mut lanes = unsafe {
 //!     let memory = NonNull::new(alloc_zeroed(layout)).unwrap();
-//!     let mut lanes = Lanes::new(me, shape, memory, &mut ends)?;
+//!     let mut lanes = Lanes::new(own, shape, memory, &mut ends)?;
 //!     lanes.connect(me, memory);
 //!     lanes
 //! };

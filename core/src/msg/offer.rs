@@ -15,7 +15,7 @@ use super::packet::{Kind, Load, Offer, Packet};
 use super::setup::Design;
 use super::tables::{ANY, Due, Offered, State};
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 impl Machine<'_> {
@@ -34,7 +34,7 @@ impl Machine<'_> {
         if self.design != Design::Mirror {
             return;
         }
-        let is_starved = wire.is_starved(Rank(source));
+        let is_starved = wire.is_starved(PeerIndex(source));
         if self.wants_offer(post, is_starved) {
             self.publish_if_free(source as usize, post, is_starved);
             let first = self.tables.peers[source as usize].ripe.first();
@@ -125,7 +125,7 @@ impl Machine<'_> {
     /// Looks again at the receives of a source that were held back.
     pub(super) fn revisit<W: Wire>(&mut self, wire: &mut W, source: usize) {
         self.tables.peers[source].revisit = false;
-        let is_starved = wire.is_starved(Rank(source as u32));
+        let is_starved = wire.is_starved(PeerIndex(source as u32));
         let mut looked = 0;
         let mut at = self.tables.peers[source].posted.first();
         while let Some(post) = at
@@ -145,7 +145,7 @@ impl Machine<'_> {
 
     /// Takes the next offer to that rank, to go in a packet that is sent now.
     #[inline]
-    pub(super) fn take_offer(&mut self, to: Rank) -> Load {
+    pub(super) fn take_offer(&mut self, to: PeerIndex) -> Load {
         let peer = &mut self.tables.peers[to.0 as usize];
         let Some(post) = peer.ripe.pop(self.tables.requests) else { return Load::Empty };
         let taken = peer.here.taken;
@@ -166,7 +166,7 @@ impl Machine<'_> {
     /// Pushes offers in packets of their own, if one of them is urgent.
     pub(super) fn push_offers<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = Rank(to as u32);
+        let rank = PeerIndex(to as u32);
         while self.tables.peers[to].has_urgent() && self.has_lines(wire, rank, 1) {
             let offer = self.take_offer(rank);
             wire.push(rank, &Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) }, offer);

@@ -3,7 +3,7 @@
 use super::split::Side;
 use super::wire::Copy;
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::PeerIndex;
 use core::fmt;
 
 /// The label that the sender gives a message: context and tag.
@@ -15,13 +15,14 @@ pub struct Label {
     pub tag: u32,
 }
 
-/// The messages that a receive takes.
+/// The messages that a receive takes. `S` names a sender: the machine's own patterns
+/// name it by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct Pattern<S = PeerIndex> {
     /// The context.
     pub context: u16,
     /// The rank that sent the message; `None`: any rank.
-    pub source: Option<Rank>,
+    pub source: Option<S>,
     /// The tag; `None`: any tag.
     pub tag: Option<u32>,
 }
@@ -37,11 +38,12 @@ pub struct Bytes {
     pub in_reach: bool,
 }
 
-/// Description of a message that was received, or could be.
+/// Description of a message that was received, or could be. `S` names a sender, as in
+/// a [`Pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct Received<S = PeerIndex> {
     /// The rank that sent it.
-    pub source: Rank,
+    pub source: S,
     /// Its tag.
     pub tag: u32,
     /// Its length.
@@ -80,20 +82,21 @@ pub enum Begun<T> {
     Pending(Request),
 }
 
-/// Why a request ended without a message, or without the whole of it.
+/// Why a request ended without a message, or without the whole of it. `P` names a
+/// peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Ended<P = PeerIndex> {
     /// The request was cancelled, and nothing was received.
     Cancelled,
     /// The rank has died.
     PeerLost {
-        /// The rank that has died.
-        rank: Rank,
+        /// The peer that has died.
+        peer: P,
     },
     /// The bytes could not be moved: the content of the buffer is undefined.
     Failed {
-        /// The other rank of the copy.
-        rank: Rank,
+        /// The peer at the other end of the copy.
+        peer: P,
     },
 }
 
@@ -102,8 +105,18 @@ pub enum Ended {
 pub enum CallError {
     /// All requests are under way; try again later.
     Busy(Why),
-    /// The rank does not exist, or is lost.
-    Addr(AddrError),
+    /// The machine has no such peer.
+    NoSuchPeer {
+        /// The index that was given.
+        peer: PeerIndex,
+        /// How many peers the machine has.
+        peers: u32,
+    },
+    /// The peer has died.
+    PeerLost {
+        /// The peer that has died.
+        peer: PeerIndex,
+    },
 }
 
 /// Result of an attempt to cancel.
@@ -121,7 +134,7 @@ pub enum Cancel {
 impl Pattern {
     /// Returns whether a message with this source and label matches.
     #[inline(always)]
-    pub fn takes(&self, source: Rank, label: Label) -> bool {
+    pub fn takes(&self, source: PeerIndex, label: Label) -> bool {
         self.context == label.context
             && self.source.is_none_or(|wanted| wanted == source)
             && self.tag.is_none_or(|tag| tag == label.tag)
@@ -158,26 +171,31 @@ impl<T> Begun<T> {
     }
 }
 
-impl fmt::Display for Ended {
+impl<P: fmt::Display> fmt::Display for Ended<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cancelled => f.write_str("the receive was cancelled"),
-            Self::PeerLost { rank } => write!(f, "{rank} has died"),
-            Self::Failed { rank } => {
-                write!(f, "the bytes of a message with {rank} could not be moved")
+            Self::PeerLost { peer } => write!(f, "{peer} has died"),
+            Self::Failed { peer } => {
+                write!(f, "the bytes of a message to or from {peer} could not be copied")
             }
         }
     }
 }
 
-impl core::error::Error for Ended {}
+impl<P: fmt::Debug + fmt::Display> core::error::Error for Ended<P> {}
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy(Why::NoTag) => f.write_str("all requests are under way"),
-            Self::Busy(why) => write!(f, "no room for the message now: {why:?}"),
-            Self::Addr(error) => error.fmt(f),
+            Self::Busy(Why::NoTag) => {
+                f.write_str("all requests of this rank are under way: wait until one has ended")
+            }
+            Self::Busy(why) => write!(f, "there is no room for the message now: {why}"),
+            Self::NoSuchPeer { peer, peers } => {
+                write!(f, "{peer} does not exist: there are {peers} peers")
+            }
+            Self::PeerLost { peer } => write!(f, "{peer} has died"),
         }
     }
 }
@@ -189,10 +207,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_takes_what_it_names_and_no_more() {
+    fn a_pattern_takes_only_the_messages_that_it_names() {
         let label = Label { context: 3, tag: 7 };
         let takes = |context, source: Option<u32>, tag| {
-            Pattern { context, source: source.map(Rank), tag }.takes(Rank(1), label)
+            Pattern { context, source: source.map(PeerIndex), tag }.takes(PeerIndex(1), label)
         };
         for (source, is_right_source) in [(None, true), (Some(1), true), (Some(2), false)] {
             for (tag, is_right_tag) in [(None, true), (Some(7), true), (Some(8), false)] {

@@ -12,7 +12,7 @@ use super::packet::Kind;
 use super::tables::{ANY, Entry, State, Unexpected};
 use super::wire::Wire;
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 impl Machine<'_> {
@@ -22,8 +22,12 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`]: the rank does not exist or is lost, or all requests are
-    /// under way; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`CallError::NoSuchPeer`]: the source of the pattern does not exist.
+    /// - [`CallError::PeerLost`]: it is lost, and no message of it that matches is here.
+    /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
+    ///   receive needs one.
     #[inline]
     pub fn receive<W: Wire>(
         &mut self,
@@ -41,7 +45,7 @@ impl Machine<'_> {
         if let Some(rank) = pattern.source
             && self.tables.peers[peer as usize].lost
         {
-            return Err(CallError::Addr(AddrError::PeerLost { rank }));
+            return Err(CallError::PeerLost { peer: rank });
         }
         let post = self.new_post(&pattern, peer, into).ok_or(CallError::Busy(Why::NoTag))?;
         let list = match peer {
@@ -144,7 +148,7 @@ impl Machine<'_> {
     /// Returns whether no message of that rank waits here for a receive, and none
     /// waits at that rank for room: then all that comes next is in the lane.
     #[inline]
-    pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: Rank) -> bool {
+    pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: PeerIndex) -> bool {
         let peer = &self.tables.peers[from.0 as usize];
         let is_quiet = peer.unexpected.is_empty() && !peer.lost && !wire.is_starved(from);
         is_quiet && !self.has_board()
@@ -241,7 +245,7 @@ impl Machine<'_> {
 
     fn described(&self, index: usize) -> Received {
         let Unexpected { source, tag, len, .. } = self.tables.unexpected[index];
-        Received { source: Rank(source), tag, len, truncated: false }
+        Received { source: PeerIndex(source), tag, len, truncated: false }
     }
 
     fn unlink(&mut self, index: usize) {
@@ -259,7 +263,7 @@ impl Machine<'_> {
     ) -> Result<Begun<Received>, CallError> {
         let found = &self.tables.unexpected[index];
         let Unexpected { source, tag, context, kind, id, len, b, .. } = *found;
-        let (from, flags) = (Rank(source), [found.in_reach, found.by_kernel]);
+        let (from, flags) = (PeerIndex(source), [found.in_reach, found.by_kernel]);
         if kind == Kind::Rts && self.free.is_empty() {
             return Err(CallError::Busy(Why::NoTag));
         }
@@ -288,7 +292,7 @@ impl Machine<'_> {
                 state: State::Fetching,
                 ..of_receive(context, into)
             };
-            let post = self.new_entry(entry).expect("a free request was there");
+            let post = self.new_entry(entry).expect("a request is free");
             self.find_bytes(post, b, flags);
             self.fetch(wire, post);
             let request = self.request(post);

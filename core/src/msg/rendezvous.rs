@@ -32,7 +32,7 @@ use super::send::COPY_BYTES_MAX;
 use super::split::{Both, Side};
 use super::tables::{Due, Entry, Offered, State};
 use super::wire::{Copy, Wire};
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 impl Machine<'_> {
@@ -72,9 +72,9 @@ impl Machine<'_> {
     /// Returns the job for all bytes of a request.
     fn whole(&self, index: usize) -> Job {
         let entry = &self.tables.requests[index];
-        let far = entry.far.expect("a copy knows both ends");
+        let far = entry.far.expect("a copy has both addresses");
         let is_fetched = matches!(entry.state, State::Fetching | State::Helping);
-        let peer = Rank(if is_fetched { entry.source } else { entry.peer });
+        let peer = PeerIndex(if is_fetched { entry.source } else { entry.peer });
         let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
         let nt_from = self.tables.peers[peer.0 as usize].thresholds.nt_from;
         let len = entry.fitting();
@@ -114,7 +114,7 @@ impl Machine<'_> {
         if self.tables.peers[peer as usize].lost {
             return false;
         }
-        let to = Rank(peer);
+        let to = PeerIndex(peer);
         if wire.has_room(to, 1 + self.shape.reserve()) {
             let packet = Packet { id: remote, a: moved, ..Packet::new(Kind::Part) };
             wire.push(to, &packet, Load::Empty);
@@ -162,8 +162,8 @@ impl Machine<'_> {
         let source = self.tables.requests[index].source as usize;
         self.tables.requests[index].state = State::Fetching;
         if self.tables.peers[source].lost {
-            let rank = Rank(source as u32);
-            return self.end(index, Some(Ended::PeerLost { rank }));
+            let rank = PeerIndex(source as u32);
+            return self.end(index, Some(Ended::PeerLost { peer: rank }));
         }
         let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[source];
@@ -183,8 +183,8 @@ impl Machine<'_> {
     /// Requests the bytes from the sender.
     fn ask_for<W: Wire>(&mut self, wire: &mut W, index: usize, source: usize) {
         if self.tables.peers[source].lost {
-            let rank = Rank(source as u32);
-            return self.end(index, Some(Ended::PeerLost { rank }));
+            let rank = PeerIndex(source as u32);
+            return self.end(index, Some(Ended::PeerLost { peer: rank }));
         }
         self.tables.requests[index].state = State::Coming;
         self.owe(index, source, Due::Cts);
@@ -194,7 +194,7 @@ impl Machine<'_> {
     /// Pushes packets of requests that found no room before.
     pub(super) fn push_dues<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = Rank(to as u32);
+        let rank = PeerIndex(to as u32);
         let mut at = self.tables.peers[to].dues.first();
         while let Some(index) = at
             && self.has_lines(wire, rank, 1)
@@ -235,7 +235,7 @@ impl Machine<'_> {
                     has_moved |= self.stream(wire, index);
                     continue;
                 }
-                Due::Nothing => unreachable!("request {index} owes nothing"),
+                Due::Nothing => unreachable!("request {index} has no packet to send"),
             };
             wire.push(rank, &packet, Load::Empty);
             has_moved = true;
@@ -313,7 +313,7 @@ impl Machine<'_> {
             self.counts.dropped += 1;
             return;
         }
-        wire.read_slots(Rank(from as u32), slots, entry.at + packet.a, len);
+        wire.read_slots(PeerIndex(from as u32), slots, entry.at + packet.a, len);
         entry.moved += len;
         if entry.moved == entry.fitting() {
             self.end(index, None);
@@ -325,7 +325,7 @@ impl Machine<'_> {
     fn stream<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
         let mut has_moved = false;
         let to = self.tables.requests[index].peer as usize;
-        let rank = Rank(to as u32);
+        let rank = PeerIndex(to as u32);
         loop {
             let entry = &self.tables.requests[index];
             let len = (entry.size - entry.moved).min(u64::from(self.shape.slot_bytes));
@@ -379,9 +379,9 @@ impl Machine<'_> {
         let entry = &mut self.tables.requests[index];
         let peer = if due == Due::Fin { entry.source } else { entry.peer } as usize;
         if self.tables.peers[peer].lost {
-            let rank = Rank(peer as u32);
+            let rank = PeerIndex(peer as u32);
             let is_here = due == Due::Fin && entry.error.is_none();
-            let error = if is_here { None } else { Some(Ended::PeerLost { rank }) };
+            let error = if is_here { None } else { Some(Ended::PeerLost { peer: rank }) };
             return self.end(index, error);
         }
         entry.state = State::Closing;
@@ -397,5 +397,5 @@ impl Machine<'_> {
 }
 
 fn failure(packet: &Packet, from: usize) -> Option<Ended> {
-    packet.has(Packet::FAILED).then_some(Ended::Failed { rank: Rank(from as u32) })
+    packet.has(Packet::FAILED).then_some(Ended::Failed { peer: PeerIndex(from as u32) })
 }

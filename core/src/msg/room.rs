@@ -9,14 +9,14 @@
 
 use super::machine::Machine;
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 impl Machine<'_> {
     /// Reads the returned counts again, because too much seems to be under way.
     /// Returns whether the quota is really used up, or `None` if the log is full.
     #[cold]
-    pub(super) fn look_back<W: Wire>(&mut self, wire: &mut W, to: Rank) -> Option<bool> {
+    pub(super) fn look_back<W: Wire>(&mut self, wire: &mut W, to: PeerIndex) -> Option<bool> {
         for is_last in [false, true] {
             self.refresh(wire, to);
             let taken = self.tables.peers[to.0 as usize].taken_there;
@@ -35,7 +35,7 @@ impl Machine<'_> {
     }
 
     /// Reads the counts that the peer has returned.
-    pub(super) fn refresh<W: Wire>(&mut self, wire: &mut W, to: Rank) {
+    pub(super) fn refresh<W: Wire>(&mut self, wire: &mut W, to: PeerIndex) {
         let returned = wire.returned(to);
         let peer = &mut self.tables.peers[to.0 as usize];
         // Only possible counts are trusted.
@@ -59,7 +59,7 @@ impl Machine<'_> {
     }
 
     /// Requests, once, that the peer return what it can.
-    pub(super) fn starve<W: Wire>(&mut self, wire: &mut W, to: Rank) {
+    pub(super) fn starve<W: Wire>(&mut self, wire: &mut W, to: PeerIndex) {
         let peer = &mut self.tables.peers[to.0 as usize];
         if !peer.starving {
             peer.starving = true;
@@ -72,7 +72,7 @@ impl Machine<'_> {
     pub(super) fn take_slots<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
+        to: PeerIndex,
         len: u64,
         more: u32,
     ) -> Option<u32> {
@@ -94,14 +94,14 @@ impl Machine<'_> {
         Some(taken)
     }
 
-    fn free_slots(&self, to: Rank) -> u32 {
+    fn free_slots(&self, to: PeerIndex) -> u32 {
         let peer = &self.tables.peers[to.0 as usize];
         !(peer.slots ^ peer.slots_there) & self.shape.slot_mask()
     }
 
     /// Returns whether there is room for `lines` lines; if not, requests more.
     #[inline]
-    pub(super) fn has_lines<W: Wire>(&mut self, wire: &mut W, to: Rank, lines: u32) -> bool {
+    pub(super) fn has_lines<W: Wire>(&mut self, wire: &mut W, to: PeerIndex, lines: u32) -> bool {
         if wire.has_room(to, lines) {
             return true;
         }

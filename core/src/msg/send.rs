@@ -9,7 +9,7 @@ use super::packet::{Kind, Load, Packet};
 use super::tables::State;
 use super::wire::Wire;
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::PeerIndex;
 
 impl Machine<'_> {
     /// Sends a message. If there is no room for it, it waits in the machine, and
@@ -20,12 +20,16 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`]: the rank does not exist or is lost, or all requests are
-    /// under way; nothing has happened.
+    /// Nothing has happened then.
+    ///
+    /// - [`CallError::NoSuchPeer`]: `to` does not exist.
+    /// - [`CallError::PeerLost`]: it is lost.
+    /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
+    ///   message needs one.
     pub fn send<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
+        to: PeerIndex,
         label: Label,
         bytes: Bytes,
     ) -> Result<Begun<()>, CallError> {
@@ -45,17 +49,17 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`]: as for [`send`](Self::send); nothing has happened.
+    /// Those of [`send`](Self::send).
     pub fn try_send<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
+        to: PeerIndex,
         label: Label,
         bytes: Bytes,
     ) -> Result<Option<Begun<()>>, CallError> {
         let peer = self.check(to)?;
         if self.tables.peers[peer].lost {
-            return Err(CallError::Addr(AddrError::PeerLost { rank: to }));
+            return Err(CallError::PeerLost { peer: to });
         }
         if !self.tables.peers[peer].waiting.is_empty() {
             return Ok(None);
@@ -75,7 +79,7 @@ impl Machine<'_> {
     pub fn send_short<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
+        to: PeerIndex,
         label: Label,
         bytes: Bytes,
     ) -> bool {
@@ -101,7 +105,7 @@ impl Machine<'_> {
     pub(super) fn push_inline<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
+        to: PeerIndex,
         label: Label,
         bytes: Bytes,
     ) {
@@ -116,12 +120,12 @@ impl Machine<'_> {
     }
 
     #[inline]
-    pub(super) fn check(&self, rank: Rank) -> Result<usize, CallError> {
-        let size = self.shape.peers;
-        if rank.0 >= size {
-            return Err(CallError::Addr(AddrError::NoSuchRank { rank, size }));
+    pub(super) fn check(&self, peer: PeerIndex) -> Result<usize, CallError> {
+        let peers = self.shape.peers;
+        if peer.0 >= peers {
+            return Err(CallError::NoSuchPeer { peer, peers });
         }
-        Ok(rank.0 as usize)
+        Ok(peer.0 as usize)
     }
 
     /// Pushes the packets that wait for room, to all peers.

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
 use super::threshold::Thresholds;
 use super::{count::Counts, packet::INLINE_BYTES_MAX};
-use crate::mem::Rank;
+use crate::mem::{LocalRank, PeerIndex};
 use core::fmt;
 
 /// The sizes of lanes and tables: the same on every rank.
@@ -49,7 +49,7 @@ pub enum SetupError {
     /// A table is shorter than the shape needs, or has more requests than can be
     /// named.
     Tables {
-        /// Entries of the first table that is too short.
+        /// Entries of the first table that is too short, or of the table of requests.
         entries: usize,
         /// Entries that are needed, or the most that there can be.
         needed: usize,
@@ -129,16 +129,19 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: the shape is not valid, a table has a wrong length, or the
-    /// limit for inline messages is too large.
+    /// - [`SetupError::Shape`]: a field of the shape is not allowed, or `rank` is not below
+    ///   its number of ranks.
+    /// - [`SetupError::Tables`]: a table is shorter than the shape needs, there is no
+    ///   entry for a request, or there are more than 2^20 of them.
+    /// - [`SetupError::InlineMax`]: `thresholds.inline_max` is above the room in a packet.
     pub fn new(
-        rank: Rank,
+        own: LocalRank,
         shape: Shape,
         design: Design,
         thresholds: Thresholds,
         tables: Tables<'m>,
     ) -> Result<Self, SetupError> {
-        if !shape.is_valid() || rank.0 >= shape.peers {
+        if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
         }
         let needed = [
@@ -171,7 +174,7 @@ impl<'m> Machine<'m> {
             room.push(tables.unexpected, index);
         }
         let mut this = Self {
-            rank,
+            own,
             shape,
             design,
             tables,
@@ -196,7 +199,7 @@ impl<'m> Machine<'m> {
             holds_board: false,
         };
         for peer in 0..shape.peers {
-            this.set_thresholds(Rank(peer), thresholds)?;
+            this.set_thresholds(PeerIndex(peer), thresholds)?;
         }
         Ok(this)
     }
@@ -205,12 +208,13 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError::InlineMax`]: `inline_max` is too large; nothing was changed.
+    /// [`SetupError::InlineMax`] if `inline_max` is above the room in a packet; nothing was
+    /// changed.
     ///
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn set_thresholds(&mut self, peer: Rank, to: Thresholds) -> Result<(), SetupError> {
+    pub fn set_thresholds(&mut self, peer: PeerIndex, to: Thresholds) -> Result<(), SetupError> {
         if to.inline_max as usize > INLINE_BYTES_MAX {
             return Err(SetupError::InlineMax(to.inline_max));
         }
@@ -232,7 +236,7 @@ impl<'m> Machine<'m> {
     /// Adds a peer: a [far](Self::set_far) rank with which no message was
     /// exchanged before. Returns its number, which is the next one. `None`: the
     /// tables have no room for it, and must [grow](Self::grow) first. Wait-free.
-    pub fn admit(&mut self) -> Option<Rank> {
+    pub fn admit(&mut self) -> Option<PeerIndex> {
         let shape = Shape { peers: self.shape.peers + 1, ..self.shape };
         let has_room = shape.is_valid()
             && self.tables.peers.len() >= shape.peers as usize
@@ -242,7 +246,7 @@ impl<'m> Machine<'m> {
         if !has_room {
             return None;
         }
-        let peer = Rank(self.shape.peers);
+        let peer = PeerIndex(self.shape.peers);
         self.shape = shape;
         self.set_far(peer);
         Some(peer)
@@ -252,8 +256,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`SetupError::Tables`]: one of them is shorter, or has more requests than
-    /// can be named; nothing has happened.
+    /// [`SetupError::Tables`] if one of them is shorter, or there are more than 2^20
+    /// requests; nothing has happened.
     pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
         let old = &self.tables;
         for (entries, needed) in [
@@ -294,7 +298,7 @@ impl<'m> Machine<'m> {
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn set_far(&mut self, peer: Rank) {
+    pub fn set_far(&mut self, peer: PeerIndex) {
         self.tables.peers[peer.0 as usize].far = true;
     }
 }
@@ -309,13 +313,17 @@ fn carry_over<T: Copy>(from: &[T], into: &mut [T], empty: T) {
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape(shape) => write!(f, "no shape for messages: {shape:?}"),
+            Self::Shape(shape) => write!(f, "the message shape is not valid here: {shape:?}"),
+            Self::Tables { entries, needed } if entries < needed => {
+                write!(f, "a table for messages has {entries} entries: it needs {needed}")
+            }
             Self::Tables { entries, needed } => {
-                write!(f, "a table for messages has {entries} entries and needs {needed}")
+                write!(f, "the table of requests has {entries} entries: the limit is {needed}")
             }
-            Self::InlineMax(bytes) => {
-                write!(f, "{bytes} bytes in a packet that has room for {INLINE_BYTES_MAX}")
-            }
+            Self::InlineMax(bytes) => write!(
+                f,
+                "inline messages of {bytes} bytes: a packet has room for {INLINE_BYTES_MAX} bytes"
+            ),
         }
     }
 }

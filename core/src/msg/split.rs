@@ -27,7 +27,7 @@ use super::outcome::{Bytes, Ended, Request};
 use super::packet::{Kind, Load, Offer, Packet};
 use super::tables::{Due, Entry, State};
 use super::wire::Wire;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
 /// How far a message that both sides copy has come.
@@ -63,11 +63,11 @@ impl Machine<'_> {
 
     fn sender_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
         let entry = &mut self.tables.requests[index];
-        let to = Rank(entry.peer);
+        let to = PeerIndex(entry.peer);
         if entry.both == Both::Heard {
             self.end(index, None);
         } else if self.tables.peers[to.0 as usize].lost {
-            self.end(index, Some(Ended::PeerLost { rank: to }));
+            self.end(index, Some(Ended::PeerLost { peer: to }));
         } else {
             entry.both =
                 if other && !mutant("msg_split_sender_ends") { Both::Owed } else { Both::No };
@@ -82,13 +82,13 @@ impl Machine<'_> {
     fn receiver_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
         let entry = &mut self.tables.requests[index];
         let is_here = !other || entry.both == Both::Heard || mutant("msg_split_receiver_ends");
-        let source = Rank(entry.source);
+        let source = PeerIndex(entry.source);
         if is_here && own {
             self.close(wire, index, Due::Fin);
         } else if is_here {
             self.end(index, None);
         } else if self.tables.peers[source.0 as usize].lost {
-            self.end(index, Some(Ended::PeerLost { rank: source }));
+            self.end(index, Some(Ended::PeerLost { peer: source }));
         } else {
             entry.both = if own { Both::Owed } else { Both::No };
             entry.state = State::Coming;
@@ -99,7 +99,7 @@ impl Machine<'_> {
     pub(super) fn splits<W: Wire>(
         &self,
         wire: &mut W,
-        to: Rank,
+        to: PeerIndex,
         bytes: &Bytes,
         (id, room): (u32, u64),
     ) -> bool {
@@ -154,7 +154,7 @@ impl Machine<'_> {
     /// Takes a split message for an offered receive; the packet contains the
     /// address of the bytes.
     pub(super) fn take_split<W: Wire>(&mut self, wire: &mut W, from: usize, post: usize) {
-        let source = wire.offer(Rank(from as u32));
+        let source = wire.offer(PeerIndex(from as u32));
         let entry = &mut self.tables.requests[post];
         entry.remote = source.id;
         entry.far = source.at;
@@ -168,7 +168,7 @@ impl Machine<'_> {
         let peer = &self.tables.peers[entry.source as usize];
         let is_near = entry.in_reach && entry.far.is_some() && !peer.far;
         let is_it = is_near && entry.fitting() >= u64::from(peer.thresholds.both_from);
-        is_it && wire.split_from(Rank(entry.source), self.id(index))
+        is_it && wire.split_from(PeerIndex(entry.source), self.id(index))
     }
 
     /// Takes the report that the other side's part is copied, while this side

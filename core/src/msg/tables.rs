@@ -7,7 +7,7 @@ use super::packet::{INLINE_WORDS, Kind};
 use super::split::Both;
 use super::threshold::Thresholds;
 use super::wire::Returned;
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 
 /// Memory for the machine's tables; any content. A [`Shape`](super::Shape) gives
 /// the length of each, except of the requests.
@@ -334,8 +334,8 @@ impl Unexpected {
         Label { context: self.context, tag: self.tag }
     }
 
-    pub(super) const fn source(&self) -> Rank {
-        Rank(self.source)
+    pub(super) const fn source(&self) -> PeerIndex {
+        PeerIndex(self.source)
     }
 }
 

@@ -21,7 +21,7 @@ mod ways;
 
 use super::*;
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::{LocalRank, PeerIndex};
 use core::ptr::NonNull;
 use std::boxed::Box;
 use std::vec;
@@ -57,15 +57,16 @@ impl Pair {
                 log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
                 mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
             };
-            Machine::new(Rank(rank), shape, design, Thresholds::DEFAULT, tables).unwrap()
+            Machine::new(LocalRank(rank), shape, design, Thresholds::DEFAULT, tables).unwrap()
         });
         let lanes = [0, 1].map(|rank| {
             let ends = Box::leak(Box::new([LaneEnd::EMPTY, LaneEnd::EMPTY]));
             // SAFETY: zero lines that live for ever; buffers outlive the tests.
             unsafe {
-                let mut lanes = Lanes::new(Rank(rank), shape, memory[rank as usize], ends).unwrap();
-                lanes.connect(Rank(0), memory[0]);
-                lanes.connect(Rank(1), memory[1]);
+                let mut lanes =
+                    Lanes::new(LocalRank(rank), shape, memory[rank as usize], ends).unwrap();
+                lanes.connect(PeerIndex(0), memory[0]);
+                lanes.connect(PeerIndex(1), memory[1]);
                 lanes
             }
         });
@@ -74,7 +75,7 @@ impl Pair {
 
     fn send(&mut self, from: usize, to: u32, label: Label, bytes: &[u8]) -> Begun<()> {
         let out = bytes_of(bytes);
-        self.machines[from].send(&mut self.lanes[from], Rank(to), label, out).unwrap()
+        self.machines[from].send(&mut self.lanes[from], PeerIndex(to), label, out).unwrap()
     }
 
     fn receive(
@@ -84,11 +85,11 @@ impl Pair {
         tag: Option<u32>,
         into: &[u8],
     ) -> Begun<Received> {
-        let pattern = Pattern { context: 0, source: source.map(Rank), tag };
+        let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         self.machines[by].receive(&mut self.lanes[by], pattern, bytes_of(into)).unwrap()
     }
 
-    /// Both ranks look until nothing moves, and make all copies.
+    /// Both ranks advance until nothing changes, and carry out all copies.
     fn settle(&mut self) {
         let mut quiet = 0;
         while quiet < 4 {
@@ -106,7 +107,7 @@ impl Pair {
     }
 
     fn take(&mut self, by: usize, request: Option<Request>) -> Option<Result<Received, Ended>> {
-        self.machines[by].take(request.expect("it is pending"))
+        self.machines[by].take(request.expect("the call is pending"))
     }
 }
 
@@ -125,21 +126,21 @@ fn bytes_of(bytes: &[u8]) -> Bytes {
 }
 
 fn received(source: u32, tag: u32, len: u64, truncated: bool) -> Received {
-    Received { source: Rank(source), tag, len, truncated }
+    Received { source: PeerIndex(source), tag, len, truncated }
 }
 
 #[test]
-fn whoever_waits_for_a_line_asks_each_time() {
+fn a_sender_that_waits_for_a_line_requests_room_each_time() {
     let mut pair = Pair::with(Design::Mirror, Shape { lines: 16, slots: 32, ..SHAPE });
     let (out, into) = (text(100 * 256, 3), buffer(100 * 256));
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let advance = |pair: &mut Pair, rank: usize| {
         while pair.machines[rank].advance(&mut pair.lanes[rank]) {}
     };
     pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(into)).unwrap();
-    let sent = pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, apart(out)).unwrap();
-    let Begun::Pending(sent) = sent else { panic!("it is too long to go at once") };
+    let sent = pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, apart(out)).unwrap();
+    let Begun::Pending(sent) = sent else { panic!("the message is too long to end in the call") };
     advance(&mut pair, 1);
     let mut asked = 0;
     loop {
@@ -147,7 +148,10 @@ fn whoever_waits_for_a_line_asks_each_time() {
         if pair.machines[0].has_ended(sent) {
             break;
         }
-        assert!(pair.lanes[1].is_starved(Rank(0)), "it waits, and asked {asked} times before");
+        assert!(
+            pair.lanes[1].is_starved(PeerIndex(0)),
+            "the sender waits, and requested room {asked} times before"
+        );
         asked += 1;
         advance(&mut pair, 1);
     }
@@ -156,7 +160,7 @@ fn whoever_waits_for_a_line_asks_each_time() {
 }
 
 #[test]
-fn every_size_comes_whole_early_or_late() {
+fn a_message_of_any_size_arrives_whole_early_or_late() {
     for design in [Design::TwoCopy, Design::Mirror] {
         let mut pair = Pair::new(design);
         for len in [0, 1, 8, 31, 32, 33, 88, 89, 300, 600, 5_000, 9_000, 200_000] {
@@ -180,7 +184,7 @@ fn every_size_comes_whole_early_or_late() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_off() {
+fn a_message_longer_than_its_buffer_is_truncated() {
     for len in [20, 300, 5_000, 50_000] {
         let mut pair = Pair::new(Design::Mirror);
         let (out, into) = (text(len, 1), buffer(len));
@@ -205,13 +209,17 @@ fn a_probed_message_is_the_next_that_is_received() {
     assert_eq!(pair.machines[1].probe(&pattern), Some(received(0, 7, 600, false)));
     let into = buffer(600);
     let first = pair.receive(1, Some(0), None, into);
-    assert_eq!(first.done(), Some(received(0, 7, 600, false)), "it stays until it is received");
+    assert_eq!(
+        first.done(),
+        Some(received(0, 7, 600, false)),
+        "a probed message stays until it is received"
+    );
     assert!(into == text(600, 2));
     assert_eq!(pair.machines[1].probe(&pattern), Some(received(0, 7, 3, false)));
 }
 
 #[test]
-fn a_flood_waits_at_its_sender_and_nothing_is_lost() {
+fn unmatched_messages_wait_at_their_sender_and_none_is_lost() {
     let mut pair = Pair::new(Design::Mirror);
     let waiting: Vec<_> =
         (0..30).filter_map(|_| pair.send(0, 1, LABEL, text(8, 4)).pending()).collect();
@@ -236,7 +244,7 @@ fn a_flood_waits_at_its_sender_and_nothing_is_lost() {
 }
 
 #[test]
-fn who_waits_is_granted_more() {
+fn a_waiting_receive_grants_its_sender_more() {
     let mut pair = Pair::new(Design::Mirror);
     for _ in 0..12 {
         pair.send(0, 1, LABEL, text(8, 4));
@@ -276,7 +284,7 @@ fn a_lone_offer_waits_for_a_packet() {
 }
 
 #[test]
-fn a_lone_offer_waits_no_more_when_its_source_has_no_room() {
+fn a_lone_offer_goes_when_its_source_has_no_room() {
     let comes = || {
         let mut pair = Pair::new(Design::Mirror);
         let post = pair.receive(1, Some(0), Some(8), buffer(1000)).pending();
@@ -315,7 +323,7 @@ fn a_cancelled_receive_gets_nothing_or_its_message() {
 }
 
 #[test]
-fn a_death_ends_what_waits_for_it() {
+fn a_death_ends_the_requests_that_wait_for_the_rank() {
     let mut pair = Pair::new(Design::Mirror);
     pair.send(0, 1, LABEL, text(500, 7));
     let far = text(100_000, 7);
@@ -323,25 +331,25 @@ fn a_death_ends_what_waits_for_it() {
     let exact = pair.receive(0, Some(1), None, buffer(8)).pending();
     let any = pair.receive(0, None, None, buffer(8)).pending();
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
-    machine.lost(lanes, Rank(1));
-    let died = Err(Ended::PeerLost { rank: Rank(1) });
+    machine.lost(lanes, PeerIndex(1));
+    let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
     assert_eq!((pair.take(0, told), pair.take(0, exact)), (Some(died), Some(died)));
-    assert_eq!(pair.take(0, any), None, "somebody else may send");
+    assert_eq!(pair.take(0, any), None, "another rank may send");
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
-    let refused = machine.send(lanes, Rank(1), LABEL, bytes_of(far));
-    assert_eq!(refused, Err(CallError::Addr(AddrError::PeerLost { rank: Rank(1) })));
+    let refused = machine.send(lanes, PeerIndex(1), LABEL, bytes_of(far));
+    assert_eq!(refused, Err(CallError::PeerLost { peer: PeerIndex(1) }));
     // On the other side, messages sent before the death are still received.
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
-    machine.lost(lanes, Rank(0));
+    machine.lost(lanes, PeerIndex(0));
     let (whole, late) = (buffer(500), buffer(100_000));
     assert!(pair.receive(1, Some(0), None, whole).done().is_some());
     assert!(whole == text(500, 7));
     let late = pair.receive(1, Some(0), None, late).pending();
-    assert_eq!(pair.take(1, late), Some(Err(Ended::PeerLost { rank: Rank(0) })));
+    assert_eq!(pair.take(1, late), Some(Err(Ended::PeerLost { peer: PeerIndex(0) })));
 }
 
 #[test]
-fn packets_that_make_no_sense_are_dropped() {
+fn malformed_packets_are_dropped() {
     let mut pair = Pair::new(Design::Mirror);
     let post = pair.receive(1, Some(0), None, buffer(200)).pending();
     pair.settle();
@@ -349,21 +357,21 @@ fn packets_that_make_no_sense_are_dropped() {
     for kind in kinds {
         for id in [1, 77, u32::MAX] {
             let packet = Packet { id, a: u64::MAX, b: u64::MAX, ..Packet::new(kind) };
-            pair.lanes[0].push(Rank(1), &packet, Load::Empty);
+            pair.lanes[0].push(PeerIndex(1), &packet, Load::Empty);
             pair.settle();
         }
     }
     assert!(pair.machines[1].counts().dropped >= 15);
-    assert_eq!(pair.take(1, post), None, "none of them was for it");
+    assert_eq!(pair.take(1, post), None, "no packet was for this receive");
 }
 
 #[test]
-fn calls_that_cannot_be_are_refused() {
+fn calls_with_bad_arguments_are_refused() {
     let mut pair = Pair::new(Design::Mirror);
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
-    let none = Err(CallError::Addr(AddrError::NoSuchRank { rank: Rank(2), size: 2 }));
-    assert_eq!(machine.send(lanes, Rank(2), LABEL, bytes_of(&[])), none);
-    let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
+    let none = Err(CallError::NoSuchPeer { peer: PeerIndex(2), peers: 2 });
+    assert_eq!(machine.send(lanes, PeerIndex(2), LABEL, bytes_of(&[])), none);
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
     for _ in 0..REQUESTS {
         machine.receive(lanes, pattern, bytes_of(&[])).unwrap();
     }
@@ -372,7 +380,7 @@ fn calls_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn the_name_of_a_cancelled_receive_is_not_used_before_the_answer() {
+fn the_name_of_a_cancelled_receive_is_not_reused_before_the_answer() {
     let mut pair = Pair::new(Design::Mirror);
     let first = pair.receive(1, Some(0), Some(7), buffer(3000)).pending().unwrap();
     pair.settle();

@@ -149,7 +149,7 @@ mod tests {
     const LARGE: Thresholds = Thresholds { inline_max: 64, ..Thresholds::FAR };
 
     #[test]
-    fn an_offer_is_worth_it_from_the_first_way_that_needs_one() {
+    fn offers_begin_at_the_smallest_threshold_that_needs_them() {
         let (mut direct, mut past) = (LARGE, LARGE);
         let (mut pull, mut both) = (LARGE, LARGE);
         (direct.direct_from, past.nt_from, pull.pull_from, both.both_from) = (500, 500, 500, 500);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eighth_is_told_of_but_whole_chunks() {
+    fn a_part_is_an_eighth_within_its_limits() {
         let own = Thresholds { chunk: 1000, part: 77, ..LARGE };
         for (len, part) in [(0, 1000), (8000, 1000), (8008, 1001), (32_000, 4000), (!0, 4000)] {
             assert_eq!((own.part_of(len, false), own.part_of(len, true)), (part, 77), "{len}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_half_is_whole_lines() {
+    fn the_first_half_has_whole_lines() {
         let own = Thresholds { halves_from: 1000, ..LARGE };
         for (len, half) in [(0, 0), (999, 999), (1000, 512), (1024, 512), (1025, 576)] {
             assert_eq!(own.half_of(len), half, "{len}");

@@ -2,7 +2,7 @@
 //! shared memory, or a network of a test.
 
 use super::packet::{INLINE_WORDS, Load, Packet};
-use crate::mem::Rank;
+use crate::mem::PeerIndex;
 
 /// Packets in lanes, one for each ordered pair of ranks; slots for the bytes of
 /// larger messages; the counts that a receiver returns.
@@ -14,63 +14,63 @@ use crate::mem::Rank;
 pub trait Wire {
     /// Returns whether `lines` more lines fit into the lane to that rank. Reads
     /// the counts that the rank has returned if the known ones do not suffice.
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool;
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool;
 
     /// Puts a packet into the lane; there must be room.
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load);
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load);
 
     /// Returns the next packet of the lane from that rank; it stays there.
-    fn peek(&mut self, from: Rank) -> Option<Packet>;
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet>;
 
     /// Copies the first `len` inline bytes of the next packet to an address.
-    fn deliver(&mut self, from: Rank, at: u64, len: u64);
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64);
 
     /// Copies the inline bytes of the next packet to the start of `into`.
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]);
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]);
 
     /// Copies the bytes that `keep` has stored to an address.
     fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64);
 
     /// Returns the offer in the next packet.
-    fn offer(&mut self, from: Rank) -> super::Offer;
+    fn offer(&mut self, from: PeerIndex) -> super::Offer;
 
     /// Takes the next packet out of the lane.
-    fn pop(&mut self, from: Rank);
+    fn pop(&mut self, from: PeerIndex);
 
     /// Returns the counts that that rank has returned last.
-    fn returned(&mut self, to: Rank) -> Returned;
+    fn returned(&mut self, to: PeerIndex) -> Returned;
 
     /// Returns `returned` and the number of taken lines to that rank. Returns
     /// whether the rank had requested more, which this answers: then the caller
     /// must [ring](Self::ring) it.
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool;
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool;
 
     /// Returns how many lines were taken from that rank's lane and not given
     /// back.
-    fn untold(&mut self, from: Rank) -> u32;
+    fn untold(&mut self, from: PeerIndex) -> u32;
 
     /// Requests more from the receiver than it has returned, and wakes it if it
     /// sleeps. Counts that the receiver returned before it could see the request
     /// are visible after this call.
-    fn set_starved(&mut self, to: Rank);
+    fn set_starved(&mut self, to: PeerIndex);
 
     /// Returns whether the sender has requested more since the last `give_back`
     /// to it.
-    fn is_starved(&mut self, from: Rank) -> bool;
+    fn is_starved(&mut self, from: PeerIndex) -> bool;
 
     /// Orders what was given back before the next `is_starved`.
     fn fence(&mut self);
 
     /// Wakes a rank that may sleep until something is given back to it. (After a
     /// `push` the wire itself wakes the receiver.)
-    fn ring(&mut self, from: Rank);
+    fn ring(&mut self, from: PeerIndex);
 
     /// Copies bytes into these slots of the lane to that rank, the lowest
     /// slot first.
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64);
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64);
 
     /// Copies bytes out of these slots of the lane from that rank.
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64);
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64);
 
     /// Copies bytes between an own buffer and a peer's buffer.
     fn copy(&mut self, copy: &Copy);
@@ -78,13 +78,13 @@ pub trait Wire {
     /// Opens the [`Split`](super::Split) of the lane to that rank for a receive
     /// of that rank. Returns whether it was free; always false where lanes have
     /// none.
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         let _ = (to, id);
         false
     }
 
     /// Does the same for the lane from that rank, for an own receive.
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         let _ = (from, id);
         false
     }
@@ -113,7 +113,7 @@ pub struct Returned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// The rank of the other buffer.
-    pub peer: Rank,
+    pub peer: PeerIndex,
     /// The source address. For a rank of another node it is the
     /// [place](super::Buffers::place) that this rank has sent, which is not to be
     /// trusted.

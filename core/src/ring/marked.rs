@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_n_elements_in_their_order() {
+    fn a_marked_ring_holds_n_elements_in_order() {
         let ring = Marked::<u32, 4>::new();
         // SAFETY: one thread.
         assert_eq!(unsafe { ring.try_pop() }, None, "nothing was ever pushed");
@@ -217,16 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn the_first_push_after_the_mark_is_told() {
+    fn the_first_push_after_a_mark_reports_it() {
         let ring = Marked::<u32, 4>::new();
         // SAFETY: one thread.
         unsafe {
             assert!(ring.try_mark() && ring.is_marked());
-            assert!(ring.try_mark(), "the mark is there already");
+            assert!(ring.try_mark(), "the ring is already marked");
             assert_eq!(ring.try_push(1), Ok(Pushed::Asleep));
             assert!(!ring.is_marked());
             assert_eq!(ring.try_push(2), Ok(Pushed::Awake));
-            assert!(!ring.try_mark(), "there is something to take");
+            assert!(!ring.try_mark(), "the ring is not empty");
             ring.try_pop();
             ring.try_pop();
             assert!(ring.try_mark());

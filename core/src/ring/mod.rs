@@ -81,11 +81,11 @@ impl fmt::Display for RingError {
                 write!(f, "a ring of {slots} slots: it needs a power of two from 2 to 2^31")
             }
             Self::Unaligned { address, align } => {
-                write!(f, "{address:#x} is not aligned to {align} bytes")
+                write!(f, "the memory at {address:#x} is not aligned to {align} bytes")
             }
-            Self::Shape { slots: 0, .. } => f.write_str("there is no ring in this memory"),
+            Self::Shape { slots: 0, .. } => f.write_str("the memory contains no ring"),
             Self::Shape { slots, slot_bytes } => {
-                write!(f, "another ring is in this memory: {slots} slots of {slot_bytes} bytes")
+                write!(f, "the memory contains another ring: {slots} slots of {slot_bytes} bytes")
             }
         }
     }

@@ -66,7 +66,8 @@ impl<'a, T> SpscView<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`RingError::Slots`] or [`RingError::Unaligned`], which name the value.
+    /// [`RingError::Slots`] if `slots` is not a power of two from 2 to 2^31;
+    /// [`RingError::Unaligned`] if `memory` is not aligned to [`ALIGN`](Self::ALIGN).
     ///
     /// # Safety
     ///
@@ -84,8 +85,9 @@ impl<'a, T> SpscView<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`RingError`], which names the value; memory that is still zero contains no
-    /// ring.
+    /// Those of [`init`](Self::init), and [`RingError::Shape`] if the memory contains no
+    /// ring yet, or one with another number or size of slots. Memory that is still zero
+    /// contains no ring.
     ///
     /// # Safety
     ///

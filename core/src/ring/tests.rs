@@ -8,7 +8,7 @@ use std::vec::Vec;
 struct Block([u8; 1024]);
 
 #[test]
-fn a_full_ring_gives_the_value_back_and_takes_all_its_slots() {
+fn a_full_ring_returns_the_value_and_uses_all_its_slots() {
     let mut ring = Mpsc::<u32, 4>::new();
     let (producer, mut consumer) = ring.split();
     for lap in 0..3 {
@@ -27,25 +27,25 @@ fn a_full_ring_gives_the_value_back_and_takes_all_its_slots() {
 }
 
 #[test]
-fn the_first_push_after_a_mark_is_told() {
+fn the_first_push_after_a_mark_reports_it() {
     let mut ring = Mpsc::<u32, 2>::new();
     let (producer, mut consumer) = ring.split();
     for lap in 0..3 {
-        assert!(consumer.try_mark() && consumer.try_mark(), "it is empty");
+        assert!(consumer.try_mark() && consumer.try_mark(), "the ring is empty");
         assert!(producer.is_empty());
         assert_eq!(producer.try_push_told(lap), Ok(Pushed::Asleep));
         assert_eq!(producer.try_push_told(lap), Ok(Pushed::Awake));
         assert_eq!((producer.try_push_told(9), producer.len()), (Err(9), 2));
-        assert!(!consumer.try_mark(), "there is something to take");
+        assert!(!consumer.try_mark(), "the ring is not empty");
         assert_eq!((consumer.try_pop(), consumer.try_pop()), (Some(lap), Some(lap)));
     }
     assert!(consumer.try_mark());
-    assert_eq!(producer.try_push(7), Ok(()), "a producer that does not ask");
+    assert_eq!(producer.try_push(7), Ok(()), "a push that does not look at the mark");
     assert_eq!(consumer.try_pop(), Some(7));
 }
 
 #[test]
-fn the_ends_of_an_spsc_meet_at_full_and_empty() {
+fn both_ends_of_an_spsc_see_full_and_empty() {
     let mut ring = Spsc::<u32, 2>::new();
     let (mut producer, mut consumer) = ring.split();
     assert_eq!(consumer.try_pop(), None);
@@ -60,7 +60,7 @@ fn the_ends_of_an_spsc_meet_at_full_and_empty() {
 }
 
 #[test]
-fn drain_takes_the_oldest_and_no_more_than_asked() {
+fn drain_takes_the_oldest_values_up_to_its_limit() {
     let mut ring = Mpsc::<u32, 8>::new();
     let (producer, mut consumer) = ring.split();
     (0..6).for_each(|i| producer.try_push(i).unwrap());
@@ -115,7 +115,7 @@ fn two_views_of_one_memory_are_one_ring() {
 }
 
 #[test]
-fn an_spsc_may_change_hands() {
+fn the_ends_of_an_spsc_can_be_made_again() {
     let mut block = Block([0xa5; 1024]);
     let memory = NonNull::from(&mut block).cast();
     // SAFETY: large and aligned enough, and used as nothing else.
@@ -132,7 +132,7 @@ fn an_spsc_may_change_hands() {
 }
 
 #[test]
-fn a_ring_is_empty_whatever_its_memory_held() {
+fn a_new_ring_is_empty_whatever_its_memory_held() {
     let mut block = Block([0xa5; 1024]);
     let memory = NonNull::from(&mut block).cast();
     // SAFETY: large and aligned enough, and used as nothing else.
@@ -151,7 +151,7 @@ fn a_ring_is_empty_whatever_its_memory_held() {
 }
 
 #[test]
-fn a_ring_that_cannot_be_names_the_value() {
+fn a_ring_of_a_bad_size_names_the_value() {
     let mut block = Block([0; 1024]);
     let memory = NonNull::from(&mut block).cast::<u8>();
     for slots in [0, 1, 3, 6, (1 << 31) + 1, 1 << 32] {

@@ -56,7 +56,7 @@ where
     unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         self.begin(reason, commit);
         (self.after)();
-        assert!(self.is_woken(), "it sleeps for ever");
+        assert!(self.is_woken(), "the sleeper was not woken");
     }
 
     fn yield_now(&self) {}
@@ -76,8 +76,8 @@ where
     ) -> Result<(), Interrupted> {
         self.begin(reason, commit);
         (self.after)();
-        assert!(!withdraw(), "its waker wakes it");
-        assert!(self.is_woken(), "it sleeps for ever");
+        assert!(!withdraw(), "the waker has been used");
+        assert!(self.is_woken(), "the sleeper was not woken");
         Ok(())
     }
 }
@@ -103,7 +103,7 @@ fn nothing() {}
 const LIMIT: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_condition_holds_for_what_it_says() {
+fn a_condition_holds_for_the_values_that_it_names() {
     for (until, holds, does_not) in [
         (Until::Equal(5), [5, 5, 5], [4, 6, 0]),
         (Until::NotEqual(5), [4, 6, u64::MAX], [5, 5, 5]),
@@ -114,7 +114,7 @@ fn a_condition_holds_for_what_it_says() {
         let (lot, waiters) = (Lot::new(), Waiters::new());
         for value in holds {
             assert!(until.holds(value), "{until:?} {value}");
-            let never = Sleeper::new(|| panic!("it holds"), nothing);
+            let never = Sleeper::new(|| panic!("the condition holds"), nothing);
             let word = AtomicU64::new(value);
             assert_eq!(waiters.wait(&lot, &word, until, &never), Ok(value));
             assert_eq!(waiters.wait_for(&lot, &word, until, &never, LIMIT), Ok(Some(value)));
@@ -125,16 +125,16 @@ fn a_condition_holds_for_what_it_says() {
 }
 
 #[test]
-fn who_waits_is_woken_by_the_change_that_it_waits_for() {
+fn a_waiter_is_woken_by_the_change_that_it_waits_for() {
     let (lot, waiters) = (Lot::new(), Waiters::new());
     // As many words as there are different buckets.
     let words: Vec<AtomicU64> = (0..200).map(|_| AtomicU64::new(0)).collect();
     for (index, word) in words.iter().enumerate() {
-        assert!(!change(&lot, word, 0) && !lot.has_fired(), "nothing waits for it");
+        assert!(!change(&lot, word, 0) && !lot.has_fired(), "no waiter for this word");
         let waiter = Sleeper::new(nothing, || {
             assert_eq!((waiting(&lot), lot.has_fired()), (1, false));
             assert!(change(&lot, word, 3) && lot.has_fired());
-            assert_eq!((waiters.drain(&lot), waiting(&lot)), (0, 1), "not for that");
+            assert_eq!((waiters.drain(&lot), waiting(&lot)), (0, 1), "no waiter for this value");
             assert!(!lot.has_fired());
             let (bucket, other) = (bucket_of(at(word)), &words[(index + 1) % 200]);
             if bucket_of(at(other)) != bucket {
@@ -159,11 +159,11 @@ fn words_are_spread_over_the_buckets() {
 }
 
 #[test]
-fn a_change_before_the_waiter_has_parked_is_seen_by_it() {
+fn a_waiter_sees_a_change_before_it_parks() {
     let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
     let early = || {
-        assert!(change(&lot, &word, 1), "it has said that it will wait");
-        assert_eq!(waiters.drain(&lot), 0, "it is not parked");
+        assert!(change(&lot, &word, 1), "the waiter has announced itself");
+        assert_eq!(waiters.drain(&lot), 0, "the waiter is not parked yet");
     };
     let waiter = Sleeper::new(early, nothing);
     assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), Ok(1));
@@ -171,7 +171,7 @@ fn a_change_before_the_waiter_has_parked_is_seen_by_it() {
 }
 
 #[test]
-fn of_those_that_wait_for_one_word_each_waits_for_its_own_value() {
+fn waiters_for_one_word_wait_for_their_own_values() {
     let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
     let inner = Sleeper::new(nothing, || {
         assert_eq!(waiting(&lot), 2);
@@ -199,7 +199,7 @@ fn of_those_that_wait_for_one_word_each_waits_for_its_own_value() {
 
 /// A waiter that is woken and finds the word changed again sleeps again.
 #[test]
-fn a_wake_is_no_promise() {
+fn a_woken_waiter_waits_again_if_the_word_has_changed_back() {
     let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
     let round = Cell::new(0);
     let waiter = Sleeper::new(nothing, || {
@@ -241,7 +241,7 @@ fn a_death_ends_every_wait() {
 }
 
 #[test]
-fn a_death_before_the_waiter_has_parked_is_seen_by_it() {
+fn a_waiter_sees_a_death_before_it_parks() {
     let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
     let waiter = Sleeper::new(|| lot.break_off(Rank(1)), nothing);
     let lost = Err(AddrError::PeerLost { rank: Rank(1) });
@@ -250,7 +250,7 @@ fn a_death_before_the_waiter_has_parked_is_seen_by_it() {
 }
 
 #[test]
-fn who_gives_up_is_woken_and_others_go_on_waiting() {
+fn a_waiter_that_times_out_leaves_the_others_waiting() {
     let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
     let until = Until::Equal(1);
     let outer = Sleeper::new(nothing, || {
@@ -267,7 +267,7 @@ fn who_gives_up_is_woken_and_others_go_on_waiting() {
 }
 
 #[test]
-fn what_comes_before_the_limit_has_passed_is_returned() {
+fn a_change_before_the_limit_is_returned() {
     let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
     let until = Until::Equal(1);
     // The waiter is woken and then its limit passes: its giving up leaves nothing
@@ -277,11 +277,11 @@ fn what_comes_before_the_limit_has_passed_is_returned() {
         assert_eq!(waiters.drain(&lot), 1);
     });
     assert_eq!(waiters.wait_for(&lot, &word, until, &woken, LIMIT), Ok(Some(1)));
-    // The word was changed, but the waiter was not woken.
+    // The word was changed, but the waiter was not woken before its limit.
     word.store(0, Ordering::SeqCst);
     let unseen = Sleeper::new(nothing, || word.store(1, Ordering::SeqCst));
     assert_eq!(waiters.wait_for(&lot, &word, until, &unseen, LIMIT), Ok(Some(1)));
-    // The waiter is woken for a change that is over: it has still given up.
+    // The waiter is woken for a change that has been undone: it has still given up.
     let passing = Sleeper::new(nothing, || {
         assert!(change(&lot, &word, 1));
         assert_eq!(waiters.drain(&lot), 1);

@@ -113,7 +113,8 @@ impl Machine {
 
 impl Load {
     pub(super) fn new(machine: Machine, ranks: u32) -> Self {
-        assert!(machine.node_ranks > 0 && machine.engines > 0, "{machine:?}");
+        let is_valid = machine.node_ranks > 0 && machine.engines > 0;
+        assert!(is_valid, "node_ranks and engines must be above zero: {machine:?}");
         let nodes = ranks.div_ceil(machine.node_ranks) as usize;
         Self {
             machine,
@@ -234,28 +235,32 @@ mod tests {
     use crate::mem::{RegionKey, RemoteAddr};
 
     #[test]
-    fn a_torus_goes_round() {
+    fn a_torus_wraps_around() {
         let machine = Machine { torus: [4, 3, 2], hop_ns: 100, ..Machine::FX100 };
         assert_eq!(machine.wire_ns(0, 3), 450, "one hop, the other way round");
         assert_eq!(machine.wire_ns(0, 2 + 4 * 2 + 12), 350 + 100 * (2 + 1 + 1));
     }
 
     #[test]
-    fn a_node_sends_no_faster_than_it_may() {
+    fn the_injection_limit_of_a_node_holds() {
         let machine = Machine { inject_ns: 400, ..Machine::FX100 };
         let mut load = Load::new(machine, 24);
         let mut sends = |from, to| load.send(Rank(from), Rank(to), 1_000);
-        assert_eq!(sends(0, 8), 1_150, "the first has its overhead alone");
-        assert_eq!([sends(1, 8), sends(0, 16)], [1_550, 1_950], "whoever of the node sends");
-        assert_eq!(sends(2, 3), 1_000, "not within the node");
+        assert_eq!(sends(0, 8), 1_150, "the first message has its overhead alone");
+        assert_eq!(
+            [sends(1, 8), sends(0, 16)],
+            [1_550, 1_950],
+            "the limit is shared by the ranks of a node"
+        );
+        assert_eq!(sends(2, 3), 1_000, "messages within a node have no limit");
         assert_eq!(sends(8, 0), 1_150, "each node has a limit of its own");
         let free = load.send(Rank(0), Rank(8), 5_000);
-        assert_eq!(free, 5_150, "and what was not used is not saved up");
+        assert_eq!(free, 5_150, "unused capacity is not saved");
         assert_eq!(load.send(Rank(0), Rank(8), 5_000), 5_550);
     }
 
     #[test]
-    fn a_hot_engine_takes_one_after_the_other() {
+    fn a_contended_engine_serves_operations_in_turn() {
         let mut load = Load::new(Machine::FX100, 24);
         let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };
         let op = |offset| Op::atomic(Kind::FetchAdd, word(offset), 1u64);
@@ -263,6 +268,6 @@ mod tests {
         assert_eq!(served, [1_254, 1_508].map(Some));
         let local = [0, 8, 64].map(|offset| load.arrives(0, Rank(1), &op(offset), 1_000));
         let expected = [1_030, 1_060, 1_030].map(Some);
-        assert_eq!(local, expected, "two of one line, and one of another");
+        assert_eq!(local, expected, "two of one cache line, and one of another");
     }
 }

@@ -30,7 +30,7 @@ impl Chunk {
     pub(super) fn new(bytes: u64) -> Self {
         let size = usize::try_from(bytes).ok().and_then(|size| size.max(1).checked_add(LINE - 1));
         let layout = size.and_then(|size| Layout::from_size_align(size / LINE * LINE, LINE).ok());
-        let layout = layout.unwrap_or_else(|| panic!("{bytes} bytes of a node's memory"));
+        let layout = layout.unwrap_or_else(|| panic!("a region of {bytes} bytes is too large"));
         // SAFETY: the size is at least one line, so not zero.
         let base = unsafe { alloc_zeroed(layout) };
         let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));

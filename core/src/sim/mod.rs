@@ -130,11 +130,14 @@ impl Net {
     ///
     /// If the network has no nodes, or the least latency is above the greatest.
     pub fn new(config: Config) -> Self {
-        assert!(config.nodes > 0, "a network of no nodes");
+        assert!(config.nodes > 0, "a network needs at least one node");
         #[cfg(feature = "std")]
         let config = shrink::calmed(config);
         let Config { latency_ns_min, latency_ns_max, .. } = config;
-        assert!(latency_ns_min <= latency_ns_max, "{latency_ns_min} ns to {latency_ns_max} ns");
+        assert!(
+            latency_ns_min <= latency_ns_max,
+            "latency_ns_min ({latency_ns_min}) is above latency_ns_max ({latency_ns_max})"
+        );
         let tables = (0..config.nodes).map(|_| RegionTable::new()).collect();
         let net = Self { tables, state: Solo::new(State::new(config)) };
         #[cfg(feature = "std")]
@@ -155,7 +158,8 @@ impl Net {
     ///
     /// If the network has no such node.
     pub fn node(&self, rank: Rank) -> Node<'_> {
-        assert!((rank.0 as usize) < self.tables.len(), "{rank} of {}", self.tables.len());
+        let nodes = self.tables.len();
+        assert!((rank.0 as usize) < nodes, "{rank} does not exist: the network has {nodes} nodes");
         Node::new(self, rank)
     }
 

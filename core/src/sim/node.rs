@@ -59,7 +59,7 @@ impl<'n> Node<'n> {
 
     /// Posts an operation; its end is an [`Event`](super::Event) of this node.
     /// Returns false if too many operations are in flight, or the node is dead.
-    #[must_use = "an operation that was refused is to be posted again"]
+    #[must_use = "on false the operation was not posted"]
     pub fn try_post(&self, op: &Op) -> bool {
         self.net.state.with(|state| state.post(self.rank.0, op))
     }
@@ -72,7 +72,7 @@ impl<'n> Node<'n> {
     /// If too many operations are in flight.
     pub fn post(&self, op: &Op) {
         let taken = self.try_post(op) || self.net.is_dead(self.rank);
-        assert!(taken, "{}: the queue is full: {op:?}", self.rank);
+        assert!(taken, "the queue of {} is full: {op:?}", self.rank);
     }
 
     /// Sets a timer: the node receives [`Event::Timer`](super::Event::Timer) with
@@ -100,8 +100,10 @@ impl<'n> Node<'n> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if the address is refused; the region must be readable for
-    /// peers.
+    /// - [`AddrError::StaleKey`]: no region that peers may access is registered under `key`.
+    /// - [`AddrError::OutOfRange`]: the word is not inside the region.
+    /// - [`AddrError::Unaligned`]: `offset` is not a multiple of 8.
+    /// - [`AddrError::PeerLost`]: the node was declared dead.
     pub fn load(&self, key: RegionKey, offset: u64) -> Result<u64, AddrError> {
         let remote = RemoteAddr { rank: self.rank, key, offset };
         execute(self, &Op::get_word(remote, Width::W8))
@@ -111,8 +113,8 @@ impl<'n> Node<'n> {
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if the address is refused; the region must be writable for
-    /// peers.
+    /// Those of [`load`](Self::load), and [`AddrError::ReadOnly`] if peers may only read
+    /// the region.
     pub fn store(&self, key: RegionKey, offset: u64, value: u64) -> Result<(), AddrError> {
         let remote = RemoteAddr { rank: self.rank, key, offset };
         execute(self, &Op::put_word(remote, Width::W8, value)).map(|_| ())

@@ -44,7 +44,7 @@ impl Parting {
     ///
     /// If there is only one node.
     pub fn drawn(nodes: u32, seed: u64, within_ns: u64, stays: Rank) -> Self {
-        assert!(nodes > 1, "one node has nobody to give up");
+        assert!(nodes > 1, "a network partition needs at least two nodes, not {nodes}");
         let mut draw = Draw::new(seed ^ SALT);
         let mut far: Vec<bool> = (0..nodes).map(|_| draw.chance(500)).collect();
         far[stays.0 as usize] = false;

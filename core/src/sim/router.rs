@@ -169,16 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn who_is_near_has_more_of_an_engine() {
+    fn near_nodes_get_a_larger_share_of_an_engine() {
         // Four nodes in a closed row: 1 and 3 are next to node 0, and 2 is behind 3.
         let served = served([4, 0, 0], 4, 8);
         let among = |first: usize, node| served[..first].iter().filter(|&&at| at == node).count();
         assert_eq!([0, 1, 2, 3].map(|node| among(12, node)), [4, 4, 2, 2]);
-        assert_eq!([0, 1, 2, 3].map(|node| among(32, node)), [8; 4], "each has had its turn");
+        assert_eq!([0, 1, 2, 3].map(|node| among(32, node)), [8; 4], "each node was served");
     }
 
     #[test]
-    fn without_a_torus_all_are_equally_near() {
+    fn without_a_torus_all_nodes_get_an_equal_share() {
         assert_eq!(served([0; 3], 3, 2), [0, 1, 2, 0, 1, 2]);
     }
 }

@@ -92,7 +92,8 @@ pub fn check(seeds: impl Into<Seeds>, mut test: impl FnMut(u64)) -> bool {
     if let Some(seed) = number(SEED) {
         let text = env::var(SHRUNK).unwrap_or_default();
         let shrunk = Shrunk::parse(&text);
-        shrink::begin(shrunk.unwrap_or_else(|| panic!("{SHRUNK}='{text}': not what was printed")));
+        let shrunk = shrunk.unwrap_or_else(|| panic!("{SHRUNK}='{text}' is malformed"));
+        shrink::begin(shrunk);
         let was = REPLAY.replace(true);
         let ended = catch_unwind(AssertUnwindSafe(|| test(seed)));
         REPLAY.set(was);
@@ -103,7 +104,8 @@ pub fn check(seeds: impl Into<Seeds>, mut test: impl FnMut(u64)) -> bool {
     let seeds: Seeds = seeds.into();
     let (known, range, is_own) = match env::var(SEEDS) {
         Ok(text) => {
-            let range = parse_range(&text).unwrap_or_else(|| panic!("{SEEDS}={text}: no range"));
+            let range = parse_range(&text);
+            let range = range.unwrap_or_else(|| panic!("{SEEDS}={text} is not a range FROM..TO"));
             (&[][..], range, false)
         }
         Err(_) => (seeds.known, seeds.range(), true),
@@ -159,7 +161,8 @@ fn fails_with_less(seed: u64, test: &mut impl FnMut(u64)) {
     SILENT.set(was);
     shrink::begin(Shrunk::default());
     if least != Shrunk::default() {
-        eprintln!("{}: {SEED}={seed:#x} {SHRUNK}='{least}'", least.told(faults));
+        let what = least.told(faults);
+        eprintln!("smallest run that fails: {what}: {SEED}={seed:#x} {SHRUNK}='{least}'");
     }
 }
 
@@ -194,7 +197,8 @@ pub(super) fn leave(log: &Log<Vec<Record>>) {
 /// The number in the variable, if it is set.
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
-    Some(parse(&text).unwrap_or_else(|| panic!("{name}={text}: not a number")))
+    let number = parse(&text);
+    Some(number.unwrap_or_else(|| panic!("{name}={text} is not a number (hexadecimal after 0x)")))
 }
 
 fn parse_range(text: &str) -> Option<Range<u64>> {
@@ -246,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tests_own_seeds_are_known_ones_and_new_ones() {
+    fn a_test_runs_its_known_seeds_and_new_ones() {
         if [SEED, SEEDS].iter().any(|name| env::var_os(name).is_some()) {
             return;
         }
         let run = |seeds: Seeds| {
             let mut ran = Vec::new();
-            assert!(check(seeds, |seed| ran.push(seed)), "they are its own");
+            assert!(check(seeds, |seed| ran.push(seed)), "all seeds are the test's own");
             ran
         };
         let first = base();

@@ -103,7 +103,7 @@ pub(super) fn shrink(most: u32, fails: impl Fn(&Shrunk) -> Option<Vec<u64>>) -> 
         let mut at = 0;
         while at < search.kept() {
             let is_out = search.tries(|run| {
-                let those = run.faults.as_mut().expect("chosen above");
+                let those = run.faults.as_mut().expect("the faults were set above");
                 those.drain(at..(at + size).min(those.len()));
             });
             if !is_out {
@@ -169,11 +169,11 @@ impl Shrunk {
         let of = |is: bool, what| if is { what } else { "" };
         let few = match self.halvings {
             0 => String::new(),
-            halvings => format!(", 1 of {} of the work", 1u64 << halvings),
+            halvings => format!(", 1/{} of the work", 1u64 << halvings),
         };
         let left = self.faults.as_ref().map_or(faults, Vec::len);
         let (ordered, even) =
-            (of(self.is_ordered, ", in order"), of(self.is_even, ", all as fast"));
+            (of(self.is_ordered, ", in order"), of(self.is_even, ", all equally fast"));
         format!("{left} of {faults} faults{few}{ordered}{even}")
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faults_that_matter_are_left() {
+    fn shrinking_keeps_the_faults_that_matter() {
         let fails = |run: &Shrunk| {
             let struck = run.faults.clone().unwrap_or_else(|| (0..100).collect());
             let has = |number| struck.contains(&number);
@@ -215,7 +215,7 @@ mod tests {
         let least = shrink(200, fails);
         let faults = Some([7, 61].to_vec());
         assert_eq!(least, Shrunk { halvings: 2, is_ordered: true, is_even: false, faults });
-        assert_eq!(least.told(100), "2 of 100 faults, 1 of 4 of the work, in order");
+        assert_eq!(least.told(100), "2 of 100 faults, 1/4 of the work, in order");
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl<T> Solo<T> {
         }
         // Acquire: pairs with the Release of the caller that was inside before.
         let was = self.busy.swap(true, Ordering::Acquire);
-        assert!(!was, "a simulation is for one thread, and not re-entered");
+        assert!(!was, "a simulation is for one thread at a time, and is not re-entered");
         let _leave = Leave(&self.busy);
         // SAFETY: `busy` was false, so no other caller is inside.
         self.value.with_mut(|value| body(unsafe { &mut *value }))

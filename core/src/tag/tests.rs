@@ -20,12 +20,12 @@ fn each_tag_is_given_out_once() {
 }
 
 #[test]
-fn a_hint_names_a_shard_and_the_others_help_out() {
+fn a_hint_names_a_shard_and_other_shards_serve_when_it_is_empty() {
     let table = TagTable::<2>::new();
     let tags = table.pool();
     let home = |tag: Tag| tag.index() / TagPool::PER_SHARD;
     assert_eq!(home(tags.try_take(1).unwrap()), 1);
-    assert_eq!(home(tags.try_take(6).unwrap()), 0, "a hint beyond the shards goes round");
+    assert_eq!(home(tags.try_take(6).unwrap()), 0, "a hint beyond the shards wraps");
     let all: Vec<Tag> = core::iter::from_fn(|| tags.try_take(1)).collect();
     assert_eq!(all.len(), 126);
     assert!(tags.release(all[0]));
@@ -34,13 +34,13 @@ fn a_hint_names_a_shard_and_the_others_help_out() {
 }
 
 #[test]
-fn the_shards_are_asked_in_a_circle() {
+fn the_shards_are_tried_in_a_circle() {
     for hint in 0..7 {
         let table = TagTable::<3>::new();
         let tags = table.pool();
         for further in 0..3 {
             for _ in 0..TagPool::PER_SHARD {
-                let tag = tags.try_take(hint).expect("some shard has one");
+                let tag = tags.try_take(hint).expect("some shard has a tag");
                 let home = tag.index() / TagPool::PER_SHARD;
                 assert_eq!(home, (hint + further) % 3, "{tag:?} for hint {hint}");
             }
@@ -50,7 +50,7 @@ fn the_shards_are_asked_in_a_circle() {
 }
 
 #[test]
-fn what_its_holder_puts_back_has_another_life() {
+fn a_returned_tag_has_another_generation() {
     let table = TagTable::<1>::new();
     let tags = table.pool();
     let mut last = 0;
@@ -70,11 +70,11 @@ fn what_its_holder_puts_back_has_another_life() {
     }
     table.shards[0].generations[0].store(GENERATION_MASK - 1, Ordering::Relaxed);
     tags.put_back(tags.try_take(0).unwrap());
-    assert_eq!(table.shards[0].generations[0].load(Ordering::Relaxed), 0, "it wraps");
+    assert_eq!(table.shards[0].generations[0].load(Ordering::Relaxed), 0, "the generation wraps");
 }
 
 #[test]
-fn an_old_life_is_refused() {
+fn a_tag_of_an_old_generation_is_refused() {
     let table = TagTable::<1>::new();
     let tags = table.pool();
     let old = tags.try_take(0).unwrap();
@@ -113,7 +113,7 @@ fn generations_wrap() {
 struct Block([u8; 2048]);
 
 #[test]
-fn a_pool_in_given_memory_has_as_many_tags_as_asked() {
+fn a_pool_in_given_memory_has_the_requested_number_of_tags() {
     for count in [1, 63, 64, 65, 128] {
         let mut block = Block([0xa5; 2048]);
         assert!(TagPool::memory_size(count) <= 2048, "{count}");
@@ -125,7 +125,7 @@ fn a_pool_in_given_memory_has_as_many_tags_as_asked() {
 }
 
 #[test]
-fn a_pool_that_cannot_be_names_the_value() {
+fn a_pool_of_a_bad_size_names_the_value() {
     let mut block = Block([0; 2048]);
     let memory = NonNull::from(&mut block).cast::<u8>();
     for tags in [0, Tag::INDEX_MAX + 1] {

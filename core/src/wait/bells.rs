@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn each_ring_wakes_one_sleeper() {
         let (bells, futex) = (Bells::new(), Count(AtomicU32::new(0)));
-        assert!(!bells.ring(&futex), "nobody sleeps");
+        assert!(!bells.ring(&futex), "no thread sleeps");
         for worker in [3, 64, 127] {
             bells.prepare(worker);
         }
@@ -221,10 +221,10 @@ mod tests {
         let (bells, futex) = (Bells::new(), Count(AtomicU32::new(0)));
         bells.prepare(0);
         let ticket = bells.helper().prepare();
-        assert_eq!(bells.asleep(), 1, "the helper is no worker");
+        assert_eq!(bells.asleep(), 1, "the helper does not count as a worker");
         bells.attend();
         bells.ring_helped(&futex, || {});
-        assert_eq!(futex.0.load(Ordering::Relaxed), 0, "somebody looks already");
+        assert_eq!(futex.0.load(Ordering::Relaxed), 0, "a worker is already awake");
         bells.leave();
         bells.ring_helped(&futex, || {});
         assert!(!bells.helper().has_changed(ticket));

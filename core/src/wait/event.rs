@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_notice_before_the_sleep_is_not_lost() {
         let event = EventWord::new();
-        assert!(!event.notify(), "nobody sleeps");
+        assert!(!event.notify(), "no thread sleeps");
         let ticket = event.prepare();
         assert!(!event.has_changed(ticket));
         assert!(event.notify());

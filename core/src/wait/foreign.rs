@@ -102,7 +102,7 @@ impl<'f> Foreigner<'f> {
         mut limit: Option<(Instant, &Race)>,
     ) {
         let scheduler = self.scheduler;
-        let task = scheduler.current().expect("no task of the foreign scheduler sleeps here");
+        let task = scheduler.current().expect("the sleeper is a task of the foreign scheduler");
         let sleeper = Sleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
         // SAFETY: the sleeper stays at its place until its word is AWAKE, which is
         // the last access of a wake.
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    // SAFETY: there is one task, and all its parks return too early, as they may.
+    // SAFETY: there is one task, and all its parks return too early, as `Foreign` allows.
     unsafe impl Foreign for Alone {
         fn current(&self) -> Option<Task> {
             Some(Task::new(NonNull::from(self).cast()))
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_cannot_be_withdrawn_has_won() {
+    fn an_event_that_cannot_be_withdrawn_ends_the_sleep() {
         let alone = Alone::new();
         let foreigner = Foreigner::new(&alone, &alone);
         let kept = core::cell::Cell::new(None);

@@ -184,8 +184,8 @@ pub enum Interrupted {
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TimedOut => "the time limit passed",
-            Self::Cancelled => "cancelled while waiting",
+            Self::TimedOut => "the time limit has passed",
+            Self::Cancelled => "the wait was cancelled",
         })
     }
 }
@@ -207,8 +207,8 @@ pub unsafe trait WaitFor: Wait {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit passed, or the sleeper was cancelled, before the
-    /// event.
+    /// [`Interrupted::TimedOut`] if the limit passed before the event,
+    /// [`Interrupted::Cancelled`] if the sleeper was cancelled before it.
     ///
     /// # Safety
     ///
@@ -227,7 +227,7 @@ pub unsafe trait WaitFor: Wait {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] as of [`sleep_for`](Self::sleep_for).
+    /// Those of [`sleep_for`](Self::sleep_for).
     ///
     /// # Safety
     ///

@@ -130,8 +130,8 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the sleep was interrupted and nothing is published any
-    /// more.
+    /// The [`Interrupted`] by which the sleep was interrupted, if `withdraw` has taken
+    /// back what the sleeper published.
     ///
     /// # Safety
     ///
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_ends_the_sleep() {
+    fn the_first_of_two_events_ends_the_sleep() {
         let calls = AtomicU32::new(0);
         let race = Race::new();
         // SAFETY: the test is the sleeper.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_sleep_is_kept() {
+    fn an_event_before_the_sleep_is_kept() {
         let calls = AtomicU32::new(0);
         let race = Race::new();
         assert!(race.interrupt(Interrupted::Cancelled).is_none());

@@ -7,18 +7,18 @@
 //!     └──cancel (receiver, under the lock)───────────────────────────────► ended
 //! ```
 //!
-//! Beside the posts lies, for each sender, the number of the message that is
-//! expected next: a sender whose next message has another number has some in
-//! the lane, and must not overtake them. Posting and taking from the lane are
-//! done by two threads of the receiver, each under the lock.
+//! Beside the posts lies, for each sender, the number of the message that is expected next:
+//! a sender whose next message has another number has earlier messages in the lane, and must
+//! not overtake them. Two threads of the receiver post receives and take from the lane, each
+//! under the lock.
 
 use crate::program::{
-    self, End, Judged, Message, Op, Outcome, Program, Rank, Tag, accepts, sender, waiting,
+    self, End, Judged, Message, Op, Outcome, PeerIndex, Program, Tag, accepts, sender, waiting,
 };
 use crate::search::Model;
 use heapless::Vec;
 
-/// The design with at most one rule of it broken.
+/// The design with at most one of its rules broken.
 pub struct Locked<'p> {
     pub judged: Judged<'p>,
     pub mutant: &'static str,
@@ -43,14 +43,14 @@ pub const MUTANTS: &[&str] = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Post {
-    from: Option<Rank>,
+    from: Option<PeerIndex>,
     tag: Option<Tag>,
     end: End,
     claimed: Option<Message>,
     done: bool,
 }
 
-/// How far a sender's look into a table has come.
+/// The progress of a sender's look into a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Look {
     Locked,
@@ -61,7 +61,7 @@ enum Look {
         post: u8,
     },
     Nothing,
-    /// Only of a mutant.
+    /// A state that only mutants reach.
     Unlocked {
         post: u8,
     },
@@ -73,15 +73,15 @@ struct Node {
     sends: u8,
     sent: [u8; 3],
     look: Option<Look>,
-    // The table that others see.
-    lock: Option<Rank>,
+    // The table that other ranks see.
+    lock: Option<PeerIndex>,
     posts: Vec<Post, 3>,
     expected: [u8; 3],
-    // Its own.
+    // The rank's own data.
     unexpected: Vec<(Message, Tag), 3>,
     lost: [bool; 3],
     is_dead: bool,
-    // Only of mutants: a message between its two steps, a receive likewise.
+    // Only in mutants: a message between its two steps, and likewise a receive.
     taken: Option<(Message, Tag)>,
     looked: bool,
 }
@@ -89,60 +89,60 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Copying {
     message: Message,
-    to: Rank,
+    to: PeerIndex,
     post: u8,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     nodes: [Node; 3],
-    /// From, to.
+    /// Indexed by sender, then receiver.
     lanes: [[Vec<(Message, Tag), 3>; 3]; 3],
     copies: Vec<Copying, 3>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The next of its program; a send goes by the lane, untried.
+    /// The next operation of the rank's program; a send goes by the lane and does not try the lock.
     Do {
-        rank: Rank,
+        rank: PeerIndex,
     },
-    /// A send gets the lock.
+    /// The sender gets the lock.
     TryLock {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Find {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Claim {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Unlock {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Copied {
         index: u8,
     },
     Take {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
     Match {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Finish {
-        rank: Rank,
+        rank: PeerIndex,
         post: u8,
     },
     Die {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Break {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Lose {
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
     },
 }
 
@@ -155,12 +155,12 @@ impl<'p> Locked<'p> {
         self.mutant == mutant
     }
 
-    fn next(&self, state: &State, rank: Rank) -> Option<Op> {
+    fn next(&self, state: &State, rank: PeerIndex) -> Option<Op> {
         self.judged.next(rank, state.nodes[usize::from(rank)].done)
     }
 
     /// The receive that a message finds.
-    fn found(&self, node: &Node, from: Rank, tag: Tag, by_lane: bool) -> Option<u8> {
+    fn found(&self, node: &Node, from: PeerIndex, tag: Tag, by_lane: bool) -> Option<u8> {
         let open = |post: &Post| {
             post.end == End::Open
                 && (post.claimed.is_none() || by_lane && self.is("claimed_post_still_matches"))
@@ -177,19 +177,19 @@ impl<'p> Locked<'p> {
         found.map(|index| index as u8)
     }
 
-    fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
+    fn end(&self, state: &mut State, rank: PeerIndex, post: u8, end: End) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
         program::end(&mut entry.end, rank, post, end)
     }
 
-    fn destination(&self, state: &State, rank: Rank) -> (Rank, Tag) {
+    fn destination(&self, state: &State, rank: PeerIndex) -> (PeerIndex, Tag) {
         match self.next(state, rank) {
             Some(Op::Send { to, tag }) => (to, tag),
             other => panic!("rank {rank} sends, but does {other:?}"),
         }
     }
 
-    fn by_lane(&self, state: &mut State, rank: Rank) {
+    fn by_lane(&self, state: &mut State, rank: PeerIndex) {
         let (to, tag) = self.destination(state, rank);
         let node = &mut state.nodes[usize::from(rank)];
         let message = rank << 4 | node.sends;
@@ -199,7 +199,7 @@ impl<'p> Locked<'p> {
         state.lanes[usize::from(rank)][usize::from(to)].push((message, tag)).unwrap();
     }
 
-    fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
+    fn post(&self, state: &mut State, rank: PeerIndex, from: Option<PeerIndex>, tag: Option<Tag>) {
         let node = &mut state.nodes[usize::from(rank)];
         if self.is("unexpected_looked_at_outside_the_lock")
             && !node.looked
@@ -224,7 +224,7 @@ impl<'p> Locked<'p> {
     fn arrive(
         &self,
         state: &mut State,
-        rank: Rank,
+        rank: PeerIndex,
         message: Message,
         tag: Tag,
     ) -> Result<(), String> {
@@ -238,7 +238,7 @@ impl<'p> Locked<'p> {
         }
     }
 
-    fn claim(&self, state: &mut State, rank: Rank, post: u8) -> Result<(), String> {
+    fn claim(&self, state: &mut State, rank: PeerIndex, post: u8) -> Result<(), String> {
         let (to, _) = self.destination(state, rank);
         let message = rank << 4 | state.nodes[usize::from(rank)].sends;
         let table = &mut state.nodes[usize::from(to)];
@@ -257,7 +257,7 @@ impl<'p> Locked<'p> {
         Ok(())
     }
 
-    fn unlock(&self, state: &mut State, rank: Rank) -> Result<(), String> {
+    fn unlock(&self, state: &mut State, rank: PeerIndex) -> Result<(), String> {
         let (to, _) = self.destination(state, rank);
         let look = state.nodes[usize::from(rank)].look.take().expect("it looked");
         if !matches!(look, Look::Unlocked { .. }) && state.nodes[usize::from(to)].lock == Some(rank)
@@ -285,7 +285,7 @@ impl<'p> Locked<'p> {
         Ok(())
     }
 
-    fn lose(&self, state: &mut State, rank: Rank, lost: Rank) {
+    fn lose(&self, state: &mut State, rank: PeerIndex, lost: PeerIndex) {
         let node = &mut state.nodes[usize::from(rank)];
         node.lost[usize::from(lost)] = true;
         for post in node.posts.iter_mut().filter(|post| post.end == End::Open) {
@@ -315,11 +315,11 @@ impl<'p> Locked<'p> {
         Ok(())
     }
 
-    /// What a living sender does under the lock, one at a time.
+    /// The steps of a living sender under the lock, one at a time.
     fn steps_of_look(
         &self,
         state: &State,
-        rank: Rank,
+        rank: PeerIndex,
         look: Look,
         steps: &mut std::vec::Vec<Step>,
     ) {

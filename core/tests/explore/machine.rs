@@ -1,8 +1,7 @@
 //! The machine itself under the explorer.
 //!
-//! A machine can not be copied, so each way is run from its start. Two ways
-//! lead to the same state if each rank was told the same in the same order:
-//! what happens at different ranks commutes.
+//! A machine cannot be copied, so each path is run from its start. Two paths lead to the same
+//! state if each rank got the same inputs in the same order: steps of different ranks commute.
 
 mod node;
 mod step;
@@ -24,15 +23,15 @@ use world::World;
 pub struct Real<'p> {
     pub judged: Judged<'p>,
     pub design: Design,
-    /// How long the messages are, by their number at the sender.
+    /// The lengths of the messages, by their number at the sender.
     pub sizes: [u64; 3],
     pub quota: u32,
     pub by: By,
-    /// A lone offer waits for a packet to ride on.
+    /// Whether a lone offer waits for a packet to ride on.
     pub rides: bool,
 }
 
-/// Who copies long messages for which no receive is known; `Both`: all.
+/// The side that copies long messages without a known receive; `Both` copies all long messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Receiver,
@@ -40,19 +39,19 @@ pub enum By {
     Both,
 }
 
-/// Lengths of the messages, how many of them may be without a receive, who
-/// copies the long ones, and whether lone offers wait.
+/// The lengths of the messages, the number of them that may be without a receive, the side
+/// that copies the long ones, and whether lone offers wait.
 pub type Sizes = ([u64; 3], u32, By, bool);
 
-/// Travels in its packet.
+/// A message that travels in its packet.
 pub const SHORT: u64 = 8;
-/// Is copied inside the call.
+/// A message that is copied inside the call.
 pub const MIDDLE: u64 = 1000;
-/// Is copied by a job.
+/// A message that is copied by a job.
 pub const LONG: u64 = 20_000;
-/// What each of two sides that copy claims at least: three parts of a long one.
+/// The minimum that each of two copying sides claims: a long message has three parts.
 const PART: u64 = 8 << 10;
-/// Requests of each machine.
+/// The number of requests of each machine.
 const REQUESTS: usize = 6;
 
 impl<'p> Real<'p> {
@@ -79,7 +78,7 @@ impl<'p> Real<'p> {
         sent.nth(usize::from(message & 15)).expect("it was sent")
     }
 
-    /// Takes all these steps in a new world, and then looks at it.
+    /// Takes all these steps in a new world, and then calls `look` on it.
     fn walk<R>(
         &self,
         path: &[Step],
@@ -93,7 +92,7 @@ impl<'p> Real<'p> {
         let mut world =
             World { real: self, net: &net, boards: &boards, nodes: Vec::new(), works: Vec::new() };
         for (rank, memory) in memories.iter_mut().enumerate() {
-            let mut node = Node::new(mem::Rank(rank as u32), self, memory);
+            let mut node = Node::new(mem::PeerIndex(rank as u32), self, memory);
             node.machine.put_up(&boards);
             world.nodes.push(node);
         }

@@ -1,10 +1,9 @@
 //! Message matching, explored exhaustively.
 //!
-//! Every interleaving of small programs: first of models of the designs, where
-//! each step of a protocol is one line that a reader can check against its
-//! description, then of the machine itself. Every order that is reached is
-//! held against what a sequential receiver could have seen (`program`).
-//! A design with one rule broken must fail, and tells how: run with
+//! Every interleaving of small programs: first of models of the designs, where each step of a
+//! protocol is one line that a reader can check against its description, then of the machine
+//! itself. Every order that is reached is compared with what a sequential receiver could have
+//! seen (`program`). A design with one rule broken must fail, and reports its trace: run with
 //! `--nocapture` to read the shortest trace of each mutant.
 
 mod locked;
@@ -73,7 +72,7 @@ fn locked_with_a_rule_broken_fails() {
     }
 }
 
-/// Programs that are seen to their ends; more in the test for long.
+/// Programs that are explored to their ends; the test for a long time has more of them.
 #[test]
 fn the_machine_keeps_the_order() {
     for design in DESIGNS {
@@ -136,7 +135,7 @@ const SIZES: [Sizes; 9] = [
     ([LONG, LONG, SHORT], 1, By::Both, true),
 ];
 
-/// All these programs, each with its first `most` states.
+/// Explores at most `most` states of each of these programs.
 fn machine(design: Design, programs: &[Program], most: usize) -> usize {
     let mut states = 0;
     for program in programs {
@@ -148,10 +147,10 @@ fn machine(design: Design, programs: &[Program], most: usize) -> usize {
     states
 }
 
-/// Minutes in a release build, as below.
+/// Takes minutes in a release build, see below.
 #[test]
 #[ignore = "the machine with many more states: minutes"]
-fn the_machine_keeps_the_order_for_long() {
+fn the_machine_keeps_the_order_in_many_more_states() {
     for design in DESIGNS {
         println!("{design:?}: {} states", machine(design, &programs(), 30_000));
     }
@@ -186,7 +185,7 @@ fn sound<M: Model>(program: &Program, model: &M) -> usize {
     explore(model, STATES_MAX).unwrap_or_else(|failure| panic!("{program:?}: {failure:?}"))
 }
 
-/// Some program shows the mutant; prints how.
+/// Requires that one of the programs finds the mutant, and prints the trace.
 fn caught(mutant: &str, explore: impl Fn(&Program) -> Result<usize, Failure>) {
     let programs = programs();
     let found = programs.iter().find_map(|program| Some((program, explore(program).err()?)));
@@ -194,7 +193,7 @@ fn caught(mutant: &str, explore: impl Fn(&Program) -> Result<usize, Failure>) {
     println!("{mutant}: {program:?}: {failure:?}");
 }
 
-/// Programs that together meet every rule, those with the fewest states first.
+/// Programs that together exercise every rule, those with the fewest states first.
 fn programs() -> Vec<Program> {
     let of = |receiver: &[Op], sender: &[Op]| Program::of(&[receiver, sender]);
     vec![

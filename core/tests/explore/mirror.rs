@@ -1,9 +1,9 @@
 //! Design Mirror: the sender matches in its own copy of the posts.
 //!
-//! One FIFO for each ordered pair carries messages one way and posts the
-//! other; the return line says how many messages were taken and is read at any
-//! time. A post tells how many messages were taken when it was published, so
-//! the sender knows which of its own went by before.
+//! One FIFO for each ordered pair carries messages one way and posts the other; the return
+//! line carries the count of taken messages and can be read at any time. A post carries the
+//! count of messages that were taken when it was published, so that the sender knows which of
+//! its messages were taken before.
 //!
 //! ```text
 //!  receiver                                    sender
@@ -14,11 +14,12 @@
 //!               ◄── Message, Delivered ◄── yes, and it is out of the mirror
 //! ```
 //!
-//! Whether a message that found a post is copied at once or goes by the lane
-//! (too short, out of reach) is open at each send: both are explored.
+//! Whether a message that found a post is copied at once or goes by the lane (too short, out
+//! of reach) is a free choice at each send: both are explored.
 
 use crate::program::{
-    self, End, Judged, Message, Op, Outcome, Program, Rank, Tag, accepts, overlap, sender, waiting,
+    self, End, Judged, Message, Op, Outcome, PeerIndex, Program, Tag, accepts, overlap, sender,
+    waiting,
 };
 use crate::search::Model;
 use heapless::Vec;
@@ -27,20 +28,20 @@ mod step;
 
 pub use step::Step;
 
-/// The design with at most one rule of it broken.
+/// The design with at most one of its rules broken.
 pub struct Mirror<'p> {
     pub judged: Judged<'p>,
     pub mutant: &'static str,
-    /// What the receiver does at the place of a direct copy under way.
+    /// The receiver's handling of a direct copy that is under way.
     pub place: Place,
 }
 
-/// What keeps the place of a message whose copy is not done.
+/// The receiver's handling of a message whose copy is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The receiver takes nothing behind it before it is done.
     Held,
-    /// It is taken, its receive waits for the end, others go by.
+    /// The message is taken, its receive waits for the end, and other messages pass.
     Announced,
 }
 
@@ -71,8 +72,8 @@ pub const MUTANTS: &[&str] = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Packet {
-    /// `expects`: the post that the sender's mirror gave it. Not in the
-    /// packet, only for the check that both sides agree.
+    /// `expects`: the post that the sender's mirror assigned to the message. It is not in the
+    /// packet, and is used to check that both sides agree.
     Message {
         message: Message,
         tag: Tag,
@@ -98,25 +99,25 @@ enum Packet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Post {
-    from: Option<Rank>,
+    from: Option<PeerIndex>,
     tag: Option<Tag>,
     end: End,
     published: bool,
     cancelling: bool,
-    /// Its message is being copied, and that is known here.
+    /// The message is being copied, and this rank knows it.
     claimed: bool,
     /// Messages taken from its source when it was posted.
     k_posted: u8,
 }
 
-/// What a rank knows of another.
+/// The knowledge of a rank about another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Peer {
     taken: u8,
     sent: u8,
     mirror: Vec<(u8, Option<Tag>), 3>,
     log: Vec<(u8, Tag), 3>,
-    /// What the return line said, and the lane must be empty before it counts.
+    /// The count of the return line, which counts only when the lane is empty.
     returned: u8,
     pending: Option<u8>,
     is_lost: bool,
@@ -136,14 +137,14 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Copying {
     message: Message,
-    to: Rank,
+    to: PeerIndex,
     post: u8,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     nodes: [Node; 3],
-    /// From, to.
+    /// Indexed by sender, then receiver.
     lanes: [[Vec<Packet, 8>; 3]; 3],
     /// The return line of the receiver for the sender.
     returned: [[u8; 3]; 3],
@@ -159,7 +160,7 @@ impl<'p> Mirror<'p> {
         self.mutant == mutant
     }
 
-    fn next(&self, state: &State, rank: Rank) -> Option<Op> {
+    fn next(&self, state: &State, rank: PeerIndex) -> Option<Op> {
         self.judged.next(rank, state.nodes[usize::from(rank)].done)
     }
 
@@ -188,7 +189,7 @@ impl<'p> Mirror<'p> {
         })
     }
 
-    fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
+    fn end(&self, state: &mut State, rank: PeerIndex, post: u8, end: End) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
         program::end(&mut entry.end, rank, post, end)?;
         entry.cancelling = false;
@@ -196,7 +197,7 @@ impl<'p> Mirror<'p> {
         Ok(())
     }
 
-    fn send(&self, state: &mut State, rank: Rank, to: Rank, tag: Tag, direct: bool) {
+    fn send(&self, state: &mut State, rank: PeerIndex, to: PeerIndex, tag: Tag, direct: bool) {
         let node = &mut state.nodes[usize::from(rank)];
         let message = rank << 4 | node.sends;
         node.sends += 1;
@@ -225,7 +226,7 @@ impl<'p> Mirror<'p> {
         }
     }
 
-    fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
+    fn post(&self, state: &mut State, rank: PeerIndex, from: Option<PeerIndex>, tag: Option<Tag>) {
         let node = &mut state.nodes[usize::from(rank)];
         let found = waiting(&node.unexpected, from, tag);
         let found = found.filter(|_| !self.is("unexpected_not_searched"));
@@ -241,7 +242,7 @@ impl<'p> Mirror<'p> {
         node.posts.push(post).unwrap();
     }
 
-    fn cancel(&self, state: &mut State, rank: Rank, post: u8) -> Result<(), String> {
+    fn cancel(&self, state: &mut State, rank: PeerIndex, post: u8) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
         if entry.end != End::Open || entry.claimed {
             return Ok(());
@@ -258,7 +259,7 @@ impl<'p> Mirror<'p> {
         Ok(())
     }
 
-    fn publish(&self, state: &mut State, rank: Rank, post: u8) {
+    fn publish(&self, state: &mut State, rank: PeerIndex, post: u8) {
         let node = &mut state.nodes[usize::from(rank)];
         let entry = &mut node.posts[usize::from(post)];
         entry.published = true;
@@ -269,11 +270,11 @@ impl<'p> Mirror<'p> {
         state.lanes[usize::from(rank)][from].push(packet).unwrap();
     }
 
-    fn is_copying(&self, state: &State, to: Rank, message: Message) -> bool {
+    fn is_copying(&self, state: &State, to: PeerIndex, message: Message) -> bool {
         state.copies.iter().any(|copy| copy.message == message && copy.to == to)
     }
 
-    fn take(&self, state: &mut State, rank: Rank, from: Rank) -> Result<(), String> {
+    fn take(&self, state: &mut State, rank: PeerIndex, from: PeerIndex) -> Result<(), String> {
         let packet = state.lanes[usize::from(from)][usize::from(rank)].remove(0);
         let node = &mut state.nodes[usize::from(rank)];
         let peer = &mut node.peers[usize::from(from)];
@@ -289,7 +290,7 @@ impl<'p> Mirror<'p> {
                 if !self.is_copying(state, rank, message) {
                     return self.end(state, rank, post, End::Got(message));
                 }
-                // Held: only the death of the sender brings us here.
+                // With `Held`, only the death of the sender leads here.
                 let is_lost = state.nodes[usize::from(from)].is_dead && self.place == Place::Held;
                 if is_lost {
                     state.copies.retain(|copy| copy.message != message);
@@ -353,7 +354,7 @@ impl<'p> Mirror<'p> {
     fn arrive(
         &self,
         state: &mut State,
-        rank: Rank,
+        rank: PeerIndex,
         message: Message,
         tag: Tag,
         expects: Option<u8>,
@@ -397,7 +398,7 @@ impl<'p> Mirror<'p> {
         Ok(())
     }
 
-    fn lose(&self, state: &mut State, rank: Rank, lost: Rank) {
+    fn lose(&self, state: &mut State, rank: PeerIndex, lost: PeerIndex) {
         let node = &mut state.nodes[usize::from(rank)];
         node.peers[usize::from(lost)].is_lost = true;
         for post in &mut node.posts {
@@ -409,7 +410,7 @@ impl<'p> Mirror<'p> {
         state.copies.retain(|copy| copy.to != rank || sender(copy.message) != lost);
     }
 
-    /// Nobody copies into a receive that has ended, or that another has.
+    /// No copy goes into a receive that has ended, or that has another message.
     fn check(&self, state: &State) -> Result<(), String> {
         for (index, copy) in state.copies.iter().enumerate() {
             let node = &state.nodes[usize::from(copy.to)];

@@ -1,37 +1,35 @@
-//! Small programs, and what a sequential receiver makes of them: the judge of
-//! every design.
+//! Small programs, and their results at a sequential receiver, by which every design is judged.
 //!
-//! A receiver that took messages and posted receives one at a time would see
-//! some order of them, in which those of one sender keep theirs, and so do its
-//! own posts. All such orders are tried; an outcome that none of them gives is
-//! wrong. A cancel may count at any time after it was asked for, since its
-//! answer takes time.
+//! A receiver that took messages and posted receives one at a time would see some order of
+//! them, in which the messages of one sender keep their order, and so do its own posts. All
+//! such orders are tried; an outcome that none of them gives is wrong. A cancel may take effect
+//! at any time after its request, since its answer takes time.
 
 use std::collections::HashSet;
 
 /// A rank.
-pub type Rank = u8;
-/// A tag; none in a pattern: any.
+pub type PeerIndex = u8;
+/// A tag; `None` in a pattern: any tag.
 pub type Tag = u8;
 /// The sender in the high half, the number of the message in the low half.
 pub type Message = u8;
 
-/// What a rank does next.
+/// The next operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    Send { to: Rank, tag: Tag },
-    Post { from: Option<Rank>, tag: Option<Tag> },
+    Send { to: PeerIndex, tag: Tag },
+    Post { from: Option<PeerIndex>, tag: Option<Tag> },
     Cancel { post: u8 },
 }
 
-/// The programs of all ranks, and who may die on the way.
+/// The programs of all ranks, and the rank that may die.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub ranks: Vec<Vec<Op>>,
-    pub mortal: Option<Rank>,
+    pub mortal: Option<PeerIndex>,
 }
 
-/// How a receive stands or has ended.
+/// The state of a receive, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     Open,
@@ -44,8 +42,8 @@ pub enum End {
 /// The ends of all receives of a rank, in the order of its posts.
 pub type Outcome = Vec<End>;
 
-/// Who sent it.
-pub const fn sender(message: Message) -> Rank {
+/// The rank that sent the message.
+pub const fn sender(message: Message) -> PeerIndex {
     message >> 4
 }
 
@@ -54,25 +52,25 @@ pub fn accepts(pattern: Option<Tag>, tag: Tag) -> bool {
     pattern.is_none_or(|wanted| wanted == tag)
 }
 
-/// Whether some message could be taken by either.
+/// Whether some message could be taken by either of two receives.
 pub fn overlap(one: Option<Tag>, other: Option<Tag>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
 
 impl Program {
-    /// Ranks from what each does.
+    /// Ranks with these programs.
     pub fn of(ranks: &[&[Op]]) -> Self {
         Self { ranks: ranks.iter().map(|ops| ops.to_vec()).collect(), mortal: None }
     }
 
-    /// The same where `rank` may die at any time.
-    pub fn mortal(mut self, rank: Rank) -> Self {
+    /// The same program, in which `rank` may die at any time.
+    pub fn mortal(mut self, rank: PeerIndex) -> Self {
         self.mortal = Some(rank);
         self
     }
 
     /// The messages to `to`, by sender.
-    fn messages(&self, to: Rank) -> Vec<Vec<(Message, Tag)>> {
+    fn messages(&self, to: PeerIndex) -> Vec<Vec<(Message, Tag)>> {
         let of_one = |(rank, ops): (usize, &Vec<Op>)| {
             let sent = ops.iter().filter(|op| matches!(op, Op::Send { .. }));
             let numbered = sent.enumerate().filter_map(|(number, op)| match *op {
@@ -86,8 +84,8 @@ impl Program {
         self.ranks.iter().enumerate().map(of_one).collect()
     }
 
-    /// Everything that may come out at `rank`, with `dead` dead or nobody.
-    pub fn outcomes(&self, rank: Rank, dead: Option<Rank>) -> HashSet<Outcome> {
+    /// All possible outcomes at `rank`, with `dead` dead, or with no rank dead.
+    pub fn outcomes(&self, rank: PeerIndex, dead: Option<PeerIndex>) -> HashSet<Outcome> {
         let messages = self.messages(rank);
         let mut judge = Judge {
             ops: &self.ranks[usize::from(rank)],
@@ -101,8 +99,8 @@ impl Program {
     }
 }
 
-/// A program, and all that may come out of it at each rank: with everybody
-/// alive, and with the mortal one dead.
+/// A program, and all its possible outcomes at each rank: with all ranks alive, and with the
+/// mortal rank dead.
 pub struct Judged<'p> {
     pub program: &'p Program,
     outcomes: Vec<[HashSet<Outcome>; 2]>,
@@ -110,23 +108,23 @@ pub struct Judged<'p> {
 
 impl<'p> Judged<'p> {
     pub fn new(program: &'p Program) -> Self {
-        let outcomes = (0..program.ranks.len() as Rank)
+        let outcomes = (0..program.ranks.len() as PeerIndex)
             .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
             .collect();
         Self { program, outcomes }
     }
 
-    pub fn size(&self) -> Rank {
-        self.program.ranks.len() as Rank
+    pub fn size(&self) -> PeerIndex {
+        self.program.ranks.len() as PeerIndex
     }
 
-    /// What a rank does after so much.
-    pub fn next(&self, rank: Rank, done: u8) -> Option<Op> {
+    /// The next operation of a rank that has done `done` of them.
+    pub fn next(&self, rank: PeerIndex, done: u8) -> Option<Op> {
         self.program.ranks[usize::from(rank)].get(usize::from(done)).copied()
     }
 
-    /// Whether this may be the end of a rank that lives, with so many dead.
-    pub fn judge(&self, rank: Rank, dead: usize, outcome: &Outcome) -> Result<(), String> {
+    /// Whether this may be the outcome of a rank that lives, with `dead` ranks dead.
+    pub fn judge(&self, rank: PeerIndex, dead: usize, outcome: &Outcome) -> Result<(), String> {
         let allowed = &self.outcomes[usize::from(rank)][dead];
         if allowed.contains(outcome) {
             return Ok(());
@@ -135,10 +133,10 @@ impl<'p> Judged<'p> {
     }
 }
 
-/// The first message that waits for a receive and that this one takes.
+/// The first waiting message that this receive takes.
 pub fn waiting(
     unexpected: &[(Message, Tag)],
-    from: Option<Rank>,
+    from: Option<PeerIndex>,
     tag: Option<Tag>,
 ) -> Option<usize> {
     unexpected.iter().position(|&(message, label)| {
@@ -146,8 +144,8 @@ pub fn waiting(
     })
 }
 
-/// A receive ends; once.
-pub fn end(of: &mut End, rank: Rank, post: u8, end: End) -> Result<(), String> {
+/// Ends a receive, which must happen once.
+pub fn end(of: &mut End, rank: PeerIndex, post: u8, end: End) -> Result<(), String> {
     if *of != End::Open {
         return Err(format!("receive {post} of rank {rank} ends twice: {of:?}, then {end:?}"));
     }
@@ -155,12 +153,12 @@ pub fn end(of: &mut End, rank: Rank, post: u8, end: End) -> Result<(), String> {
     Ok(())
 }
 
-/// A receiver that does one thing at a time.
+/// A receiver that does one operation at a time.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Sequential {
     done: usize,
     next: Vec<usize>,
-    posts: Vec<(Option<Rank>, Option<Tag>, End)>,
+    posts: Vec<(Option<PeerIndex>, Option<Tag>, End)>,
     cancels: Vec<u8>,
     unexpected: Vec<(Message, Tag)>,
 }
@@ -168,7 +166,7 @@ struct Sequential {
 struct Judge<'p> {
     ops: &'p [Op],
     messages: &'p [Vec<(Message, Tag)>],
-    dead: Option<Rank>,
+    dead: Option<PeerIndex>,
     outcomes: HashSet<Outcome>,
     seen: HashSet<Sequential>,
 }
@@ -205,7 +203,7 @@ impl Judge<'_> {
             };
             let mut after = state.clone();
             after.next[source] += 1;
-            if self.dead == Some(source as Rank) {
+            if self.dead == Some(source as PeerIndex) {
                 // The copy into its receive was never finished.
                 let mut broken = after.clone();
                 if broken.arrive(message, tag, End::Lost) {
@@ -218,10 +216,10 @@ impl Judge<'_> {
     }
 
     fn end(&mut self, state: &Sequential) {
-        let is_dead = |source: usize| self.dead == Some(source as Rank);
+        let is_dead = |source: usize| self.dead == Some(source as PeerIndex);
         let all_sent = (0..self.messages.len())
             .all(|source| is_dead(source) || state.next[source] == self.messages[source].len());
-        let from_dead = |from: Option<Rank>| from.is_some() && from == self.dead;
+        let from_dead = |from: Option<PeerIndex>| from.is_some() && from == self.dead;
         let all_answered =
             state.cancels.iter().all(|&post| from_dead(state.posts[usize::from(post)].0));
         if all_sent && all_answered {
@@ -234,13 +232,13 @@ impl Judge<'_> {
 }
 
 impl Sequential {
-    fn post(&mut self, from: Option<Rank>, tag: Option<Tag>) {
+    fn post(&mut self, from: Option<PeerIndex>, tag: Option<Tag>) {
         let found = waiting(&self.unexpected, from, tag);
         let end = found.map_or(End::Open, |index| End::Got(self.unexpected.remove(index).0));
         self.posts.push((from, tag, end));
     }
 
-    /// Returns whether a receive took it.
+    /// Delivers a message; returns whether a receive took it.
     fn arrive(&mut self, message: Message, label: Tag, end: End) -> bool {
         let found = self.posts.iter_mut().find(|(from, tag, end)| {
             *end == End::Open

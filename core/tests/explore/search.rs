@@ -6,32 +6,32 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// Something that moves in steps from state to state.
+/// A model that moves in steps from state to state.
 pub trait Model {
-    /// All there is to know between two steps.
+    /// The whole state of the model between two steps.
     type State: Clone + Eq + Hash;
-    /// What can happen.
+    /// A step.
     type Step: Copy + Debug;
 
-    /// Where it starts.
+    /// The first state.
     fn start(&self) -> Self::State;
 
-    /// What can happen next, in any of these ways.
+    /// Adds all steps that are possible in a state.
     fn steps(&self, state: &Self::State, steps: &mut Vec<Self::Step>);
 
-    /// Lets it happen. An error is a rule that was broken.
+    /// Takes a step. An error is a rule that was broken.
     fn apply(&self, state: &mut Self::State, step: Self::Step) -> Result<(), String>;
 
-    /// Nothing can happen any more: is all that had to end at its end?
+    /// Called when no step is possible: has everything ended that had to end?
     fn at_rest(&self, state: &Self::State) -> Result<(), String>;
 
-    /// The line of a trace for a step that is about to happen.
+    /// The line of a trace for a step that is about to be taken.
     fn tell(&self, _before: &Self::State, step: Self::Step) -> String {
         format!("{step:?}")
     }
 }
 
-/// What was broken, and the shortest way there.
+/// The rule that was broken, and the shortest trace to it.
 #[derive(Clone)]
 pub struct Failure {
     pub what: String,
@@ -48,17 +48,17 @@ impl Debug for Failure {
     }
 }
 
-/// Visits every state and returns how many there are.
+/// Visits every state and returns their number.
 ///
 /// # Panics
 ///
-/// If there are more than `most`: the model is too large to say anything.
+/// If there are more than `most` states.
 pub fn explore<M: Model>(model: &M, most: usize) -> Result<usize, Failure> {
     let start = model.start();
     let mut seen: HashMap<M::State, (), BuildHasherDefault<Mixer>> = HashMap::default();
     seen.insert(start.clone(), ());
-    // States in the order of their distance from the start, and how each was
-    // first reached.
+    // States in the order of their distance from the start, and the step by which each was first
+    // reached.
     let mut states = vec![start];
     let mut reached: Vec<Option<(usize, M::Step)>> = vec![None];
     let mut steps = Vec::new();
@@ -102,7 +102,7 @@ fn trace<M: Model>(
     let mut lines = Vec::new();
     for &step in steps.iter().rev() {
         lines.push(model.tell(&state, step));
-        // The last one may be the one that fails.
+        // The last step may be the one that fails.
         let _ = model.apply(&mut state, step);
     }
     lines
@@ -144,29 +144,29 @@ impl Hasher for Mixer {
     }
 }
 
-/// Something that can only be run from its start: a state is the way there.
+/// A model that can only be run from its start: a state is the path to it.
 pub trait Replay {
-    /// What can happen.
+    /// A step.
     type Step: Copy + Debug;
 
     /// Takes all these steps. An error is a rule that was broken.
     fn run(&self, path: &[Self::Step]) -> Result<Reached<Self::Step>, Failure>;
 
-    /// Takes all these steps, after which nothing changes any more: is all
-    /// that had to end at its end?
+    /// Takes all these steps, after which no step changes anything: has everything ended that had
+    /// to end?
     fn at_rest(&self, path: &[Self::Step]) -> Result<(), Failure>;
 }
 
-/// Where a way leads.
+/// The state at the end of a path.
 pub struct Reached<S> {
-    /// The same for ways that lead to the same state.
+    /// The same value for all paths that lead to the same state.
     pub digest: u64,
-    /// What can happen next, though it may change nothing.
+    /// The next steps that are possible, though some may change nothing.
     pub steps: Vec<S>,
 }
 
-/// Visits states once, by the shortest way, until there is none left or there
-/// were `most`. Returns how many there were.
+/// Visits states once, by the shortest path, until none is left or `most` were visited.
+/// Returns their number.
 pub fn replay<M: Replay>(model: &M, most: usize) -> Result<usize, Failure> {
     let mut seen: HashSet<u64, BuildHasherDefault<Mixer>> = HashSet::default();
     let start = model.run(&[])?;

@@ -1,40 +1,40 @@
-//! Lanes, slots, return lines and memory without bytes: what is in a buffer is
-//! the name of a message. What was pushed is seen when a test says so.
+//! Lanes, slots, return lines and memory without bytes: a buffer holds the name of a message.
+//! Pushed packets are seen when a test decides so.
 
-use crate::program::{Message, Rank};
+use crate::program::{Message, PeerIndex};
 use crate::search::mix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tsumugi_core::mem;
 use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Side, Split, Wire};
 
-/// What lies between the ranks.
+/// The lanes and the memory between the ranks.
 #[derive(Default)]
 pub struct Net {
-    /// From, to.
+    /// Indexed by sender, then receiver.
     pub lanes: [[Lane; 3]; 3],
-    /// By the receiver, for the sender.
+    /// Indexed by receiver, then sender.
     back: [[Back; 3]; 3],
-    slots: BTreeMap<(Rank, Rank, u32), Message>,
+    slots: BTreeMap<(PeerIndex, PeerIndex, u32), Message>,
     /// What the buffers of receives hold, by address.
     buffers: BTreeMap<u64, Content>,
-    /// Who copies which part of a message that both sides do: from, to.
+    /// The parts that each side copies of a message that both copy: by sender, then receiver.
     splits: [[Split; 3]; 3],
-    /// All that each rank was told and has done, folded.
+    /// A digest of all inputs and outputs of each rank.
     pub digests: [u64; 3],
     /// The first rule that was broken.
     pub broken: Option<String>,
-    /// Buffers that are their owner's again.
+    /// Buffers that have been returned to their owners.
     pub closed: Vec<u64>,
 }
 
-/// Bytes of one message: from, to; no two of these parts overlap.
+/// The bytes of one message, as ranges; no two of these ranges overlap.
 struct Content {
     message: Message,
     parts: BTreeMap<u64, u64>,
 }
 
-/// A lane: all packets that were ever in it.
+/// A lane: all packets that were ever pushed to it.
 #[derive(Default)]
 pub struct Lane {
     pub packets: Vec<(Packet, Load, Option<Message>)>,
@@ -47,9 +47,9 @@ pub struct Lane {
 #[derive(Clone, Copy, Default)]
 struct Back {
     returned: Returned,
-    /// Packets of the other lane that were pushed before.
+    /// The number of packets of the other lane that were pushed before.
     pushed: usize,
-    /// What the sender has read of it, and when it found that lane empty.
+    /// The state that the sender has read, and the length at which it found the lane empty.
     read: Returned,
     empty: Option<(usize, u32)>,
 }
@@ -57,16 +57,16 @@ struct Back {
 /// The wire of one rank.
 pub struct End<'n> {
     pub net: &'n RefCell<Net>,
-    pub rank: Rank,
+    pub rank: PeerIndex,
 }
 
-/// Where the bytes of a message are, at its sender.
+/// The address of a message's bytes at its sender.
 pub const fn address_of_message(message: Message) -> u64 {
     1 << 40 | (message as u64) << 20
 }
 
-/// Where the buffer of a receive is.
-pub const fn address_of_post(rank: Rank, post: usize) -> u64 {
+/// The address of a receive's buffer.
+pub const fn address_of_post(rank: PeerIndex, post: usize) -> u64 {
     2 << 40 | (rank as u64) << 32 | (post as u64) << 20
 }
 
@@ -102,8 +102,8 @@ impl Net {
         content.parts.insert(part.start, part.end);
     }
 
-    /// The message whose first bytes are in a buffer, and how many of them
-    /// without a gap.
+    /// The message whose first bytes are in a buffer, and the number of its bytes up to the first
+    /// gap.
     pub fn content(&self, address: u64) -> Option<(Message, u64)> {
         let content = self.buffers.get(&address)?;
         let parts = content.parts.iter();
@@ -112,7 +112,7 @@ impl Net {
     }
 
     /// The word that both sides of a message claim their parts on.
-    pub fn split(&self, rank: Rank, peer: mem::Rank, side: Side) -> &Split {
+    pub fn split(&self, rank: PeerIndex, peer: mem::PeerIndex, side: Side) -> &Split {
         let (rank, peer) = (usize::from(rank), peer.0 as usize);
         match side {
             Side::Sender => &self.splits[rank][peer],
@@ -120,7 +120,7 @@ impl Net {
         }
     }
 
-    fn open_split(&mut self, rank: Rank, peer: mem::Rank, side: Side, id: u32) -> bool {
+    fn open_split(&mut self, rank: PeerIndex, peer: mem::PeerIndex, side: Side, id: u32) -> bool {
         let is_open = self.split(rank, peer, side).open(id);
         self.told(rank, &[u64::from(id), u64::from(is_open)]);
         is_open
@@ -130,9 +130,9 @@ impl Net {
         self.broken.get_or_insert(what);
     }
 
-    /// Whether a rank could learn something by looking at its lanes and
-    /// return lines, without any packet that it has not seen.
-    pub fn has_news(&self, rank: Rank) -> bool {
+    /// Whether a rank could learn something by looking at its lanes and return lines, without any
+    /// packet that it has not seen.
+    pub fn has_news(&self, rank: PeerIndex) -> bool {
         (0..3).any(|peer| {
             let back = &self.back[peer][usize::from(rank)];
             let lane = &self.lanes[peer][usize::from(rank)];
@@ -141,7 +141,7 @@ impl Net {
         })
     }
 
-    /// What is not in the digests of the ranks.
+    /// The part of the state that is not in the digests of the ranks.
     pub fn digest(&self) -> u64 {
         let mut digest = 0;
         for value in self.digests {
@@ -158,8 +158,8 @@ impl Net {
         digest
     }
 
-    /// A rank was told something, or did something.
-    pub fn told(&mut self, rank: Rank, what: &[u64]) {
+    /// Records an input or an output of a rank.
+    pub fn told(&mut self, rank: PeerIndex, what: &[u64]) {
         for &word in what {
             mix(&mut self.digests[usize::from(rank)], word);
         }
@@ -167,21 +167,21 @@ impl Net {
 }
 
 impl End<'_> {
-    fn lane_from<R>(&self, from: mem::Rank, with: impl FnOnce(&mut Lane) -> R) -> R {
+    fn lane_from<R>(&self, from: mem::PeerIndex, with: impl FnOnce(&mut Lane) -> R) -> R {
         with(&mut self.net.borrow_mut().lanes[from.0 as usize][usize::from(self.rank)])
     }
 
-    fn message(&self, from: mem::Rank) -> Option<Message> {
+    fn message(&self, from: mem::PeerIndex) -> Option<Message> {
         self.lane_from(from, |lane| lane.packets[lane.taken].2)
     }
 }
 
 impl Wire for End<'_> {
-    fn has_room(&mut self, _: mem::Rank, _: u32) -> bool {
+    fn has_room(&mut self, _: mem::PeerIndex, _: u32) -> bool {
         true
     }
 
-    fn push(&mut self, to: mem::Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: mem::PeerIndex, packet: &Packet, load: Load) {
         let mut net = self.net.borrow_mut();
         let message = match load {
             Load::Inline(at) => net.at(at),
@@ -197,7 +197,7 @@ impl Wire for End<'_> {
         lane.packets.push((*packet, load, message));
     }
 
-    fn peek(&mut self, from: mem::Rank) -> Option<Packet> {
+    fn peek(&mut self, from: mem::PeerIndex) -> Option<Packet> {
         let mut net = self.net.borrow_mut();
         let lane = &net.lanes[from.0 as usize][usize::from(self.rank)];
         if lane.taken < lane.seen {
@@ -213,12 +213,12 @@ impl Wire for End<'_> {
         None
     }
 
-    fn deliver(&mut self, from: mem::Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: mem::PeerIndex, at: u64, len: u64) {
         let message = self.message(from);
         self.net.borrow_mut().put(at, message, len);
     }
 
-    fn keep(&mut self, from: mem::Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: mem::PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         into[0] = u64::from(self.message(from).expect("an inline message"));
     }
 
@@ -226,14 +226,14 @@ impl Wire for End<'_> {
         self.net.borrow_mut().put(at, Some(kept[0] as Message), len);
     }
 
-    fn offer(&mut self, from: mem::Rank) -> Offer {
+    fn offer(&mut self, from: mem::PeerIndex) -> Offer {
         match self.lane_from(from, |lane| lane.packets[lane.taken].1) {
             Load::Offer(offer) => offer,
             load => panic!("no offer rides here: {load:?}"),
         }
     }
 
-    fn pop(&mut self, from: mem::Rank) {
+    fn pop(&mut self, from: mem::PeerIndex) {
         let taken = self.lane_from(from, |lane| {
             lane.taken += 1;
             lane.taken
@@ -242,7 +242,7 @@ impl Wire for End<'_> {
         self.net.borrow_mut().told(self.rank, &words);
     }
 
-    fn returned(&mut self, to: mem::Rank) -> Returned {
+    fn returned(&mut self, to: mem::PeerIndex) -> Returned {
         let mut net = self.net.borrow_mut();
         let Back { returned, pushed, read, .. } = net.back[to.0 as usize][usize::from(self.rank)];
         if returned != read {
@@ -250,13 +250,13 @@ impl Wire for End<'_> {
             net.told(self.rank, &words);
             net.back[to.0 as usize][usize::from(self.rank)].read = returned;
         }
-        // All that the peer pushed before is seen, too.
+        // All packets that the peer pushed before are seen, too.
         let lane = &mut net.lanes[to.0 as usize][usize::from(self.rank)];
         lane.seen = lane.seen.max(pushed);
         returned
     }
 
-    fn give_back(&mut self, from: mem::Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: mem::PeerIndex, returned: Returned) -> bool {
         let mut net = self.net.borrow_mut();
         let pushed = net.lanes[usize::from(self.rank)][from.0 as usize].packets.len();
         let back = &mut net.back[usize::from(self.rank)][from.0 as usize];
@@ -266,34 +266,34 @@ impl Wire for End<'_> {
         core::mem::take(&mut lane.starved)
     }
 
-    fn untold(&mut self, from: mem::Rank) -> u32 {
+    fn untold(&mut self, from: mem::PeerIndex) -> u32 {
         self.lane_from(from, |lane| (lane.taken - lane.told) as u32)
     }
 
-    fn set_starved(&mut self, to: mem::Rank) {
+    fn set_starved(&mut self, to: mem::PeerIndex) {
         self.net.borrow_mut().lanes[usize::from(self.rank)][to.0 as usize].starved = true;
     }
 
-    fn is_starved(&mut self, from: mem::Rank) -> bool {
+    fn is_starved(&mut self, from: mem::PeerIndex) -> bool {
         self.lane_from(from, |lane| lane.starved)
     }
 
     fn fence(&mut self) {}
 
-    fn ring(&mut self, _: mem::Rank) {}
+    fn ring(&mut self, _: mem::PeerIndex) {}
 
-    fn write_slots(&mut self, to: mem::Rank, slots: u32, at: u64, _: u64) {
+    fn write_slots(&mut self, to: mem::PeerIndex, slots: u32, at: u64, _: u64) {
         let mut net = self.net.borrow_mut();
         let message = net.at(at).expect("a message is written");
         for slot in (0..32).filter(|slot| slots >> slot & 1 == 1) {
-            net.slots.insert((self.rank, to.0 as Rank, slot), message);
+            net.slots.insert((self.rank, to.0 as PeerIndex, slot), message);
         }
     }
 
-    fn read_slots(&mut self, from: mem::Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: mem::PeerIndex, slots: u32, at: u64, len: u64) {
         let mut net = self.net.borrow_mut();
         let held = (0..32).filter(|slot| slots >> slot & 1 == 1);
-        let key = |slot| (from.0 as Rank, self.rank, slot);
+        let key = |slot| (from.0 as PeerIndex, self.rank, slot);
         let found: Vec<_> = held.map(|slot| net.slots.get(&key(slot)).copied()).collect();
         if found.windows(2).any(|pair| pair[0] != pair[1]) {
             net.breaks(format!("slots of one message hold {found:x?}"));
@@ -301,11 +301,11 @@ impl Wire for End<'_> {
         net.put(at, found.first().copied().flatten(), len);
     }
 
-    fn split_to(&mut self, to: mem::Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: mem::PeerIndex, id: u32) -> bool {
         self.net.borrow_mut().open_split(self.rank, to, Side::Sender, id)
     }
 
-    fn split_from(&mut self, from: mem::Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: mem::PeerIndex, id: u32) -> bool {
         self.net.borrow_mut().open_split(self.rank, from, Side::Receiver, id)
     }
 

@@ -1,9 +1,8 @@
-//! Packets with addresses that were never told: whatever a parcel says of a
-//! buffer, bytes are read from what is being sent and written to what is being
-//! received, and nowhere else.
+//! Packets with addresses that were never announced: whatever buffer a parcel names, bytes are
+//! read from messages under way and written to receives under way, and nowhere else.
 //!
 //! ```text
-//!  own memory:  sent │ sent │ received │ nobody's │ received │ ...
+//!  own memory:  sent │ sent │ received │ unused   │ received │ ...
 //!                 ▲ read        ▲ written   ▲ what the packets name
 //! ```
 
@@ -12,12 +11,12 @@ use tsumugi_core::msg::{Kind, Packet};
 
 /// Every kind, with every flag, every request's name, and addresses of all sorts.
 #[test]
-fn an_address_that_was_never_told_is_not_used() {
+fn an_address_that_was_never_announced_is_not_used() {
     let (mut taken, mut sent) = (0, 0);
     for kind in 1..=12u8 {
         for flags in FLAGS {
             for (id, life) in (0..NAMES).flat_map(|id| [(id, 0), (id, 1)]) {
-                for (a, b) in [(50, NOBODYS), (200, NOBODYS + 8), (u64::MAX, 0), (0, u64::MAX)] {
+                for (a, b) in [(50, UNUSED), (200, UNUSED + 8), (u64::MAX, 0), (0, u64::MAX)] {
                     let packet = record(kind, flags, id | life << ID_BITS, a, b);
                     taken += parcels(&framed(&parcel(&packet)));
                     sent += 1;
@@ -25,11 +24,11 @@ fn an_address_that_was_never_told_is_not_used() {
             }
         }
     }
-    // Those that would have to do with another's buffer are refused as such.
+    // Packets that name a buffer of another message are refused.
     assert!(taken * 3 > sent, "{taken} of {sent} packets came as far as the machine");
 }
 
-/// A packet as it stands in a parcel, with room for what an offer would be.
+/// A packet as it stands in a parcel, with room for the fields of an offer.
 fn record(kind: u8, flags: u8, id: u32, a: u64, b: u64) -> Vec<u8> {
     let mut bytes = vec![kind, flags, 0, 0];
     bytes.extend(1u32.to_le_bytes());
@@ -41,7 +40,7 @@ fn record(kind: u8, flags: u8, id: u32, a: u64, b: u64) -> Vec<u8> {
     bytes.extend(a.to_le_bytes());
     bytes.extend(b.to_le_bytes());
     if flags & Packet::OFFER != 0 {
-        // Name and tag, address, room, and that it is in reach.
+        // Name and tag, address, room, and the flag that it is in reach.
         for word in [1 | u64::from(id) << 32, b, a, 1 << 49] {
             bytes.extend(word.to_le_bytes());
         }
@@ -73,9 +72,9 @@ const FLAGS: [u8; 6] = [
     Packet::SPLIT | Packet::IN_REACH,
     Packet::DONE | Packet::IN_REACH,
 ];
-/// More than the machine has requests under way; a name is a place in its table,
-/// and how often that was used before.
+/// More than the machine has requests under way; a name is a place in its table, and the
+/// number of times that the place was used before.
 const NAMES: u32 = 8;
 const ID_BITS: u32 = 20;
-/// An address of the rank's own memory in which no buffer of a message lies.
-const NOBODYS: u64 = 3600;
+/// An address in the rank's own memory that no message's buffer contains.
+const UNUSED: u64 = 3600;

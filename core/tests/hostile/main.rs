@@ -1,5 +1,5 @@
-//! Hostile parcels: a stored corpus, and seeded changes of it. Whatever comes
-//! must be refused or dropped, without a panic; what is good must be taken.
+//! Hostile parcels: a stored corpus, and seeded changes of it. Malformed parcels must be refused
+//! or dropped, without a panic; well-formed ones must be taken.
 
 #![cfg(not(tsumugi_loom))]
 
@@ -14,7 +14,7 @@ fn stored() -> Corpus {
 }
 
 #[test]
-fn the_corpus_is_refused_or_understood() {
+fn the_corpus_is_refused_or_taken() {
     stored().replay(|path, is_good, bytes| {
         let (taken, count) = (parcels(bytes), corpus::packets(bytes));
         assert_eq!(taken == count, is_good, "{path}: {taken} of {count} were taken");

@@ -1,12 +1,11 @@
-//! What parcels from another node may do to a machine, whatever their bytes:
-//! no panic, and nothing outside of the buffers that were given. `fuzz/` has a
-//! target for it.
+//! The effect of parcels from another node on a machine, whatever their bytes: no panic, and no
+//! access outside of the buffers that were given. `fuzz/` has a target for it.
 
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::*;
 
-/// Parcels to a rank that has sends and receives under way, each after its
-/// length in two bytes. How many of them were taken.
+/// Parcels to a rank that has sends and receives under way, each after its length in two
+/// bytes. Returns the number of parcels that were taken.
 pub fn parcels(bytes: &[u8]) -> usize {
     let shape = Shape { lines: 16, slots: 4, slot_bytes: 64, quota: 4, mirror: 2, ..Shape::of(2) };
     let mut peers = [Peer::EMPTY; 2];
@@ -22,9 +21,10 @@ pub fn parcels(bytes: &[u8]) -> usize {
         mirror: &mut mirror,
     };
     let thresholds = Thresholds { eager_max: 128, ..Thresholds::FAR };
-    let mut machine = Machine::new(ME, shape, Design::Mirror, thresholds, tables).unwrap();
+    let mut machine =
+        Machine::new(LocalRank(ME.0), shape, Design::Mirror, thresholds, tables).unwrap();
     machine.set_far(PEER);
-    // No more than one lane can ever use, and what a call may ask for.
+    // No more than one lane can ever use, plus the largest request of a call.
     let mut chunks: Vec<Chunk<'_>> =
         (0..2 * FarLane::places(&shape)).map(|_| Chunk::EMPTY).collect();
     let mut places: Vec<Place<'_>> = (0..FarLane::places(&shape)).map(|_| None).collect();
@@ -34,7 +34,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
     mail.connect(PEER, &mut lane);
     mail.feed(&mut chunks);
     let mut wire = At { mail, own: Own(vec![7; 4096]) };
-    // One of each, that answers could be for.
+    // One request of each kind, for which answers could arrive.
     let (in_reach, label) = (true, Label { context: 0, tag: 1 });
     for (at, len) in SENT {
         let _ = machine.send(&mut wire, PEER, label, Bytes { at, len, in_reach });
@@ -56,12 +56,11 @@ pub fn parcels(bytes: &[u8]) -> usize {
         }
         machine.advance(&mut wire);
         machine.rest(&mut wire);
-        // Bytes that the peer says to be somewhere, which they are not, now
-        // and then.
+        // Every other copy fails, as if the peer had announced a wrong place.
         while let Some(Job { request, copy: Copy { peer, to, len, .. }, .. }) = machine.poll_job() {
             assert_eq!(peer, PEER);
             assert!(are_in(&RECEIVED, to, len), "{len} bytes to {to}");
-            let failed = Ended::Failed { rank: peer };
+            let failed = Ended::Failed { peer };
             machine.job_done(&mut wire, request, if taken % 2 == 0 { Err(failed) } else { Ok(()) });
         }
         let mut parcel = [0; 512];
@@ -82,17 +81,17 @@ pub fn parcels(bytes: &[u8]) -> usize {
     taken
 }
 
-/// A rank without neighbours, but itself.
+/// A rank without neighbours except itself.
 struct At<'t> {
     mail: Mail<'t>,
     own: Own,
 }
 
-/// Addresses are places in it; what is read and is not sent, or is written and
-/// is not received into, panics.
+/// Memory whose addresses are offsets; a read outside of sent messages, or a write outside of
+/// receives, panics.
 struct Own(Vec<u8>);
 
-/// Where buffers are, and how long.
+/// The places of the buffers, and their lengths.
 const SENT: [(u64, u64); 3] = [(0, 100), (100, 1000), (1100, 1000)];
 const RECEIVED: [(u64, u64); 4] = [(2200, 200), (2400, 200), (3000, 200), (3200, 300)];
 
@@ -115,52 +114,52 @@ impl Buffers for Own {
 }
 
 impl Wire for At<'_> {
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.mail.has_room(to, lines)
     }
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         self.mail.push(to, packet, load, &mut self.own);
     }
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         self.mail.peek(from)
     }
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         self.mail.deliver(from, at, len, &mut self.own);
     }
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         self.mail.keep(from, into);
     }
     fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
         let bytes: Vec<u8> = kept.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.own.write(at, &bytes[..len as usize]);
     }
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         self.mail.offer(from)
     }
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         self.mail.pop(from);
     }
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         self.mail.returned(to)
     }
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         self.mail.give_back(from, returned)
     }
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         self.mail.untold(from)
     }
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         self.mail.set_starved(to);
     }
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         self.mail.is_starved(from)
     }
     fn fence(&mut self) {}
-    fn ring(&mut self, _from: Rank) {}
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn ring(&mut self, _from: PeerIndex) {}
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         self.mail.write_slots(to, slots, at, len, &mut self.own);
     }
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         self.mail.read_slots(from, slots, at, len, &mut self.own);
     }
     fn copy(&mut self, copy: &Copy) {
@@ -168,5 +167,5 @@ impl Wire for At<'_> {
     }
 }
 
-const ME: Rank = Rank(0);
-const PEER: Rank = Rank(1);
+const ME: PeerIndex = PeerIndex(0);
+const PEER: PeerIndex = PeerIndex(1);

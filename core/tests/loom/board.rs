@@ -6,7 +6,7 @@ use loom::thread;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
 use tsumugi_core::msg::{
     Bytes, Copy, Design, Entry, INLINE_WORDS, Kind, Label, Load, Logged, Machine, Mirrored, Offer,
@@ -15,12 +15,11 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 
 const SHAPE: BoardShape = BoardShape { peers: 2, posts: 2 };
-const OWNER: Rank = Rank(0);
-const SENDER: Rank = Rank(1);
+const OWNER: LocalRank = LocalRank(0);
+const SENDER: LocalRank = LocalRank(1);
 const LABEL: Label = Label { context: 0, tag: 1 };
 
-/// A board, the buffers of its posts, and the lane from the sender: how many
-/// messages lie in it.
+/// A board, the buffers of its posts, and the number of messages in the lane from the sender.
 struct Shared {
     memory: NonNull<u8>,
     board: Board<'static>,
@@ -28,7 +27,7 @@ struct Shared {
     lane: AtomicU32,
 }
 
-// SAFETY: the board is atomics; the buffers are what the model is about.
+// SAFETY: the board is atomics; the model checks the accesses to the buffers.
 unsafe impl Send for Shared {}
 // SAFETY: the same.
 unsafe impl Sync for Shared {}
@@ -43,9 +42,9 @@ impl Shared {
         Arc::new(Self { memory, board, buffers, lane: AtomicU32::new(0) })
     }
 
-    fn post(&self, index: u32, source: Option<Rank>) {
+    fn post(&self, index: u32, source: Option<LocalRank>) {
         // The buffer is the owner's until it is posted.
-        // SAFETY: nobody has claimed it.
+        // SAFETY: no sender has claimed it.
         self.buffers[index as usize].with_mut(|buffer| unsafe { *buffer = 0 });
         let pattern = Pattern { context: 0, source, tag: None };
         let at = u64::from(index);
@@ -53,7 +52,7 @@ impl Shared {
         self.hold(|board| board.post(index, &post));
     }
 
-    /// Something under the lock.
+    /// Runs a function under the lock.
     fn hold<R>(&self, with: impl FnOnce(&Board<'_>) -> R) -> R {
         self.board.lock(OWNER);
         let result = with(&self.board);
@@ -61,7 +60,7 @@ impl Shared {
         result
     }
 
-    /// Sends the message `number`: into a post, or by the lane.
+    /// Sends the message `number` into a post or by the lane; returns whether into a post.
     fn send(&self, number: u32) -> bool {
         match self.board.try_claim(SENDER, number, LABEL, 4) {
             Ok(claim) => {
@@ -99,7 +98,7 @@ fn layout() -> Layout {
 }
 
 #[test]
-fn what_a_sender_copied_is_there_when_it_is_done() {
+fn a_finished_claim_shows_the_copied_bytes() {
     check(&["board_lock_relaxed", "board_unlock_relaxed", "board_done_relaxed"], || {
         let shared = Shared::new();
         let sender = {
@@ -125,12 +124,12 @@ fn a_cancelled_receive_is_not_copied_into() {
         };
         let withdrawn = shared.hold(|board| board.withdraw(0, Some(SENDER))).is_ok();
         if withdrawn {
-            // The buffer is the owner's again.
+            // The buffer belongs to the owner again.
             // SAFETY: taken down.
             shared.buffers[0].with_mut(|buffer| unsafe { *buffer = 9 });
         }
         let direct = sender.join().unwrap();
-        assert_ne!(withdrawn, direct, "one of them has it");
+        assert_ne!(withdrawn, direct, "either the cancel or the sender has the receive");
         assert_eq!(shared.finished(0), direct.then_some(0));
     });
 }
@@ -152,7 +151,7 @@ fn a_message_does_not_overtake_one_in_the_lane() {
         let machine = Machine::new(OWNER, shape, Design::Locked, thresholds, tables);
         let mut machine = machine.unwrap();
         machine.put_up(&boards);
-        // The first message is in the lane: the lock was not to be had.
+        // The first message is in the lane, as if the lock had been taken.
         let mut wire = OnePacket { is_there: true };
         let mut requests = Vec::new();
         for at in [0, 1] {
@@ -165,7 +164,10 @@ fn a_message_does_not_overtake_one_in_the_lane() {
             thread::spawn(move || shared.board.try_claim(SENDER, 1, LABEL, 4))
         };
         machine.advance_from(&mut wire, SENDER);
-        assert!(matches!(machine.take(requests[0]), Some(Ok(_))), "the first one has it");
+        assert!(
+            matches!(machine.take(requests[0]), Some(Ok(_))),
+            "the first receive has the message"
+        );
         if let Ok(claim) = sender.join().unwrap() {
             assert_eq!(claim.at, 1);
         }
@@ -178,44 +180,44 @@ struct OnePacket {
 }
 
 impl Wire for OnePacket {
-    fn has_room(&mut self, _: Rank, _: u32) -> bool {
+    fn has_room(&mut self, _: LocalRank, _: u32) -> bool {
         false
     }
-    fn push(&mut self, to: Rank, packet: &Packet, _: Load) {
+    fn push(&mut self, to: LocalRank, packet: &Packet, _: Load) {
         panic!("{packet:?} to {to:?}");
     }
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: LocalRank) -> Option<Packet> {
         let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(Kind::Inline) };
         (from == SENDER && self.is_there).then_some(packet)
     }
-    fn deliver(&mut self, _: Rank, at: u64, _: u64) {
+    fn deliver(&mut self, _: LocalRank, at: u64, _: u64) {
         assert_eq!(at, 0, "the first message is for the first receive");
     }
-    fn keep(&mut self, _: Rank, _: &mut [u64; INLINE_WORDS]) {}
+    fn keep(&mut self, _: LocalRank, _: &mut [u64; INLINE_WORDS]) {}
     fn deliver_kept(&mut self, _: &[u64; INLINE_WORDS], _: u64, _: u64) {}
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: LocalRank) -> Offer {
         panic!("no offer from {from:?}");
     }
-    fn pop(&mut self, _: Rank) {
+    fn pop(&mut self, _: LocalRank) {
         self.is_there = false;
     }
-    fn returned(&mut self, _: Rank) -> Returned {
+    fn returned(&mut self, _: LocalRank) -> Returned {
         Returned::default()
     }
-    fn give_back(&mut self, _: Rank, _: Returned) -> bool {
+    fn give_back(&mut self, _: LocalRank, _: Returned) -> bool {
         false
     }
-    fn untold(&mut self, _: Rank) -> u32 {
+    fn untold(&mut self, _: LocalRank) -> u32 {
         0
     }
-    fn set_starved(&mut self, _: Rank) {}
-    fn is_starved(&mut self, _: Rank) -> bool {
+    fn set_starved(&mut self, _: LocalRank) {}
+    fn is_starved(&mut self, _: LocalRank) -> bool {
         false
     }
     fn fence(&mut self) {}
-    fn ring(&mut self, _: Rank) {}
-    fn write_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
-    fn read_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
+    fn ring(&mut self, _: LocalRank) {}
+    fn write_slots(&mut self, _: LocalRank, _: u32, _: u64, _: u64) {}
+    fn read_slots(&mut self, _: LocalRank, _: u32, _: u64, _: u64) {}
     fn copy(&mut self, _: &Copy) {}
 }
 
@@ -231,7 +233,7 @@ fn a_dead_sender_does_not_keep_the_lock() {
                 shared.board.lost(SENDER);
             })
         };
-        // Else the owner waits for ever.
+        // Without this the owner waits for ever.
         let free = retry(2, || shared.board.try_lock(OWNER).then_some(()));
         if free.is_some() {
             shared.board.unlock();

@@ -1,5 +1,5 @@
-//! The barrier of ranks that share memory: nobody leaves before all have come,
-//! and nobody sleeps on.
+//! The barrier of ranks that share memory: no rank leaves before all have arrived, and no rank
+//! misses its wake-up.
 
 use crate::{Threads, check};
 use loom::thread;
@@ -9,14 +9,14 @@ use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::signal::{Lot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// Ranks that share memory: each with a lot of its own.
+/// Ranks that share memory, each with a lot of its own.
 struct Node {
     ranks: Vec<(Lot, Waiters, Vec<AtomicU64>)>,
-    /// What each has done, by plain stores as far as order goes.
+    /// The progress of each rank, by plain stores as far as order goes.
     done: Vec<AtomicU64>,
 }
 
-/// One of them.
+/// One of the ranks.
 struct Place<'n> {
     node: &'n Node,
     place: u32,
@@ -29,7 +29,7 @@ impl Node {
         Arc::new(Self { ranks, done: (0..size).map(|_| AtomicU64::new(0)).collect() })
     }
 
-    /// What one of them does: a step, and a barrier, and so on.
+    /// Runs a rank: a step, a barrier, and so on.
     fn run(&self, place: u32, rounds: u64) {
         let circle = Circle::new(place, self.ranks.len() as u32);
         for round in 1..=rounds {
@@ -67,8 +67,7 @@ impl Hall for Place<'_> {
     }
 }
 
-/// The words that there are in a model: of two levels, the counts, and the
-/// places of two.
+/// The words that exist in a model: those of two levels, the counts, and the places of two.
 fn slot(word: usize) -> usize {
     let (level, word) = (word / LEVEL, word % LEVEL);
     level * 3 + word.checked_sub(LEVEL / 2).map_or(0, |seat| seat + 1)
@@ -87,7 +86,7 @@ fn passes(size: u32, rounds: u64) {
 }
 
 #[test]
-fn two_ranks_meet_again_and_again() {
+fn two_ranks_meet_in_every_round() {
     check(&["circle_unordered", "circle_clears_bits"], || passes(2, 2));
 }
 

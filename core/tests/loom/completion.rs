@@ -1,4 +1,4 @@
-//! Completion slots: one end for each life, seen by whoever waits for it.
+//! Completion slots: one end for each life, which the waiter sees.
 //!
 //! Tags reach the completer through a relaxed word: a device orders nothing.
 
@@ -17,7 +17,7 @@ use tsumugi_core::tag::{Tag, TagPool};
 struct Shared {
     table: CompletionTable<1>,
     device: AtomicU64,
-    /// What callbacks add to.
+    /// The sum that callbacks add to.
     sum: AtomicU32,
 }
 
@@ -34,7 +34,7 @@ impl Shared {
         self.device.store(tag.to_bits(), Ordering::Relaxed);
     }
 
-    /// Completes what was posted, if it is there yet.
+    /// Completes a posted operation, if it is visible yet.
     fn poll(&self, result: u64) -> bool {
         let tag = retry(2, || {
             let tag = Tag::from_bits(self.device.load(Ordering::Relaxed));
@@ -131,7 +131,7 @@ fn a_callback_is_whole_and_its_tag_free_before_it_runs() {
         let polling = shared.clone();
         let poller = thread::spawn(move || polling.poll(4));
         shared.post(view.try_begin_callback(0, shared.adding()).unwrap());
-        // The tag is wanted again as soon as it is free.
+        // The tag is taken again as soon as it is free.
         let again = retry(2, || view.try_begin_callback(0, shared.adding()));
         let ended = poller.join().unwrap();
         assert_eq!(shared.sum.load(Ordering::Relaxed), if ended { 4 } else { 0 });
@@ -205,8 +205,7 @@ fn a_future_may_be_polled_while_it_ends() {
         let mut ticket = shared.table.view().try_begin(0, ()).unwrap();
         let (polling, tag) = (shared.clone(), ticket.tag());
         let poller = thread::spawn(move || polling.table.view().complete(tag, Ok(3)));
-        // Twice, each time as another task: the second poll takes the first one's
-        // waker back.
+        // Two polls, each by another task: the second poll takes the first task's waker back.
         let mut last = Arc::new(Wakes::default());
         let early = retry(2, || {
             last = Arc::new(Wakes::default());
@@ -218,7 +217,7 @@ fn a_future_may_be_polled_while_it_ends() {
         });
         assert!(poller.join().unwrap());
         let wakes = last.0.load(Ordering::Relaxed);
-        assert!(early.is_some() || wakes > 0, "the last to ask was not woken");
+        assert!(early.is_some() || wakes > 0, "the last task that polled was not woken");
         assert_eq!(early.unwrap_or_else(|| Ok(finish(ticket))), Ok(3));
         shared.assert_idle();
     });

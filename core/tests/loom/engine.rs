@@ -1,4 +1,4 @@
-//! The engine: nothing that was enqueued is left with nobody to care.
+//! The engine: no operation that was enqueued is left without a thread that works on it.
 
 use crate::{Kernel, Threads, check, retry};
 use loom::sync::Arc;
@@ -19,7 +19,7 @@ impl Endpoint for Counting {
         for op in ops {
             self.1.push_back(Completion { tag: op.tag, result: Ok(0) }).unwrap();
         }
-        // Relaxed: the model asks whether it was posted, not what it saw.
+        // Relaxed: the model checks that it was posted, and not what the poster saw.
         self.0.fetch_add(ops.len(), Ordering::Relaxed);
         ops.len()
     }
@@ -40,7 +40,7 @@ fn get() -> Op {
     Op::get_word(addr, Width::W8)
 }
 
-/// What lives as long as a model's execution.
+/// The parts that live as long as an execution of the model.
 struct Parts {
     table: CompletionTable<1>,
     ring: Mpsc<Work, 2>,
@@ -49,7 +49,7 @@ struct Parts {
 
 impl Parts {
     fn leak() -> &'static Self {
-        // Given back by `reclaim`: loom counts leaks.
+        // Freed by `reclaim`, since loom reports leaks.
         Box::leak(Box::new(Self {
             table: CompletionTable::new(),
             ring: Mpsc::new(),
@@ -58,7 +58,7 @@ impl Parts {
     }
 
     fn reclaim(&'static self) {
-        // SAFETY: from `leak`, and its users are gone.
+        // SAFETY: from `leak`, and no thread uses it any more.
         drop(unsafe { Box::from_raw((&raw const *self).cast_mut()) });
     }
 }
@@ -79,7 +79,7 @@ fn nothing_is_left_by(enqueue: fn(&Delegate<'static, Counting>)) {
         let posted = Arc::new(AtomicUsize::new(0));
         let device = Counting(posted.clone(), heapless::Deque::new());
         let port = Port::new(device, parts.table.view(), &parts.counts);
-        // SAFETY: nobody else pops.
+        // SAFETY: no other consumer pops.
         let delegate = Arc::new(unsafe { Delegate::new(port, parts.ring.view()) });
         let other = thread::spawn({
             let delegate = delegate.clone();
@@ -111,8 +111,8 @@ fn an_owner_is_woken() {
                 // SAFETY: the only owner.
                 let mut owner = unsafe { offload.owner(port) };
                 owner.sleep(&*kernel, None);
-                // One wake is enough: what was pushed before it is seen.
-                retry(3, || owner.turn().then_some(())).expect("woken for nothing");
+                // One wake is enough: the owner sees what was pushed before it.
+                retry(3, || owner.turn().then_some(())).expect("woken without work");
             }
         });
         offload.enqueue(get(), &*kernel).unwrap();
@@ -139,7 +139,7 @@ fn a_waiter_for_room_is_woken() {
 }
 
 #[test]
-fn an_owner_that_is_told_to_stop_stops() {
+fn a_stopped_owner_ends() {
     check(&[], || {
         let parts = Parts::leak();
         let posted = Arc::new(AtomicUsize::new(0));

@@ -1,5 +1,5 @@
-//! Sleeping on a scheduler that is not ours: no wake is lost, and no task is
-//! unparked that has ended.
+//! Sleeping on a scheduler of another library: no wake is lost, and no task is unparked after
+//! its end.
 
 use crate::check;
 use loom::sync::{Condvar, Mutex};
@@ -56,7 +56,7 @@ unsafe impl Foreign for Scheduler {
     }
 }
 
-/// Where the event finds the waker, and what it leaves.
+/// The slot in which the event finds the waker, and the answer that it leaves.
 struct Event {
     state: Mutex<State>,
     answer: UnsafeCell<u32>,
@@ -68,7 +68,7 @@ struct State {
     waker: Option<Waker>,
 }
 
-// SAFETY: the answer is the event's before the wake, the sleeper's after.
+// SAFETY: the event accesses the answer before the wake, the sleeper after it.
 unsafe impl Sync for Event {}
 
 #[test]
@@ -81,7 +81,7 @@ fn a_foreign_task_is_woken_and_only_while_it_lives() {
         let event = Arc::new(Event { state: Mutex::default(), answer: UnsafeCell::new(0) });
         let (theirs, keeper) = (event.clone(), scheduler.clone());
         let event_thread = thread::spawn(move || {
-            // SAFETY: before the wake, and before it has happened.
+            // SAFETY: before the wake, when the sleeper does not access it.
             theirs.answer.with_mut(|answer| unsafe { *answer = 7 });
             let waker = {
                 let mut state = theirs.state.lock().unwrap();

@@ -1,6 +1,6 @@
-//! Lanes of messages: packets come whole and in order, lines and slots are
-//! used again only after they were read, what is returned is behind what was
-//! pushed before it, and a sender that needs room is not forgotten.
+//! Lanes of messages: packets arrive whole and in order, lines and slots are reused only after
+//! they were read, returned counts are visible after the packets pushed before them, and a
+//! sender that needs room is not forgotten.
 
 use crate::{check, retry};
 use loom::thread;
@@ -93,15 +93,15 @@ fn a_line_is_used_again_after_it_was_read() {
         receiver.give_back(Returned::default());
         let sent = sender.join().unwrap();
         got.extend(std::iter::from_fn(|| pop(&mut receiver)));
-        assert!(sent >= 2, "the first two have room");
+        assert!(sent >= 2, "the first two packets have room");
         assert!(got.iter().copied().eq(1..=sent), "{got:?} of {sent}");
     });
 }
 
-/// The log of a sender is dropped by this: what the receiver had pushed before
-/// it returned is in the lane back.
+/// The sender drops its log by this rule: packets that the receiver pushed before it returned
+/// its counts are in the other lane.
 #[test]
-fn what_was_pushed_before_a_return_is_seen_with_it() {
+fn a_packet_pushed_before_a_return_is_seen_with_it() {
     check(&["msg_return_relaxed"], || {
         let (there, back) = (Memory::new(2), Memory::new(2));
         let (receiving, pushing) = (there.clone(), back.clone());
@@ -118,7 +118,7 @@ fn what_was_pushed_before_a_return_is_seen_with_it() {
     });
 }
 
-/// A slot's bytes are the sender's again when its bit has turned.
+/// The bytes of a slot belong to the sender again when its bit has turned.
 #[test]
 fn a_slot_is_used_again_after_it_was_read() {
     check(&["msg_stamp_relaxed", "msg_slots_relaxed"], || {
@@ -145,8 +145,8 @@ fn a_slot_is_used_again_after_it_was_read() {
     });
 }
 
-/// The receiver takes a line and rests; the sender finds no room, asks, looks
-/// again and sleeps. One of them notices.
+/// The receiver takes a line and rests; the sender finds no room, requests it, looks again and
+/// sleeps. One of the two notices.
 #[test]
 fn a_sender_that_needs_room_is_not_forgotten() {
     check(&["msg_starved_unfenced", "msg_rest_unfenced"], || {

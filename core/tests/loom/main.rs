@@ -1,4 +1,4 @@
-//! Model checks of what threads share without a lock.
+//! Model checks of data that threads share without a lock.
 //!
 //! Each model is run as it is, and must pass in every execution that loom
 //! finds within its preemption bound; then with one defect planted at a time
@@ -7,7 +7,7 @@
 //!
 //! Built only with `--cfg tsumugi_loom`: see `ci/loom.sh`.
 //!
-//! What loom cannot say:
+//! The limits of loom:
 //! - its `SeqCst` loads and stores are acquire and release; `sync::edge` puts
 //!   a fence where the code relies on more, and leaving that fence out is the
 //!   mutant. That an access there is weakened cannot be told apart from it.
@@ -43,9 +43,8 @@ use tsumugi_core::wait::Futex;
 
 /// Explores `body`, which must pass, and then fail with each of `mutants`.
 ///
-/// A mutant runs in a process of its own, this test program again: a model
-/// that has failed unwinds its suspended threads, whose destructors then meet
-/// no model any more and abort.
+/// A mutant runs in a process of its own, this test program again: a model that has failed
+/// unwinds its suspended threads, whose destructors then find no model any more and abort.
 fn check(mutants: &[&'static str], body: impl Fn() + Send + Sync + 'static) {
     if let Ok(planted) = env::var(PLANTED) {
         let mutant = mutants.iter().find(|mutant| ***mutant == *planted);
@@ -85,7 +84,7 @@ fn explore(body: impl Fn() + Send + Sync + 'static) -> usize {
     executions.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Names the mutant to the process that is to fail by it.
+/// The variable that names the mutant to the process that must fail.
 const PLANTED: &str = "TSUMUGI_LOOM_MUTANT";
 
 /// Tries `attempt` up to `times` times, letting other threads run in between.

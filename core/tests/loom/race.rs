@@ -1,5 +1,5 @@
-//! A sleep that the event and a clock race to end: one of them counts, and
-//! the sleeper is woken once.
+//! A sleep that an event and a clock race to end: one of them counts, and the sleeper is woken
+//! once.
 
 use crate::check;
 use loom::sync::{Condvar, Mutex};
@@ -7,7 +7,7 @@ use loom::thread;
 use std::sync::Arc;
 use tsumugi_core::wait::{Interrupted, Race, Waker};
 
-/// Where the real waker ends up: how often it was used.
+/// The sleeper of the real waker: counts how often the waker was used.
 struct Bed {
     woken: Mutex<u32>,
     ring: Condvar,
@@ -72,7 +72,7 @@ fn the_event_or_the_clock_but_not_both() {
         }
         assert!(gave_up || race.is_woken());
         clock.join().unwrap();
-        assert_ne!(event.join().unwrap(), gave_up, "one of them counts");
+        assert_ne!(event.join().unwrap(), gave_up, "either the event or the clock counts");
         assert_eq!(*bed.woken.lock().unwrap(), sleeps, "woken once for each sleep");
     });
 }

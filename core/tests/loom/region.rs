@@ -31,7 +31,10 @@ fn a_key_never_leads_to_the_next_region_of_its_slot() {
             if let Ok(place) = resolve(&reading, old, 8) {
                 assert_eq!(place, base(1));
             }
-            assert!(resolve(&reading, old, 64).is_err(), "the length of another region");
+            assert!(
+                resolve(&reading, old, 64).is_err(),
+                "resolved with the length of another region"
+            );
         });
         assert!(table.unregister(old));
         let new = register(&table, 2, 64);
@@ -42,12 +45,12 @@ fn a_key_never_leads_to_the_next_region_of_its_slot() {
 }
 
 #[test]
-fn whoever_hears_of_a_key_finds_its_region() {
+fn a_thread_that_has_a_key_finds_its_region() {
     check(&["region_publish_relaxed"], || {
         let shared = Arc::new((RegionTable::<1>::new(), AtomicU32::new(0)));
         let hearing = shared.clone();
         let reader = thread::spawn(move || {
-            // Relaxed: word of a key may come by any path.
+            // Relaxed: a key may be communicated without any ordering.
             let bits = hearing.1.load(Ordering::Relaxed);
             if bits != 0
                 && let Ok(place) = resolve(&hearing.0, RegionKey::from_bits(bits), 64)
@@ -64,7 +67,7 @@ fn whoever_hears_of_a_key_finds_its_region() {
 }
 
 #[test]
-fn a_struck_rank_is_dead_to_everybody() {
+fn a_struck_rank_is_dead_to_every_thread() {
     check(&["region_refuse_unfenced"], || {
         let table = Arc::new(RegionTable::<1>::new());
         let key = register(&table, 1, 8);

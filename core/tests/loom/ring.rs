@@ -12,7 +12,7 @@ fn two_producers_meet_one_consumer() {
         let ring = Arc::new(Mpsc::<u64, 2>::new());
         let producers = [1, 2].map(|value| {
             let ring = ring.clone();
-            // Never full: there is room for both, however stale a tail is.
+            // Never full: the ring has room for both values, however stale a tail is.
             thread::spawn(move || ring.try_push(value).expect("there is room"))
         });
         // SAFETY: the only consumer.
@@ -43,7 +43,7 @@ fn a_slot_is_used_again_after_it_was_read() {
         got.extend(retry(1, || consumer.try_pop()));
         let pushed = producer.join().unwrap() as u64;
         consumer.drain(3, |value| got.push(value));
-        assert!(pushed >= 2, "the first two never meet a full ring");
+        assert!(pushed >= 2, "the first two pushes never meet a full ring");
         assert!(got.iter().copied().eq(1..=pushed), "{got:?} of {pushed}");
     });
 }
@@ -60,7 +60,7 @@ fn two_producers_fill_a_ring_that_is_being_emptied() {
         });
         // SAFETY: the only consumer.
         let mut consumer = unsafe { ring.view().consumer() };
-        assert_eq!(consumer.try_pop(), Some(1), "what was there is not lost");
+        assert_eq!(consumer.try_pop(), Some(1), "the element that was in the ring is not lost");
         let pushed = producers.map(|producer| producer.join().unwrap());
         let mut got = Vec::new();
         consumer.drain(4, |value| got.push(value));
@@ -85,7 +85,7 @@ fn a_consumer_that_has_marked_is_woken() {
         let wakes = told.iter().filter(|&&pushed| pushed == Pushed::Asleep).count();
         assert_eq!(wakes, usize::from(asleep), "{told:?}");
         assert_eq!(consumer.drain(3, drop), 2);
-        assert!(consumer.try_mark(), "it is empty again");
+        assert!(consumer.try_mark(), "the ring is empty again");
     });
 }
 
@@ -106,14 +106,14 @@ fn both_ends_of_an_spsc() {
         got.extend(retry(1, || consumer.try_pop()));
         let pushed = producer.join().unwrap() as u64;
         consumer.drain(3, |value| got.push(value));
-        assert!(pushed >= 2, "the first two never meet a full ring");
+        assert!(pushed >= 2, "the first two pushes never meet a full ring");
         assert!(got.iter().copied().eq(1..=pushed), "{got:?} of {pushed}");
     });
 }
 
-/// A head that is beyond an old tail must not look like a full ring.
+/// A head beyond a stale tail must not look like a full ring.
 #[test]
-fn a_marked_ring_with_room_takes_what_comes() {
+fn a_marked_ring_with_room_takes_every_value() {
     check(&["marked_old_tail_is_full"], || {
         let ring = Arc::new(Marked::<u64, 2>::new());
         let producers = [1, 2].map(|value| {
@@ -148,7 +148,7 @@ fn a_marked_ring_loses_nothing() {
         got.extend(retry(1, &mut pop));
         let pushed = producer.join().unwrap() as u64;
         got.extend(std::iter::from_fn(pop));
-        assert!(pushed >= 2, "the first two never meet a full ring");
+        assert!(pushed >= 2, "the first two pushes never meet a full ring");
         assert!(got.iter().copied().eq(1..=pushed), "{got:?} of {pushed}");
     });
 }

@@ -1,4 +1,4 @@
-//! Signals: whoever waits for a word learns that it has changed.
+//! Signals: a waiter for a word learns that the word has changed.
 
 use crate::{Threads, check};
 use loom::thread;
@@ -30,7 +30,7 @@ impl Shared {
         &raw const self.word as u64
     }
 
-    /// What a notifying put and the worker that it rings do.
+    /// The steps of a notifying put and of the worker that it rings.
     fn signal(&self, value: u64) {
         self.word.swap(value, Ordering::SeqCst);
         if self.lot.announce(self.at()) {
@@ -60,7 +60,7 @@ fn a_waiter_is_woken_or_sees_the_word() {
 }
 
 #[test]
-fn a_waiter_that_is_put_back_is_woken_later() {
+fn a_waiter_that_was_put_back_is_woken_later() {
     check(&["signal_no_second_look"], || {
         let shared = Shared::new();
         let notifier = shared.clone();
@@ -74,12 +74,12 @@ fn a_waiter_that_is_put_back_is_woken_later() {
 }
 
 #[test]
-fn a_drain_by_another_worker_loses_nobody() {
+fn a_drain_by_another_worker_loses_no_waiter() {
     check(&["signal_no_second_look"], || {
         let shared = Shared::new();
         let (notifier, worker) = (shared.clone(), shared.clone());
-        // The notifier only announces; a worker of the owner drains, at any
-        // time, and the notifier's own bell comes last.
+        // The notifier only announces; a worker of the owner drains at any time, and the notifier's
+        // own bell comes last.
         let notifier = thread::spawn(move || {
             notifier.word.swap(1, Ordering::SeqCst);
             if notifier.lot.announce(notifier.at()) {
@@ -112,7 +112,7 @@ fn a_waiter_with_a_limit_gives_up_or_is_woken() {
     check(&["signal_quitter_unseen"], || {
         let shared = Shared::new();
         let worker = shared.clone();
-        // A worker has the node in its hand, perhaps, when the limit passes.
+        // The worker may hold the node when the limit passes.
         let worker = thread::spawn(move || {
             worker.word.swap(1, Ordering::SeqCst);
             if worker.lot.announce(worker.at()) {
@@ -126,14 +126,14 @@ fn a_waiter_with_a_limit_gives_up_or_is_woken() {
             &Threads,
             Duration::ZERO,
         );
-        assert_eq!(waited, Ok(None), "nobody makes it 2");
+        assert_eq!(waited, Ok(None), "no thread stores 2");
         worker.join().unwrap();
-        assert!(!shared.lot.announce(shared.at()), "nobody waits any more");
+        assert!(!shared.lot.announce(shared.at()), "no waiter is left");
     });
 }
 
 #[test]
-fn a_signal_within_the_limit_is_told() {
+fn a_signal_within_the_limit_is_reported() {
     check(&[], || {
         let shared = Shared::new();
         let notifier = shared.clone();

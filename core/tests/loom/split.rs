@@ -1,5 +1,5 @@
-//! Messages that both sides copy: each part is one side's, and a side that
-//! comes late takes nothing of the next message.
+//! Messages that both sides copy: each part is copied by one side, and a late side takes nothing
+//! of the next message.
 
 use crate::check;
 use loom::thread;
@@ -15,7 +15,7 @@ struct Shared {
     buffers: [[UnsafeCell<u32>; UNITS]; 2],
 }
 
-// SAFETY: who writes which cell is what the model is about.
+// SAFETY: the model checks which side writes which cell.
 unsafe impl Sync for Shared {}
 // SAFETY: the same.
 unsafe impl Send for Shared {}
@@ -57,8 +57,12 @@ fn each_part_of_a_message_is_copied_once() {
         let sender = shared.share(0, Side::Sender);
         let receiver = receiver.join().unwrap();
         assert!(shared.is_whole(0));
-        assert_eq!([sender[0], receiver[0]], [receiver[1], sender[1]], "each knows of the other");
-        assert!(shared.split.open(1), "it is free again");
+        assert_eq!(
+            [sender[0], receiver[0]],
+            [receiver[1], sender[1]],
+            "each side knows whether the other has copied"
+        );
+        assert!(shared.split.open(1), "the word is free again");
     });
 }
 
@@ -72,7 +76,7 @@ fn a_late_side_takes_nothing_of_the_next_message() {
             thread::spawn(move || shared.share(0, Side::Receiver))
         };
         shared.share(0, Side::Sender);
-        // The sender goes on with the next one as soon as the word is free.
+        // The sender opens the word for the next message as soon as it is free.
         let is_next = shared.split.open(1);
         if is_next {
             assert_eq!(shared.share(1, Side::Sender), [true, false]);

@@ -1,4 +1,4 @@
-//! Tags: one holder at a time, and an end that comes once.
+//! Tags: one holder at a time, and one end for each life.
 
 use crate::check;
 use loom::cell::UnsafeCell;
@@ -6,10 +6,10 @@ use loom::thread;
 use std::sync::Arc;
 use tsumugi_core::tag::{TagPool, TagTable};
 
-/// What the holder of a tag may touch without a lock.
+/// The data that only the holder of a tag may touch, without a lock.
 struct Held([UnsafeCell<u32>; TagPool::PER_SHARD * 2]);
 
-// SAFETY: that only the holder of a tag touches its cell is what is checked.
+// SAFETY: the model checks that only the holder of a tag touches its cell.
 unsafe impl Sync for Held {}
 
 impl Held {
@@ -46,7 +46,7 @@ fn a_tag_has_one_holder_at_a_time() {
 }
 
 #[test]
-fn the_last_tag_is_found_in_whatever_shard_and_goes_to_one() {
+fn the_last_tag_is_found_in_any_shard_and_has_one_taker() {
     check(&["tag_take_load_store"], || {
         let table = Arc::new(TagTable::<2>::new());
         for _ in 1..table.pool().len() {

@@ -1,4 +1,4 @@
-//! Event words and bells: a sleeper never misses the work that it looked for.
+//! Event words and bells: a sleeper never misses the work that it waits for.
 //!
 //! The futex is a model: a lock and a condition variable.
 
@@ -23,9 +23,9 @@ fn a_sleeper_is_woken_or_sees_the_work() {
         let (event, work, kernel) = &*shared;
         let ticket = event.prepare();
         if work.load(Ordering::SeqCst) == 0 {
-            // Never returns if nobody wakes: loom reports it.
+            // Never returns if no thread wakes it: loom reports that.
             kernel.wait(event.word(), ticket.expected(), None);
-            assert_eq!(work.load(Ordering::SeqCst), 1, "woken for nothing");
+            assert_eq!(work.load(Ordering::SeqCst), 1, "woken without work");
         }
         event.cancel();
         notifier.join().unwrap();
@@ -33,7 +33,7 @@ fn a_sleeper_is_woken_or_sees_the_work() {
 }
 
 #[test]
-fn a_sleeper_that_turned_back_sleeps_again() {
+fn a_sleeper_that_cancelled_sleeps_again() {
     check(&["event_notify_unordered"], || {
         let shared = Arc::new((EventWord::new(), AtomicU32::new(0), Kernel::new()));
         let notifier = shared.clone();
@@ -62,7 +62,7 @@ fn a_sleeper_that_turned_back_sleeps_again() {
 }
 
 #[test]
-fn a_ring_wakes_a_worker_that_has_looked_before_the_work_came() {
+fn a_ring_wakes_a_worker_that_looked_before_the_work_arrived() {
     check(&["bells_no_fence", "bells_prepare_unordered"], || {
         let shared = Arc::new((Bells::new(), AtomicU32::new(0), Kernel::new()));
         let ringer = shared.clone();

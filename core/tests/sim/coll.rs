@@ -1,4 +1,4 @@
-//! Barriers and sums over all ranks, on a network that does its worst.
+//! Barriers and sums over all ranks, on a network with all faults.
 
 use super::*;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ pub(super) struct Member<'c> {
     tree: Tree,
     climb: Climb,
     epoch: u64,
-    /// How often a rank has begun one, all ranks together.
+    /// The number of collectives that each rank has begun, summed over all ranks.
     begun: &'c Cell<u64>,
     refused: VecDeque<Op>,
     ended: Result<(), AddrError>,
@@ -81,7 +81,7 @@ impl Actor for Member<'_> {
     }
 }
 
-/// What a rank brings: rank `n` as much as `n + 1` times rank 0.
+/// The value that a rank contributes: rank `n` contributes `n + 1` times that of rank 0.
 fn brought(rank: Rank, epoch: u64) -> u64 {
     if is_barrier(epoch) { 0 } else { (u64::from(rank.0) + 1) * epoch * epoch }
 }
@@ -101,7 +101,7 @@ pub(super) fn members<'c>(net: &Net, begun: &'c Cell<u64>) -> Vec<Member<'c>> {
 fn sums_are_right(seed: u64) {
     let nodes = 1 + Seeded(seed).below(30) as u32;
     let mut config = Config::drawn(nodes, seed);
-    // Completions are remote, or order is kept.
+    // Either completions are remote, or the network keeps the order.
     if !config.reorder {
         config.early = 400;
     }
@@ -154,7 +154,7 @@ fn a_death_ends_the_wait_of_all_others() {
 }
 
 #[test]
-fn who_is_given_up_and_lives_ends_the_wait_of_all_others() {
+fn a_live_rank_that_is_given_up_ends_the_wait_of_all_others() {
     check(SEEDS, |seed| {
         let mut seeded = Seeded(seed);
         let nodes = 2 + seeded.below(20) as u32;

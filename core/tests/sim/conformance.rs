@@ -1,4 +1,4 @@
-//! What every endpoint promises, on nodes of a network that does its worst.
+//! The promises of every endpoint, on nodes of a network with all faults.
 
 use super::SEEDS;
 use std::cell::Cell;
@@ -25,7 +25,7 @@ impl tsumugi_conformance::endpoint::Fixture for Simulated {
 
     fn new(ranks: u32) -> Self {
         let net: &Net = Box::leak(Box::new(Net::new(Config::drawn(ranks, SEED.get()))));
-        // Nothing moves while nobody steps.
+        // The network moves only in steps.
         let pump = || {
             net.step();
         };

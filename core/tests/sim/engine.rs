@@ -1,5 +1,5 @@
-//! The engine on nodes of a network that does its worst. A node's engine is
-//! polled when it says that it should be, and at no other time.
+//! The engine on nodes of a network with all faults. A node's engine is polled when it requests
+//! a poll, and at no other time.
 
 use super::*;
 use tsumugi_conformance::Seeded;
@@ -15,7 +15,7 @@ use tsumugi_core::sync::Ordering;
 const NODES: u32 = 3;
 const OPS: usize = 60;
 
-/// What one node has to do, and what has come of it.
+/// The work of one node, and its results.
 struct Load<'t> {
     engine: &'t Engine<'t, NodeEndpoint<'t>>,
     begun: usize,
@@ -26,7 +26,7 @@ struct Load<'t> {
 }
 
 impl Load<'_> {
-    /// Begins what there is room for and takes what has ended.
+    /// Begins operations while there is room, and takes those that have ended.
     fn drive(&mut self, counter: RemoteAddr) {
         while self.begun < OPS {
             match self.engine.submit(0, Op::atomic(Kind::FetchAdd, counter, 1u64), ()) {
@@ -50,7 +50,7 @@ impl Load<'_> {
     }
 }
 
-/// How many second completions the engines have dropped.
+/// Runs the seed; returns the number of duplicate completions that the engines have dropped.
 fn every_operation_ends(seed: u64, parts: bool) -> u64 {
     let config = Config::drawn(NODES, Seeded(seed).next());
     let net = Net::new(config);
@@ -61,7 +61,7 @@ fn every_operation_ends(seed: u64, parts: bool) -> u64 {
     let executors: [[Executor<'_, NodeEndpoint<'_>>; 1]; 3] = std::array::from_fn(|index| {
         let endpoint = net.node(Rank(index as u32)).endpoint();
         let port = Port::new(endpoint, tables[index].view(), &counts[index]);
-        // SAFETY: nobody else pops.
+        // SAFETY: no other consumer pops.
         [Executor::Delegate(unsafe { Delegate::new(port, rings[index].view()) })]
     });
     let engines: [Engine<'_, NodeEndpoint<'_>>; 3] =
@@ -107,12 +107,12 @@ fn every_operation_ends(seed: u64, parts: bool) -> u64 {
 fn every_operation_ends_once_on_the_engine() {
     let mut stale = 0;
     let is_own = check(SEEDS, |seed| stale += every_operation_ends(seed, false));
-    // Of one seed's rate by chance none may come: of a thousand seeds' some do.
+    // A single seed may draw no duplicate; a thousand seeds draw some.
     assert!(stale > 0 || !is_own, "no duplicates came");
 }
 
 #[test]
-fn every_operation_to_who_is_given_up_ends_once() {
+fn every_operation_to_a_rank_that_is_given_up_ends_once() {
     check(SEEDS, |seed| _ = every_operation_ends(seed, true));
 }
 

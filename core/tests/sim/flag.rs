@@ -1,5 +1,4 @@
-//! Put, then tell a third: the smallest protocol that an early completion
-//! breaks.
+//! A put, then a flag at a third rank: the smallest protocol that an early completion breaks.
 //!
 //! ```text
 //!   0 writer ── put the block ──► 1 memory
@@ -7,9 +6,8 @@
 //!   0 writer ◄── acknowledge ──── 2 reader
 //! ```
 //!
-//! Where a completion says only that the source is free, the writer gets the
-//! block's last word from where it put the block, in the order of its queue,
-//! before it sets the flag.
+//! Where a completion only means that the source is free, the writer reads the block's last word
+//! back, in the order of the queue, before it sets the flag.
 
 use super::*;
 use tsumugi_core::backend::Domain;
@@ -22,7 +20,7 @@ use tsumugi_core::tag::Tag;
 const ROUNDS: u64 = 8;
 const BLOCK: u64 = 64;
 
-/// What all of them know.
+/// The data that all ranks know.
 #[derive(Clone, Copy)]
 struct World {
     source: Region,
@@ -50,7 +48,7 @@ struct Party<'w> {
     role: Role,
 }
 
-/// A completion that comes a second time is of an earlier step.
+/// The tag of a step, so that a duplicate completion belongs to an earlier step.
 fn tag_of(round: u64, step: Step) -> Tag {
     Tag::from_bits(round * 4 + step as u64)
 }
@@ -75,7 +73,7 @@ impl Party<'_> {
                 return;
             }
             Event::Completed(completion) if completion.tag == tag_of(round, step) => {
-                completion.result.expect("nobody dies");
+                completion.result.expect("no rank dies");
                 let has_landed = node.capabilities().remote_completion
                     || mutant("flag_early_is_remote")
                     || step == Step::Flushing;
@@ -119,7 +117,7 @@ impl Party<'_> {
                 }
                 let flag = Op::put_word(at(0, acknowledged, 0), Width::W8, *round).notifying();
                 node.post(&flag.tagged(Tag::NONE));
-                // A duplicate is not to be answered again.
+                // A duplicate gets no second answer.
                 *gets += 1;
             }
             _ => {}
@@ -137,8 +135,8 @@ impl Actor for Party<'_> {
     }
 }
 
-/// Completions are local on a network that keeps order, or remote on one that
-/// does not.
+/// Runs the seed on a network with local completions that keeps order, or on one with remote
+/// completions that does not.
 fn run(seed: u64) {
     let mut config = Config::drawn(3, seed);
     config.reorder = seed.is_multiple_of(2);
@@ -166,7 +164,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn the_reader_sees_what_was_put_before_the_flag() {
+fn the_reader_sees_the_block_that_was_put_before_the_flag() {
     check(SEEDS, run);
 }
 

@@ -1,5 +1,5 @@
-//! The simulated network does what it says, and its nodes keep what every
-//! endpoint promises, with a thousand seeds.
+//! The properties of the simulated network, and the promises of every endpoint on its nodes,
+//! with a thousand seeds.
 #![cfg(not(tsumugi_loom))]
 
 mod coll;
@@ -18,13 +18,13 @@ use tsumugi_core::backend::{Completion, Record};
 use tsumugi_core::mem::{Access, Rank, Region, RemoteAddr};
 use tsumugi_core::sim::{Event, Net, Node, Seeds};
 
-/// What every commit tries anew.
+/// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1000);
-/// Those by one of which each planted defect is caught: always the same.
+/// The seeds that catch each planted defect: always the same.
 #[cfg(debug_assertions)]
 const PLANTED: std::ops::Range<u64> = 0..1000;
 
-/// A region of `rank`'s, open to all.
+/// A region of `rank` that all ranks may access.
 fn open(net: &Net, rank: u32, bytes: u64) -> Region {
     net.node(Rank(rank)).allocate(bytes, Access::ReadWrite).unwrap()
 }
@@ -33,7 +33,7 @@ fn at(rank: u32, region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: Rank(rank), key: region.key, offset }
 }
 
-/// Runs until nothing is under way, and returns what nodes were told, when.
+/// Runs until nothing is under way, and returns the events of all nodes with their times.
 fn drain(net: &Net) -> Vec<(u64, u32, Event)> {
     let told = RefCell::new(Vec::new());
     let note = |node: &Node<'_>, event| {

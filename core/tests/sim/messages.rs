@@ -1,10 +1,10 @@
-//! Active messages on a network that does its worst: what is promised holds
-//! with a thousand seeds, and what was broken on purpose is found.
+//! Active messages on a network with all faults: the promises hold with a thousand seeds, and
+//! planted defects are found.
 //!
 //! Where a completed put has landed, or the network keeps the order of a
-//! queue, a bell comes after its cell, and no rank ever looks without being
-//! told to. On other networks a cell may land after its bell; then, and only
-//! then, a rank looks again by a timer.
+//! Where a completed put has landed, or the network keeps the order of a queue, a bell arrives
+//! after its cell, and no rank looks without a bell. On other networks a cell may land after its
+//! bell; then, and only then, a rank looks again by a timer.
 
 pub(super) mod rank;
 mod story;
@@ -17,18 +17,17 @@ use tsumugi_core::backend::Domain;
 use tsumugi_core::sim::{Config, Parting, check};
 use tsumugi_core::time::Instant;
 
-/// What may go wrong but for the network.
+/// The faults of a run beside those of the network.
 #[derive(Clone, Copy, Default)]
 struct Plan {
     time_limits: bool,
     /// One rank dies somewhere in the middle.
     kill: bool,
-    /// The network is cut, ranks give each other up, and it heals.
+    /// The network is cut, ranks give each other up, and the cut heals.
     parts: bool,
-    /// There is a layer between the network and the machine.
+    /// Whether a layer between the network and the machine delays completions.
     layered: bool,
-    /// Every put is half there for a while, and many messages go through few
-    /// cells.
+    /// Every put lands in part for a while, and many messages go through few cells.
     torn: bool,
 }
 
@@ -55,7 +54,7 @@ fn run(seed: u64, plan: Plan) {
         fan: [1, 2, ranks][draw(3) as usize],
         messages: if plan.torn { 60 } else { 14 },
         time_limits: plan.time_limits,
-        // Where a bell comes before its cell, or overtakes it when it is refused.
+        // Where a bell precedes its cell, or overtakes it after a refusal.
         looks_again: bell == Bell::WithCell && (config.reorder || plan.layered),
         bell,
         layered: plan.layered,
@@ -76,7 +75,7 @@ fn run(seed: u64, plan: Plan) {
     actors.check_end(&net);
 }
 
-/// One that the network's promises allow.
+/// A kind of bell that the network's promises allow.
 fn bell(net: &Net, wants_after: bool) -> Bell {
     let has_landed = net.node(Rank(0)).capabilities().remote_completion;
     let is_ordered = !net.config().reorder;
@@ -94,14 +93,14 @@ fn time_limits_end_calls_once() {
 }
 
 #[test]
-fn a_death_ends_what_it_must_and_nothing_else() {
+fn a_death_ends_the_calls_to_its_rank_and_no_others() {
     check(SEEDS.take(600), |seed| {
         run(seed, Plan { time_limits: seed % 2 == 0, kill: true, ..Plan::default() })
     });
 }
 
 #[test]
-fn who_is_given_up_and_lives_changes_nothing_of_the_others() {
+fn a_live_rank_that_is_given_up_does_not_disturb_others() {
     check(SEEDS, |seed| {
         let (time_limits, layered) = (seed % 2 == 0, seed % 3 == 0);
         run(seed, Plan { time_limits, layered, parts: true, ..Plan::default() })
@@ -109,7 +108,7 @@ fn who_is_given_up_and_lives_changes_nothing_of_the_others() {
 }
 
 #[test]
-fn completions_that_are_told_late_change_nothing() {
+fn late_completions_change_nothing() {
     check(SEEDS.take(600), |seed| {
         let (time_limits, kill) = (seed % 2 == 0, seed % 3 == 0);
         run(seed, Plan { time_limits, kill, layered: true, ..Plan::default() })
@@ -117,7 +116,7 @@ fn completions_that_are_told_late_change_nothing() {
 }
 
 #[test]
-fn a_cell_that_is_half_there_is_left_alone() {
+fn a_partly_written_cell_is_not_read() {
     check(SEEDS.take(100), |seed| run(seed, Plan { torn: true, ..Plan::default() }));
 }
 
@@ -150,5 +149,5 @@ fn planted_defects_are_caught() {
     }
 }
 
-/// Whoever looks again and again for what never lands is stopped.
+/// The end of a run, which stops a rank that polls for ever for a cell that never lands.
 const END: Instant = Instant::from_ns(50_000_000);

@@ -27,7 +27,7 @@ fn word(net: &Net, rank: u32, region: &Region, offset: u64) -> u64 {
 }
 
 #[test]
-fn time_moves_by_steps_alone() {
+fn time_advances_by_steps_alone() {
     let net = Net::new(Config::calm(2, 0));
     let region = open(&net, 1, 8);
     net.node(Rank(0)).post(&put_word(1, &region, 5).notifying());
@@ -40,7 +40,7 @@ fn time_moves_by_steps_alone() {
 }
 
 #[test]
-fn nothing_is_skipped_by_run_until() {
+fn run_until_runs_every_due_event() {
     let net = Net::new(Config::calm(1, 0));
     let told = RefCell::new(Vec::new());
     let mut actors = [|node: &Node<'_>, event: Event| told.borrow_mut().push((node.now(), event))];
@@ -82,8 +82,8 @@ fn a_seed_is_the_same_run_each_time() {
     assert_ne!(run(1), run(2));
 }
 
-/// A put reads its source late and a get writes its target late, so that
-/// whoever touches either before the completion is found out.
+/// A put reads its source late and a get writes its target late, so that an access to either
+/// before the completion is detected.
 #[test]
 fn buffers_in_flight_are_in_use_until_the_completion() {
     let net = Net::new(Config::calm(2, 0));
@@ -100,7 +100,7 @@ fn buffers_in_flight_are_in_use_until_the_completion() {
     net.node(Rank(1)).store(peer.key, 0, 9).unwrap();
     node.store(own.key, 0, 7).unwrap();
     drain(&net);
-    assert_eq!(word(&net, 0, &own, 0), 2, "what was there when it arrived, written at the end");
+    assert_eq!(word(&net, 0, &own, 0), 2, "the value at the arrival, written at the completion");
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn a_torn_put_lands_in_pieces_and_rings_at_the_end() {
     assert!((5..45).contains(&fronts), "in either order: {fronts} of 50");
 }
 
-/// Operations of one queue to one node take effect in order, if they are to.
+/// Operations of one queue to one node take effect in order, if the network is to keep it.
 #[test]
-fn order_is_kept_whatever_is_lost() {
+fn the_order_of_a_queue_is_kept_with_any_losses() {
     let violations = |reorder, seed| {
         let net = Net::new(Config { reorder, early: 300, ..Config::drawn(3, seed) });
         net.keep_log(1_000);
@@ -175,23 +175,23 @@ fn order_is_kept_whatever_is_lost() {
             .filter(|record| record.stage == Stage::Landed)
             .map(|record| record.tag.to_bits())
             .collect();
-        assert_eq!(landed.len(), 60, "each took effect once");
+        assert_eq!(landed.len(), 60, "each operation took effect once");
         let sorted = |peer| landed.iter().filter(move |tag| *tag % 2 == peer).is_sorted();
         usize::from(!sorted(0)) + usize::from(!sorted(1))
     };
     check(SEEDS, |seed| assert_eq!(violations(false, seed), 0));
-    assert!((0..50).any(|seed| violations(true, seed) > 0), "some seed reorders");
+    assert!((0..50).any(|seed| violations(true, seed) > 0), "at least one seed reorders");
 }
 
 #[test]
-fn what_is_lost_too_often_ends_with_an_error_and_may_have_happened() {
+fn an_operation_lost_too_often_fails_and_may_have_landed() {
     let (mut failed, mut landed) = (0, 0);
     for seed in 0..200 {
         let net = Net::new(Config { drop: 400, retries: 1, ..Config::calm(2, seed) });
         let region = open(&net, 1, 8);
         net.node(Rank(0)).post(&put_word(1, &region, 5));
         let done = completions(&drain(&net));
-        assert_eq!(done.len(), 1, "it ends once");
+        assert_eq!(done.len(), 1, "the operation ends once");
         match done[0].result {
             Ok(_) => assert_eq!(word(&net, 1, &region, 0), 5),
             Err(error) => {
@@ -205,17 +205,17 @@ fn what_is_lost_too_often_ends_with_an_error_and_may_have_happened() {
 }
 
 #[test]
-fn completions_come_twice() {
+fn a_completion_can_arrive_twice() {
     let net = Net::new(Config { duplicate: 1000, ..Config::calm(2, 0) });
     let region = open(&net, 1, 8);
     net.node(Rank(0)).post(&Op::atomic(Kind::FetchAdd, at(1, &region, 0), 3u64).tagged(tag(1)));
     let done = Completion { tag: tag(1), result: Ok(0) };
     assert_eq!(completions(&drain(&net)), [done, done]);
-    assert_eq!(word(&net, 1, &region, 0), 3, "carried out once");
+    assert_eq!(word(&net, 1, &region, 0), 3, "the add is carried out once");
 }
 
 #[test]
-fn a_dead_node_is_noticed_and_learns_nothing() {
+fn a_death_is_reported_to_all_but_the_dead_node() {
     let config = Config { detect_ns: 50 * US, ..Config::calm(3, 0) };
     let net = Net::new(config);
     let regions: Vec<Region> = (0..3).map(|rank| open(&net, rank, 8)).collect();
@@ -236,15 +236,15 @@ fn a_dead_node_is_noticed_and_learns_nothing() {
         };
         assert!(told.iter().any(learnt), "{told:?}");
     }
-    assert!(told.contains(&(US, 2, Event::Bell(at(2, &regions[2], 0)))), "it was on its way");
-    // Whoever comes later is told sooner.
+    assert!(told.contains(&(US, 2, Event::Bell(at(2, &regions[2], 0)))), "the put was under way");
+    // An operation that is posted later fails sooner.
     let start = net.now().as_ns();
     net.node(Rank(0)).post(&put_word(1, &regions[1], 5));
     assert_eq!(drain(&net), [(start + 2 * US, 0, failed)]);
 }
 
 #[test]
-fn a_cut_holds_messages_up_or_ends_them() {
+fn a_cut_delays_messages_or_ends_them() {
     let config = Config { retry_ns: 10 * US, retries: 3, ..Config::calm(4, 0) };
     let net = Net::new(config);
     let regions: Vec<Region> = (0..4).map(|rank| open(&net, rank, 8)).collect();
@@ -301,9 +301,9 @@ fn a_network_is_not_re_entered() {
 }
 
 #[test]
-fn the_injection_limit_spaces_what_a_node_sends() {
+fn the_injection_limit_spaces_the_messages_of_a_node() {
     let costs = |inject_ns| Machine { inject_ns, engine_ns: 10, ..Machine::FX100 };
-    // When the last of 16 puts, two of each rank of a node, has ended.
+    // The time at which the last of 16 puts, two of each rank of a node, has ended.
     let ended = |inject_ns| {
         let net = Net::new(Config::big(16, costs(inject_ns)));
         let region = open(&net, 8, 8);
@@ -317,7 +317,7 @@ fn the_injection_limit_spaces_what_a_node_sends() {
     let free = ended(0);
     assert_eq!(ended(1), free, "less than the engine takes");
     let limited = ended(1_000);
-    // The first leaves as before, the others a microsecond after each other.
+    // The first put leaves as before, the others a microsecond after each other.
     let overhead = costs(0).overhead_ns;
     assert_eq!(limited, overhead + 15 * 1_000 + 10 + 2 * costs(0).latency_ns);
     assert!(free < limited / 4, "{free} ns without a limit, {limited} with one");

@@ -1,6 +1,6 @@
-//! Barriers, sums and messages on many nodes: a thousand, and ten thousand in
-//! release builds. Messages are of the ranks of one machine, as their memory
-//! grows with those that speak to each other.
+//! Barriers, sums and messages on many nodes: a thousand, and ten thousand in release builds.
+//! Messages go between the ranks of one machine, since their memory grows with the number of
+//! ranks that communicate.
 
 use super::coll::{Member, members};
 use super::messages::rank::{Actors, Rooms, Sizes};
@@ -11,7 +11,7 @@ use tsumugi_core::sim::Config;
 use tsumugi_core::time::Clock;
 
 #[test]
-fn barriers_and_sums_reach_all() {
+fn barriers_and_sums_reach_all_ranks() {
     for &nodes in SIZES {
         let net = Net::new(Config::drawn(nodes as u32, nodes));
         let begun = Cell::new(0);
@@ -23,7 +23,7 @@ fn barriers_and_sums_reach_all() {
 }
 
 #[test]
-fn messages_reach_all() {
+fn messages_reach_all_ranks() {
     for &nodes in SIZES {
         let net = Net::new(Config::drawn(nodes as u32, nodes));
         let sizes = Sizes {
@@ -48,5 +48,5 @@ fn messages_reach_all() {
     }
 }
 
-/// The number of nodes is the seed, too.
+/// The numbers of nodes; each is also the seed.
 const SIZES: &[u64] = if cfg!(debug_assertions) { &[1_000] } else { &[1_000, 10_000] };

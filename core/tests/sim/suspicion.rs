@@ -1,5 +1,5 @@
-//! Nodes that are given up although they live: nothing of them is let in, and
-//! every operation ends once, also when the cut has healed.
+//! Nodes that are given up although they live: their operations are refused, and every operation
+//! ends once, also when the cut has healed.
 
 use super::*;
 use std::time::Duration;
@@ -16,8 +16,8 @@ fn add(rank: u32, region: &Region, tag: u64) -> Op {
     Op::atomic(Kind::FetchAdd, at(rank, region, 0), 1_u64).tagged(Tag::from_bits(tag))
 }
 
-/// Two nodes with a word each, what each has posted to the other under way, and
-/// no way between them.
+/// Two nodes with a word each, posted operations of each to the other under way, and a cut
+/// between them.
 fn parted() -> (Net, Vec<Region>) {
     let net = Net::new(Config { retry_ns: 10 * US, ..Config::calm(2, 0) });
     let regions: Vec<Region> = (0..2).map(|rank| open(&net, rank, 64)).collect();
@@ -41,7 +41,7 @@ fn advance(net: &Net, us: u64) -> Vec<(u64, u32, Event)> {
 }
 
 #[test]
-fn nothing_of_a_node_that_was_given_up_is_let_in() {
+fn operations_of_a_node_that_was_given_up_are_refused() {
     let (net, regions) = parted();
     advance(&net, 5);
     net.give_up(Rank(0), Rank(1));
@@ -51,13 +51,17 @@ fn nothing_of_a_node_that_was_given_up_is_let_in() {
     let lost = |rank| Err(AddrError::PeerLost { rank: Rank(rank) });
     assert_eq!(completions(&told), [Completion { tag: Tag::from_bits(1), result: lost(1) }]);
     net.heal();
-    assert_eq!(completions(&advance(&net, 50)), [], "the other is not answered");
+    assert_eq!(completions(&advance(&net, 50)), [], "the other node gets no answer");
     net.node(Rank(1)).post(&add(0, &regions[0], 3));
     net.node(Rank(0)).post(&add(1, &regions[1], 4));
     let told = completions(&advance(&net, 50));
     assert_eq!(told, [Completion { tag: Tag::from_bits(4), result: lost(1) }]);
-    assert_eq!(word(&net, 0, &regions[0]), 0, "sent before and after");
-    assert_eq!(word(&net, 1, &regions[1]), 1, "what had left before lands there");
+    assert_eq!(
+        word(&net, 0, &regions[0]),
+        0,
+        "the put was sent before the loss and arrives after it"
+    );
+    assert_eq!(word(&net, 1, &regions[1]), 1, "the put that had left before lands there");
     net.give_up(Rank(1), Rank(0));
     let told = completions(&advance(&net, 50));
     assert_eq!(told.iter().map(|done| done.result).collect::<Vec<_>>(), [lost(0), lost(0)]);
@@ -65,7 +69,7 @@ fn nothing_of_a_node_that_was_given_up_is_let_in() {
 }
 
 #[test]
-fn who_ends_is_not_named_twice_and_leaves_nothing_under_way() {
+fn a_node_that_was_given_up_is_not_reported_dead_again() {
     let (net, _) = parted();
     net.give_up(Rank(0), Rank(1));
     net.heal();
@@ -77,7 +81,7 @@ fn who_ends_is_not_named_twice_and_leaves_nothing_under_way() {
 }
 
 #[test]
-fn a_buffer_is_left_alone_when_its_get_has_ended() {
+fn a_buffer_is_not_written_after_its_get_has_ended() {
     let net = Net::new(Config::calm(2, 0));
     let (own, other) = (open(&net, 0, 64), open(&net, 1, 64));
     net.node(Rank(1)).store(other.key, 0, 7).unwrap();
@@ -89,7 +93,7 @@ fn a_buffer_is_left_alone_when_its_get_has_ended() {
     assert_eq!(word(&net, 0, &own), 0);
 }
 
-/// Posts to all others without end, and knows what it was told.
+/// Posts to all other ranks without end, and records the events that it got.
 struct Poster<'r> {
     regions: &'r [Region],
     scratch: Region,
@@ -97,7 +101,7 @@ struct Poster<'r> {
     left: u64,
     number: u64,
     open: Vec<u64>,
-    /// What each word of its own memory was when its only writer was given up.
+    /// The value of each word of its own memory when the word's only writer was given up.
     was: Vec<Option<u64>>,
 }
 
@@ -134,7 +138,7 @@ impl Actor for Poster<'_> {
                 let number = done.tag.to_bits();
                 let Some(at) = self.open.iter().position(|open| *open == number) else {
                     let is_repeat = number >> 8 < self.number && node.net().config().duplicate > 0;
-                    assert!(is_repeat, "{}: {done:?} is of nothing", node.rank());
+                    assert!(is_repeat, "{}: {done:?} belongs to no operation", node.rank());
                     return;
                 };
                 self.open.swap_remove(at);
@@ -186,7 +190,7 @@ fn all_end_and_none_is_let_in(seed: u64) {
     for (rank, poster) in posters.by_ref().filter(|(rank, _)| !parting.has_ended(*rank)) {
         assert_eq!((poster.left, poster.open.len()), (0, 0), "{rank}");
         for other in (0..nodes).map(Rank).filter(|other| parting.is_lost(rank, *other)) {
-            let was = poster.was[other.0 as usize].expect("it was told");
+            let was = poster.was[other.0 as usize].expect("the value was recorded");
             let word = net.node(rank).load(regions[rank.0 as usize].key, u64::from(other.0) * LINE);
             assert_eq!(word, Ok(was), "{rank} was written by {other}, which it had given up");
         }
@@ -194,13 +198,13 @@ fn all_end_and_none_is_let_in(seed: u64) {
 }
 
 #[test]
-fn all_that_was_begun_ends_once_and_nothing_is_let_in() {
+fn every_operation_ends_once_and_given_up_nodes_are_refused() {
     check(SEEDS, all_end_and_none_is_let_in);
 }
 
 #[test]
 #[cfg(debug_assertions)]
-fn a_network_that_lets_them_in_is_caught() {
+fn a_network_that_accepts_given_up_nodes_is_caught() {
     use std::panic::catch_unwind;
     let found = tsumugi_core::sync::with_mutant("sim_given_up_let_in", || {
         PLANTED
@@ -211,5 +215,5 @@ fn a_network_that_lets_them_in_is_caught() {
     assert!(found > 0, "the mutant was not caught");
 }
 
-/// Of what one node writes in the memory of another.
+/// The range of one node in the memory of another.
 const LINE: u64 = 64;

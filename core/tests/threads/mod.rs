@@ -1,4 +1,4 @@
-//! A scheduler of one thread each, of whichever model checker's threads.
+//! A scheduler for the threads of any model checker: one sleeper per thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use tsumugi_core::sync::model::sync::{Condvar, Mutex};
 use tsumugi_core::sync::model::thread;
 use tsumugi_core::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
 
-/// Its threads sleep and wake as the model's do.
+/// A scheduler whose threads sleep and wake as those of the model do.
 pub struct Threads;
 
 struct Sleeper {
@@ -37,7 +37,7 @@ unsafe impl Wait for Threads {
     }
 }
 
-// SAFETY: as above; a limit passes at once, or after others have run.
+// SAFETY: as above; a limit passes at once, or after other threads have run.
 unsafe impl WaitFor for Threads {
     unsafe fn sleep_for(
         &self,

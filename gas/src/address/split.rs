@@ -82,8 +82,9 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`SplitError::Widths`] if they do not, or if a field is too narrow or too
-    /// wide.
+    /// [`SplitError::Widths`] if the sum is not 64, if `rank` is less than 2 or
+    /// `offset` is 0, if `color` or `life` is more than 8, or if `rank` and `color`
+    /// together are more than 32.
     pub const fn new(rank: u8, color: u8, life: u8, offset: u8) -> Result<Self, SplitError> {
         let sum = rank as u32 + color as u32 + REGION_BITS + life as u32 + offset as u32;
         let fits =
@@ -106,7 +107,9 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`SplitError::TooLarge`] if 64 bits are not enough.
+    /// [`SplitError::TooLarge`] if `ranks` or `colors` is 0, if `colors` is more than
+    /// 256, if ranks and colours need more than 32 bits, or if all fields need more
+    /// than 64.
     pub const fn fit(ranks: u32, colors: u32, region_bytes: u64) -> Result<Self, SplitError> {
         let error = SplitError::TooLarge { ranks, colors, region_bytes };
         let rank = bits_for(ranks as u64 + 1);
@@ -152,7 +155,10 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`SplitError`], which names the field that is too narrow.
+    /// - [`SplitError::Rank`], [`SplitError::Color`], [`SplitError::Life`]: the field
+    ///   of the split is too narrow for this number of `place`.
+    /// - [`SplitError::Offset`]: the offset is not below
+    ///   [`region_bytes_max`](Self::region_bytes_max).
     pub const fn addr(self, place: Place) -> Result<GlobalAddr, SplitError> {
         let Place { rank, color, region, life, offset } = place;
         let last = self.last_rank();
@@ -245,7 +251,8 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`LeavesRegion`] if the offset has no room for it, or `addr` is null.
+    /// [`LeavesRegion`] if the field of the offset has no room for the result, or
+    /// `addr` is null.
     #[inline]
     pub const fn add(self, addr: GlobalAddr, bytes: i64) -> Result<GlobalAddr, LeavesRegion> {
         let mask = self.region_bytes_max() - 1;
@@ -272,7 +279,7 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// Those of [`add`](Self::add).
+    /// [`LeavesRegion`] if the offset has no room for the distance, or `ptr` is null.
     pub const fn index<T: Plain>(
         self,
         ptr: GlobalPtr<T>,
@@ -321,17 +328,25 @@ impl fmt::Display for SplitError {
         match self {
             Self::Widths { rank, color, life, offset } => write!(
                 f,
-                "an address of {rank} + {color} + {REGION_BITS} + {life} + {offset} bits is none of 64"
+                "{rank} rank, {color} colour, {REGION_BITS} region, {life} life and {offset} \
+                 offset bits: the sum must be 64, with rank from 2, colour and life up to 8 each, \
+                 and rank and colour up to 32 together"
             ),
             Self::TooLarge { ranks, colors, region_bytes } => write!(
                 f,
-                "64 bits are too few for {ranks} ranks of {colors} colours with regions of {region_bytes} bytes"
+                "an address of 64 bits cannot name {ranks} ranks of {colors} colours with regions \
+                 of {region_bytes} bytes"
             ),
-            Self::Rank { rank, last } => write!(f, "{rank}: an address has room up to {last}"),
-            Self::Color { color } => write!(f, "an address has no room for colour {color}"),
-            Self::Life { life } => write!(f, "an address has no room for life {life}"),
+            Self::Rank { rank, last } => {
+                write!(f, "{rank}: an address can name ranks up to {last}")
+            }
+            Self::Color { color } => write!(f, "an address has too few bits for colour {color}"),
+            Self::Life { life } => write!(f, "an address has too few bits for life {life}"),
             Self::Offset { offset, bytes_max } => {
-                write!(f, "offset {offset:#x}: an address has room for {bytes_max:#x} bytes")
+                write!(
+                    f,
+                    "offset {offset:#x}: an address can name {bytes_max:#x} bytes of a region"
+                )
             }
         }
     }
@@ -341,7 +356,7 @@ impl core::error::Error for SplitError {}
 
 impl fmt::Display for LeavesRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:+} leaves the region", self.addr, self.bytes)
+        write!(f, "{} {:+} bytes: no address of the same region", self.addr, self.bytes)
     }
 }
 

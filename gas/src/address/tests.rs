@@ -5,7 +5,7 @@ use super::*;
 use std::string::ToString;
 
 #[test]
-fn the_default_is_the_papers() {
+fn the_default_split_is_the_one_of_the_paper() {
     let split = Split::DEFAULT;
     assert_eq!((split.last_rank(), split.colors()), (Rank((1 << 21) - 2), 2));
     assert_eq!((split.lives(), split.region_bytes_max()), (1, 1 << 34));
@@ -13,7 +13,7 @@ fn the_default_is_the_papers() {
 }
 
 #[test]
-fn every_field_comes_back() {
+fn every_field_is_read_as_it_was_written() {
     for (ranks, colors, bytes) in
         [(1, 1, 1), (2, 1, 1 << 40), (1000, 2, 1 << 34), (1_000_000, 2, 1 << 34), (4096, 16, 1)]
     {
@@ -37,7 +37,7 @@ fn every_field_comes_back() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_value() {
+fn a_value_that_does_not_fit_is_named() {
     let split = Split::DEFAULT;
     let place = Place { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
     let rank = Rank(1 << 21);
@@ -55,7 +55,7 @@ fn what_does_not_fit_is_refused_with_its_value() {
 }
 
 #[test]
-fn arithmetic_stays_in_the_region_or_says_so() {
+fn arithmetic_beyond_a_region_is_refused() {
     let split = Split::DEFAULT;
     let place = Place { rank: Rank(3), color: 1, region: 9, life: 0, offset: 16 };
     let addr = split.addr(place).unwrap();
@@ -78,7 +78,7 @@ fn arithmetic_stays_in_the_region_or_says_so() {
 }
 
 #[test]
-fn pointers_step_by_their_type() {
+fn pointers_step_by_the_size_of_their_type() {
     let split = Split::DEFAULT;
     let place = Place { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
     let first = GlobalPtr::<u64>::new(split.addr(place).unwrap());

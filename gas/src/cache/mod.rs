@@ -79,7 +79,7 @@ pub struct Target {
 
 /// A target. Its table stays until the slot is [released](Cache::release).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "what is held is to be given back"]
+#[must_use = "a slot that is not released keeps its table"]
 pub struct Held {
     /// The target of the address.
     pub target: Target,
@@ -93,7 +93,7 @@ pub struct HeldSlot(u32);
 
 /// A target. Its table stays until the slot is [unpinned](Cache::unpin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a pin is to be given back"]
+#[must_use = "a slot that is not unpinned keeps its table"]
 pub struct Pinned {
     /// The target of the address.
     pub target: Target,
@@ -151,8 +151,12 @@ impl<'m> Cache<'m> {
         split: Split,
         starter: Starter,
     ) -> Self {
-        assert!(slots.len().is_power_of_two() && slots.len() >= WAYS as usize);
-        assert_eq!(copies.len(), slots.len() * TABLE_WORDS);
+        let count = slots.len();
+        assert!(
+            count.is_power_of_two() && count >= WAYS as usize,
+            "{count} slots: the cache needs a power of two of at least {WAYS}"
+        );
+        assert_eq!(copies.len(), count * TABLE_WORDS, "words of the copies for {count} slots");
         let sets_mask = slots.len() as u32 / WAYS - 1;
         let offset_mask = split.region_bytes_max() - 1;
         let starter = starter.entry().encode();
@@ -171,8 +175,16 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     ///
-    /// [`Miss`] if there is no target. Nothing is held then, but the machine may
-    /// [have waited](Self::is_waited_for) for this lookup.
+    /// A [`Miss`] if there is no target:
+    ///
+    /// - [`Miss::NoTable`]: the table of the address's rank is not in the cache, or has
+    ///   just been replaced.
+    /// - [`Miss::NotListed`]: the cached table has no such region.
+    /// - [`Miss::Refused`]: the address is null, some of the bytes lie outside the
+    ///   region, or the region does not allow the access.
+    ///
+    /// Nothing is held then, but the machine may [have waited](Self::is_waited_for) for
+    /// this lookup.
     ///
     /// # Panics
     ///
@@ -241,7 +253,16 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     ///
-    /// [`Miss`] if there is no target, as of [`hold`](Self::hold).
+    /// A [`Miss`] if there is no target:
+    ///
+    /// - [`Miss::NoTable`]: the table of the address's rank is not in the cache, or has
+    ///   just been replaced.
+    /// - [`Miss::NotListed`]: the cached table has no such region.
+    /// - [`Miss::Refused`]: the address is null, some of the bytes lie outside the
+    ///   region, or the region does not allow the access.
+    ///
+    /// No slot is pinned then, but the machine may [have waited](Self::is_waited_for)
+    /// for this lookup.
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
         if self.split.region(addr) == STARTER {
             let target = self.target(addr, bytes, need, self.starter, Word(0));

@@ -38,7 +38,7 @@ impl Deque {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn push_front<S: Store + ?Sized>(
         self,
         store: &S,

@@ -76,15 +76,15 @@ mod tests {
         hash.crc()
     }
 
-    /// The check value of the catalogue of CRCs.
+    /// The check value of the catalogue of CRC algorithms.
     #[test]
-    fn it_is_the_one_of_the_catalogue() {
+    fn the_crc_equals_the_check_value_of_the_catalogue() {
         assert_eq!(crc(b"123456789", 9), 0x995d_c9bb_df19_39fa);
         assert_eq!(crc(&[], 1), 0);
     }
 
     #[test]
-    fn eight_at_a_time_are_one_at_a_time() {
+    fn eight_bytes_at_a_time_give_the_same_crc() {
         let bytes: [u8; 100] = core::array::from_fn(|n| (n * 37) as u8);
         for end in 0..=bytes.len() {
             assert_eq!(crc(&bytes[..end], 100), crc(&bytes[..end], 1), "{end} bytes");

@@ -19,9 +19,9 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
     ///
     /// # Errors
     ///
-    /// [`ContainerError::NoSlots`] if there are no ranks or no slots,
-    /// [`ContainerError::Heap`] if there is no memory, [`ContainerError::Access`] if
-    /// some of the memory is out of reach.
+    /// - [`ContainerError::NoSlots`]: there are no ranks or no slots.
+    /// - [`ContainerError::Heap`]: there is no memory.
+    /// - [`ContainerError::Access`]: some of the memory is out of reach.
     fn create<S: Store + ?Sized>(
         store: &S,
         ranks: &[Rank],
@@ -45,7 +45,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     fn merge<S: Store + ?Sized>(
         self,
         store: &S,
@@ -60,7 +60,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     fn take_all<S: Store + ?Sized>(
         self,
         store: &S,
@@ -76,7 +76,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     fn assign<S: Store + ?Sized>(
         self,
         store: &S,

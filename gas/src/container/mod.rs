@@ -118,9 +118,9 @@ impl fmt::Display for ContainerError {
             Self::Heap(error) => error.fmt(f),
             Self::Access(error) => error.fmt(f),
             Self::OutOfRange { at, bytes, size } => {
-                write!(f, "{bytes} bytes at {at} of a container of {size}")
+                write!(f, "{bytes} bytes at offset {at}: the container has {size} bytes")
             }
-            Self::NoSlots => f.write_str("a table has ranks, and slots on each"),
+            Self::NoSlots => f.write_str("a table needs at least one rank, and one slot on each"),
         }
     }
 }

@@ -224,7 +224,7 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn reserve<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
@@ -237,7 +237,7 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn shrink_to_fit<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
         let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
@@ -264,8 +264,8 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory,
-    /// [`ContainerError::OutOfRange`] if there is no such byte.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block,
+    /// [`ContainerError::OutOfRange`] if `at` is larger than the size.
     pub fn insert<S: Store + ?Sized>(
         self,
         store: &S,
@@ -285,7 +285,7 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn push_back<S: Store + ?Sized>(
         self,
         store: &S,
@@ -351,8 +351,8 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory,
-    /// [`ContainerError::OutOfRange`] if there is no such byte.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block,
+    /// [`ContainerError::OutOfRange`] if `at` is larger than the size.
     pub fn erase<S: Store + ?Sized>(
         self,
         store: &S,

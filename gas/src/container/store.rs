@@ -27,21 +27,25 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// [`AccessError`] if the access is refused, or the rank has died.
+    /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
+    /// address names no registered memory, or the memory does not allow the access.
     fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError>;
 
     /// Writes bytes from `to` on.
     ///
     /// # Errors
     ///
-    /// [`AccessError`] if the access is refused, or the rank has died.
+    /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
+    /// address names no registered memory, or the memory does not allow the access.
     fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError>;
 
     /// Copies between any two ranks. The two ranges must not overlap.
     ///
     /// # Errors
     ///
-    /// [`AccessError`] if the access is refused, or one of the ranks has died.
+    /// [`AccessError::PeerLost`] if one of the two ranks has died; another
+    /// [`AccessError`] if an address names no registered memory, or the memory does not
+    /// allow the access.
     fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError>;
 
     /// Carries out an atomic, a load or a store of a word, and returns the old
@@ -50,28 +54,33 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// [`AccessError`] if the access is refused, or the rank has died.
+    /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
+    /// address names no registered memory, or the memory does not allow the access.
     fn word(&self, word: Word) -> Result<u64, AccessError>;
 
     /// Takes `bytes` bytes of `rank`'s heap.
     ///
     /// # Errors
     ///
-    /// [`HeapError`] if there is no memory, or the rank has died.
+    /// - [`HeapError::NoMemory`]: no free run of the heap is long enough.
+    /// - [`HeapError::TooLarge`]: the heap has no blocks of this size.
+    /// - [`HeapError::Access`]: the heap is out of reach, for example because the rank
+    ///   has died.
     fn allocate(&self, rank: Rank, bytes: u64) -> Result<GlobalAddr, HeapError>;
 
     /// Frees a block of any rank's heap.
     ///
     /// # Errors
     ///
-    /// [`HeapError`] if there is no such block, or the rank has died.
+    /// [`HeapError::NoBlock`] if no block begins at `addr`; [`HeapError::Access`] if
+    /// the heap is out of reach, for example because the rank has died.
     fn free(&self, addr: GlobalAddr) -> Result<(), HeapError>;
 
     /// The address of the queue nodes of `rank`'s claims.
     ///
     /// # Errors
     ///
-    /// [`AccessError`] if the rank has died.
+    /// An [`AccessError`] if there is no such rank, or its nodes are out of reach.
     fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError>;
 
     /// Takes a node, in a new life. Waits until one is free.
@@ -85,7 +94,8 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if a rank has died.
+    /// [`AccessError::PeerLost`] if a rank has died, which the error names; another
+    /// [`AccessError`] if the word is not one of this rank's.
     fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError>;
 
     /// A rank that has died, if this rank knows of one.
@@ -100,7 +110,10 @@ pub trait Store {
 ///
 /// # Errors
 ///
-/// [`HeapError`] if there is no memory, or `word` fails.
+/// - [`HeapError::NoMemory`]: no free run of the heap is long enough.
+/// - [`HeapError::TooLarge`]: the heap has no blocks of this size.
+/// - [`HeapError::Access`]: `word` has returned this error. If this was the second
+///   atomic, the block stays taken.
 pub fn malloc(
     heap: &Heap,
     bytes: u64,
@@ -120,7 +133,8 @@ pub fn malloc(
 ///
 /// # Errors
 ///
-/// [`HeapError`] if there is no such block, or `word` fails.
+/// [`HeapError::NoBlock`] if no block begins at `addr`, or another caller has freed it;
+/// [`HeapError::Access`] if `word` has returned this error.
 pub fn free(
     heap: &Heap,
     addr: GlobalAddr,

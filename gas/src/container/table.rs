@@ -92,9 +92,9 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// [`ContainerError::NoSlots`] if there are no ranks or no slots,
-    /// [`ContainerError::Heap`] if there is no memory, [`ContainerError::Access`] if
-    /// some of the memory is out of reach.
+    /// - [`ContainerError::NoSlots`]: there are no ranks or no slots.
+    /// - [`ContainerError::Heap`]: there is no memory.
+    /// - [`ContainerError::Access`]: some of the memory is out of reach.
     pub fn create<S: Store + ?Sized>(
         store: &S,
         kind: Kind,

@@ -360,11 +360,13 @@ const fn word_bytes(kind: usize) -> u64 {
 impl fmt::Display for HeapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoMemory { bytes } => write!(f, "no {bytes} bytes in a row are free"),
-            Self::TooLarge { bytes, bytes_max } => {
-                write!(f, "{bytes} bytes: the heap has blocks of up to {bytes_max}")
+            Self::NoMemory { bytes } => {
+                write!(f, "{bytes} bytes: the heap has no free block of this size")
             }
-            Self::NoBlock { addr } => write!(f, "{addr}: no block begins there"),
+            Self::TooLarge { bytes, bytes_max } => {
+                write!(f, "{bytes} bytes: the largest block of this heap has {bytes_max}")
+            }
+            Self::NoBlock { addr } => write!(f, "{addr}: no block of the heap begins here"),
             Self::Access(error) => error.fmt(f),
         }
     }

@@ -65,7 +65,7 @@ impl Memory {
 }
 
 #[test]
-fn blocks_never_overlap_and_all_come_back() {
+fn blocks_never_overlap_and_can_all_be_freed() {
     let bytes = 4 << 20;
     let heap = heap(bytes);
     let mut memory = Memory::new(&heap);
@@ -97,7 +97,7 @@ fn blocks_never_overlap_and_all_come_back() {
 }
 
 #[test]
-fn a_heap_can_be_filled_and_says_so() {
+fn a_full_heap_refuses_a_request() {
     let heap = heap(20_000);
     let mut memory = Memory::new(&heap);
     let mut blocks = Vec::new();
@@ -155,7 +155,7 @@ impl Caller {
                         return true;
                     }
                     Step::Done(result) => {
-                        let addr = result.expect("there is room for all");
+                        let addr = result.expect("the heap has room for all callers");
                         self.holds = Some((offset(addr), self.bytes[self.stage / 2]));
                         self.free = Some(heap.free(addr));
                         self.stage += 1;
@@ -172,7 +172,7 @@ impl Caller {
                             return true;
                         }
                         Step::Done(result) => {
-                            result.expect("its own block");
+                            result.expect("the caller's own block");
                             self.malloc = heap.malloc(self.bytes[1], 0);
                             self.stage = 2;
                         }
@@ -218,13 +218,13 @@ fn explore(heap: &Heap, memory: &Memory, callers: &[Caller], seen: &mut HashSet<
             let addr = Split::DEFAULT.add(base(), start as i64).unwrap();
             assert_eq!(memory.free(heap, addr), Ok(()));
         }
-        assert_eq!(memory, Memory::new(heap), "what is left when all was given back");
+        assert_eq!(memory, Memory::new(heap), "the memory is as before when all blocks are freed");
     }
 }
 
 fn explore_all() -> usize {
     let heap = heap(5000);
-    assert_eq!(heap.words[0], 1, "all of them want the same word");
+    assert_eq!(heap.words[0], 1, "all callers want the same word");
     let mut callers = [[64, 128], [128, 64], [1, 100]].map(|bytes| Caller::new(&heap, bytes));
     // The third caller only takes its second block.
     callers[2] = Caller { malloc: heap.malloc(100, 0), stage: 2, ..callers[2].clone() };
@@ -234,14 +234,14 @@ fn explore_all() -> usize {
 }
 
 #[test]
-fn no_order_of_atomics_gives_a_block_twice_or_loses_one() {
+fn no_order_of_atomics_duplicates_or_loses_a_block() {
     let states = explore_all();
     assert!(states > 1000, "{states} states");
 }
 
 #[test]
 #[cfg(debug_assertions)]
-fn a_block_that_is_free_before_its_end_is_forgotten_is_caught() {
+fn freeing_a_block_before_clearing_its_end_is_caught() {
     let caught = tsumugi_core::sync::with_mutant("gas_heap_used_first", || {
         std::panic::catch_unwind(explore_all).is_err()
     });

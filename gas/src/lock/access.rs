@@ -158,13 +158,18 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// [`Refused`] if the rank would wait for itself.
+    /// A [`Refused`] if the rank would wait for itself:
+    ///
+    /// - [`Refused::OtherSide`]: the rank is inside on the other side: it holds all
+    ///   targets and wants one exclusively, or the other way round.
+    /// - [`Refused::OneLock`], with [`Design::Global`]: the rank holds the window's one
+    ///   lock, and not both locks are for all targets.
     ///
     /// # Panics
     ///
     /// If the access does not rest.
     pub fn begin(&mut self, door: &mut Door, want: Want, node: NodeId) -> Result<(), Refused> {
-        assert!(self.stage == Stage::Rest, "{self:?} is under way");
+        assert!(self.stage == Stage::Rest, "begin of an access that does not rest: {self:?}");
         let side = self.side_of(want);
         if self.plan.design == Design::Global
             && door.holds > 0
@@ -214,7 +219,7 @@ impl Access {
     ///
     /// If nothing is held.
     pub fn release(&mut self, door: &mut Door) {
-        assert!(self.stage == Stage::Held, "{self:?} holds nothing");
+        assert!(self.stage == Stage::Held, "release of an access that holds nothing: {self:?}");
         self.goes_to(Stage::Releasing);
         if self.plan.design == Design::TwoLevel {
             let held = u32::from(self.side_of(self.want).is_some());
@@ -431,11 +436,12 @@ impl Hash for Access {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OtherSide { side: Side::All } => "this rank holds all targets, shared",
-            Self::OtherSide { side: Side::Exclusive } => "this rank holds a target exclusively",
-            Self::OneLock => "this rank holds the window's one lock",
-        })
+        let held = match self {
+            Self::OtherSide { side: Side::All } => "all targets, shared",
+            Self::OtherSide { side: Side::Exclusive } => "a target exclusively",
+            Self::OneLock => "the window's one lock",
+        };
+        write!(f, "this rank holds {held}, and would wait for itself: release that lock first")
     }
 }
 
@@ -447,7 +453,7 @@ mod tests {
     use super::*;
     use tsumugi_core::mem::RegionKey;
 
-    /// A rank is on its way out from the end of its last access on.
+    /// A rank begins to leave with the end of its last access.
     #[test]
     fn a_door_is_left_by_the_last_access() {
         let key = RegionKey::new(0, 1);
@@ -458,7 +464,7 @@ mod tests {
         let mut door = Door::new(&plan, Rank(1));
         let mut accesses = [Access::new(plan), Access::new(plan)];
         let finds = |access: &mut Access, door: &mut Door, old| {
-            let (id, _) = access.poll_op(door).expect("it goes on");
+            let (id, _) = access.poll_op(door).expect("the access has an operation");
             access.handle_completed(door, id, Ok(old));
         };
         for access in &mut accesses {

@@ -198,13 +198,13 @@ mod tests {
     use tsumugi_core::mem::RegionKey;
 
     #[test]
-    fn each_pause_is_twice_as_long_up_to_a_limit() {
+    fn each_pause_doubles_up_to_a_limit() {
         let at = |offset| RemoteAddr { rank: Rank(1), key: RegionKey::new(1, 1), offset };
         let mut claim = Backoff::new(at(0), at(8), Want::Shared(Rank(1)));
         claim.begin(false);
         let pauses: Vec<u64> = (0..20)
             .map(|_| {
-                let (id, _) = claim.poll_op().expect("it looks again");
+                let (id, _) = claim.poll_op().expect("the claim reads the word again");
                 claim.handle_completed(id, Ok(1));
                 let pause = claim.pause_ns().expect("a writer is there");
                 claim.handle_pause();
@@ -219,17 +219,17 @@ mod tests {
     const WINDOW: RemoteAddr = RemoteAddr { rank: Rank(0), key: RegionKey::new(1, 1), offset: 0 };
     const TARGET: RemoteAddr = RemoteAddr { rank: Rank(1), key: RegionKey::new(1, 1), offset: 8 };
 
-    /// Carries out the next operation, which finds `old`: its address, its kind and
-    /// what it adds.
+    /// Carries out the next operation, which finds `old`; returns its address, its kind and its
+    /// operand.
     fn finds(claim: &mut Backoff, old: u64) -> (RemoteAddr, OpKind, u64) {
-        let (id, op) = claim.poll_op().expect("it goes on");
+        let (id, op) = claim.poll_op().expect("the claim has an operation");
         claim.handle_completed(id, Ok(old));
         (op.remote, op.kind, op.operand())
     }
 
     /// A claim to a target alone waits for a single holder of all targets.
     #[test]
-    fn a_writer_waits_for_one_holder_of_all() {
+    fn a_writer_waits_for_a_holder_of_all_targets() {
         let mut claim = Backoff::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
         claim.begin(false);
         assert_eq!(finds(&mut claim, ALL), (WINDOW, OpKind::FetchAdd, 1));
@@ -267,12 +267,12 @@ mod tests {
     fn an_operation_ends_once() {
         let mut claim = Backoff::new(WINDOW, TARGET, Want::Shared(Rank(1)));
         claim.begin(false);
-        let (first, _) = claim.poll_op().expect("it begins");
+        let (first, _) = claim.poll_op().expect("the claim begins");
         claim.handle_completed(first, Ok(0));
         claim.handle_completed(first, Ok(1));
         assert_eq!(claim.poll_done(), Some(Ok(())));
         claim.release(true);
-        let (second, _) = claim.poll_op().expect("it goes");
+        let (second, _) = claim.poll_op().expect("the claim leaves");
         claim.handle_completed(first, Ok(2));
         assert_eq!(claim.under_way(), Some(second));
         claim.handle_completed(second, Ok(2));

@@ -233,7 +233,10 @@ impl Claim {
     /// If the claim does not rest, or there is no such operation.
     pub fn begin_found(&mut self, mode: Mode, old: u64) {
         self.ask(mode, false);
-        assert!(matches!(self.at, At::Arrive | At::Seize), "{self:?} begins otherwise");
+        assert!(
+            matches!(self.at, At::Arrive | At::Seize),
+            "this claim does not begin with one operation on the lock's word: {self:?}"
+        );
         self.advance(old);
     }
 
@@ -245,7 +248,10 @@ impl Claim {
     ///
     /// If the claim does not rest, or there is no such operation.
     pub fn release_found(&mut self, mode: Mode, old: u64) {
-        assert!(self.lock.last_op(mode).is_some(), "{self:?} ends otherwise");
+        assert!(
+            self.lock.last_op(mode).is_some(),
+            "one operation does not release a lock of this kind: {self:?}"
+        );
         self.ask(mode, false);
         self.then = At::Resting(Ended::Released);
         self.at = if mode == Mode::Shared { At::Depart } else { At::Drop };
@@ -259,7 +265,7 @@ impl Claim {
     ///
     /// If the lock is not held.
     pub fn release(&mut self) {
-        assert!(self.at == At::Held, "{self:?} holds nothing");
+        assert!(self.at == At::Held, "release of a claim that holds nothing: {self:?}");
         self.then = At::Resting(Ended::Released);
         let kind = self.lock.kind;
         let next = match self.mode {
@@ -364,7 +370,7 @@ impl Claim {
 
     /// Gives the claim, which has no node, the node in which it waits.
     pub(super) fn waits_in(&mut self, node: NodeId) {
-        debug_assert!(self.own.is_none(), "{self:?} has a node");
+        debug_assert!(self.own.is_none(), "a second node for this claim: {self:?}");
         self.own = node;
     }
 
@@ -392,7 +398,7 @@ impl Claim {
     }
 
     fn ask(&mut self, mode: Mode, is_try: bool) {
-        assert!(matches!(self.at, At::Resting(_)), "{self:?} is under way");
+        assert!(matches!(self.at, At::Resting(_)), "begin of a claim that does not rest: {self:?}");
         let kind = self.lock.kind;
         let mode = if kind == Kind::Mutex { Mode::Exclusive } else { mode };
         (self.mode, self.is_try, self.then) = (mode, is_try, At::Held);
@@ -444,9 +450,9 @@ impl StepId {
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Released => "given back",
-            Self::Refused => "others hold the lock",
-            Self::Left { .. } => "the time was over",
+            Self::Released => "the lock was released",
+            Self::Refused => "other claims hold the lock or wait for it",
+            Self::Left { .. } => "the claim gave up waiting",
         })
     }
 }

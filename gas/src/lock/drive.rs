@@ -23,7 +23,9 @@ pub trait Means {
     ///
     /// # Errors
     ///
-    /// [`AddrError`] if the operation fails.
+    /// [`AddrError::PeerLost`] if the rank of the word has died; another [`AddrError`]
+    /// if the word is out of reach, for example [`AddrError::StaleKey`] if its memory
+    /// was unregistered.
     fn carry(&self, op: &Op) -> Result<u64, AddrError>;
 
     /// Carries out an operation for a claim. If the caller will never go on, the
@@ -31,7 +33,8 @@ pub trait Means {
     ///
     /// # Errors
     ///
-    /// Those of [`carry`](Self::carry).
+    /// [`AddrError::PeerLost`] if the rank of the word has died; another [`AddrError`]
+    /// if the word is out of reach.
     fn carry_as(&self, _claim: &Claim, op: &Op) -> Result<u64, AddrError> {
         self.carry(op)
     }
@@ -53,7 +56,8 @@ pub trait Means {
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`] if a rank died, which it names.
+    /// [`AddrError::PeerLost`] if a rank has died, which the error names; another
+    /// [`AddrError`] if the word is not one to wait for.
     fn wait(
         &self,
         at: RemoteAddr,
@@ -66,7 +70,8 @@ pub trait Means {
     ///
     /// # Errors
     ///
-    /// Those of [`wait`](Self::wait).
+    /// [`AddrError::PeerLost`] if a rank has died, which the error names; another
+    /// [`AddrError`] if the word is not one to wait for.
     fn wait_as(
         &self,
         _claim: &Claim,
@@ -96,7 +101,7 @@ impl<M: Means> Carries for AtOnce<'_, M> {
 
 /// A lock that is held.
 #[derive(Debug)]
-#[must_use = "a lock that is not given back is held for ever"]
+#[must_use = "a lock that is not released stays held"]
 pub struct Held {
     mode: Mode,
     /// `None`: the lock was taken by one operation.
@@ -120,9 +125,9 @@ pub struct Refused {
 ///
 /// # Errors
 ///
-/// [`AddrError`] if a rank died, or the lock's words are gone. The node, if `node`
-/// returned one, is of no use until the next epoch.
-/// was given, is of no use until the next epoch.
+/// [`AddrError::PeerLost`] if a rank has died that the claim needs, or any rank while
+/// the claim waits; another [`AddrError`] if the words of the lock or of a node are out
+/// of reach. The node, if `node` returned one, must not be used until the next epoch.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub fn lock(
     means: &impl Means,
@@ -167,7 +172,9 @@ fn claims(
 ///
 /// # Errors
 ///
-/// Those of [`lock`].
+/// [`AddrError::PeerLost`] if a rank has died that the claim needs; another
+/// [`AddrError`] if the words of the lock or of the node are out of reach. The node must
+/// not be used until the next epoch.
 pub fn try_lock(
     means: &impl Means,
     lock: &Lock,
@@ -183,7 +190,9 @@ pub fn try_lock(
 ///
 /// # Errors
 ///
-/// Those of [`lock`].
+/// [`AddrError::PeerLost`] if a rank has died that the claim needs, or any rank while
+/// the claim waits; another [`AddrError`] if the words of the lock or of a node are out
+/// of reach. The node must not be used until the next epoch.
 pub fn lock_within(
     means: &impl Means,
     lock: &Lock,
@@ -236,7 +245,10 @@ impl Held {
     ///
     /// # Errors
     ///
-    /// Those of [`lock`].
+    /// [`AddrError::PeerLost`] if a rank has died that the claim needs, or any rank
+    /// while the claim waits; another [`AddrError`] if the words of the lock or of a
+    /// node are out of reach. The node of the claim, if it had one, must not be used
+    /// until the next epoch.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
         let Self { mode, kept: None } = self else { return self.lets_go(means, lock) };
@@ -249,7 +261,7 @@ impl Held {
     #[cold]
     #[inline(never)]
     fn lets_go(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
-        let kept = self.kept.expect("it had more than one operation");
+        let kept = self.kept.expect("a claim of several operations is kept");
         let mut claim = Claim::kept(*lock, self.mode, kept);
         claim.release();
         run(means, &mut claim, None)?;
@@ -287,7 +299,10 @@ fn gives_back(
 ///
 /// # Errors
 ///
-/// Those of [`lock`].
+/// [`AddrError::PeerLost`] if a rank has died that the claim needs, or any rank while
+/// the claim waits; another [`AddrError`] if the words of the lock or of a node are out
+/// of reach. The node of the claim, if it had one, must not be used until the next
+/// epoch.
 pub fn pass_on(
     means: &impl Means,
     mut claim: Claim,
@@ -338,7 +353,7 @@ fn run(
             Standing::Failed(error) => return Err(error),
             Standing::Asking | Standing::Going => {}
         }
-        let (at, until) = claim.waits_for().expect("it waits, or has something to do");
+        let (at, until) = claim.waits_for().expect("a claim without an operation waits");
         match means.wait_as(claim, at, until, limit) {
             Ok(Some(value)) => claim.handle_word(value),
             Ok(None) => {

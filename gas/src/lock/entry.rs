@@ -75,7 +75,7 @@ impl Entry {
     /// because the rank would wait for its own leaving if the side was revoked
     /// between.
     pub fn enter(&mut self, side: Side) {
-        assert!(self.at == At::Out, "{self:?} is not outside");
+        assert!(self.at == At::Out, "enter by a rank that is not outside: {self:?}");
         (self.side, self.at) = (side, At::Coming);
     }
 
@@ -86,7 +86,7 @@ impl Entry {
     ///
     /// If the rank is not inside.
     pub fn leave(&mut self) {
-        assert!(self.at == At::In, "{self:?} is not inside");
+        assert!(self.at == At::In, "leave by a rank that is not inside: {self:?}");
         self.at = At::Going;
     }
 
@@ -211,12 +211,12 @@ mod tests {
     fn an_operation_ends_once() {
         let mut own = entry(1);
         own.enter(Side::Exclusive);
-        let (come, _) = own.poll_op().expect("it comes");
+        let (come, _) = own.poll_op().expect("the rank enters");
         own.handle_completed(come, Ok(OPEN));
         assert_eq!(own.place(), Place::In);
         own.handle_completed(come, Err(AddrError::PeerLost { rank: Rank(0) }));
         own.leave();
-        let (go, _) = own.poll_op().expect("it goes");
+        let (go, _) = own.poll_op().expect("the rank leaves");
         own.handle_completed(come, Ok(0));
         assert_eq!((own.place(), own.under_way()), (Place::Leaving, Some(go)));
         own.handle_completed(go, Ok(0));
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_equal_if_they_will_do_the_same() {
+    fn entries_are_equal_if_their_next_steps_are() {
         let (one, mut other) = (entry(1), entry(1));
         assert!(one == other && one != entry(2));
         other.enter(Side::All);
         assert!(one != other);
         let come = other.clone();
         other.poll_op();
-        assert!(come != other, "one has posted, and one will");
-        assert!(one == Entry { step: 7, ..one.clone() }, "a number has no meaning");
+        assert!(come != other, "one entry has posted, and the other will");
+        assert!(one == Entry { step: 7, ..one.clone() }, "the step number has no meaning");
     }
 }

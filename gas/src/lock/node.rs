@@ -152,8 +152,9 @@ impl<'a> NodePool<'a> {
     ///
     /// If there are more than 65,536, or the rank does not fit 24 bits.
     pub fn new(rank: Rank, slots: &'a mut [NodeSlot]) -> Self {
-        assert!(slots.len() <= 1 << 16, "{} queue nodes of {rank}", slots.len());
-        assert!(u64::from(rank.0) < NO_RANK, "{rank}");
+        let count = slots.len();
+        assert!(count <= 1 << 16, "{count} queue nodes of {rank}: 65,536 are possible");
+        assert!(u64::from(rank.0) < NO_RANK, "{rank}: a queue node names ranks below {NO_RANK}");
         Self { rank, slots }
     }
 
@@ -177,9 +178,14 @@ impl<'a> NodePool<'a> {
     }
 
     /// Gives a node back: its claim has ended, or `has_left` the node in a queue.
+    ///
+    /// # Panics
+    ///
+    /// If the node is not taken, or is an earlier life of its slot.
     pub fn release(&mut self, node: NodeId, has_left: bool) {
         let slot = &mut self.slots[node.slot()];
-        assert!(slot.use_ == Use::Taken && slot.generation == node.generation(), "{node:?}");
+        let is_taken = slot.use_ == Use::Taken && slot.generation == node.generation();
+        assert!(is_taken, "release of a queue node that is not taken: {node:?}");
         slot.use_ = if has_left { Use::Left } else { Use::Free };
     }
 }
@@ -197,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_its_parts() {
+    fn a_name_is_made_of_its_parts() {
         let node = NodeId::new(Rank(663_551), 65_535, 0xff_ffff);
         assert_eq!((node.rank(), node.slot()), (Rank(663_551), 65_535));
         assert_eq!(node.generation(), 0xff_ffff);
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_left_is_taken_when_it_is_free() {
+    fn an_abandoned_node_is_taken_when_it_is_free() {
         let mut slots = [NodeSlot::default(); 2];
         let mut pool = NodePool::new(Rank(3), &mut slots);
         let first = pool.try_take(|_| 0).unwrap();

@@ -73,7 +73,9 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// [`TreeError`], which names the value that is not possible.
+    /// - [`TreeError::NoRanks`]: `ranks` is 0.
+    /// - [`TreeError::PerLeaf`]: `per_leaf` is not from 1 to [`FAN_MAX`].
+    /// - [`TreeError::Arity`]: `arity` is not from 2 to [`FAN_MAX`].
     pub const fn new(
         ranks: u32,
         per_leaf: u32,
@@ -188,9 +190,9 @@ impl Tree {
 impl core::fmt::Display for TreeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NoRanks => f.write_str("a tree over no ranks"),
-            Self::PerLeaf(ranks) => write!(f, "a leaf of {ranks} ranks: it has 1 to {FAN_MAX}"),
-            Self::Arity(arity) => write!(f, "an arity of {arity}: it is 2 to {FAN_MAX}"),
+            Self::NoRanks => f.write_str("a tree over 0 ranks: it needs at least one"),
+            Self::PerLeaf(ranks) => write!(f, "{ranks} ranks per leaf: must be 1 to {FAN_MAX}"),
+            Self::Arity(arity) => write!(f, "{arity} children per vertex: must be 2 to {FAN_MAX}"),
         }
     }
 }
@@ -215,7 +217,7 @@ mod tests {
 
     /// Every vertex has one home, words of its own, and one place above.
     #[test]
-    fn every_vertex_is_somebodys() {
+    fn every_vertex_has_a_home_and_words_of_its_own() {
         let key = RegionKey::new(0, 1);
         for (ranks, per_leaf, arity) in
             [(1, 8, 16), (9, 8, 16), (17, 1, 2), (1000, 3, 4), (137, 8, 16), (40, 2, 3)]

@@ -120,7 +120,7 @@ impl Vertex {
     ///
     /// # Errors
     ///
-    /// Those of `load`.
+    /// The first error that `load` returns; the vertex has not changed then.
     pub fn handle_words<E>(
         &mut self,
         load: impl Fn(RemoteAddr) -> Result<u64, E>,

@@ -295,7 +295,7 @@ impl Machine<'_> {
         let request = self.jobs[index].request;
         let no_relay = self.knows_loss && !mutant("gas_relay_of_the_lost");
         let command = Command { request, index: at as u16, stamp, to, no_relay };
-        let words = command.encode(self.setup.rank).expect("only copies are asked of others");
+        let words = command.encode(self.setup.rank).expect("only copies are sent as commands");
         let first = self.control.command_words() + at * WORDS;
         for (word, value) in words.into_iter().enumerate() {
             // Relaxed: the note that follows is posted by the same thread, or was

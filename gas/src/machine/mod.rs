@@ -126,22 +126,30 @@ impl<'m> Machine<'m> {
     /// If the tables do not fit the shape, or the split has no room for the job.
     pub fn new(setup: Setup<'m>, tables: Tables<'m>) -> Self {
         let Setup { rank, split, shape, .. } = setup;
-        assert_eq!(shape.fault(), None);
-        assert!(rank.0 < shape.ranks && shape.ranks - 1 <= split.last_rank().0);
-        assert!(shape.colors <= split.colors(), "{} colours", shape.colors);
-        assert!(setup.part_bytes_max > 0);
+        if let Some(fault) = shape.fault() {
+            panic!("{fault}: {shape:?}");
+        }
+        let (ranks, last) = (shape.ranks, split.last_rank());
+        assert!(rank.0 < ranks, "{rank} of a job of {ranks} ranks");
+        assert!(ranks - 1 <= last.0, "{ranks} ranks: an address can name ranks up to {last}");
+        let (colors, colors_max) = (shape.colors, split.colors());
+        assert!(colors <= colors_max, "{colors} colours: an address can name {colors_max}");
+        assert!(setup.part_bytes_max > 0, "part_bytes_max is 0: must be at least 1");
         let Tables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
         let Tables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
         let names = shape.colors as usize * crate::address::REGIONS;
-        assert_eq!(lens, [shape.words(), shape.copies as usize, names, bits, bits]);
+        let wanted = [shape.words(), shape.copies as usize, names, bits, bits];
+        assert_eq!(lens, wanted, "lengths of words, slots, records, awaited, told");
         let lens = [jobs.len(), issued.len(), commands.len(), edges.len()];
         let wanted = [shape.own_jobs, shape.commands, shape.conditions].map(|len| len as usize);
-        assert_eq!(lens, [shape.jobs(), wanted[0], wanted[1], wanted[2]]);
+        let wanted = [shape.jobs(), wanted[0], wanted[1], wanted[2]];
+        assert_eq!(lens, wanted, "lengths of jobs, issued, commands, edges");
         assert_eq!(
             [fetches.len(), flights.len()],
-            [shape.fetches, shape.flights].map(|len| len as usize)
+            [shape.fetches, shape.flights].map(|len| len as usize),
+            "lengths of fetches, flights"
         );
 
         let control = Control::new(setup.control, rank, shape);
@@ -193,7 +201,10 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`NameError`] if the region gets no name.
+    /// - [`NameError::Full`]: all names of the colour are in use, or not free again
+    ///   yet.
+    /// - [`NameError::NoSuchColor`]: the ranks have no such colour.
+    /// - [`NameError::TooLong`]: an address cannot name all bytes of the region.
     pub fn register(
         &mut self,
         color: u8,
@@ -209,7 +220,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Stale`] if there is no such region here.
+    /// [`AccessError::Nowhere`] if `addr` is not an address of this rank;
+    /// [`AccessError::Stale`] if no region is registered there, or if the address is of
+    /// the starter memory.
     pub fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
         self.registry.unregister(addr)
     }
@@ -230,7 +243,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
         let ranks = self.ranks_of(&request);
         let handle = self.order.try_issue(after, ranks == self.last_ranks)?;
@@ -243,7 +258,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_flush(&mut self, rank: Rank) -> Result<Handle, Full> {
         let (split, jobs) = (self.setup.split, &self.jobs[..]);
         let handle = self.order.try_issue_each(|handle| {
@@ -259,7 +276,9 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room; nothing was issued then.
+    /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
+    /// operations are taken; [`Full::Conditions`] if the places for conditions do not
+    /// suffice for the operations that this one has to wait for.
     pub fn try_flush_all(&mut self) -> Result<Handle, Full> {
         self.try_issue(Request::Fence, After::All)
     }
@@ -279,7 +298,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the address is of no rank of the job.
+    /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
+    /// colour.
     pub fn want(&mut self, addr: GlobalAddr) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.want(table))
@@ -290,7 +310,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the address is of no rank of the job.
+    /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
+    /// colour.
     pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.refresh(table, version))

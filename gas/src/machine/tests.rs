@@ -47,7 +47,7 @@ struct Rig {
     listed: Vec<(Rank, u8)>,
     /// The number of tables that were read.
     reads: usize,
-    /// The ranks of which the tables cannot be read.
+    /// The ranks whose tables cannot be read.
     lost: Vec<Rank>,
 }
 
@@ -173,14 +173,14 @@ impl Rig {
         all.remove(0)
     }
 
-    /// Jobs go on by tables that have come; ends stay with the machine.
+    /// Continues jobs whose tables have arrived; ends stay with the machine.
     fn outs_of_tables(&mut self) {
         if let Some(fetched) = self.machine.fetcher.poll() {
             self.machine.table_came(fetched.table, fetched.result);
         }
     }
 
-    /// Writes the table of a rank to the place to which it is read.
+    /// Writes the table of a rank to the place to which the machine reads it.
     fn fill(&self, rank: Rank, offset: u64) {
         let names = [OPEN, READ, DEVICES].into_iter();
         let more = self.listed.iter().filter(|(of, _)| *of == rank).map(|(_, name)| *name);
@@ -221,8 +221,8 @@ impl Rig {
         }
     }
 
-    /// Whether an operation under way keeps another rank's table here, when that
-    /// rank asks for it back.
+    /// Whether an operation under way keeps the table of another rank here, when that rank requests
+    /// it back.
     fn keeps(&mut self, rank: u32) -> bool {
         let word = self.control.drop_words() + rank as usize / 64;
         self.words[word].fetch_or(1 << (rank % 64), Ordering::Relaxed);
@@ -237,7 +237,7 @@ impl Rig {
         self.write(first, &[dst.to_bits(), src.to_bits(), bytes]);
     }
 
-    /// The command of this rank in that place.
+    /// The command of this rank in the place `index`.
     fn command(&self, index: usize) -> Option<Command> {
         let first = self.control.command_words() + index * WORDS;
         let words = core::array::from_fn(|word| self.words[first + word].load(Ordering::Relaxed));

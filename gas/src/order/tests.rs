@@ -33,7 +33,7 @@ fn end(order: &mut Order<'_>, handle: Handle) {
 }
 
 #[test]
-fn what_is_not_ordered_is_not_held_up() {
+fn an_unordered_operation_does_not_wait() {
     order!(order, 8, 8);
     let slow = issue(&mut order, After::Nothing);
     let after = issue(&mut order, After::One(slow));
@@ -41,7 +41,7 @@ fn what_is_not_ordered_is_not_held_up() {
     let next = issue(&mut order, After::One(other));
     assert_eq!(ready(&mut order), [slow, other]);
     end(&mut order, other);
-    assert_eq!(ready(&mut order), [next], "not behind the slow one");
+    assert_eq!(ready(&mut order), [next], "the operation does not wait for the slow one");
     assert!(order.has_ended(other) && !order.has_ended_up_to(other));
     end(&mut order, slow);
     assert_eq!(ready(&mut order), [after]);
@@ -49,7 +49,7 @@ fn what_is_not_ordered_is_not_held_up() {
 }
 
 #[test]
-fn up_to_waits_for_all_before_it_too() {
+fn up_to_waits_for_all_earlier_operations_too() {
     order!(order, 8, 8);
     let [a, b, c] = [(); 3].map(|()| issue(&mut order, After::Nothing));
     let one = issue(&mut order, After::One(c));
@@ -59,8 +59,7 @@ fn up_to_waits_for_all_before_it_too() {
     assert_eq!(ready(&mut order), [one]);
     end(&mut order, a);
     assert_eq!(ready(&mut order), []);
-    // For an operation that has ended, the operations before it are still waited
-    // for.
+    // `UpTo` an operation that has ended still waits for the operations before it.
     let late = issue(&mut order, After::UpTo(c));
     assert_eq!(ready(&mut order), []);
     end(&mut order, b);
@@ -69,14 +68,14 @@ fn up_to_waits_for_all_before_it_too() {
 }
 
 #[test]
-fn all_is_all_so_far() {
+fn after_all_waits_for_the_operations_issued_before() {
     order!(order, 8, 8);
     let a = issue(&mut order, After::Nothing);
     let all = issue(&mut order, After::All);
     let b = issue(&mut order, After::Nothing);
     assert_eq!(ready(&mut order), [a, b]);
     end(&mut order, a);
-    assert_eq!(ready(&mut order), [all], "b came later");
+    assert_eq!(ready(&mut order), [all], "b was issued later");
     assert!(!order.has_ended(Handle::ALL));
     end(&mut order, b);
     end(&mut order, all);
@@ -86,7 +85,7 @@ fn all_is_all_so_far() {
 }
 
 #[test]
-fn a_set_is_waited_for_to_the_last() {
+fn a_set_is_waited_for_until_its_last_operation() {
     order!(order, 8, 8);
     let [a, b, c] = [(); 3].map(|()| issue(&mut order, After::Nothing));
     ready(&mut order);
@@ -99,14 +98,14 @@ fn a_set_is_waited_for_to_the_last() {
 }
 
 #[test]
-fn the_continuation_waits_for_one_between_the_same_ranks_and_else_for_all() {
+fn a_continuation_waits_for_the_last_operation_of_the_same_ranks_or_for_all() {
     order!(order, 8, 8);
     let a = issue(&mut order, After::Nothing);
     let b = issue(&mut order, After::Nothing);
     let same = order.try_issue(After::Cont, true).unwrap();
     ready(&mut order);
     end(&mut order, b);
-    assert_eq!(ready(&mut order), [same], "not for {a}");
+    assert_eq!(ready(&mut order), [same], "the operation does not wait for {a}");
     let other = order.try_issue(After::Cont, false).unwrap();
     end(&mut order, same);
     assert_eq!(ready(&mut order), []);
@@ -119,7 +118,7 @@ fn the_continuation_waits_for_one_between_the_same_ranks_and_else_for_all() {
 }
 
 #[test]
-fn a_full_table_is_an_answer() {
+fn a_full_table_refuses_an_operation() {
     order!(order, 2, 1);
     let a = issue(&mut order, After::Nothing);
     let b = issue(&mut order, After::One(a));
@@ -133,7 +132,7 @@ fn a_full_table_is_an_answer() {
 }
 
 #[test]
-fn no_condition_is_left_out_when_there_is_room_for_few() {
+fn an_operation_with_too_many_conditions_is_refused() {
     order!(order, 4, 1);
     let [a, b] = [(); 2].map(|()| issue(&mut order, After::Nothing));
     assert_eq!(order.try_issue(After::Each(&[a, b]), false), Err(Full::Conditions));
@@ -145,7 +144,7 @@ fn no_condition_is_left_out_when_there_is_room_for_few() {
 }
 
 #[test]
-fn handles_are_acps() {
+fn handles_equal_those_of_acp() {
     assert_eq!(Handle::NULL.as_order(), After::Nothing);
     assert_eq!(Handle::from_bits(u64::MAX).as_order(), After::All);
     assert_eq!(Handle::from_bits(u64::MAX - 1).as_order(), After::Cont);
@@ -165,8 +164,8 @@ fn random(seed: u64) {
         state ^= state << 17;
         state % bound
     };
-    // Issued operations, each with those for which it still waits; and operations
-    // that run.
+    // The issued operations, each with the operations for which it still waits; and the running
+    // operations.
     let mut waits: Vec<(Handle, Vec<Handle>)> = Vec::new();
     let (mut runs, mut all): (Vec<Handle>, Vec<Handle>) = (Vec::new(), Vec::new());
     for _ in 0..200 {
@@ -208,13 +207,13 @@ fn random(seed: u64) {
 }
 
 #[test]
-fn random_orders_hold() {
+fn random_operations_keep_their_order() {
     (1..500).for_each(random);
 }
 
 #[test]
 #[cfg(debug_assertions)]
-fn an_order_that_forgets_those_before_is_caught() {
+fn an_order_that_forgets_earlier_operations_is_caught() {
     let caught = tsumugi_core::sync::with_mutant("gas_order_one_for_all", || {
         (1..50).any(|seed| std::panic::catch_unwind(|| random(seed)).is_err())
     });

@@ -90,7 +90,9 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] if a count is 0, or larger than the words can name.
+    /// [`ShapeError::Count`] if the number of ranks, pages, slots or frames, or the
+    /// size of a page, is 0 or larger than the words can name. The error names the
+    /// number and the limit.
     pub const fn check(&self) -> Result<(), ShapeError> {
         let Self { homes, page_bytes, slots, frames } = *self;
         let counts = [
@@ -142,7 +144,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] if the shape is not possible.
+    /// [`ShapeError::Count`] if a number of the shape is 0 or too large, as from
+    /// [`Shape::check`].
     pub const fn new(shape: Shape, key: RegionKey, at: u64) -> Result<Self, ShapeError> {
         Self::of(shape, (key, at), (key, at + shape.directory_bytes()))
     }
@@ -153,7 +156,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] if the shape is not possible.
+    /// [`ShapeError::Count`] if a number of the shape is 0 or too large, as from
+    /// [`Shape::check`].
     pub const fn apart(
         shape: Shape,
         directory: RegionKey,
@@ -349,7 +353,7 @@ impl Book {
 impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Count { what, count, most } = self;
-        write!(f, "{count} {what}, where 1 to {most} are possible")
+        write!(f, "{count} {what}: there must be 1 to {most}")
     }
 }
 

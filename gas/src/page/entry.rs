@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_say_what_was_put_into_them() {
+    fn words_are_read_as_they_were_written() {
         let (owner, frame) = (Rank(FIELD_MAX - 1), 77);
         let at = State::At(Entry { owner, frame, epoch: FIELD_MAX - 1 });
         let moving = State::Moving { owner, frame, by: Rank(5) };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_of_one_page_and_one_epoch() {
+    fn a_header_belongs_to_one_page_and_one_epoch() {
         let page = PageId(PAGES_MAX - 1);
         let entry = Entry { owner: Rank(3), frame: 4, epoch: 9 };
         let header = entry.header(page);
@@ -181,13 +181,16 @@ mod tests {
         assert_eq!(epoch_of(gone(header)), 9);
         let last = Entry { epoch: FIELD_MAX - 1, ..entry };
         assert_eq!(epoch_of(last.header(page)), FIELD_MAX - 1);
-        assert!(!is_of(last.header(PageId(0)), PageId(1)), "the epoch is no part of the page");
+        assert!(
+            !is_of(last.header(PageId(0)), PageId(1)),
+            "the epoch is not a part of the page number"
+        );
         assert_ne!(gone(header), header);
         assert_ne!(entry.moved(Rank(3), 4).header(page), header);
     }
 
     #[test]
-    fn each_byte_of_a_header_says_whether_it_is_live() {
+    fn each_byte_of_a_header_shows_whether_it_is_live() {
         for (page, epoch) in [(0, 0), (PAGES_MAX - 1, FIELD_MAX - 1), (1 << 34 | 77, 1 << 20)] {
             let header = Entry { owner: Rank(0), frame: 0, epoch }.header(PageId(page));
             let pairs = header.to_le_bytes().into_iter().zip(gone(header).to_le_bytes());

@@ -122,7 +122,7 @@ impl Glance {
                     At::Ask
                 }
                 State::At(entry) => At::Read(entry, false),
-                State::Moving { .. } => unreachable!("{self:?} has seen {old:#x}"),
+                State::Moving { .. } => unreachable!("the seen entry {old:#x} moves: {self:?}"),
             },
             At::Read(entry, _) => {
                 let header = entry.header(self.page);
@@ -144,7 +144,7 @@ impl Glance {
             At::Go(Next::Again(by)) => At::Pause(by),
             At::Go(Next::Fail(error)) => At::Failed(error),
             At::Pause(_) => At::Look,
-            At::Over | At::Failed(_) => unreachable!("{self:?} asked for nothing"),
+            At::Over | At::Failed(_) => unreachable!("no answer is due: {self:?}"),
         }
     }
 }

@@ -110,7 +110,7 @@ impl Hold {
     /// If the last step was not [`Act::Ready`].
     #[inline]
     pub fn release(&mut self) {
-        assert!(matches!(self.at, At::Held(_)), "{self:?} holds nothing");
+        assert!(matches!(self.at, At::Held(_)), "release by a hold that holds nothing: {self:?}");
         self.at = At::Leave;
     }
 
@@ -123,7 +123,7 @@ impl Hold {
             At::Enter(_) => self.finds(old),
             At::ReadKept => match State::from_bits(old) {
                 State::At(entry) => At::Held(entry),
-                State::Moving { .. } => unreachable!("{self:?} has kept {old:#x}"),
+                State::Moving { .. } => unreachable!("the kept entry {old:#x} moves: {self:?}"),
             },
             At::Seize(seen) if old == seen => {
                 if late {
@@ -153,7 +153,7 @@ impl Hold {
             At::Withdraw(Next::Fail(error)) => At::Failed(error),
             At::Pause(_) => At::Look,
             At::Leave => At::Over,
-            At::Held(_) | At::Over | At::Failed(_) => unreachable!("{self:?} asked for nothing"),
+            At::Held(_) | At::Over | At::Failed(_) => unreachable!("no answer is due: {self:?}"),
         }
     }
 

@@ -31,7 +31,7 @@ impl Homes {
     ///
     /// If there are no ranks.
     pub const fn new(ranks: u32, pages: u64, first: Distribution) -> Self {
-        assert!(ranks > 0, "pages of no ranks");
+        assert!(ranks > 0, "pages need at least one rank");
         Self { ranks, pages, is_block: matches!(first, Distribution::Block) }
     }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_owner_is_the_home_unless_the_program_says_so() {
+    fn the_first_owner_is_the_home_unless_the_program_chooses_another() {
         for first in [Distribution::Block, Distribution::Cyclic] {
             let homes = Homes::new(4, 30, first);
             for rank in (0..4).map(Rank) {

@@ -145,7 +145,7 @@ impl Relocation {
         let Self { book, rank, page, from, .. } = self;
         let moving = self.moving().to_bits();
         let here = self.frame.map(|frame| from.moved(*rank, frame));
-        let new = || here.expect("a frame was taken first");
+        let new = || here.expect("the frame is taken before the entry is locked");
         match self.at {
             At::Ask => Act::Do(book.look(*page)),
             At::Wait(by) => Act::Pause(Some(by)),
@@ -294,7 +294,7 @@ impl Relocation {
                 At::Over
             }
             At::GiveBack(Some(refusal)) => At::Refused(refusal),
-            At::Over | At::Refused(_) => unreachable!("{self:?} asked for nothing"),
+            At::Over | At::Refused(_) => unreachable!("no answer is due: {self:?}"),
         }
     }
 

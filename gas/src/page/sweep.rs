@@ -81,7 +81,7 @@ impl Sweep {
             }
             (Ok(_), At::Pause) => At::Look,
             (Ok(_), At::PauseFor(phase)) => At::Wait(phase),
-            (Ok(_), At::Over | At::Failed(_)) => unreachable!("{self:?} asked for nothing"),
+            (Ok(_), At::Over | At::Failed(_)) => unreachable!("no answer is due: {self:?}"),
         };
     }
 

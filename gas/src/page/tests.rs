@@ -92,7 +92,7 @@ fn moves(
 }
 
 #[test]
-fn what_a_dead_rank_may_still_write_to_is_used_no_more() {
+fn a_frame_that_a_dead_rank_may_write_is_not_reused() {
     let book = book(3, false);
     let old = book.header(FIRST.owner, FIRST.frame);
     let gate = book.gate(Rank(2), PAGE);
@@ -100,17 +100,17 @@ fn what_a_dead_rank_may_still_write_to_is_used_no_more() {
         let mut words = world(&book, &[Rank(2)]);
         let moved = moves(book, &mut words, |_, op| Some(op.remote) == dead);
         let State::At(entry) = State::from_bits(*words.at(book.entry(PAGE))) else {
-            panic!("it is left locked")
+            panic!("the entry is left locked")
         };
         assert_eq!(entry.owner, MOVER);
         assert_eq!(moved.retired().is_some(), is_free, "{dead:?}");
     }
 }
 
-/// The frame may be another page's when the mark lands, or this page's in another
-/// life.
+/// When the mark lands, the frame may belong to another page, or to this page in another
+/// epoch.
 #[test]
-fn a_mark_that_is_late_spares_what_is_there() {
+fn a_late_mark_spares_a_newer_header() {
     let book = book(3, false);
     let old = book.header(FIRST.owner, FIRST.frame);
     let later = Entry { epoch: FIRST.epoch + 2, ..FIRST }.header(PAGE);
@@ -154,7 +154,7 @@ fn a_rank_is_on_the_list_when_its_bit_is_there() {
         [(0, 0, true), (0, 0b10, true), (0b1, 0b1, true), (0, 0b1, false), (0b1, 0b101, false)]
     {
         assert_eq!(apart.is_enlisted(MOVER, seen, found), is_there, "{seen:b} {found:b}");
-        assert!(near.is_enlisted(MOVER, seen, found), "it was added, whatever was there");
+        assert!(near.is_enlisted(MOVER, seen, found), "the rank was added to the list");
     }
     // A list that was marked as incomplete stays so when it is emptied.
     for book in [near, apart] {
@@ -174,7 +174,7 @@ fn a_rank_is_on_the_list_when_its_bit_is_there() {
 
 /// The cached owner may have died: the home has the present one.
 #[test]
-fn a_read_asks_the_home_when_the_remembered_owner_has_died() {
+fn a_read_asks_the_home_when_the_cached_owner_has_died() {
     let book = book(3, false);
     let mut words = world(&book, &[]);
     let (was, rank) = (Entry { owner: Rank(2), ..FIRST }, MOVER);
@@ -198,13 +198,13 @@ fn a_read_asks_the_home_when_the_remembered_owner_has_died() {
     }
     assert_eq!(read, [Rank(2), FIRST.owner]);
     assert!(is_of(*words.at(book.header(FIRST.owner, FIRST.frame)), PAGE));
-    assert_eq!(*words.at(book.seen_entry(rank, PAGE)), FIRST.to_bits(), "it is remembered");
-    assert_eq!(*words.at(book.crowd(rank)) & 0xffff_ffff, 0, "it has left the crowd");
+    assert_eq!(*words.at(book.seen_entry(rank, PAGE)), FIRST.to_bits(), "the owner is cached");
+    assert_eq!(*words.at(book.crowd(rank)) & 0xffff_ffff, 0, "the reader has left the crowd");
 }
 
 /// A read fails if its page is lost, and leaves the crowd.
 #[test]
-fn a_read_of_what_has_died_fails() {
+fn a_read_of_a_lost_page_fails() {
     let book = book(3, false);
     let mut words = world(&book, &[]);
     let mut own = Glance::new(book, MOVER, PAGE);
@@ -221,10 +221,9 @@ fn a_read_of_what_has_died_fails() {
     assert_eq!(*words.at(book.crowd(MOVER)) & 0xffff_ffff, 0);
 }
 
-/// A sweep passes a dead rank, at whatever step it died; any other error ends the
-/// sweep.
+/// A sweep passes a dead rank, at whatever step the rank died; any other error ends the sweep.
 #[test]
-fn a_sweep_goes_past_the_dead() {
+fn a_sweep_passes_dead_ranks() {
     let book = book(4, false);
     for step in 0..6 {
         for is_death in [true, false] {

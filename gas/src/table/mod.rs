@@ -98,9 +98,9 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] if some of the bytes lie outside the region,
-    /// [`AccessError::ReadOnly`] or [`AccessError::Stale`] if the region does not
-    /// allow the access.
+    /// - [`AccessError::OutOfRange`]: some of the bytes lie outside the region.
+    /// - [`AccessError::ReadOnly`]: `need` is to write, and the region is for reading.
+    /// - [`AccessError::Stale`]: the region is for its own rank alone.
     pub fn admit(
         &self,
         addr: GlobalAddr,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_admits_what_is_inside_and_allowed() {
+    fn an_entry_admits_allowed_accesses_inside_its_region() {
         let addr = GlobalAddr::from_bits(77);
         let entry = |access| Entry {
             key: RegionKey::new(9, 77),
@@ -207,7 +207,7 @@ mod tests {
 
     /// A mixture of two entries is not taken for an entry.
     #[test]
-    fn a_torn_entry_is_none() {
+    fn a_torn_entry_is_not_decoded() {
         let entry = |bytes, life| Entry {
             key: RegionKey::new(3, 5 + u32::from(life)),
             bytes,

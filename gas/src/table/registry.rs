@@ -384,7 +384,7 @@ impl<'m> Registry<'m> {
         let life = self.records[usize::from(color) * REGIONS + name].life;
         let rank = self.control.rank;
         let place = Place { rank, color, region: name as u8, life, offset: 0 };
-        self.split.addr(place).expect("the split was fit for this rank and colour")
+        self.split.addr(place).expect("the split has room for this rank and colour")
     }
 }
 
@@ -414,13 +414,16 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { color } => {
-                write!(f, "all {REGIONS} names of colour {color} are in use")
+                write!(
+                    f,
+                    "all {REGIONS} regions of colour {color} are in use: unregister one first"
+                )
             }
             Self::NoSuchColor { color, colors } => {
-                write!(f, "colour {color} does not exist: a rank has {colors}")
+                write!(f, "colour {color} does not exist: a rank has {colors} colours, from 0 on")
             }
             Self::TooLong { bytes, bytes_max } => {
-                write!(f, "{bytes} bytes: an address has room for {bytes_max}")
+                write!(f, "a region of {bytes} bytes: an address can name {bytes_max}")
             }
         }
     }

@@ -123,7 +123,7 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     );
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
         let Some(number) = asked else { continue };
-        let report = control.report(*number).unwrap_or_else(|| "no report".to_owned());
+        let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
         for line in report.lines() {
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
         }
@@ -144,7 +144,7 @@ mod tests {
     use crate::config::Config;
     use crate::space::Space;
     use std::sync::Arc;
-    use tsumugi_core::mem::Rank;
+    use tsumugi_core::mem::LocalRank;
 
     fn quiet_pair() -> Arc<Space> {
         let config = Config::small();
@@ -165,7 +165,7 @@ mod tests {
     /// Does what a worker does after a bell has woken it and before it sleeps
     /// again.
     fn answer(space: &Space, rank: u32) {
-        let control = space.control(Rank(rank));
+        let control = space.control(LocalRank(rank));
         let number = control.wanted_report().expect("asked");
         control.answer_report(number, "ULT 1: signal\nULT 2: join");
         control.activity().fetch_add(1, Ordering::SeqCst);
@@ -182,9 +182,9 @@ mod tests {
         let said = looks(&mut stall, &space, 1);
         assert!(said[0].contains("rank 0: no report"), "{said:?}");
         assert!(said[0].contains("rank 1: ULT 1: signal\ntsumugi:   rank 1: ULT 2"), "{said:?}");
-        let _ticket = space.control(Rank(0)).bells().prepare(0);
+        let _ticket = space.control(LocalRank(0)).bells().prepare(0);
         assert_eq!(looks(&mut stall, &space, 5), [""; 0], "the same stall");
-        space.control(Rank(0)).activity().fetch_add(1, Ordering::SeqCst);
+        space.control(LocalRank(0)).activity().fetch_add(1, Ordering::SeqCst);
         assert_eq!(looks(&mut stall, &space, 4), [""; 0], "another stall");
         answer(&space, 0);
         answer(&space, 1);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn whoever_may_still_wake_somebody_keeps_it_silent() {
         let space = quiet_pair();
-        let one = space.control(Rank(1));
+        let one = space.control(LocalRank(1));
         let mut stall = Stall::new(Instant::now());
         one.outside().store(1, Ordering::SeqCst);
         assert_eq!(looks(&mut stall, &space, 5), [""; 0], "a timer");

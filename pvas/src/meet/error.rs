@@ -4,7 +4,7 @@ use crate::space::SpaceError;
 use std::fmt;
 use std::io;
 use std::time::Duration;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Why a rank gets no memory files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub enum MeetError {
         /// How long the leader tried.
         limit: Duration,
     },
-    /// The first rank of the node did not come.
+    /// The first rank of the node accepted no connection.
     NoLeader {
         /// How long this rank waited.
         limit: Duration,
     },
-    /// A rank did not come.
+    /// A rank did not join.
     Missing {
         /// The first of the missing ranks.
-        rank: Rank,
+        rank: LocalRank,
         /// How long the leader waited.
         limit: Duration,
     },
@@ -44,7 +44,7 @@ pub enum MeetError {
     /// The leader refuses this rank.
     Refused {
         /// This rank.
-        rank: Rank,
+        rank: LocalRank,
         /// The reason.
         why: Verdict,
     },
@@ -60,7 +60,8 @@ pub enum MeetError {
     System {
         /// The call that was refused.
         what: &'static str,
-        /// Its error number; 0 if the other end broke off.
+        /// Its error number; 0 if the other end closed the connection or sent a message
+        /// that is not valid.
         errno: i32,
     },
 }
@@ -75,7 +76,7 @@ pub enum Verdict {
     Build = 1,
     /// The rank belongs to another job, or to another node.
     Job = 2,
-    /// The rank has another number of ranks for the node.
+    /// The rank has another number of ranks for the node, or is not below the number.
     Size = 3,
     /// Another process has this rank.
     Taken = 4,
@@ -84,11 +85,11 @@ pub enum Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Welcome => "it is welcome",
-            Self::Build => "it was built from another source",
-            Self::Job => "it is of another job or node",
-            Self::Size => "it counts the ranks of the node differently",
-            Self::Taken => "another process is this rank",
+            Self::Welcome => "it is accepted",
+            Self::Build => "its program was built from another source",
+            Self::Job => "it belongs to another job or node",
+            Self::Size => "it has another number of ranks for the node",
+            Self::Taken => "another process has taken this rank",
         })
     }
 }
@@ -96,35 +97,40 @@ impl fmt::Display for Verdict {
 impl fmt::Display for MeetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size { rank, size } => write!(f, "rank {rank} of {size} on a node"),
+            Self::Size { rank, size } => {
+                write!(f, "rank {rank} does not exist: the node has {size} ranks")
+            }
             Self::Space(error) => error.fmt(f),
             Self::NameTaken { limit } => write!(
                 f,
-                "the name of this job's socket was taken for {limit:?}: by another job of this \
-                 user with the same name, or by a process that has guessed it (TSUMUGI_JOB)"
+                "the name of this job's socket was in use for {limit:?}: by another job of this \
+                 user with the same name, or by a process that has guessed it; set TSUMUGI_JOB to \
+                 another name"
             ),
             Self::NoLeader { limit } => {
-                write!(f, "the first rank of this node did not come within {limit:?}")
+                write!(f, "the first rank of this node accepted no connection within {limit:?}")
             }
             Self::Missing { rank, limit } => {
-                write!(f, "{rank} of this node did not come within {limit:?}")
+                write!(f, "{rank} of this node did not join within {limit:?}")
             }
-            Self::Stranger { user } => {
-                let job = "TSUMUGI_JOB: a name that others do not guess";
-                write!(
-                    f,
-                    "a process of user {user} has taken the name of this job's socket ({job})"
-                )
+            Self::Stranger { user } => write!(
+                f,
+                "a process of user {user} uses the name of this job's socket: set TSUMUGI_JOB to a \
+                 name that others cannot guess"
+            ),
+            Self::Refused { rank, why } => {
+                write!(f, "the leader of this node refuses {rank}: {why}")
             }
-            Self::Refused { rank, why } => write!(f, "the node's leader refuses {rank}: {why}"),
             Self::Descriptors { found, wanted } => write!(
                 f,
-                "{found} of {wanted} memory files came: the node's leader is gone, or this \
-                 process may not have as many open (ulimit -n)"
+                "only {found} of {wanted} memory files arrived: the leader of this node has ended, \
+                 or the limit of open files is too low (ulimit -n)"
             ),
-            Self::System { what, errno: 0 } => {
-                write!(f, "meeting the ranks of this node: {what}: the other end broke off")
-            }
+            Self::System { what, errno: 0 } => write!(
+                f,
+                "meeting the ranks of this node: {what}: the other end closed the connection, or \
+                 sent an invalid message"
+            ),
             Self::System { what, errno } => {
                 let error = io::Error::from_raw_os_error(*errno);
                 write!(f, "meeting the ranks of this node: {what}: {error}")

@@ -8,7 +8,7 @@ use crate::sys;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// The first message of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Hello {
     job: u64,
     node: u64,
     /// The rank that sends this.
-    pub rank: Rank,
+    pub rank: LocalRank,
     size: u32,
 }
 
@@ -40,7 +40,7 @@ impl Hello {
             layout: Control::layout(),
             job: digest(meeting.job),
             node: meeting.node.0,
-            rank: meeting.rank,
+            rank: meeting.local,
             size: meeting.size,
         }
     }
@@ -70,7 +70,7 @@ impl Hello {
         if magic != MAGIC {
             return Err(ErrorKind::InvalidData.into());
         }
-        let rank = Rank((rank_and_size >> 32) as u32);
+        let rank = LocalRank((rank_and_size >> 32) as u32);
         Ok(Self { layout, job, node, rank, size: rank_and_size as u32 })
     }
 }

@@ -15,7 +15,7 @@ fn config() -> Config {
 
 fn meeting(job: &str, rank: u32, size: u32) -> Meeting<'_> {
     let limit = Duration::from_secs(20);
-    Meeting { job, node: NodeId::here(), rank: Rank(rank), size, limit }
+    Meeting { job, node: NodeId::here(), local: LocalRank(rank), size, limit }
 }
 
 /// A name that no other run of these tests uses.
@@ -58,7 +58,7 @@ fn a_rank_that_does_not_come_is_named() {
     let limit = Duration::from_millis(50);
     let short = |job, rank| Meeting { limit, ..meeting(job, rank, 3) };
     let error = Files::meet(&short(&alone, 0), &config()).unwrap_err();
-    assert_eq!(error, MeetError::Missing { rank: Rank(1), limit });
+    assert_eq!(error, MeetError::Missing { rank: LocalRank(1), limit });
     let error = Files::meet(&short(&lost, 2), &config()).unwrap_err();
     assert_eq!(error, MeetError::NoLeader { limit });
     let error = Files::meet(&meeting(&lost, 3, 3), &config()).unwrap_err();

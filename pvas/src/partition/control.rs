@@ -9,7 +9,7 @@ use super::report::{REPORT_BYTES_MAX, Report, load_bytes, store_bytes};
 use crate::distance::Place;
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
-use tsumugi_core::mem::{Rank, RegionKey, RegionTable};
+use tsumugi_core::mem::{LocalRank, RegionKey, RegionTable};
 use tsumugi_core::signal::Lot;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, CachePadded, Ordering};
 use tsumugi_core::wait::Bells;
@@ -81,7 +81,7 @@ struct Boot {
 
 impl Control {
     /// Writes the header into a fresh file.
-    pub fn make(&self, rank: Rank, size: u32) {
+    pub fn make(&self, rank: LocalRank, size: u32) {
         self.header.make(rank, size, LAYOUT);
     }
 
@@ -89,8 +89,13 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`], with the first field that differs.
-    pub fn check(&self, rank: Rank, size: u32) -> Result<(), HeaderError> {
+    /// The first of these that holds:
+    ///
+    /// - [`HeaderError::Magic`]: the file is not a partition.
+    /// - [`HeaderError::Version`]: another release has made it.
+    /// - [`HeaderError::Layout`]: a build with other structures has made it.
+    /// - [`HeaderError::Place`]: it belongs to another rank, or to a job of another size.
+    pub fn check(&self, rank: LocalRank, size: u32) -> Result<(), HeaderError> {
         self.header.check(rank, size, LAYOUT)
     }
 

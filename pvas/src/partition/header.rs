@@ -2,7 +2,7 @@
 //! refused before it misreads the rest.
 
 use std::fmt;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The header; written once, by the process that makes the file.
@@ -25,14 +25,14 @@ pub enum HeaderError {
     },
     /// Made by another release.
     Version {
-        /// The version of the launcher.
+        /// The version of the program that made the partition.
         found: u32,
         /// The version of this program.
         ours: u32,
     },
     /// The same release, but built so that its structures differ.
     Layout {
-        /// The layout of the launcher.
+        /// The layout of the program that made the partition.
         found: u64,
         /// The layout of this program.
         ours: u64,
@@ -48,7 +48,7 @@ pub enum HeaderError {
 
 impl Header {
     /// Writes the header into a fresh file.
-    pub fn make(&self, rank: Rank, size: u32, layout: u64) {
+    pub fn make(&self, rank: LocalRank, size: u32, layout: u64) {
         self.layout.store(layout, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         self.rank.store(rank.0, Ordering::Relaxed);
@@ -61,8 +61,9 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`], with the first field that differs.
-    pub fn check(&self, rank: Rank, size: u32, layout: u64) -> Result<(), HeaderError> {
+    /// [`HeaderError`] for the first field that differs: magic, version, layout, and then
+    /// the rank and the size.
+    pub fn check(&self, rank: LocalRank, size: u32, layout: u64) -> Result<(), HeaderError> {
         // Acquire: pairs with the Release in `make`.
         let found = self.magic.load(Ordering::Acquire);
         if found != MAGIC {
@@ -93,22 +94,23 @@ impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Magic { found } => {
-                write!(f, "the memory file is no partition: it starts with {found:#018x}")
+                write!(f, "the memory file is not a partition: it starts with {found:#018x}")
             }
             Self::Version { found, ours } => write!(
                 f,
-                "the launcher is tsumugi {} and this program is {}",
+                "the partitions were made by tsumugi {}, and this program was built with {}: build \
+                 both from one source",
                 version_text(*found),
                 version_text(*ours)
             ),
             Self::Layout { found, ours } => write!(
                 f,
-                "the launcher's partitions have layout {found:#018x} and this program's \
-                 {ours:#018x}: build both from one source"
+                "the partitions have layout {found:#018x} and this program has {ours:#018x}: \
+                 build both from one source"
             ),
             Self::Place { found, wanted } => write!(
                 f,
-                "the memory file is that of rank {} of {}, not of rank {} of {}",
+                "the memory file belongs to rank {} of {} ranks, not to rank {} of {}",
                 found.0, found.1, wanted.0, wanted.1
             ),
         }
@@ -155,15 +157,15 @@ mod tests {
     fn a_header_names_what_differs() {
         // SAFETY: the header consists of atomics, for which all zeroes are valid.
         let header: Header = unsafe { std::mem::zeroed() };
-        assert_eq!(header.check(Rank(0), 1, 5), Err(HeaderError::Magic { found: 0 }));
-        header.make(Rank(1), 4, 5);
-        assert_eq!(header.check(Rank(1), 4, 5), Ok(()));
+        assert_eq!(header.check(LocalRank(0), 1, 5), Err(HeaderError::Magic { found: 0 }));
+        header.make(LocalRank(1), 4, 5);
+        assert_eq!(header.check(LocalRank(1), 4, 5), Ok(()));
         let place = HeaderError::Place { found: (1, 4), wanted: (2, 4) };
-        assert_eq!(header.check(Rank(2), 4, 5), Err(place));
+        assert_eq!(header.check(LocalRank(2), 4, 5), Err(place));
         let layout = HeaderError::Layout { found: 5, ours: 6 };
-        assert_eq!(header.check(Rank(1), 4, 6), Err(layout));
+        assert_eq!(header.check(LocalRank(1), 4, 6), Err(layout));
         header.version.store(2 << 20 | 3, Ordering::Relaxed);
-        let message = header.check(Rank(1), 4, 6).unwrap_err().to_string();
+        let message = header.check(LocalRank(1), 4, 6).unwrap_err().to_string();
         assert!(message.contains("tsumugi 2.0.3"), "{message}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Control, State};
 use crate::futex::SharedFutex;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, Rank};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Futex;
 
@@ -21,13 +21,13 @@ pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
 /// on it returns `PeerLost`, and every wait for a signal ends. `controls` are the
 /// heads of all ranks of a job of one node, in order.
 pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> + Clone) {
-    declare_lost_as(rank, rank, controls);
+    declare_lost_as(LocalRank(rank.0), rank, controls);
 }
 
 /// The same in a job of several nodes, where the rank with the local number `local`
 /// on this node has the number `rank`.
 pub(crate) fn declare_lost_as<'c>(
-    local: Rank,
+    local: LocalRank,
     rank: Rank,
     controls: impl Iterator<Item = &'c Control> + Clone,
 ) {

@@ -3,7 +3,7 @@
 use super::CONTROL_BYTES;
 use crate::config::{self, Config, ConfigError, HugePages};
 use std::fmt;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Where the partitions lie and how they are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,14 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`ShapeError`], if the partitions do not fit within the limits, or an option
-    /// is out of bounds.
+    /// - [`ShapeError::Size`]: `size` is 0 or above [`RANKS_MAX`](config::RANKS_MAX).
+    /// - [`ShapeError::Config`]: a size of `config` is larger than any partition may have,
+    ///   or the base is too high or not a multiple of [`BASE_ALIGN`](config::BASE_ALIGN).
+    /// - [`ShapeError::FileSize`], [`ShapeError::AddressSpace`]: the least sizes do not fit
+    ///   within `RLIMIT_FSIZE` or `RLIMIT_AS`.
+    /// - [`ShapeError::HugePages`]: the policy takes huge pages from the pool, and too few
+    ///   are free.
+    /// - [`ShapeError::Range`]: the partitions end above [`BASE_MAX`](config::BASE_MAX).
     pub fn fit(size: u32, config: &Config, limits: Limits) -> Result<Self, ShapeError> {
         if size == 0 || size > config::RANKS_MAX {
             return Err(ShapeError::Size { size });
@@ -186,7 +192,7 @@ impl Shape {
 
     /// Where rank `rank`'s partition starts.
     #[inline(always)]
-    pub const fn start(&self, rank: Rank) -> usize {
+    pub const fn start(&self, rank: LocalRank) -> usize {
         self.base + ((rank.0 as usize) << self.shift)
     }
 
@@ -227,12 +233,12 @@ impl fmt::Display for ShapeError {
             Self::AddressSpace { limit_bytes, needed_bytes } => write!(
                 f,
                 "RLIMIT_AS (ulimit -v) is {limit_bytes} bytes; the partitions and the program \
-                 need at least {needed_bytes}"
+                 need at least {needed_bytes}: raise the limit"
             ),
             Self::FileSize { limit_bytes, needed_bytes } => write!(
                 f,
                 "RLIMIT_FSIZE (ulimit -f) is {limit_bytes} bytes; a partition needs at least \
-                 {needed_bytes}"
+                 {needed_bytes}: raise the limit"
             ),
             Self::HugePages { free_bytes, needed_bytes } => write!(
                 f,
@@ -311,7 +317,7 @@ mod tests {
         assert_eq!(shape.exposed_bytes, config.exposed_bytes);
         assert_eq!((shape.heap_bytes, shape.stack_bytes), (config.heap_bytes, config.stack_bytes));
         assert_eq!((shape.base, shape.shift), (config::BASE_DEFAULT, 36));
-        assert_eq!(shape.start(Rank(3)), config::BASE_DEFAULT + (3 << 36));
+        assert_eq!(shape.start(LocalRank(3)), config::BASE_DEFAULT + (3 << 36));
         assert_eq!(Shape::from_text(&shape.to_text()), Some(shape));
         assert_eq!(Shape::from_text("1,2,3,4"), None);
         assert_eq!(Shape::from_text("1,2,3,4,5,6"), None);

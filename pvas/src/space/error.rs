@@ -6,18 +6,18 @@ use crate::heap::HeapError;
 use crate::partition::{HeaderError, ShapeError};
 use std::fmt;
 use std::io;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Why a space cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpaceError {
     /// The partitions do not fit.
     Shape(ShapeError),
-    /// A memory file could not be made.
+    /// A memory file could not be made, or its length could not be read.
     File {
         /// The rank that the file belongs to.
-        rank: Rank,
-        /// The length that it should have.
+        rank: LocalRank,
+        /// The length that it should have; 0 if its length could not be read.
         bytes: usize,
         /// The system's error number.
         errno: i32,
@@ -25,8 +25,8 @@ pub enum SpaceError {
     /// A partition could not be mapped at its place.
     Map {
         /// The rank that the partition belongs to.
-        rank: Rank,
-        /// The address.
+        rank: LocalRank,
+        /// The address; 0 for the head that a launcher maps at any address.
         at: usize,
         /// The length.
         bytes: usize,
@@ -38,14 +38,14 @@ pub enum SpaceError {
     /// Peers' memory could not be made read-only.
     Protect {
         /// The rank that the partition belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The system's error number.
         errno: i32,
     },
     /// A memory file does not have the expected length.
     Length {
         /// The rank that the file belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// Its length.
         found: u64,
         /// The expected length.
@@ -54,7 +54,7 @@ pub enum SpaceError {
     /// A partition was made by a program that differs from this one.
     Header {
         /// The rank that the partition belongs to.
-        rank: Rank,
+        rank: LocalRank,
         /// The field that differs.
         error: HeaderError,
     },
@@ -67,8 +67,16 @@ impl fmt::Display for SpaceError {
         let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
         match self {
             Self::Shape(error) => error.fmt(f),
-            Self::File { rank, bytes, errno } => {
-                write!(f, "the memory file of {rank} ({bytes:#x} bytes): {}", system(errno))
+            Self::File { rank, bytes: 0, errno } => {
+                write!(f, "reading the length of the memory file of {rank}: {}", system(errno))
+            }
+            Self::File { rank, bytes, errno } => write!(
+                f,
+                "making the memory file of {rank} with {bytes:#x} bytes: {}",
+                system(errno)
+            ),
+            Self::Map { rank, at: 0, bytes, errno, .. } => {
+                write!(f, "mapping {bytes:#x} bytes of the head of {rank}: {}", system(errno))
             }
             Self::Map { rank, at, bytes, errno, taken } => {
                 write!(f, "mapping {bytes:#x} bytes of {rank} at {at:#x}: {}", system(errno))?;
@@ -81,8 +89,8 @@ impl fmt::Display for SpaceError {
                 }
                 write!(
                     f,
-                    "; {} moves the partitions (ThreadSanitizer leaves {:#x} and 256 GiB from \
-                     there, AddressSanitizer {:#x})",
+                    "; {} moves the partitions (free with ThreadSanitizer: 256 GiB from {:#x}; \
+                     with AddressSanitizer: from {:#x})",
                     config::BASE,
                     config::BASE_TSAN,
                     config::BASE_DEFAULT

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// The memory files of a job that has not started yet.
 #[derive(Debug)]
@@ -38,13 +38,14 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`SpaceError`], if the partitions do not fit, or a file cannot be made or
-    /// mapped.
+    /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`Shape::fit`].
+    /// - [`SpaceError::File`]: the system cannot make a memory file.
+    /// - [`SpaceError::Map`]: the head of a partition cannot be mapped.
     pub fn create(size: u32, config: &Config) -> Result<(Self, Vec<Window>), SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         let files = Self::new(shape, config.policy, size)?;
         let mut windows = Vec::new();
-        for (rank, file) in (0..).map(Rank).zip(&files.files) {
+        for (rank, file) in (0..).map(LocalRank).zip(&files.files) {
             let window = Window::new(file).map_err(|error| SpaceError::Map {
                 rank,
                 at: 0,
@@ -62,7 +63,7 @@ impl Files {
         let make = |bytes, file: fn(usize) -> io::Result<OwnedFd>| {
             let error = |rank, e: io::Error| SpaceError::File { rank, bytes, errno: errno(&e) };
             let file = |rank| file(bytes).map_err(|e| error(rank, e));
-            (0..size).map(Rank).map(file).collect::<Result<_, _>>()
+            (0..size).map(LocalRank).map(file).collect::<Result<_, _>>()
         };
         let files = make(shape.bytes(), sys::memory_file)?;
         let huge = match policy.huge_pages {
@@ -77,7 +78,7 @@ impl Files {
     pub(super) fn check(&self) -> Result<(), SpaceError> {
         let kinds = [(&self.files, self.shape.bytes()), (&self.huge, huge_bytes(self.shape))];
         for (files, bytes) in kinds {
-            for (rank, file) in (0..).map(Rank).zip(files) {
+            for (rank, file) in (0..).map(LocalRank).zip(files) {
                 let error = |e: io::Error| SpaceError::File { rank, bytes: 0, errno: errno(&e) };
                 let (found, wanted) = (sys::file_bytes(file.as_fd()).map_err(error)?, bytes as u64);
                 if found != wanted {

@@ -7,7 +7,7 @@ use std::fs;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// The pages of a range of a partition, as the system counts them.
@@ -41,7 +41,7 @@ impl Space {
     /// uses already. Wait-free, except for the kernel's work at a window's first
     /// use.
     #[inline]
-    pub fn reach(&self, rank: Rank, at: NonNull<u8>, bytes: u64) {
+    pub fn reach(&self, rank: LocalRank, at: NonNull<u8>, bytes: u64) {
         if self.policy().populate == Populate::Peers && self.own_of(rank).is_none() {
             self.reach_windows(rank, at, bytes);
         }
@@ -49,7 +49,7 @@ impl Space {
 
     /// The amount that `rank`'s allocators have populated, if the rank is in this
     /// process and the job's policy populates its pages.
-    pub fn populated(&self, rank: Rank) -> Option<Populated> {
+    pub fn populated(&self, rank: LocalRank) -> Option<Populated> {
         Some(self.own_of(rank)?.tally?.populated())
     }
 
@@ -60,14 +60,14 @@ impl Space {
 
     /// The pages of `rank`'s partition in this process; `None` where the system
     /// does not report them.
-    pub fn pages(&self, rank: Rank) -> Option<Pages> {
+    pub fn pages(&self, rank: LocalRank) -> Option<Pages> {
         let (shape, start) = (self.shape(), self.shape().start(rank));
         let smaps = fs::read_to_string("/proc/self/smaps").ok()?;
         Some(pages_in(&smaps, start..start + shape.bytes()))
     }
 
     #[cold]
-    fn reach_windows(&self, rank: Rank, at: NonNull<u8>, bytes: u64) {
+    fn reach_windows(&self, rank: LocalRank, at: NonNull<u8>, bytes: u64) {
         let Some((_, offset)) = self.place_of(at, bytes).filter(|(owner, _)| *owner == rank) else {
             return;
         };

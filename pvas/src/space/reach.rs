@@ -13,7 +13,7 @@
 use super::Space;
 use crate::config::Peers;
 use std::ptr::NonNull;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 impl Space {
     /// The partition that these bytes lie in, by its rank's place on the node, and
@@ -21,14 +21,14 @@ impl Space {
     /// address: starter memory, exposed memory, heap or stacks. Wait-free, a shift
     /// and three comparisons.
     #[inline]
-    pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(Rank, u64)> {
+    pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(LocalRank, u64)> {
         let far = (at.as_ptr() as usize).wrapping_sub(self.shape.base);
         let (rank, offset) = (far >> self.shape.shift, far & ((1 << self.shape.shift) - 1));
         let room = (self.shape.bytes() as u64).checked_sub(offset as u64);
         let is_inside = rank < self.size as usize
             && offset >= self.shape.starter_offset()
             && room.is_some_and(|room| bytes <= room);
-        is_inside.then_some((Rank(rank as u32), offset as u64))
+        is_inside.then_some((LocalRank(rank as u32), offset as u64))
     }
 
     /// Whether this process may store to these bytes: in a partition of its own, or
@@ -50,19 +50,19 @@ impl Space {
 
     /// Whether these bytes lie where peers may do operations on `rank`'s
     /// partition: from its starter memory to the end of its exposed memory.
-    pub fn is_exposed(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
+    pub fn is_exposed(&self, rank: LocalRank, base: NonNull<u8>, bytes: u64) -> bool {
         self.is_between(self.shape.starter_offset(), self.shape.heap_offset(), rank, base, bytes)
     }
 
     /// Whether peers may write to these bytes of `rank`'s exposed memory.
-    pub fn is_open(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
+    pub fn is_open(&self, rank: LocalRank, base: NonNull<u8>, bytes: u64) -> bool {
         let end = self.writable_bytes().min(self.shape.heap_offset());
         self.is_between(self.shape.starter_offset(), end, rank, base, bytes)
     }
 
     /// Whether these bytes lie where peers may read in `rank`'s partition: in
     /// its exposed memory, or in its heap.
-    pub fn is_readable(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
+    pub fn is_readable(&self, rank: LocalRank, base: NonNull<u8>, bytes: u64) -> bool {
         self.is_between(self.shape.starter_offset(), self.shape.stacks_offset(), rank, base, bytes)
     }
 
@@ -80,7 +80,7 @@ impl Space {
         &self,
         first: usize,
         end: usize,
-        rank: Rank,
+        rank: LocalRank,
         base: NonNull<u8>,
         bytes: u64,
     ) -> bool {

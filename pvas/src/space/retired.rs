@@ -10,12 +10,12 @@ use crate::config::Config;
 use crate::partition::Shape;
 use crate::sys;
 use std::sync::{Mutex, PoisonError};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::LocalRank;
 
 /// Keeps a space for later use. All of its partitions have allocators in this
 /// process, and its ranks have ended.
 pub(super) fn retire(mut space: Space) {
-    for (rank, own) in (0..).map(Rank).zip(&mut space.owns) {
+    for (rank, own) in (0..).map(LocalRank).zip(&mut space.owns) {
         let (start, shape) = (space.shape.start(rank), space.shape);
         // SAFETY: the range is mapped, and no user of the memory is left.
         let is_clean = unsafe {

@@ -8,20 +8,20 @@ fn config() -> Config {
 fn partitions_are_apart_and_at_their_places() {
     let space = Space::create(3, &config()).unwrap();
     let shape = space.shape();
-    for rank in (0..3).map(Rank) {
+    for rank in (0..3).map(LocalRank) {
         assert_eq!(space.control(rank).check(rank, 3), Ok(()));
         let heap = space.heap(rank).unwrap().start();
         assert_eq!(heap, place(shape, rank, shape.heap_offset()));
         assert!(!space.is_exposed(rank, heap, 1), "the heap is not for peers");
         let exposed = space.exposed(rank).unwrap().start();
         assert!(space.is_exposed(rank, exposed, shape.exposed_bytes as u64));
-        assert!(!space.is_exposed(Rank((rank.0 + 1) % 3), exposed, 1));
+        assert!(!space.is_exposed(LocalRank((rank.0 + 1) % 3), exposed, 1));
     }
-    let head = place(shape, Rank(0), 0);
-    assert!(!space.is_exposed(Rank(0), head, 8), "the head is not to be registered");
-    let last = place(shape, Rank(0), shape.heap_offset() - 8);
-    assert!(space.is_exposed(Rank(0), last, 8) && !space.is_exposed(Rank(0), last, 9));
-    assert!(!space.is_exposed(Rank(0), last, u64::MAX));
+    let head = place(shape, LocalRank(0), 0);
+    assert!(!space.is_exposed(LocalRank(0), head, 8), "the head is not to be registered");
+    let last = place(shape, LocalRank(0), shape.heap_offset() - 8);
+    assert!(space.is_exposed(LocalRank(0), last, 8) && !space.is_exposed(LocalRank(0), last, 9));
+    assert!(!space.is_exposed(LocalRank(0), last, u64::MAX));
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn places_are_in_partitions_that_all_have() {
     let space = Space::create(2, &config()).unwrap();
     let shape = space.shape();
     let find = |rank, offset: usize, bytes| {
-        let at = shape.start(Rank(rank)).wrapping_add(offset) as *mut u8;
+        let at = shape.start(LocalRank(rank)).wrapping_add(offset) as *mut u8;
         space.place_of(NonNull::new(at).unwrap(), bytes)
     };
     let last = shape.bytes() - 1;
@@ -40,12 +40,12 @@ fn places_are_in_partitions_that_all_have() {
         shape.stacks_offset(),
         last,
     ] {
-        assert_eq!(find(1, offset, 1), Some((Rank(1), offset as u64)), "{offset:#x}");
+        assert_eq!(find(1, offset, 1), Some((LocalRank(1), offset as u64)), "{offset:#x}");
     }
     assert_eq!(find(0, last, 2), None, "over the end");
     assert_eq!(find(0, last, u64::MAX), None);
     assert_eq!(find(0, shape.bytes(), 1), None, "between two partitions");
-    assert_eq!(find(0, shape.bytes(), 0), Some((Rank(0), shape.bytes() as u64)), "nothing");
+    assert_eq!(find(0, shape.bytes(), 0), Some((LocalRank(0), shape.bytes() as u64)), "nothing");
     assert_eq!(find(1, shape.starter_offset() - 1, 1), None, "a head is nobody's buffer");
     assert_eq!(find(2, shape.heap_offset(), 1), None, "above the last");
     assert_eq!(find(0, usize::MAX, 1), None, "below the first");
@@ -59,20 +59,20 @@ fn spaces_of_one_process_do_not_meet_and_come_back_clean() {
     let first = Space::create(2, &config).unwrap();
     let second = Space::create(2, &config).unwrap();
     assert_ne!(first.shape().base, second.shape().base);
-    second.control(Rank(1)).attach(1).unwrap();
+    second.control(LocalRank(1)).attach(1).unwrap();
     let layout = std::alloc::Layout::new::<u64>();
-    let word = second.exposed(Rank(1)).unwrap().allocate_zeroed(layout).unwrap().cast::<u64>();
+    let word = second.exposed(LocalRank(1)).unwrap().allocate_zeroed(layout).unwrap().cast::<u64>();
     // SAFETY: the word is ours. It is never released.
     unsafe { word.write(7) };
     let base = second.shape().base;
     drop(second);
     let third = Space::create(1, &config).unwrap();
     assert_eq!(third.shape().base, base, "made of the retired one");
-    assert_eq!(third.control(Rank(0)).check(Rank(0), 1), Ok(()));
+    assert_eq!(third.control(LocalRank(0)).check(LocalRank(0), 1), Ok(()));
     drop(third);
     let fourth = Space::create(2, &config).unwrap();
-    assert_eq!(fourth.control(Rank(1)).pid(), 0);
-    let exposed = fourth.exposed(Rank(1)).unwrap();
+    assert_eq!(fourth.control(LocalRank(1)).pid(), 0);
+    let exposed = fourth.exposed(LocalRank(1)).unwrap();
     assert_eq!(exposed.free_bytes(), exposed.bytes(), "nothing is lost of exposed memory");
     assert_eq!(exposed.allocate_zeroed(layout), Some(word.cast()));
     // SAFETY: the word is ours.
@@ -110,6 +110,6 @@ fn the_next_base_is_beyond_what_is_in_the_way() {
 fn a_file_of_another_length_is_refused() {
     let (mut files, _windows) = Files::create(1, &config()).unwrap();
     files.shape.stack_bytes += config::BASE_ALIGN;
-    let error = Space::adopt(&files, Rank(0)).unwrap_err();
-    assert!(matches!(error, SpaceError::Length { rank: Rank(0), .. }), "{error}");
+    let error = Space::adopt(&files, LocalRank(0)).unwrap_err();
+    assert!(matches!(error, SpaceError::Length { rank: LocalRank(0), .. }), "{error}");
 }

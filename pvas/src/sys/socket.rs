@@ -10,7 +10,11 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 /// Sends at least one byte of `bytes`, with `fds` (at most [`FDS_MAX`]) on the
 /// first byte; returns how many bytes went.
 pub fn send_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[RawFd]) -> Result<usize> {
-    assert!(fds.len() <= FDS_MAX, "{} descriptors in one message", fds.len());
+    assert!(
+        fds.len() <= FDS_MAX,
+        "{} descriptors in one message: the limit is {FDS_MAX}",
+        fds.len()
+    );
     let mut room = [0_u64; ROOM_WORDS];
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: zeroes are a valid, empty header.

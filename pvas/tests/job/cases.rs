@@ -367,7 +367,10 @@ fn a_rank_without_its_launcher() {
     for (vars, message) in [
         (&[("TSUMUGI_PVAS_FDS", "77")][..], "TSUMUGI_RANK is not"),
         (&[("TSUMUGI_PVAS_FDS", "77"), rank, size, shape], "descriptor 77"),
-        (&[("TSUMUGI_PVAS_FDS", "7,8"), rank, size, shape], "rank 0 of 1 with 2 memory files"),
+        (
+            &[("TSUMUGI_PVAS_FDS", "7,8"), rank, size, shape],
+            "rank 0 has 2 memory files: a job of 1 ranks",
+        ),
         (
             &[("TSUMUGI_PVAS_FDS", "77"), ("TSUMUGI_RANK", "first"), size, shape],
             "TSUMUGI_RANK=\"first\" is not a number",
@@ -536,11 +539,11 @@ fn plain_processes_meet() {
 fn a_rank_that_never_starts_is_named() {
     let refused = started_by_others("alone", &[3], 2, "hello");
     refused[0].expect(91, &[]);
-    assert!(refused[0].err.contains("rank 3 of 2 on a node"), "{refused:?}");
+    assert!(refused[0].err.contains("rank 3 does not exist: the node has 2 ranks"), "{refused:?}");
     let done = started_by_others("late", &[0], 2, "impatient");
-    done[0].expect(0, &["rank 1 of this node did not come within 50ms"]);
+    done[0].expect(0, &["rank 1 of this node did not join within 50ms"]);
     let done = started_by_others("late", &[1], 2, "impatient");
-    done[0].expect(0, &["the first rank of this node did not come within 50ms"]);
+    done[0].expect(0, &["the first rank of this node accepted no connection within 50ms"]);
 }
 
 fn ranks_of_other_nodes_are_left_alone() {
@@ -552,6 +555,6 @@ fn ranks_of_other_nodes_are_left_alone() {
         command.spawn().unwrap()
     };
     let ranks = [start("0", "here"), start("1", "there")].map(finish);
-    ranks[0].expect(0, &["rank 1 of this node did not come"]);
-    ranks[1].expect(0, &["the first rank of this node did not come"]);
+    ranks[0].expect(0, &["rank 1 of this node did not join"]);
+    ranks[1].expect(0, &["the first rank of this node accepted no connection"]);
 }

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::backend::execute;
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::{Access, AddrError, Memory, Rank, RegionKey, RemoteAddr, Width};
+use tsumugi_core::mem::{Access, AddrError, LocalRank, Memory, Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_pvas::cma::{self, CmaError};
@@ -44,7 +44,7 @@ pub fn impatient() -> ExitCode {
     let meeting = Meeting {
         job: &text("TSUMUGI_JOB"),
         node: NodeId::here(),
-        rank: Rank(text("TSUMUGI_RANK").parse().unwrap()),
+        local: LocalRank(text("TSUMUGI_RANK").parse().unwrap()),
         size: 2,
         limit: Duration::from_millis(50),
     };
@@ -72,15 +72,15 @@ fn base(member: &mut Member) {
 /// What is in memory before it was used.
 fn populate(member: &mut Member) {
     let (space, peer) = (member.space().clone(), Rank(1 - member.rank().0));
-    let resident = |rank| space.pages(rank).unwrap().resident_bytes;
-    let before = (resident(member.rank()), space.populated(member.rank()));
+    let resident = |rank: LocalRank| space.pages(rank).unwrap().resident_bytes;
+    let before = (resident(member.local()), space.populated(member.local()));
     let layout = Layout::from_size_align(1 << 20, 4096).unwrap();
     let held = member.heap().allocate(layout).unwrap();
     let array = member.exposed().allocate_zeroed(layout).unwrap();
-    let came = resident(member.rank()) - before.0;
+    let came = resident(member.local()) - before.0;
     // The allocator's tables are touched beside them.
     let (tables, both) = (64 << 10, 2 << 20);
-    match space.populated(member.rank()) {
+    match space.populated(member.local()) {
         None => assert!(came <= tables, "{came} bytes of pages that nobody used"),
         Some(done) => {
             assert!((both..both + 4 * tables).contains(&came), "{came} bytes of pages");
@@ -91,18 +91,18 @@ fn populate(member: &mut Member) {
     member.barrier().unwrap();
     let mut card = [0; CARD_BYTES_MAX];
     assert_eq!(member.card(peer, &mut card), Ok(16));
-    let head = resident(peer);
+    let head = resident(LocalRank(peer.0));
     assert!(head <= 512 << 10, "{head} bytes of a peer are mapped before their use");
     let at = u64::from_le_bytes(card[..8].try_into().unwrap());
     let at = NonNull::new(at as *mut u8).unwrap();
     for _ in 0..2 {
-        space.reach(peer, at, 256 << 10); // one window or two, the second time none
+        space.reach(LocalRank(peer.0), at, 256 << 10); // one window or two, the second time none
     }
     let (of_peers, policy) = (space.populated_of_peers().bytes, space.policy().populate);
-    assert_eq!(resident(peer) - head, of_peers);
+    assert_eq!(resident(LocalRank(peer.0)) - head, of_peers);
     assert_eq!(of_peers > 0, policy == Populate::Peers);
     assert!(of_peers <= 512 << 10, "{of_peers}");
-    assert_eq!(space.populated(member.rank()).is_none(), policy == Populate::None);
+    assert_eq!(space.populated(member.local()).is_none(), policy == Populate::None);
     member.barrier().unwrap();
     say(&format!("populated as {policy:?} says"));
 }
@@ -114,7 +114,7 @@ fn huge(member: &mut Member) {
     let block = member.heap().allocate(layout).unwrap();
     // SAFETY: the block is ours.
     unsafe { block.write_bytes(1, layout.size()) };
-    let pages = space.pages(rank).unwrap();
+    let pages = space.pages(LocalRank(rank.0)).unwrap();
     let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let setting = fs::read_to_string(setting).unwrap_or_default();
     match space.policy().huge_pages {
@@ -124,7 +124,7 @@ fn huge(member: &mut Member) {
         }
         HugePages::None => say("not asked for"),
         HugePages::Advise => {
-            let start = space.shape().start(rank) + space.shape().exposed_offset();
+            let start = space.shape().start(LocalRank(rank.0)) + space.shape().exposed_offset();
             assert!(flags_at(start).contains(" hg "), "the advice is taken");
             say("asked for");
             let allowed = !setting.contains("[never]") && !setting.contains("[deny]");
@@ -204,7 +204,7 @@ fn guarded(member: &mut Member) {
     assert!(put(own).is_ok(), "the own array is the owner's to change");
     let writable = [0, 1, 2].map(|index| {
         let block = NonNull::new(at(index) as *mut u8).unwrap();
-        assert_eq!(space.place_of(block, 64).unwrap().0, peer);
+        assert_eq!(space.place_of(block, 64).unwrap().0, LocalRank(peer.0));
         space.is_writable(block, 64)
     });
     let wanted = match peers {
@@ -224,7 +224,7 @@ fn store(member: &mut Member) {
     if member.rank() == Rank(0) {
         let shape = member.space().shape();
         // Far from what the peer's allocator uses.
-        let at = shape.start(Rank(1)) + shape.stacks_offset() - 4096;
+        let at = shape.start(LocalRank(1)) + shape.stacks_offset() - 4096;
         // SAFETY: mapped, and nobody's.
         let word = unsafe { &*(at as *const AtomicU64) };
         assert_eq!(word.load(Ordering::Relaxed), 0);
@@ -247,7 +247,7 @@ fn outside(member: &mut Member) {
     assert_eq!(member.card(peer, &mut card), Ok(8));
     let at = u64::from_le_bytes(card[..8].try_into().unwrap()) as usize;
     let pid = member.control_of(peer).pid();
-    match space.cma(peer) {
+    match space.cma(LocalRank(peer.0)) {
         Ok(()) => {
             let mut copy = vec![0; bytes.len()];
             // SAFETY: the peer leaves its bytes alone until the barrier.
@@ -267,7 +267,7 @@ fn outside(member: &mut Member) {
         }
         Err(other) => panic!("{other}"),
     }
-    assert_eq!(space.cma(member.rank()), Ok(()), "no copy is needed");
+    assert_eq!(space.cma(member.local()), Ok(()), "no copy is needed");
     say("all that is allowed works");
     member.barrier().unwrap();
 }

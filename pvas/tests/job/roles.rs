@@ -11,7 +11,7 @@ use std::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::{
-    Access, AddrError, LocalAddr, Memory, Need, Rank, RegionKey, RemoteAddr, Width,
+    Access, AddrError, LocalAddr, LocalRank, Memory, Need, Rank, RegionKey, RemoteAddr, Width,
 };
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::{Until, Waiters};
@@ -250,7 +250,7 @@ fn advice(member: &mut Member) {
         let flags = maps[from..].lines().find(|line| line.starts_with("VmFlags:")).unwrap();
         format!("{flags} ")
     };
-    let (own, peer) = (shape.start(member.rank()), shape.start(Rank(1 - member.rank().0)));
+    let (own, peer) = (shape.start(member.local()), shape.start(LocalRank(1 - member.local().0)));
     assert!(flags_at(own + shape.stacks_offset()).contains(" dc "), "stacks go to children");
     assert!(!flags_at(own).contains(" dc "), "the heap does not");
     assert!(flags_at(peer).contains(" dd "), "a peer is in the core dump");

@@ -8,9 +8,9 @@ fn flight(agent: Agent) -> Flight {
     Flight { op, rest: Rest::Nothing, table: None }
 }
 
-/// A device with compare-and-swap, and a rival that changes the word first once.
+/// The device has compare-and-swap, and a rival changes the word before the first one.
 #[test]
-fn what_the_device_has_not_goes_by_its_compare_and_swap() {
+fn an_atomic_that_the_device_lacks_goes_by_its_compare_and_swap() {
     let mut flight = flight(Agent::Device);
     let (mut word, mut rivals) = (5u64 << 32 | 1, 1);
     let mut result = Err(AddrError::Unsupported { addr: flight.op.remote });
@@ -33,7 +33,7 @@ fn what_the_device_has_not_goes_by_its_compare_and_swap() {
 }
 
 #[test]
-fn an_error_ends_it() {
+fn an_error_ends_the_compare_and_swap_loop() {
     let mut of_cpu = flight(Agent::Cpu);
     let unsupported = Err(AddrError::Unsupported { addr: of_cpu.op.remote });
     let mut result = unsupported;

@@ -26,11 +26,11 @@ pub(super) struct Plan {
     pub(super) per_node: u32,
     /// The longest delay, in microseconds.
     pub(super) micros_max: u64,
-    /// Operations that find no room.
+    /// The rate of operations that find no room.
     pub(super) refuse: u64,
-    /// Operations under way at most.
+    /// The maximum number of operations in progress.
     pub(super) room: usize,
-    /// Operations that end inside the call.
+    /// The rate of operations that end inside the call.
     pub(super) at_once: u64,
 }
 
@@ -147,7 +147,7 @@ impl Net {
         match travel.result {
             Some(result) => {
                 drop(state);
-                assert!(self.calls.view().complete(travel.call, result), "ended twice");
+                assert!(self.calls.view().complete(travel.call, result), "a second end");
             }
             None => {
                 let lost = state.lost(travel.from.rank(), travel.op.remote.rank);
@@ -171,7 +171,7 @@ impl Net {
         if op.notify {
             let target = self.lock().ranks[op.remote.rank.0 as usize].clone();
             if let Some(target) = target {
-                target.am().rang();
+                target.am().stir();
             }
         }
         result

@@ -262,7 +262,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn copies_are_as_new_as_the_program_has_said() {
+fn copies_are_as_new_as_the_last_acquire() {
     check(Seeds::new(SEEDS), run);
 }
 
@@ -270,7 +270,7 @@ fn copies_are_as_new_as_the_program_has_said() {
 /// `acquire` happens during it. Then the cached part is out of date, though no
 /// lease of it ends.
 #[test]
-fn what_a_failed_fetch_kept_is_forgotten() {
+fn copies_in_a_range_that_failed_to_be_fetched_are_forgotten() {
     run(0xc_0cee_0f10_002a);
 }
 

@@ -75,7 +75,7 @@ impl Way {
                     Act::Over => break false,
                     Act::Full => break true,
                     Act::Failed(error) => return Err(error.into()),
-                    act => unreachable!("{act:?} in an own"),
+                    act => unreachable!("a relocation does not act by {act:?}"),
                 };
                 own.answer(answer);
             };
@@ -104,7 +104,7 @@ impl Way {
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Over => break,
                 Act::Failed(error) => return Err(error),
-                act => unreachable!("{act:?} in a sweep"),
+                act => unreachable!("a sweep does not act by {act:?}"),
             };
             sweep.answer(answer);
         }

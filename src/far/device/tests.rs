@@ -12,7 +12,7 @@ fn a_port_stands_after_a_colon() {
 }
 
 #[test]
-fn a_device_that_is_not_here_is_named() {
+fn a_device_that_does_not_exist_is_named() {
     let device = Some("no such device".to_owned());
     let kind = NetworkKind::Verbs;
     let config = NetworkConfig { kind, device, ..NetworkConfig::default() };
@@ -23,9 +23,10 @@ fn a_device_that_is_not_here_is_named() {
 }
 
 /// On a stream provider, which has atomics for words but does not use them for puts
-/// and gets of as many bytes.
+/// and gets of as many bytes: aligned bytes of a word's length, which must not be torn,
+/// do not go by its puts and gets.
 #[test]
-fn bytes_that_are_one_word_go_by_nothing_that_tears() {
+fn bytes_of_one_word_do_not_go_by_transfers_that_tear() {
     let stream = Moves { memory: true, rings: false, copies_words: false, words: 1 | 4 | 8 };
     let key = RegionKey::from_bits(1);
     let near = LocalAddr { key, offset: 3 };

@@ -45,7 +45,7 @@ fn nothing() -> Memory {
 fn word(asked: Asked<'_>) -> Op {
     match asked {
         Asked::Word(op) => op,
-        other => panic!("{other:?} is no word's"),
+        other => panic!("{other:?} is not a request for a word"),
     }
 }
 
@@ -79,7 +79,7 @@ fn sent(errands: &mut Errands, room: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
+fn every_errand_is_done_once_with_little_room_in_any_order() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     let (mut seeded, mut word, mut results) = (Seeded(5), 0_u64, Vec::new());
     let (mut there, mut back) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
         if !back.is_empty() {
             let parcel = back.swap_remove(seeded.below(back.len() as u64) as usize);
             assert!(
-                asks.handle(SERVES, &parcel, &nothing(), |_| panic!("an answer asks for nothing"))
+                asks.handle(SERVES, &parcel, &nothing(), |_| panic!("an answer has no request"))
             );
         }
         results.extend(ended(&mut asks).into_iter().map(|done| done.result.unwrap()));
@@ -114,7 +114,7 @@ fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
 }
 
 #[test]
-fn a_window_is_kept_and_more_is_not_answered() {
+fn requests_beyond_the_window_are_not_sent_or_served() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     for tag in 0..40 {
         assert!(asks.begin(&add(tag, 1), || None));
@@ -124,12 +124,12 @@ fn a_window_is_kept_and_more_is_not_answered() {
     for parcel in &parcels {
         assert!(serves.handle(ASKS, parcel, &nothing(), |_| Ok(0)));
     }
-    assert!(!serves.handle(ASKS, &parcels[0], &nothing(), |_| panic!("one too many")));
-    assert!(serves.handle(Rank(2), &parcels[0], &nothing(), |_| Ok(0)), "another's window");
+    assert!(!serves.handle(ASKS, &parcels[0], &nothing(), |_| panic!("beyond the window")));
+    assert!(serves.handle(Rank(2), &parcels[0], &nothing(), |_| Ok(0)), "another rank's window");
 }
 
 #[test]
-fn errors_come_back_as_they_were() {
+fn errors_are_the_same_after_encoding() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     let addr = add(0, 1).remote;
     let errors = [
@@ -150,7 +150,7 @@ fn errors_come_back_as_they_were() {
 }
 
 #[test]
-fn a_loss_ends_what_is_under_way_and_what_is_not() {
+fn a_loss_ends_requests_in_flight_and_unsent_ones() {
     let mut asks = Errands::new(ASKS);
     for tag in 0..40 {
         assert!(asks.begin(&add(tag, 1), || None));
@@ -164,7 +164,7 @@ fn a_loss_ends_what_is_under_way_and_what_is_not() {
     let mut serves = Errands::new(SERVES);
     assert!(serves.handle(ASKS, &late[0], &nothing(), |_| Ok(0)));
     let answer = &sent(&mut serves, 1)[0];
-    assert!(!asks.handle(SERVES, answer, &nothing(), |_| Ok(0)), "it comes too late");
+    assert!(!asks.handle(SERVES, answer, &nothing(), |_| Ok(0)), "the answer comes too late");
     assert!(asks.begin(&add(1, 1), || None));
     asks.send(&nothing(), |_| false, false, |_, _| Sent::Lost(Rank(9)));
     let because = Err(AddrError::PeerLost { rank: Rank(9) });
@@ -255,7 +255,7 @@ fn moves_in_pieces(long: usize) {
                         Asked::Get(from, bytes) => {
                             there.resolve(from, bytes, Need::Read).map(|_| 0)
                         }
-                        Asked::Word(_) | Asked::Joined(..) => panic!("no word was asked for"),
+                        Asked::Word(_) | Asked::Joined(..) => panic!("no word was requested"),
                     }
                 };
                 assert!(serves.handle(ASKS, &parcel, &there, serve));
@@ -298,7 +298,7 @@ fn moves_in_pieces(long: usize) {
 /// A put and the word behind it are one parcel with one answer, and the thread that
 /// is notified goes first: the answer waits.
 #[test]
-fn a_put_and_what_is_behind_it_are_one() {
+fn a_put_and_its_atomic_are_one_parcel() {
     let here = Memory::new(ASKS);
     let mut own = vec![7u8; JOINED_BYTES as usize];
     let base = NonNull::from(&mut own[..]).cast();
@@ -332,7 +332,7 @@ fn a_put_and_what_is_behind_it_are_one() {
             other => panic!("{other:?}"),
         };
         assert!(serves.handle(ASKS, &request, &nothing(), serve));
-        serves.send(&nothing(), |_| false, true, |_, _| panic!("it is patient"));
+        serves.send(&nothing(), |_| false, true, |_, _| panic!("the answer is put off"));
         assert!(!serves.is_idle() && serves.unsent() == 1);
         for _ in 0..PATIENCE {
             assert!(sent(&mut serves, 1).is_empty());
@@ -345,7 +345,7 @@ fn a_put_and_what_is_behind_it_are_one() {
 
 /// Notified threads are busy, and parcels come all the time.
 #[test]
-fn a_patient_answer_goes_in_the_end() {
+fn an_answer_that_is_put_off_is_sent_in_the_end() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     assert!(asks.begin(&add(1, 1).notifying(), || None));
     let request = &sent(&mut asks, 1)[0];
@@ -370,7 +370,7 @@ fn a_patient_answer_goes_in_the_end() {
 /// There is room for one parcel at a time, and a rank sends more requests than fit
 /// through: own requests, and answers that were put off, go all the same.
 #[test]
-fn who_asks_for_much_keeps_nobody_from_anything() {
+fn a_rank_with_many_requests_does_not_starve_others() {
     const FLOODS: Rank = Rank(2);
     let (mut floods, mut asks) = (Errands::new(FLOODS), Errands::new(ASKS));
     let mut serves = Errands::new(SERVES);
@@ -401,7 +401,7 @@ fn who_asks_for_much_keeps_nobody_from_anything() {
                 }
             },
         );
-        match gone.expect("there is always something") {
+        match gone.expect("a parcel in each round") {
             (_, parcel) if parcel[0] == REQUEST => own_requests += 1,
             (FLOODS, parcel) => assert!(floods.handle(SERVES, &parcel, &nothing(), |_| panic!())),
             (_, parcel) => assert!(asks.handle(SERVES, &parcel, &nothing(), |_| panic!())),
@@ -409,4 +409,28 @@ fn who_asks_for_much_keeps_nobody_from_anything() {
         ended(&mut floods);
     }
     assert_eq!((own_requests, ended(&mut asks).len()), (10, 10));
+}
+
+/// After a lack of room for an answer that was put off, one parcel of each kind is sent
+/// first; then answers are sent before requests.
+#[test]
+fn after_a_lack_of_room_one_parcel_of_each_kind_goes_first() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    let own = RemoteAddr { rank: ASKS, ..add(0, 0).remote };
+    for (at, is_patient) in [true, false, false, false].into_iter().enumerate() {
+        let op = add(at as u64, 1);
+        assert!(asks.begin(&if is_patient { op.notifying() } else { op }, || None));
+        let request = sent(&mut asks, 1).remove(0);
+        assert!(serves.handle(ASKS, &request, &nothing(), |_| Ok(at as u64)));
+    }
+    for _ in 0..3 {
+        assert!(serves.begin(&Op::atomic(Kind::FetchAdd, own, 1_u64), || None));
+    }
+    assert!(sent(&mut serves, 0).is_empty());
+    let value = |parcel: &Vec<u8>| (parcel[0] == ANSWER).then(|| parcel[8]);
+    let went: Vec<_> = sent(&mut serves, 3).iter().map(value).collect();
+    assert_eq!(went, [Some(0), Some(1), None]);
+    let went: Vec<_> = sent(&mut serves, MANY).iter().map(value).collect();
+    assert_eq!(went, [Some(2), None, Some(3), None]);
+    assert_eq!(serves.unsent(), 0);
 }

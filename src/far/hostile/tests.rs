@@ -6,7 +6,7 @@ fn stored() -> Corpus {
 }
 
 #[test]
-fn the_corpus_is_refused_or_understood() {
+fn good_packets_of_the_corpus_are_accepted_and_others_refused() {
     stored().replay(|path, is_good, bytes| {
         let (taken, count) = (packets(bytes), corpus::packets(bytes));
         assert_eq!(taken == count, is_good, "{path}: {taken} of {count} were taken");
@@ -16,5 +16,5 @@ fn the_corpus_is_refused_or_understood() {
 #[test]
 fn changes_of_the_corpus_do_no_harm() {
     let taken = stored().change(10_000, packets);
-    assert!(taken > 1000, "{taken}: the changes go deep");
+    assert!(taken > 1000, "{taken} changed packets are accepted");
 }

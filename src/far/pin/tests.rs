@@ -26,7 +26,7 @@ fn touch(known: &mut Known, area: Area) -> Vec<RegionKey> {
 }
 
 #[test]
-fn the_least_used_makes_room() {
+fn the_least_recently_used_window_makes_room() {
     let mut known = Known::default();
     for index in 0..BYTES_MAX / (2 * STRIDE) {
         assert_eq!(touch(&mut known, full(index)), []);
@@ -38,7 +38,7 @@ fn the_least_used_makes_room() {
 }
 
 #[test]
-fn many_short_ones_are_bounded_by_their_number() {
+fn the_number_of_short_windows_is_bounded() {
     let mut known = Known::default();
     let short = |index| Area { bytes: 4096, ..full(index) };
     for index in 0..WINDOWS_MAX {
@@ -51,7 +51,7 @@ fn many_short_ones_are_bounded_by_their_number() {
 }
 
 #[test]
-fn what_is_in_use_stays() {
+fn a_window_in_use_stays_registered() {
     let mut known = Known::default();
     for index in 0..BYTES_MAX / (2 * STRIDE) {
         touch(&mut known, full(index));
@@ -63,7 +63,7 @@ fn what_is_in_use_stays() {
 }
 
 #[test]
-fn where_the_system_locks_no_more_the_shown_ones_change_places() {
+fn a_window_is_replaced_if_the_system_locks_no_more_memory() {
     let mut known = Known::default();
     assert_eq!(touch(&mut known, full(3)), []);
     known.is_refused = true;
@@ -82,14 +82,14 @@ fn windows_of_adopted_memory_end_with_it() {
     assert_eq!(known.area_of(start - 1), None);
     assert_eq!(known.area_of(start + bytes + 64), None);
     let windows = [0, 2 * STRIDE, 5 * STRIDE].map(|offset| area.window(start + offset));
-    assert_eq!(windows[2].bytes, 1, "never past its end");
+    assert_eq!(windows[2].bytes, 1, "a window ends with its area");
     let other = Area { start: start + bytes, bytes: 64 };
     for window in windows.into_iter().chain([other]) {
         assert_eq!(touch(&mut known, window), []);
     }
     assert!(known.find(windows[1]).is_some());
-    assert_eq!(known.disown(start), Err(InUse), "the device may have it");
-    assert_eq!(known.area_of(start), Some(area), "and nothing has happened");
+    assert_eq!(known.disown(start), Err(InUse), "the device may use a window");
+    assert_eq!(known.area_of(start), Some(area), "the refused call changes nothing");
     known.give_back(windows[1].start);
     let mut ended = known.disown(start).unwrap();
     ended.sort_by_key(|key| key.index());

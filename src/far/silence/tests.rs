@@ -72,8 +72,7 @@ impl World {
             if cut.when.contains(&now) {
                 // TCP sends again after a pause, and then after twice that.
                 let mut again = (1..).map(|times: u32| now + timeout * ((1 << times) - 1));
-                let mut first =
-                    || again.find(|at| *at >= cut.when.end).expect("there is always one");
+                let mut first = || again.find(|at| *at >= cut.when.end).expect("TCP sends again");
                 cut.due = cut.due.or_else(|| Some(first()));
             }
             // Packets arrive in order.
@@ -186,7 +185,7 @@ fn short_pauses(seed: u64) {
 }
 
 #[test]
-fn what_is_shorter_than_the_limit_costs_nothing() {
+fn a_pause_shorter_than_the_limit_has_no_effect() {
     check(0..400, short_pauses);
 }
 
@@ -197,15 +196,15 @@ fn a_long_pause(seed: u64) {
     world.nodes[who as usize].paused = BEGUN..BEGUN + long;
     world.run(BEGUN + long);
     for other in (0..3).filter(|other| *other != who) {
-        assert!(world.has_lost(other, who), "node {other} waits for {who} for ever");
+        assert!(world.has_lost(other, who), "node {other} has not given up {who}");
         assert!(!world.has_lost(other, 3 - who - other));
     }
     world.run(BEGUN + long + 4 * LIMIT);
-    assert_eq!(world.ended(), [who], "it alone is told");
+    assert_eq!(world.ended(), [who], "only the lost node ends");
 }
 
 #[test]
-fn who_was_held_off_too_long_is_given_up_and_told() {
+fn a_node_that_was_stopped_too_long_is_given_up_and_notified() {
     check(0..200, a_long_pause);
 }
 
@@ -224,7 +223,7 @@ fn a_long_cut(seed: u64) {
 }
 
 #[test]
-fn of_two_that_a_cut_has_parted_one_ends() {
+fn one_of_two_nodes_that_a_cut_has_parted_ends() {
     check(0..200, a_long_cut);
 }
 
@@ -239,8 +238,8 @@ fn an_early_death(seed: u64) {
     world.nodes[who as usize].paused = begin..u32::MAX;
     let other = 3 - who - late;
     world.run(begin + rule.given_up + 1000);
-    assert!(world.has_lost(other, who), "{other} waits for {who} as if it had not started");
-    assert!(!world.has_lost(other, late), "{late} has only started late");
+    assert!(world.has_lost(other, who), "{other} treats {who} as not started");
+    assert!(!world.has_lost(other, late), "{late} is given up, and has only started late");
     world.run(BEGUN + 2 * LIMIT);
     assert!(!world.has_lost(other, late) && !world.has_lost(late, other));
 }
@@ -267,7 +266,7 @@ fn planted_defects_are_caught() {
 }
 
 #[test]
-fn who_is_not_heard_and_hears_is_told_at_once() {
+fn a_node_that_hears_and_is_not_heard_ends_at_once() {
     check(0..200, |seed| {
         let mut world = World::new(seed, 2);
         let mute = world.draw.below(2) as u32;
@@ -280,7 +279,7 @@ fn who_is_not_heard_and_hears_is_told_at_once() {
 }
 
 #[test]
-fn nobody_is_given_up_by_who_has_not_looked() {
+fn a_node_that_has_not_looked_gives_up_no_node() {
     let mut world = World::new(1, 2);
     let node = &mut world.nodes[0].silence;
     for now in (0..BEGUN + 4 * LIMIT).step_by(TICK as usize) {
@@ -292,7 +291,7 @@ fn nobody_is_given_up_by_who_has_not_looked() {
 }
 
 #[test]
-fn who_comes_late_itself_gives_the_others_as_much_time() {
+fn a_node_that_was_stopped_gives_others_more_time() {
     let mut world = World::new(1, 2);
     let node = &mut world.nodes[0].silence;
     let mut go = |from: u32, to: u32| {

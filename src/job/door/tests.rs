@@ -9,7 +9,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Makes the doors of four ranks on two nodes that have met through a server.
 fn doors() -> (Server, Vec<Arc<Door>>) {
-    let secret = Secret::new("a word that these tests share").unwrap();
+    let secret = Secret::new("the secret of these tests").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server::start(listener, 4, secret.clone(), LIMIT).unwrap();
     let address = vec![server.address().to_string()];
@@ -57,14 +57,14 @@ fn leave(doors: &[Arc<Door>]) {
 }
 
 #[test]
-fn a_card_is_asked_for_once_and_when_it_is_wanted() {
+fn a_card_is_requested_once_and_when_it_is_needed() {
     let (_server, doors) = doors();
-    assert_eq!(doors[0].fetched(), 0, "nobody was looked for");
+    assert_eq!(doors[0].fetched(), 0, "no card was requested");
     assert_eq!(doors[0].host_of(1), None);
     assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
     assert_eq!((doors[0].fetched(), doors[1].fetched()), (1, 0));
     assert_eq!(doors[0].host_of(1), Some("host 1".into()));
-    assert!(doors[0].desk().cards.is_empty(), "its rail has it now");
+    assert!(doors[0].desk().cards.is_empty(), "the rail has the card now");
     // A request by another rail of the same rank.
     assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
     leave(&doors);
@@ -73,7 +73,7 @@ fn a_card_is_asked_for_once_and_when_it_is_wanted() {
 }
 
 #[test]
-fn cards_come_to_a_rank_that_waits_for_the_others() {
+fn cards_arrive_at_a_rank_that_waits_in_the_barrier() {
     let (_server, doors) = doors();
     thread::scope(|scope| {
         for door in &doors[..3] {
@@ -91,7 +91,7 @@ fn cards_come_to_a_rank_that_waits_for_the_others() {
 }
 
 #[test]
-fn many_threads_find_many_ranks() {
+fn many_threads_request_many_cards() {
     let (_server, doors) = doors();
     thread::scope(|scope| {
         for door in &doors {
@@ -104,7 +104,7 @@ fn many_threads_find_many_ranks() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_said_and_not_waited_for() {
+fn a_server_that_is_gone_is_an_error_without_a_wait() {
     let (server, doors) = doors();
     drop(server);
     let begun = Instant::now();
@@ -112,7 +112,7 @@ fn a_server_that_is_gone_is_said_and_not_waited_for() {
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
     assert_eq!(doors[0].why(Rank(2)), Some(BootError::Disconnected));
     assert_eq!(doors[0].why(Rank(3)), None);
-    // `look` never waits for that.
+    // `look` never waits for the server.
     let begun = Instant::now();
     assert_eq!(doors[1].look(Rank(2), &mut [0; CARD_BYTES_MAX]), Ok(None));
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());

@@ -12,7 +12,7 @@ use tsumugi_ult::Here;
 /// One thread polls for all ranks: if it waited for the launcher's report, the ULT
 /// that stands for the launcher could not make that report.
 #[test]
-fn whoever_polls_does_not_wait_for_the_launcher() {
+fn a_thread_that_polls_does_not_wait_for_the_launcher() {
     let stage = Arc::new(AtomicU32::new(0));
     run_each(&[1, 2, 3], None, move |rt, weather| {
         let node = &weather.nodes[rt.rank().0 as usize];
@@ -38,7 +38,7 @@ fn whoever_polls_does_not_wait_for_the_launcher() {
             assert!(culprit.is_awaited() && culprit.tell(Rank(2)));
             for ended in fails {
                 let who = AddrError::PeerLost { rank: Rank(2) };
-                assert_eq!(ended.join().expect("it does not panic"), Err(who));
+                assert_eq!(ended.join().expect("no ULT panics"), Err(who));
             }
         }
         // SeqCst: the ranks are ULTs of one worker.

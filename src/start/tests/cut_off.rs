@@ -7,9 +7,10 @@ use crate::{Config, Rank};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
-/// The operation that was cut off keeps no tag either.
+/// A ULT that polls for its operation is cut off: another ULT can poll, and the
+/// operation keeps no tag.
 #[test]
-fn one_that_is_cut_off_looking_lets_others_look() {
+fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
     let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
     run_as(config, &[1, 2], None, |rt, weather| {
         let words = rt.share::<u64>(1)?;
@@ -21,26 +22,26 @@ fn one_that_is_cut_off_looking_lets_others_look() {
             cut_off(move || {
                 let _ = theirs.fetch_add(word, 1);
             });
-            assert!(!far.is_looked_for(), "nobody would look again");
+            assert!(!far.is_looked_for(), "the flag of the poller is still set");
             while rt.get(word)? == 0 {
                 Here.yield_now();
             }
             (0..POLLS).for_each(|_| Here.yield_now());
-            assert_eq!(far.in_flight(), 0, "it keeps its tag");
+            assert_eq!(far.in_flight(), 0, "the operation keeps its tag");
         }
         Ok(())
     });
 }
 
 #[test]
-fn an_operation_of_one_that_was_cut_off_keeps_no_place() {
+fn an_operation_of_a_ult_that_was_cut_off_keeps_no_place() {
     run(&[1, 2], None, |rt, weather| {
         let global = rt.global()?;
         let words = global.expose::<u64>(1)?;
         let all = rt.gather(words.at(0).addr().to_bits())?;
         let at = |rank: usize| GlobalPtr::<u64>::new(GlobalAddr::from_bits(all[rank]));
         if rt.rank() == Rank(0) {
-            let driver = weather.nodes[0].global().expect("it is open");
+            let driver = weather.nodes[0].global().expect("the global memory is open");
             let (free, theirs) = (driver.places_free(), global.clone());
             let copy = Copy::new(at(1).addr(), at(0).addr(), 8);
             cut_off(move || {

@@ -10,7 +10,7 @@ use tsumugi_ult::Here;
 
 /// With packets only: each of them passes the fence of the link.
 #[test]
-fn nothing_of_a_rank_that_was_given_up_is_let_in() {
+fn packets_of_a_rank_that_was_given_up_are_refused() {
     let (stage, handled) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(0)));
     run_each(&[1, 2], Some(3 * ROUNDS), move |rt, weather| {
         let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
@@ -35,11 +35,11 @@ fn nothing_of_a_rank_that_was_given_up_is_let_in() {
             until(2);
             assert_eq!((rt.get(word)?, rt.get(sum)?), (0, 0));
             assert_eq!(*handled.lock().unwrap(), 0, "a request was handled");
-            assert!(far.strays() > before, "it has sent nothing");
+            assert!(far.strays() > before, "the other rank has sent nothing");
             return Ok(());
         }
         until(1);
-        // This rank has no notice of that.
+        // This rank has no notice that it was given up.
         let put = rt.spawn(move |rt| rt.put(word, 7));
         let add = rt.spawn(move |rt| rt.fetch_add(sum, 7).map(drop));
         let call = rt.spawn(|rt| rt.call(Rank(0), 5, &[1]).map(drop));
@@ -47,9 +47,9 @@ fn nothing_of_a_rank_that_was_given_up_is_let_in() {
         far.give_up(Rank(0));
         let lost = AddrError::PeerLost { rank: Rank(0) };
         for ended in [put.join(), add.join()] {
-            assert_eq!(ended.expect("it does not panic"), Err(lost));
+            assert_eq!(ended.expect("no ULT panics"), Err(lost));
         }
-        assert!(call.join().expect("it does not panic").is_err());
+        assert!(call.join().expect("no ULT panics").is_err());
         stage.store(2, Ordering::SeqCst);
         Ok(())
     });

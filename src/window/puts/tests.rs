@@ -37,11 +37,11 @@ fn far(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
 }
 
 fn inner(window: &mut Window<u64>) -> &mut Inner {
-    Arc::get_mut(&mut window.inner).expect("nobody else has the window")
+    Arc::get_mut(&mut window.inner).expect("the only handle of the window")
 }
 
 #[test]
-fn nothing_is_given_back_before_its_puts_have_landed() {
+fn a_lock_is_not_released_before_its_puts_have_landed() {
     for design in Design::ALL {
         far(design, |window| {
             for want in WANTS {
@@ -75,7 +75,7 @@ fn released_late(window: &Window<u64>, want: Want, failed: Option<AddrError>) {
 }
 
 #[test]
-fn what_is_held_of_all_is_given_back_when_one_cannot_be_had() {
+fn a_lock_of_all_targets_that_fails_releases_those_it_holds() {
     far(Design::Each, |mut window| {
         // As if a third rank were gone.
         inner(&mut window).ranks = 3;
@@ -93,8 +93,8 @@ fn what_is_held_of_all_is_given_back_when_one_cannot_be_had() {
 /// A caller that must wait does so in a queue node, of which there are a limited
 /// number: all nodes come back.
 #[test]
-fn a_node_comes_back_with_what_was_waited_for() {
-    // More rounds than a rank has nodes, by each want.
+fn a_queue_node_is_returned_after_each_wait() {
+    // For each want, more rounds than a rank has nodes.
     const ROUNDS: usize = 3 * 300;
     far(Design::Each, |window| {
         for round in 0..ROUNDS {

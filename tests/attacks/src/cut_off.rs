@@ -1,5 +1,6 @@
-//! What is handed to a user-level thread that the end of its scheduler cuts off, and
-//! what such a thread has that others wait for.
+//! ULTs that are cut off by the end of their scheduler while they wait: a lock, a permit
+//! or a message that is handed to such a ULT goes to the next waiter, and what the ULT
+//! occupies (a tag, a place in a queue) is free again.
 
 use crate::Attack;
 use crate::ults::scheduler;
@@ -13,22 +14,22 @@ use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, 
 use tsumugi_ult::{Config, Scheduler, StackArea, State, spawn, yield_now};
 
 pub const ALL: &[Attack] = &[
-    ("lock_handed_to_who_was_cut_off", lock_handed_to_who_was_cut_off),
-    ("share_handed_to_who_was_cut_off", share_handed_to_who_was_cut_off),
-    ("permit_handed_to_who_was_cut_off", permit_handed_to_who_was_cut_off),
-    ("value_handed_to_who_was_cut_off", value_handed_to_who_was_cut_off),
-    ("notice_handed_to_who_was_cut_off", notice_handed_to_who_was_cut_off),
-    ("turn_handed_to_who_was_cut_off", turn_handed_to_who_was_cut_off),
-    ("handed_over_and_then_cut_off", handed_over_and_then_cut_off),
-    ("barrier_of_who_was_cut_off", barrier_of_who_was_cut_off),
-    ("flag_of_who_was_cut_off", flag_of_who_was_cut_off),
-    ("message_for_who_was_cut_off", message_for_who_was_cut_off),
-    ("message_for_who_looked_and_was_cut_off", message_for_who_looked_and_was_cut_off),
-    ("tags_of_who_was_cut_off", tags_of_who_was_cut_off),
-    ("room_for_who_was_cut_off", room_for_who_was_cut_off),
-    ("shared_lock_for_who_was_cut_off", shared_lock_for_who_was_cut_off),
-    ("shared_lock_on_the_wire_of_who_was_cut_off", shared_lock_on_the_wire_of_who_was_cut_off),
-    ("shared_lock_for_many_who_were_cut_off", shared_lock_for_many_who_were_cut_off),
+    ("lock_handed_to_a_cut_off_ult", lock_handed_to_a_cut_off_ult),
+    ("share_handed_to_a_cut_off_ult", share_handed_to_a_cut_off_ult),
+    ("permit_handed_to_a_cut_off_ult", permit_handed_to_a_cut_off_ult),
+    ("value_handed_to_a_cut_off_ult", value_handed_to_a_cut_off_ult),
+    ("notification_handed_to_a_cut_off_ult", notification_handed_to_a_cut_off_ult),
+    ("turn_handed_to_a_cut_off_ult", turn_handed_to_a_cut_off_ult),
+    ("ults_cut_off_after_a_hand_over", ults_cut_off_after_a_hand_over),
+    ("barrier_of_a_cut_off_ult", barrier_of_a_cut_off_ult),
+    ("flag_of_a_cut_off_ult", flag_of_a_cut_off_ult),
+    ("message_for_a_cut_off_ult", message_for_a_cut_off_ult),
+    ("message_for_a_cut_off_ult_that_polled", message_for_a_cut_off_ult_that_polled),
+    ("tags_of_cut_off_ults", tags_of_cut_off_ults),
+    ("room_behind_cut_off_ults", room_behind_cut_off_ults),
+    ("shared_lock_for_a_cut_off_ult", shared_lock_for_a_cut_off_ult),
+    ("shared_lock_with_operations_of_cut_off_ults", shared_lock_with_operations_of_cut_off_ults),
+    ("shared_lock_for_many_cut_off_ults", shared_lock_for_many_cut_off_ults),
 ];
 
 /// Runs `waits` on `count` ULTs, and cuts them off once all sleep.
@@ -44,11 +45,12 @@ fn cut_off(count: usize, waits: impl Fn() + Clone + Send + 'static) {
     while asleep() < count {
         std::thread::yield_now();
     }
-    // A dump says that one sleeps when it is about to: its worker is let finish
-    // by the end of the scheduler.
+    // A dump shows a ULT as sleeping shortly before it sleeps. The end of the scheduler
+    // lets the worker finish that step.
     drop(scheduler);
 }
-fn lock_handed_to_who_was_cut_off() {
+
+fn lock_handed_to_a_cut_off_ult() {
     static LOCK: Mutex<()> = Mutex::new(());
     let held = LOCK.lock();
     cut_off(3, || drop(LOCK.lock()));
@@ -56,14 +58,14 @@ fn lock_handed_to_who_was_cut_off() {
     drop(LOCK.lock());
 }
 
-fn share_handed_to_who_was_cut_off() {
+fn share_handed_to_a_cut_off_ult() {
     static LOCK: RwLock<()> = RwLock::new(());
     let held = LOCK.write();
     cut_off(2, || drop(LOCK.read()));
     cut_off(2, || drop(LOCK.write()));
     drop(held);
     drop(LOCK.read());
-    // A reader that waits behind a writer which is cut off comes in.
+    // A reader that waits behind a cut-off writer gets the lock.
     let held = LOCK.read();
     let scheduler = scheduler(1);
     let spawner = scheduler.spawner();
@@ -77,14 +79,14 @@ fn share_handed_to_who_was_cut_off() {
     drop(held);
 }
 
-fn permit_handed_to_who_was_cut_off() {
+fn permit_handed_to_a_cut_off_ult() {
     static PERMITS: Semaphore = Semaphore::new(0);
     cut_off(3, || PERMITS.acquire(2));
     PERMITS.release(2);
     PERMITS.acquire(2);
 }
 
-fn value_handed_to_who_was_cut_off() {
+fn value_handed_to_a_cut_off_ult() {
     let (send, receive) = channel::bounded::<u32>(0);
     let theirs = receive.clone();
     cut_off(3, move || {
@@ -95,7 +97,7 @@ fn value_handed_to_who_was_cut_off() {
     assert_eq!(sending.join().unwrap(), Ok(()));
 }
 
-fn notice_handed_to_who_was_cut_off() {
+fn notification_handed_to_a_cut_off_ult() {
     static STEP: Mutex<u32> = Mutex::new(0);
     static CHANGED: Condvar = Condvar::new();
     cut_off(3, || CHANGED.wait(&mut STEP.lock()));
@@ -104,7 +106,8 @@ fn notice_handed_to_who_was_cut_off() {
         *step = 1;
         CHANGED.wait_while(&mut step, |step| *step < 2);
     });
-    // It waits once the lock is to be had again: behind those that were cut off.
+    // When this thread gets the mutex and reads 1, the other thread waits, in the queue
+    // behind the ULTs that were cut off.
     loop {
         let mut step = STEP.lock();
         if *step == 1 {
@@ -118,12 +121,12 @@ fn notice_handed_to_who_was_cut_off() {
     waiting.join().unwrap();
 }
 
-fn turn_handed_to_who_was_cut_off() {
+fn turn_handed_to_a_cut_off_ult() {
     static ONCE: Once = Once::new();
     let caught = catch_unwind(|| {
         ONCE.call(|| {
             cut_off(2, || ONCE.call(|| {}));
-            panic!("the turn is not used");
+            panic!("the initializer fails");
         });
     });
     assert!(caught.is_err());
@@ -132,8 +135,8 @@ fn turn_handed_to_who_was_cut_off() {
     assert!(is_mine);
 }
 
-/// What comes later is for who receives then.
-fn message_for_who_was_cut_off() {
+/// A message that arrives after its receiver was cut off goes to the next receive.
+fn message_for_a_cut_off_ult() {
     let ended = tsumugi::run_ranks(2, |rt| {
         let comm = rt.comm();
         for len in [1, 64, 100_000] {
@@ -156,8 +159,9 @@ fn message_for_who_was_cut_off() {
     ended.expect("both ranks end");
 }
 
-/// The same where it had not gone to sleep.
-fn message_for_who_looked_and_was_cut_off() {
+/// The same as `message_for_a_cut_off_ult` with receivers that have begun, of which one
+/// polls and does not sleep.
+fn message_for_a_cut_off_ult_that_polled() {
     let config = tsumugi::Config { spin: Some(1 << 28), ..tsumugi::Config::default().workers(1) };
     let ended = config.run_ranks(2, |rt| {
         let comm = rt.comm();
@@ -170,7 +174,7 @@ fn message_for_who_looked_and_was_cut_off() {
                 let begun = Arc::new(AtomicU32::new(0));
                 let begins = begun.clone();
                 let scheduler = scheduler(1);
-                // One looks, and the other sleeps.
+                // One of the two polls, and the other one sleeps.
                 for _ in 0..2 {
                     let (theirs, begins) = (theirs.clone(), begins.clone());
                     drop(scheduler.spawner().spawn(move || {
@@ -193,8 +197,9 @@ fn message_for_who_looked_and_was_cut_off() {
     ended.expect("both ranks end");
 }
 
-/// More than there are: each operation that waits has one.
-fn tags_of_who_was_cut_off() {
+/// Each operation in progress has a tag. The ULTs that are cut off have more operations
+/// than there are tags.
+fn tags_of_cut_off_ults() {
     let config = tsumugi::Config::default().path(Path::Offload);
     let ended = config.run_ranks(1, |rt| {
         let word = rt.share::<u64>(1)?.at(Rank(0), 0);
@@ -217,11 +222,12 @@ fn tags_of_who_was_cut_off() {
         assert!(rt.get(word)? >= 30 * 60);
         rt.barrier()
     });
-    ended.expect("it ends");
+    ended.expect("the rank ends");
 }
 
-/// Those of this rank that wait behind them have a lock of all ranks, and others.
-fn shared_lock_for_who_was_cut_off() {
+/// After ULTs that wait for a shared lock were cut off, the other ULTs of their rank and
+/// the other ranks still get the lock.
+fn shared_lock_for_a_cut_off_ult() {
     let ended = tsumugi::run_ranks(2, |rt| {
         for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
             let lock = rt.share_lock(Rank(0), kind)?;
@@ -247,9 +253,9 @@ fn shared_lock_for_who_was_cut_off() {
     ended.expect("both ranks end");
 }
 
-/// Operations on a lock's words go through a queue, and so some are under way when
-/// their ULTs are cut off, to take the lock and to give it back: it is free then.
-fn shared_lock_on_the_wire_of_who_was_cut_off() {
+/// Operations on a lock's words go through a queue, so some of them are in progress when
+/// their ULTs are cut off. The lock is free afterwards.
+fn shared_lock_with_operations_of_cut_off_ults() {
     for path in [Path::Delegate, Path::Offload] {
         let config = tsumugi::Config::default().workers(1).path(path);
         let ended = config.run_ranks(2, |rt| -> Result<(), Error> {
@@ -270,7 +276,7 @@ fn shared_lock_on_the_wire_of_who_was_cut_off() {
     }
 }
 
-/// ULTs that take a lock and give it back, again and again, are cut off in that.
+/// Cuts off four ULTs that take and release the lock all the time.
 fn cut_off_at_work(lock: &SharedLock, round: u32) {
     let scheduler = scheduler(1);
     let spawner = scheduler.spawner();
@@ -297,9 +303,9 @@ fn cut_off_at_work(lock: &SharedLock, round: u32) {
     drop(scheduler);
 }
 
-/// Of more than there are nodes to wait in, some wait for one of these, and the lock
-/// counts them already.
-fn shared_lock_for_many_who_were_cut_off() {
+/// More ULTs wait for the lock than the rank has queue nodes. Those without a node wait
+/// for one, and are counted by the lock already.
+fn shared_lock_for_many_cut_off_ults() {
     let ended = tsumugi::run_ranks(2, |rt| -> Result<(), Error> {
         for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
             let lock = rt.share_lock(Rank(0), kind)?;
@@ -319,8 +325,9 @@ fn shared_lock_for_many_who_were_cut_off() {
     ended.expect("both ranks end");
 }
 
-/// Room is for who can use it, however many are in front of it.
-fn room_for_who_was_cut_off() {
+/// Free room for messages goes to a waiter that can use it, even if many cut-off ULTs
+/// wait in front of it.
+fn room_behind_cut_off_ults() {
     let opened = AtomicBool::new(false);
     let opened = &*Box::leak(Box::new(opened));
     let ended = tsumugi::run_ranks(2, |rt| {
@@ -336,10 +343,10 @@ fn room_for_who_was_cut_off() {
             cut_off(400, move || while its.cast(Rank(1), 2, &[0; 8]).is_ok() {});
             let its = rt.clone();
             let calls = std::thread::spawn(move || its.call(Rank(1), 2, &[]));
-            // It waits behind them, as a rule.
+            // In most runs the call waits behind the cut-off ULTs by then.
             std::thread::sleep(Duration::from_millis(50));
             opened.store(true, Ordering::Release);
-            // Its worker goes on meanwhile.
+            // A yield instead of `join`, so that this rank's worker goes on.
             while !calls.is_finished() {
                 tsumugi::ult::yield_now();
             }
@@ -350,8 +357,9 @@ fn room_for_who_was_cut_off() {
     ended.expect("both ranks end");
 }
 
-/// What a ULT was handed that has not run since is the next one's.
-fn handed_over_and_then_cut_off() {
+/// A ULT that was handed a lock, a permit or a value and is cut off before it runs
+/// again: the next waiter gets it.
+fn ults_cut_off_after_a_hand_over() {
     static LOCK: Mutex<()> = Mutex::new(());
     cut_off_ready(|| LOCK.lock(), || drop(LOCK.lock()), drop);
     drop(LOCK.lock());
@@ -374,7 +382,7 @@ fn handed_over_and_then_cut_off() {
 }
 
 /// Runs `waits` on two ULTs of one worker, then `hand`, and ends the scheduler
-/// before the one that was handed something has run.
+/// before the ULT that `hand` wakes has run.
 fn cut_off_ready<T>(
     take: impl FnOnce() -> T + Send,
     waits: impl Fn() + Clone + Send + 'static,
@@ -395,18 +403,18 @@ fn cut_off_ready<T>(
                 runs_on.store(true, Ordering::Relaxed);
             }));
         }
-        // On the only worker one that has begun, and does not run, sleeps.
+        // There is one worker, so a ULT that has begun sleeps while this one runs.
         while begun.load(Ordering::Relaxed) < 2 {
             yield_now();
         }
         hand(taken);
-        // The youngest run first, until the worker's turn is over and it stops.
+        // The worker runs the youngest ULTs first, and stops before the woken one's turn.
         (0..1000).for_each(|_| drop(spawn(|| {})));
     });
-    assert!(!ran_on.load(Ordering::Relaxed), "it was cut off too late");
+    assert!(!ran_on.load(Ordering::Relaxed), "the ULT ran before it was cut off");
 }
 
-fn barrier_of_who_was_cut_off() {
+fn barrier_of_a_cut_off_ult() {
     let barrier = Arc::new(Barrier::new(2));
     let theirs = barrier.clone();
     cut_off(1, move || {
@@ -418,7 +426,7 @@ fn barrier_of_who_was_cut_off() {
     assert_ne!(barrier.wait(), other.join().unwrap());
 }
 
-fn flag_of_who_was_cut_off() {
+fn flag_of_a_cut_off_ult() {
     static FLAG: Flag = Flag::new();
     cut_off(1, || FLAG.wait());
     let waiting = std::thread::spawn(|| FLAG.wait());

@@ -1,4 +1,4 @@
-//! Calls at a moment or with a value that none is made for: a poll that joins, a
+//! Calls at a moment or with a value for which they are not made: a poll that joins, a
 //! fork on a ULT's stack, a ULT that joins itself, a job in a job.
 
 use crate::Attack;
@@ -24,8 +24,8 @@ pub const ALL: &[Attack] = &[
     ("jobs_in_jobs", jobs_in_jobs),
 ];
 
-/// What is polled runs on a worker's own stack, where a join is refused: a panic
-/// there is the end of the process.
+/// `Progress::poll` runs on a worker's own stack, where a join panics. A panic there
+/// ends the process.
 fn progress_that_joins() {
     #[derive(Default)]
     struct Joins(Mutex<Option<JoinHandle<()>>>);
@@ -46,19 +46,19 @@ fn progress_that_joins() {
     scheduler.start().expect("a thread");
     let parks = scheduler.spawner().spawn(park);
     *joins.0.lock().expect("no poison") = Some(parks);
-    // Each ULT that comes and goes has the worker poll.
+    // For each ULT that begins and ends, the worker polls.
     for _ in 0..10_000 {
-        scheduler.spawner().spawn(yield_now).join().expect("it ends");
+        scheduler.spawner().spawn(yield_now).join().expect("the ULT ends");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// The stacks of ULTs are kept from children: one that is forked on such a stack
-/// is killed by its first access, and its parent told; on the worker's own stack,
-/// and on an OS thread, it lives.
+/// A forked child does not inherit the stacks of ULTs. A child that is forked on such a
+/// stack is killed by its first access to it, and the parent gets its status. A child
+/// that is forked on the worker's own stack or on an OS thread lives.
 fn forks_on_any_stack() {
     let own = std::fs::metadata("/proc/self").expect("Linux").uid();
-    // To change its user, if to the same one, is more than `posix_spawn` can.
+    // `posix_spawn` cannot change the user, not even to the same one, so `Command` forks.
     let forks = move || {
         let mut child = Command::new("true");
         child.uid(own).status()
@@ -69,9 +69,10 @@ fn forks_on_any_stack() {
         let on_ult = on_ult.join().expect("the parent lives");
         let on_os_stack = on_os_stack(forks);
         assert!(on_os_stack.expect("a child").success());
-        // Dead before it was another program, which its parent takes for an end.
+        // The child is dead before it executes its program, which `status` reports as the
+        // end of the program.
         for died in [on_main, on_ult] {
-            assert!(!died.unwrap_or(false), "it has used its parent's stack");
+            assert!(!died.unwrap_or(false), "the child has used its parent's stack");
         }
         rt.barrier()
     });
@@ -79,7 +80,7 @@ fn forks_on_any_stack() {
     assert!(forks().expect("a child").success());
 }
 
-/// Within a limit: the handle comes back.
+/// A ULT joins itself with a time limit, and gets its handle back.
 fn join_of_itself() {
     let scheduler = scheduler(2);
     let place = Arc::new(Mutex::new(None::<JoinHandle<()>>));
@@ -92,7 +93,7 @@ fn join_of_itself() {
                 None => yield_now(),
             }
         };
-        let own = own.join_timeout(Duration::from_millis(10)).expect_err("it has not ended");
+        let own = own.join_timeout(Duration::from_millis(10)).expect_err("the ULT runs");
         assert!(!own.is_finished());
     });
     let id = joins.id();
@@ -107,7 +108,8 @@ fn join_of_itself() {
     }
 }
 
-/// A value that is made while it is made, and whose end sleeps and makes another.
+/// A ULT-local value that is initialized again during its initialization, and one whose
+/// destructor sleeps and makes another value.
 fn values_that_sleep_at_the_end() {
     struct Comes(u32);
     impl Drop for Comes {
@@ -137,10 +139,11 @@ fn values_that_sleep_at_the_end() {
             })
         })
         .collect();
-    all.into_iter().for_each(|one| one.join().expect("it ends"));
+    all.into_iter().for_each(|one| one.join().expect("the ULT ends"));
 }
 
-/// What there is none of is refused, with its value.
+/// A stack of an impossible size and a worker that does not exist are refused, with an
+/// error that has the value.
 fn builders_of_any_size() {
     let scheduler = scheduler(2);
     let spawner = scheduler.spawner();
@@ -154,8 +157,9 @@ fn builders_of_any_size() {
     }
     for bytes in [0, 1] {
         let named = Builder::new().stack_bytes(bytes).name("n".repeat(1 << 20));
-        let child = named.try_spawn_on(&spawner, || 7).unwrap_or_else(|_| panic!("it runs"));
-        assert_eq!(child.join().expect("it ends"), 7);
+        let child = named.try_spawn_on(&spawner, || 7);
+        let child = child.unwrap_or_else(|_| panic!("a stack of {bytes} bytes is refused"));
+        assert_eq!(child.join().expect("the ULT ends"), 7);
     }
     for bytes in [1 << 47, usize::MAX - 4095, usize::MAX] {
         assert!(StackArea::map(bytes).is_err(), "{bytes:#x}");
@@ -166,7 +170,7 @@ fn builders_of_any_size() {
     }
 }
 
-/// A rank is the whole of another job meanwhile.
+/// A rank that starts an inner job is all ranks of it, and goes on in the outer job.
 fn jobs_in_jobs() {
     let ran = tsumugi::run_ranks(2, |rt| {
         let inner = tsumugi::run_ranks(2, |rt| {

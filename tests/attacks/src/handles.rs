@@ -35,7 +35,8 @@ fn by_all_ways(main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
     }
 }
 
-/// They come back, with and without a limit; so does one that was under way.
+/// Calls after the end of the job return an error, with and without a time limit, and so
+/// does a call that was in progress at the end.
 fn calls_after_the_end() {
     let kept = Mutex::new(Vec::new());
     let callers = Mutex::new(Vec::new());
@@ -72,7 +73,7 @@ fn calls_after_the_end() {
     }
 }
 
-/// More than there are addresses for, if each were to keep its own.
+/// More jobs than the address space has room for, if a job kept its addresses.
 fn jobs_one_after_another() {
     for _ in 0..500 {
         tsumugi::run_ranks(2, |rt| rt.barrier()).expect("there are addresses");
@@ -86,7 +87,7 @@ fn messages_of_another_rank() {
         others.lock().unwrap().push(comm.clone());
         rt.barrier()?;
         let other = others.lock().unwrap().iter().find(|other| other.rank() != rt.rank()).cloned();
-        let other = other.expect("it has put it there");
+        let other = other.expect("both ranks have stored theirs");
         let message = other.irecv(Source::Any, 1, vec![0u64; 4])?;
         let own = comm.irecv(Source::Any, 2, vec![0u64; 4])?;
         let any = catch_unwind(AssertUnwindSafe(|| comm.wait_any(&[&own, &message])));
@@ -101,7 +102,8 @@ fn messages_of_another_rank() {
     ran.expect("both ranks end");
 }
 
-/// Named twice in one call, ending at once, and waited for by two threads.
+/// Messages that are named twice in one call, and messages for which several threads
+/// wait.
 fn messages_waited_for_twice() {
     let ran = config().workers(2).run_ranks(2, |rt| {
         let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
@@ -130,8 +132,8 @@ fn messages_waited_for_twice() {
     ran.expect("both ranks end");
 }
 
-/// A scope waits for a message, and another thread takes its end, and begins
-/// another message in the same place.
+/// While a scope waits for a message, another thread takes the message's result and
+/// begins other messages in the same slot.
 fn messages_taken_by_another_thread() {
     let ran = config().workers(2).run_ranks(2, |rt| {
         let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
@@ -167,7 +169,7 @@ fn messages_taken_by_another_thread() {
     ran.expect("both ranks end");
 }
 
-/// Their buffers live until the operations have ended.
+/// The buffers of dropped futures live until their operations have ended.
 fn futures_dropped_half_way() {
     by_all_ways(|rt| {
         const LEN: usize = 10_000;
@@ -184,7 +186,7 @@ fn futures_dropped_half_way() {
                 1 if is_pending && round < 50 => std::mem::forget(get),
                 _ => drop(get),
             }
-            // Memory that may have been that buffer's.
+            // This memory may have been that buffer's, and the get must not change it.
             let mut buf = rt.buffer::<u64>(LEN)?;
             buf.fill(9);
             let mut put = pin!(rt.put_async(there.at(peer, 0), rt.buffer::<u64>(0)?));
@@ -195,7 +197,7 @@ fn futures_dropped_half_way() {
     });
 }
 
-/// A draw that is the same in each run.
+/// A pseudo-random number (xorshift); the sequence is the same in each run.
 fn draw(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -203,8 +205,8 @@ fn draw(state: &mut u64) -> u64 {
     *state
 }
 
-/// Looks at what there is under any key: what is nobody's but its owner's is
-/// not shown, and nothing is waited for there.
+/// Reads and waits under forged keys: a buffer that its rank has not shared is never
+/// read, and no wait blocks.
 fn forged_addresses() {
     by_all_ways(|rt| {
         let own = rt.rank();

@@ -1,4 +1,4 @@
-//! Addresses that a program makes up, instead of being told of them.
+//! Addresses that a program forges.
 
 use crate::Attack;
 use tsumugi::lock::Kind;
@@ -13,7 +13,7 @@ pub const ALL: &[Attack] = &[
     ("forge_words_of_locks", forge_words_of_locks),
 ];
 
-/// Noise into all that is registered first on a rank: rings, words of
+/// Puts of noise into the regions that a rank registers first: rings, words of
 /// collectives, lanes of calls.
 fn forge_rings() {
     let keys: Vec<RegionKey> = (0..16)
@@ -23,13 +23,13 @@ fn forge_rings() {
     beside_noise(move |draw| keys[draw.below(keys.len() as u64) as usize], 200_000);
 }
 
-/// The same by keys of any bits.
+/// The same with keys of random bits.
 fn forge_all_keys() {
     beside_noise(|draw| RegionKey::from_bits(draw.next() as u32), 100_000);
 }
 
-/// The word that another rank tells all is none to be written: nothing but
-/// starter memory is to be had under the keys that every rank gives first.
+/// The words by which ranks gather cannot be written: under the keys that every rank
+/// gives to its first regions, no memory but the starter memory is accessible.
 fn forge_words_of_a_gather() {
     let gathered = run_ranks(2, |rt| {
         let peer = Rank(1 - rt.rank().0);
@@ -45,8 +45,8 @@ fn forge_words_of_a_gather() {
     assert_eq!(gathered.expect("both ranks end"), [[40, 41], [40, 41]]);
 }
 
-/// The words of locks, windows and arrays, their directories and pages: none is
-/// to be had under a key that a program makes up.
+/// The words of locks, windows and arrays, their directories and pages cannot be
+/// accessed under a forged key.
 fn forge_words_of_locks() {
     let ran = run_ranks(2, |rt| {
         let (lock, array) = (rt.share_lock(Rank(0), Kind::Mutex)?, rt.array::<u64>(100)?);
@@ -61,7 +61,7 @@ fn forge_words_of_locks() {
                     let key = RegionKey::new(index, generation);
                     let addr =
                         RemoteAddr { rank, key: RegionKey::from_bits(key.to_bits()), offset };
-                    // What there is from the start.
+                    // The starter memory is accessible to all.
                     if addr.key == rt.starter(rank).addr().key {
                         continue;
                     }
@@ -93,8 +93,8 @@ fn forge_words_of_locks() {
     ran.expect("both ranks end");
 }
 
-/// Messages, calls and collectives of two ranks, while a thread of each puts
-/// noise where `key` says.
+/// Runs messages, calls and collectives of two ranks, while a thread of each rank puts
+/// noise under the keys that `key` draws.
 fn beside_noise(key: impl Fn(&mut Draw) -> RegionKey + Sync, puts: usize) {
     let refused = run_ranks(2, |rt| {
         rt.handler(1, |message| message.bytes.iter().map(|byte| byte ^ 1).collect::<Vec<u8>>());
@@ -102,7 +102,7 @@ fn beside_noise(key: impl Fn(&mut Draw) -> RegionKey + Sync, puts: usize) {
         let (peer, forger) = (Rank(1 - rt.rank().0), rt.clone());
         std::thread::scope(|scope| {
             let noise = scope.spawn(|| forge(&forger, &key, puts));
-            // As many rounds on each rank: both go on until both are done.
+            // Both ranks do the same number of rounds: they go on until both are done.
             loop {
                 talk(rt, peer)?;
                 if rt.sum(u64::from(noise.is_finished()))? == 2 {
@@ -117,7 +117,7 @@ fn beside_noise(key: impl Fn(&mut Draw) -> RegionKey + Sync, puts: usize) {
     }
 }
 
-/// Puts of noise to any rank; how many were refused.
+/// Puts noise to random ranks; returns how many puts were refused.
 fn forge(rt: &Runtime, key: impl Fn(&mut Draw) -> RegionKey, puts: usize) -> usize {
     let mut draw = Draw::new(u64::from(rt.rank().0) + 1);
     let mut refused = 0;
@@ -126,7 +126,7 @@ fn forge(rt: &Runtime, key: impl Fn(&mut Draw) -> RegionKey, puts: usize) -> usi
         let addr = RemoteAddr { rank, key: key(&mut draw), offset: 8 * draw.below(4096) };
         match rt.put(Remote::<u64>::new(addr), draw.next()) {
             Ok(()) => {}
-            // A key that says that its words are a device's leads off the node.
+            // A key of the device's memory is refused as an address on another node.
             Err(
                 AddrError::StaleKey { .. }
                 | AddrError::OutOfRange { .. }

@@ -1,4 +1,4 @@
-//! Functions of the program's that the runtime calls, and that panic or block.
+//! Functions of the program that the runtime calls and that panic or block.
 
 use crate::Attack;
 use std::future::Future;
@@ -17,10 +17,10 @@ pub const ALL: &[Attack] = &[
     ("handlers_that_block", handlers_that_block),
 ];
 
-/// Runs two ranks by each way that operations can go.
+/// Runs two ranks with each path that operations can take.
 fn by_all_ways(main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    // What is told of a panic is the runtime's: a backtrace of each is too much
-    // for a pipe that is read at the end.
+    // The default hook writes a backtrace for each panic, which is too much for a pipe
+    // that is read at the end.
     std::panic::set_hook(Box::new(|_| ()));
     for path in [Path::Direct, Path::Delegate, Path::Offload] {
         let config = Config::from_env().expect("an environment without errors").path(path);
@@ -28,7 +28,8 @@ fn by_all_ways(main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
     }
 }
 
-/// Puts, until as many callbacks have run as are to, and what they get is right.
+/// Puts ten values, each with a callback; waits until all callbacks have run, and checks
+/// the values.
 fn puts_with(rt: &Runtime, then: fn()) -> Result<(), Error> {
     const PUTS: usize = 10;
     let words = rt.share::<u64>(PUTS)?;
@@ -72,7 +73,7 @@ fn callbacks_that_panic() {
     by_all_ways(|rt| puts_with(rt, || std::panic::panic_any(Bomb)));
 }
 
-/// On the stack of a ULT, of a worker, or of a thread of the runtime's.
+/// The callbacks run on the stack of a ULT, of a worker, or of a thread of the runtime.
 fn callbacks_that_block() {
     by_all_ways(|rt| puts_with(rt, || tsumugi::ult::sleep(Duration::from_millis(1))));
     by_all_ways(|rt| puts_with(rt, tsumugi::ult::park));
@@ -80,8 +81,8 @@ fn callbacks_that_block() {
     by_all_ways(|rt| puts_with(rt, tsumugi::ult::yield_now));
 }
 
-/// A future that is woken by whoever ends its operation: by another rank's
-/// thread, or by a ULT that has begun something else.
+/// A future is woken by the thread that ends its operation: a thread of another rank, or
+/// a ULT that has begun something else.
 fn wakers_that_panic() {
     struct Loud(AtomicUsize);
     impl Wake for Loud {
@@ -99,7 +100,7 @@ fn wakers_that_panic() {
             let mut future = pin!(rt.get_async(words.at(peer, 0), rt.buffer::<u64>(1)?));
             let mut polls = 0;
             loop {
-                // Where there is no room it wakes the task itself.
+                // If there is no room for the operation, `poll` calls the waker itself.
                 let poll = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     future.as_mut().poll(&mut Context::from_waker(&waker))
                 }));
@@ -115,7 +116,7 @@ fn wakers_that_panic() {
                     tsumugi::ult::yield_now();
                 }
             }
-            // Others go on.
+            // Other operations still work.
             rt.fetch_add(words.at(peer, 0), 1)?;
         }
         rt.barrier()?;
@@ -146,7 +147,8 @@ fn handlers_that_panic() {
     });
 }
 
-/// Each ends with an error for the caller, and the job goes on.
+/// A call to a handler that would block ends with an error for the caller, and the job
+/// goes on.
 fn handlers_that_block() {
     by_all_ways(|rt| {
         let words = Arc::new(rt.share::<u64>(70_000)?);
@@ -181,7 +183,7 @@ fn handlers_that_block() {
         let shared = words.clone();
         let its = rt.clone();
         rt.handler(14, move |_| {
-            // A word that nobody changes.
+            // No rank changes this word.
             let _ = its.wait_until(shared.at(its.rank(), 5), tsumugi::Until::Equal(1));
             [0u8; 0]
         });
@@ -193,7 +195,7 @@ fn handlers_that_block() {
             let answer = rt.call_within(own, id, &[], limit * 100);
             assert!(matches!(answer, Err(Error::Call(CallError::Failed))), "{id}: {answer:?}");
         }
-        // All goes on as before.
+        // The job still works.
         rt.barrier()?;
         assert_eq!(rt.call(Rank(1 - own.0), 9, &[])?, b"");
         rt.put(words.at(own, 69_999), 3)?;

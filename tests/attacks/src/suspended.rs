@@ -1,4 +1,5 @@
-//! What must not live across a suspension, and does.
+//! Values that live across a suspension although they must not: guards, borrows of
+//! thread-local values, and panics.
 
 use crate::Attack;
 use crate::ults::scheduler;
@@ -14,7 +15,7 @@ use tsumugi_ult::{
 pub const ALL: &[Attack] = &[
     ("thread_locals_over_sleeps", thread_locals_over_sleeps),
     ("panics_that_sleep", panics_that_sleep),
-    ("panics_that_sleep_are_told", panics_that_sleep_are_told),
+    ("panics_that_sleep_are_reported", panics_that_sleep_are_reported),
     ("panics_that_sleep_are_fatal", panics_that_sleep_are_fatal),
     ("panics_that_run_a_scheduler", panics_that_run_a_scheduler),
     ("guards_over_sleeps", guards_over_sleeps),
@@ -28,15 +29,14 @@ std::thread_local! {
     static CALLS: std::sync::Mutex<u32> = const { std::sync::Mutex::new(0) };
 }
 
-/// What holds a `thread_local!`, or a guard, in a callback cannot be suspended: the
-/// call that would is refused, and where the thread is lent others meanwhile, it
-/// is still the same.
+/// A callback that holds a reference to a `thread_local!` or a guard is never suspended:
+/// a call that would suspend it panics, and a yield returns on the same OS thread.
 fn thread_locals_over_sleeps() {
     let scheduler = scheduler(2);
     let spawner = scheduler.spawner();
     let nap = || sleep(Duration::from_millis(1));
     let is_refused = |result: std::thread::Result<()>| {
-        let panic = result.expect_err("it would sleep");
+        let panic = result.expect_err("a call in a callback would sleep");
         let said = panic.downcast_ref::<String>().expect("a sentence");
         assert!(said.contains("must not block"), "{said}");
     };
@@ -62,11 +62,12 @@ fn thread_locals_over_sleeps() {
             })
         })
         .collect();
-    all.into_iter().for_each(|one| one.join().expect("it ends"));
+    all.into_iter().for_each(|one| one.join().expect("the ULT ends"));
 }
 
-/// Others of its OS thread are taken to panic while it sleeps, as `spawn` says, and
-/// nothing else: no ULT is lost, and no lock of ours.
+/// While a ULT sleeps that unwinds, `std::thread::panicking` is true for the other ULTs
+/// of its OS thread, as the documentation of `spawn` says. There is no other effect: no
+/// ULT is lost, and no lock of `tsumugi_ult` is poisoned.
 fn panics_that_sleep() {
     struct Sleeps;
     impl Drop for Sleeps {
@@ -84,23 +85,23 @@ fn panics_that_sleep() {
         let panics = its.spawn(move || {
             assert!(tell.set(unparker()).is_ok(), "once");
             let _sleeps = Sleeps;
-            panic!("it sleeps while it unwinds");
+            panic!("a ULT sleeps while it unwinds");
         });
-        // On the only worker each yield lets it go on until it sleeps.
+        // There is one worker, so each yield lets the other ULT run until it sleeps.
         while is_there.get().is_none() || !std::thread::panicking() {
             yield_now();
         }
         *kept.lock() += 1;
-        is_there.get().expect("it was told").unpark();
+        is_there.get().expect("the unparker is set").unpark();
         assert!(panics.join().is_err());
         *kept.lock() += 1;
         std::thread::panicking()
     });
-    assert!(!seen.join().expect("the innocent one ends"), "the count is down again");
+    assert!(!seen.join().expect("the innocent ULT ends"), "no panic is counted any more");
     assert_eq!(*lock.lock(), 2);
 }
 
-/// A scheduler that checks what its ULTs do.
+/// A scheduler that checks the suspensions of its ULTs.
 fn checked(workers: usize, check: SuspensionCheck) -> Scheduler {
     let stacks = StackArea::map(64 << 20).expect("addresses");
     let main_stack_bytes = 256 << 10;
@@ -120,7 +121,7 @@ fn named<T: Send + 'static>(
     spawned.unwrap_or_else(|_| panic!("the scheduler has ended"))
 }
 
-/// Each time that a value of it is dropped, its thread lets others run.
+/// A value whose destructor yields so many times.
 struct Yields(u32);
 
 impl Drop for Yields {
@@ -129,10 +130,10 @@ impl Drop for Yields {
     }
 }
 
-/// Those that do it are named, once each, and none of those that run meanwhile,
-/// on whatever thread, though that is said to panic: nor when they panic
-/// themselves, and have nothing that sleeps.
-fn panics_that_sleep_are_told() {
+/// Each ULT that suspends while it unwinds is reported, once. No other ULT is reported:
+/// neither one that runs on a thread that counts as panicking, nor one that panics
+/// itself and does not suspend in that.
+fn panics_that_sleep_are_reported() {
     for workers in [1, 2] {
         let scheduler = checked(workers, SuspensionCheck::Report);
         let spawner = scheduler.spawner();
@@ -141,10 +142,10 @@ fn panics_that_sleep_are_told() {
             let unwinds = || {
                 let caught = catch_unwind(|| {
                     let _yields = Yields(20);
-                    panic!("it sleeps while it unwinds");
+                    panic!("a ULT sleeps while it unwinds");
                 });
                 assert!(caught.is_err());
-                // The count of this thread is off now.
+                // The panic count of this OS thread may be wrong now.
                 (0..20).for_each(|_| yield_now());
                 sleep(Duration::from_millis(1));
             };
@@ -156,12 +157,12 @@ fn panics_that_sleep_are_told() {
                         sleep(Duration::from_millis(1));
                         assert!(catch_unwind(|| panic!("nothing sleeps")).is_err());
                     }
-                    tsumugi_ult::spawn(yield_now).join().expect("it ends");
+                    tsumugi_ult::spawn(yield_now).join().expect("the ULT ends");
                 }
             };
             all.push(named(&spawner, "innocent", innocent));
         }
-        all.into_iter().for_each(|one| one.join().expect("it ends"));
+        all.into_iter().for_each(|one| one.join().expect("the ULT ends"));
     }
 }
 
@@ -169,13 +170,14 @@ fn panics_that_sleep_are_fatal() {
     let scheduler = checked(1, SuspensionCheck::Abort);
     let unwinds = || {
         let _yields = Yields(1);
-        panic!("it sleeps while it unwinds");
+        panic!("a ULT sleeps while it unwinds");
     };
     let _ = named(&scheduler.spawner(), "unwinds", unwinds).join();
 }
 
-/// Who unwinds does not suspend, and who suspends does not unwind, though its thread
-/// panics.
+/// A destructor runs a scheduler while its ULT unwinds. The unwinding ULT does not
+/// suspend, and the ULTs of the inner scheduler that suspend do not unwind, although
+/// their OS thread counts as panicking: no ULT is reported.
 fn panics_that_run_a_scheduler() {
     struct Runs;
     impl Drop for Runs {
@@ -186,20 +188,20 @@ fn panics_that_run_a_scheduler() {
             Scheduler::new(Config { workers: 1, ..config }).expect("a scheduler").run(|| {
                 assert!(std::thread::panicking());
                 yield_now();
-                tsumugi_ult::spawn(|| sleep(Duration::from_millis(1))).join().expect("it ends");
+                tsumugi_ult::spawn(|| sleep(Duration::from_millis(1))).join().expect("a nap ends");
             });
         }
     }
     let scheduler = checked(1, SuspensionCheck::Report);
     let unwinds = || {
         let _runs = Runs;
-        panic!("it runs a scheduler while it unwinds");
+        panic!("a ULT runs a scheduler while it unwinds");
     };
     assert!(named(&scheduler.spawner(), "unwinds", unwinds).join().is_err());
 }
 
-/// A guard of `std`'s that has ours beside it: its suspension is told with both
-/// places, by whatever call it was, and by no other ULT.
+/// A guard of `std` with a `NoSuspend` beside it: each suspension is reported with both
+/// places, whatever call suspends, and for no other ULT.
 fn guards_over_sleeps() {
     for workers in [1, 2] {
         let scheduler = checked(workers, SuspensionCheck::Report);
@@ -210,14 +212,14 @@ fn guards_over_sleeps() {
             sleep(Duration::from_millis(1));
             drop((held, here));
             with_thread_local(&COUNT, |_| yield_now());
-            // Done with it.
+            // No guard is held any more.
             yield_now();
             park_for_a_moment();
         };
         let innocent = || (0..50).for_each(|_| yield_now());
         let others: Vec<_> = (0..8).map(|_| named(&spawner, "innocent", innocent)).collect();
         named(&spawner, "holds", holds).join().expect("a line, and nothing else");
-        others.into_iter().for_each(|one| one.join().expect("it ends"));
+        others.into_iter().for_each(|one| one.join().expect("the ULT ends"));
     }
 }
 
@@ -235,7 +237,7 @@ fn guards_over_sleeps_are_fatal() {
     let _ = named(&scheduler.spawner(), "holds", holds).join();
 }
 
-/// As a job is told to by its configuration.
+/// The same check in a job, where the configuration switches it on.
 fn guards_over_sleeps_in_a_job() {
     let mut config = tsumugi::Config::from_env().expect("an environment without errors");
     config.suspension = Some(SuspensionCheck::Report);

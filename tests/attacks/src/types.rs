@@ -1,5 +1,4 @@
-//! The typed calls that `values` leaves out, on the same types, counts and
-//! lengths.
+//! The typed calls that `values` leaves out, on the same types, counts and lengths.
 
 use crate::Attack;
 use crate::values::{all_ways, values};
@@ -27,7 +26,7 @@ fn more_calls_on_any_type() {
     });
 }
 
-/// Callbacks, signals, probes, messages of a scope, and what is read in place.
+/// Callbacks, signals, probes, messages of a scope, and reads in place.
 pub fn more_calls<T: Plain + PartialEq + Debug + Send + Sync>(
     rt: &Runtime,
     make: impl Fn(usize) -> T + Copy,
@@ -80,7 +79,8 @@ pub fn more_calls<T: Plain + PartialEq + Debug + Send + Sync>(
     Ok(())
 }
 
-/// Begins an operation whose callback sends what came of it.
+/// Begins an operation whose callback sends the outcome, and returns the values of its
+/// buffer.
 fn called<T: Plain + Send>(
     rt: &Runtime,
     begin: impl Fn(tsumugi::Buffer<T>, Then<T>) -> Result<(), tsumugi::Busy<tsumugi::Buffer<T>>>,
@@ -109,7 +109,7 @@ fn called<T: Plain + Send>(
 
 type Then<T> = Box<dyn FnOnce(tsumugi::Outcome<tsumugi::Buffer<T>>) + Send>;
 
-/// Lengths of none, of more than there is, and of more than a sum can be.
+/// Lengths of zero, of more than the pool has, and those whose sum overflows.
 fn containers_of_any_length() {
     all_ways(|rt| {
         let pool = rt.global()?.pool(1 << 16)?;
@@ -140,11 +140,11 @@ fn containers(
     let first = vector.at(pool, 0)?;
     for bytes in [1 << 40, 1 << 61, u64::MAX / 2 + 1, u64::MAX - 63, u64::MAX - 7, u64::MAX] {
         let there = Data::There(Element { addr: first, bytes });
-        assert!(vector.reserve(pool, bytes).is_err(), "{bytes:#x} bytes are there");
-        assert!(deque.reserve(pool, bytes).is_err(), "{bytes:#x} bytes are there");
+        assert!(vector.reserve(pool, bytes).is_err(), "{bytes:#x} bytes are reserved");
+        assert!(deque.reserve(pool, bytes).is_err(), "{bytes:#x} bytes are reserved");
         assert!(Vector::create(pool, bytes, Rank(0)).is_err());
-        assert!(vector.push_back(pool, there).is_err(), "{bytes:#x} bytes are put behind");
-        assert!(deque.push_front(pool, there).is_err(), "{bytes:#x} bytes are put before");
+        assert!(vector.push_back(pool, there).is_err(), "{bytes:#x} bytes are appended");
+        assert!(deque.push_front(pool, there).is_err(), "{bytes:#x} bytes are prepended");
         assert!(vector.insert(pool, 4, there).is_err() && vector.write(pool, 4, there).is_err());
         assert!(vector.insert(pool, bytes, Data::Here(b"x")).is_err());
         assert!(vector.read(pool, bytes, &mut [0; 2]).is_err());
@@ -155,7 +155,7 @@ fn containers(
         let pieces = vector.pieces(pool, bytes, bytes)?;
         assert_eq!(pieces.map(|piece| piece.bytes), [0, 0]);
     }
-    // All is as it was.
+    // The containers are unchanged.
     let mut into = [0; 108];
     vector.read(pool, 0, &mut into)?;
     assert!(into[8..].iter().all(|byte| *byte == 100) && (into[0], into[1]) == (1, 7));
@@ -167,7 +167,7 @@ fn containers(
     Ok(())
 }
 
-/// Messages of no bytes, of more than the ring has, and of more than there are.
+/// Messages of no bytes, and of fewer and of more bytes than the ring has.
 fn channels_of_any_length() {
     all_ways(|rt| {
         let (global, comm, peer) = (rt.global()?, rt.comm(), Rank(1 - rt.rank().0));
@@ -180,7 +180,7 @@ fn channels_of_any_length() {
             for bytes in lengths {
                 sender.send(block.at(0).addr(), bytes)?;
             }
-            // Each end lasts until the other is done.
+            // An end of a channel has to last until the other end is done.
             rt.barrier()
         } else {
             let mut receiver = global.channel_from((&comm, peer, 5), 64)?;
@@ -201,7 +201,7 @@ fn channels_of_any_length() {
     });
 }
 
-/// Any word is gathered as it is, and sums wrap.
+/// Every value of a word can be gathered, and sums wrap.
 fn collectives_of_any_word() {
     all_ways(|rt| {
         for word in [0, 1, u64::from(u32::MAX), 1 << 63, u64::MAX - 1, u64::MAX] {

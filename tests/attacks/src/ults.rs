@@ -1,5 +1,5 @@
-//! Ends of schedulers, and other moments that a user-level thread does not
-//! expect.
+//! Ends of schedulers under their ULTs, refused joins, and other misuse of user-level
+//! threads.
 
 use crate::Attack;
 use std::cell::Cell;
@@ -26,7 +26,7 @@ pub const ALL: &[Attack] = &[
     ("scheduler_dropped_while_its_ult_unwinds", scheduler_dropped_while_its_ult_unwinds),
 ];
 
-/// One that runs in the background.
+/// A scheduler that runs in the background.
 pub fn scheduler(workers: usize) -> Scheduler {
     let stacks = StackArea::map(64 << 20).expect("addresses");
     let config = Config { workers, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
@@ -35,8 +35,9 @@ pub fn scheduler(workers: usize) -> Scheduler {
     scheduler
 }
 
-/// A ULT lends what it borrowed to a thread, and parks. The end of its scheduler
-/// waits for it, so that nobody writes to what has been given back.
+/// A ULT of a scope lends memory that it has borrowed to an OS thread, and parks. The end
+/// of its scheduler waits for the ULT, so that the thread does not write to memory that
+/// the scope has given back.
 fn scope_under_an_ending_scheduler() {
     let scheduler = scheduler(1);
     let spawner = scheduler.spawner();
@@ -66,7 +67,8 @@ fn scope_under_an_ending_scheduler() {
                 drop(scheduler);
                 ended.store(true, Ordering::Release);
             });
-            // However long this takes: nothing ends before the park does.
+            // The length of this sleep does not matter: the scheduler must not end before
+            // the ULT has left its park.
             std::thread::sleep(Duration::from_millis(50));
             assert!(!ended.load(Ordering::Acquire), "the scheduler ended under a scope");
             lets_go.store(true, Ordering::Release);
@@ -76,16 +78,16 @@ fn scope_under_an_ending_scheduler() {
     assert!(words.iter().all(|word| *word == 0), "the scope ended under its ULT");
 }
 
-/// It would wait for itself.
+/// The end of the scheduler would wait for the scope, and the scope for the end.
 fn scheduler_dropped_in_a_scope_on_it() {
     let scheduler = scheduler(1);
     let spawner = scheduler.spawner();
     let refused = spawner.scope(|_| catch_unwind(AssertUnwindSafe(|| drop(scheduler))));
-    assert!(said(&refused).contains("inside of a scope on it"), "{}", said(&refused));
+    assert!(said(&refused).contains("inside a scope on it"), "{}", said(&refused));
 }
 
-/// A ULT of a scope receives into what it borrowed while its scheduler is
-/// dropped; the message comes after that has begun.
+/// A ULT of a scope receives into borrowed memory while its scheduler is dropped. The
+/// message arrives after the drop has begun.
 fn receive_of_a_scope() {
     let ends = tsumugi::run_ranks(2, |rt| {
         let comm = rt.comm();
@@ -119,7 +121,8 @@ fn receive_of_a_scope() {
     assert_eq!(ends.expect("both ranks end"), [true, true], "what the scope received");
 }
 
-/// Where the compiler puts both at one place, each still has its own values.
+/// The compiler may place both constants at one address; each key still has its own
+/// values.
 fn keys_that_are_constants() {
     const TEXT: LocalKey<Cell<Option<&'static String>>> = LocalKey::new(|| Cell::new(None));
     const WORDS: LocalKey<Cell<Option<&'static [usize; 3]>>> = LocalKey::new(|| Cell::new(None));
@@ -129,7 +132,7 @@ fn keys_that_are_constants() {
     assert_eq!(words.with(Cell::get), None, "a String, read as words");
 }
 
-/// Sums of sizes that wrap.
+/// Sizes whose sum overflows.
 fn stacks_larger_than_memory() {
     let largest = usize::MAX - 4095;
     for (stack_bytes, main_stack_bytes) in [(65536, largest), (largest, 65536), (largest, largest)]
@@ -147,7 +150,7 @@ fn stacks_larger_than_memory() {
     assert!(refused.contains(&largest.to_string()), "{refused}");
 }
 
-/// The worker would wait for what it keeps from running.
+/// The worker would wait for a ULT that only this worker can run.
 fn join_on_a_workers_own_stack() {
     for workers in [1, 2] {
         let scheduler = scheduler(workers);
@@ -163,12 +166,12 @@ fn join_on_a_workers_own_stack() {
             begin.store(true, Ordering::Release);
             refused.map(drop)
         });
-        let refused = joined.join().expect("it ends");
+        let refused = joined.join().expect("the ULT ends");
         assert!(said(&refused).contains("on_os_stack"), "{}", said(&refused));
     }
 }
 
-/// The scope waits for a member whose join was refused.
+/// A scope waits for a ULT of it whose join was refused.
 fn scoped_join_on_a_workers_own_stack() {
     let scheduler = scheduler(1);
     let ended = scheduler.spawner().spawn(|| {
@@ -183,10 +186,11 @@ fn scoped_join_on_a_workers_own_stack() {
         });
         has_ended.load(Ordering::Acquire)
     });
-    assert!(ended.join().expect("it ends"), "the scope ended before its ULT");
+    assert!(ended.join().expect("the ULT ends"), "the scope ended before its ULT");
 }
 
-/// A callback that yields stays on its thread, and marks no other ULT.
+/// A callback that yields stays on its OS thread, and no other ULT counts as in a
+/// callback meanwhile.
 fn callback_that_yields() {
     let scheduler = scheduler(2);
     let spawner = scheduler.spawner();
@@ -204,8 +208,8 @@ fn callback_that_yields() {
             })
         })
         .collect();
-    all.into_iter().for_each(|one| one.join().expect("no mark but its own"));
-    assert!(spawner.spawn(|| !in_callback()).join().expect("it ends"));
+    all.into_iter().for_each(|one| one.join().expect("each ULT sees its own callback only"));
+    assert!(spawner.spawn(|| !in_callback()).join().expect("the ULT ends"));
 }
 
 fn scheduler_dropped_on_its_own_ult() {
@@ -215,7 +219,7 @@ fn scheduler_dropped_on_its_own_ult() {
     assert!(said(&refused).contains("on a ULT of its own"), "{}", said(&refused));
 }
 
-/// A panic while another unwinds is an abort.
+/// The drop panics while the ULT unwinds from another panic, which aborts the process.
 fn scheduler_dropped_while_its_ult_unwinds() {
     let scheduler = scheduler(1);
     let spawner = scheduler.spawner();

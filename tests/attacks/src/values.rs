@@ -34,8 +34,8 @@ fn receive_values_of_no_size() {
     );
 }
 
-/// Every typed call on values of no size, of one word, of an odd size, of a wide
-/// alignment and of many lines, in counts from none to many, by all ways.
+/// Every typed call on values of size zero, of one word, of an odd size, of a wide
+/// alignment and of many cache lines, in counts from zero to many, on all paths.
 fn values_of_any_type() {
     all_ways(|rt| {
         all_calls(rt, |_| [0u64; 0])?;
@@ -104,9 +104,9 @@ fn one_sided<T: Plain + PartialEq + Debug>(
     let mut longer = values(count + 1, make);
     let past = rt.get_slice(there.at(peer, 0), &mut longer);
     assert!(size_of::<T>() == 0 || matches!(past, Err(AddrError::OutOfRange { .. })), "{past:?}");
-    // The peer has read what it got.
+    // After the barrier, the peer has read its values, and they may change.
     rt.barrier()?;
-    // What owns its buffer until it has ended.
+    // Operations that own their buffer until they end.
     let begin = |get: bool, mut buf: Buffer<T>| loop {
         let from = there.at(peer, 0);
         match if get { rt.try_get(from, buf) } else { rt.try_put(from, buf) } {
@@ -157,7 +157,7 @@ fn messages<T: Plain + PartialEq + Debug>(
     comm.wait_all(&[&sending, &receiving]);
     assert_eq!(sending.wait()?[..], given[..]);
     assert_eq!(receiving.wait()?.1, given);
-    // Another type at the other end.
+    // The sender's type differs from the receiver's.
     let sending = comm.isend(peer, 4, vec![1u8; 7])?;
     let odd = comm.recv_vec::<T>(Source::Any, 4);
     let fits = size_of::<T>() > 0 && 7usize.is_multiple_of(size_of::<T>());
@@ -216,7 +216,7 @@ fn in_arrays<T: Plain + PartialEq + Debug>(
     Ok(())
 }
 
-/// Each is refused, and with the value.
+/// Counts for which there cannot be memory. Each call is refused.
 fn more_than_there_can_be() {
     all_ways(|rt| {
         let global = rt.global()?;
@@ -238,7 +238,8 @@ fn more_than_there_can_be() {
                 for first in [Distribution::Block, Distribution::Cyclic] {
                     let dealt = Dealt { page_len, first, room: 4, known: 4, ..Dealt::default() };
                     let array = rt.array_by::<u64>(count, dealt);
-                    // Few frames are enough where no page is used.
+                    // An array with few frames can be made if no page is used. Its last
+                    // element has no frame.
                     if let Ok(array) = array {
                         assert!(array.checkout(count - 1..count, tsumugi::array::Write).is_err());
                     }
@@ -252,9 +253,9 @@ fn more_than_there_can_be() {
     });
 }
 
-/// None of them is an index that there is.
+/// No index is in range, and none wraps around to a valid one.
 fn indices_that_wrap() {
-    // Between these an address has no room for the index.
+    // An address has no room for an index between these two.
     const KEPT: usize = 1 << 62;
     const UNKEPT: usize = KEPT.wrapping_neg() + 1;
     all_ways(|rt| {
@@ -306,7 +307,7 @@ fn indices_that_wrap() {
     });
 }
 
-/// Each is refused, before a sum of them is anything else than it should be.
+/// Each size is refused before a sum of sizes overflows.
 fn configurations_that_wrap() {
     for bytes in [1 << 50, 1 << 62, usize::MAX / 2 + 1, usize::MAX - 4095, usize::MAX] {
         for field in 0..5 {

@@ -1,16 +1,16 @@
-//! How each attack ends.
+//! Runs each attack in a process of its own, and checks how it ends.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What an attack comes to.
+/// The expected end of an attack.
 #[derive(Clone, Copy)]
 enum End {
-    /// The interface held: the program says so, and exits with 0.
+    /// The interface held: the program prints `held` and exits with 0.
     Held,
-    /// The same, and each of the first sentences stands on its standard error once,
+    /// The same; in addition, its standard error has each of the first sentences once,
     /// and none of the others.
     Says(&'static [&'static str], &'static [&'static str]),
     /// The process is aborted, with this sentence on its standard error.
@@ -64,25 +64,25 @@ ends! {
     receive_of_a_scope_under_an_ending_scheduler: Held,
     keys_that_are_constants: Held,
     stacks_larger_than_memory: Held,
-    lock_handed_to_who_was_cut_off: Held,
-    share_handed_to_who_was_cut_off: Held,
-    permit_handed_to_who_was_cut_off: Held,
-    value_handed_to_who_was_cut_off: Held,
-    notice_handed_to_who_was_cut_off: Held,
-    turn_handed_to_who_was_cut_off: Held,
-    handed_over_and_then_cut_off: Held,
-    barrier_of_who_was_cut_off: Held,
-    flag_of_who_was_cut_off: Held,
-    message_for_who_was_cut_off: Held,
-    message_for_who_looked_and_was_cut_off: Held,
-    tags_of_who_was_cut_off: Held,
-    room_for_who_was_cut_off: Held,
-    shared_lock_for_who_was_cut_off: Held,
-    shared_lock_on_the_wire_of_who_was_cut_off: Held,
-    shared_lock_for_many_who_were_cut_off: Held,
+    lock_handed_to_a_cut_off_ult: Held,
+    share_handed_to_a_cut_off_ult: Held,
+    permit_handed_to_a_cut_off_ult: Held,
+    value_handed_to_a_cut_off_ult: Held,
+    notification_handed_to_a_cut_off_ult: Held,
+    turn_handed_to_a_cut_off_ult: Held,
+    ults_cut_off_after_a_hand_over: Held,
+    barrier_of_a_cut_off_ult: Held,
+    flag_of_a_cut_off_ult: Held,
+    message_for_a_cut_off_ult: Held,
+    message_for_a_cut_off_ult_that_polled: Held,
+    tags_of_cut_off_ults: Held,
+    room_behind_cut_off_ults: Held,
+    shared_lock_for_a_cut_off_ult: Held,
+    shared_lock_with_operations_of_cut_off_ults: Held,
+    shared_lock_for_many_cut_off_ults: Held,
     thread_locals_over_sleeps: Held,
     panics_that_sleep: Held,
-    panics_that_sleep_are_told: Says(
+    panics_that_sleep_are_reported: Says(
         &["(unwinds) suspends (yield) while it unwinds from a panic\n"],
         &["(innocent) suspends", "(unwinds) suspends (sleep)", "suspends (join)"],
     ),
@@ -90,13 +90,15 @@ ends! {
     panics_that_run_a_scheduler: Says(&[], &["suspends ("]),
     guards_over_sleeps: Says(
         &[
-            "(holds) suspends (sleep) under the NoSuspend of tests/attacks/src/suspended.rs:",
-            "(holds) suspends (yield) under the NoSuspend of tests/attacks/src/suspended.rs:",
+            "(holds) suspends (sleep) under the NoSuspend made at tests/attacks/src/suspended.rs:",
+            "(holds) suspends (yield) under the NoSuspend made at tests/attacks/src/suspended.rs:",
         ],
         &["(innocent) suspends", "suspends (park)"],
     ),
-    guards_over_sleeps_are_fatal: Aborts("(holds) suspends (park) under the NoSuspend of tests/"),
-    guards_over_sleeps_in_a_job: Says(&["(main) suspends (yield) under the NoSuspend of tests/"], &[]),
+    guards_over_sleeps_are_fatal:
+        Aborts("(holds) suspends (park) under the NoSuspend made at tests/"),
+    guards_over_sleeps_in_a_job:
+        Says(&["(main) suspends (yield) under the NoSuspend made at tests/"], &[]),
     progress_that_joins: Aborts("a worker panicked outside of any ULT"),
     forks_on_any_stack: Held,
     join_of_itself: Held,
@@ -120,8 +122,8 @@ fn each_attack_has_an_end() {
     assert_eq!(listed, known);
 }
 
-/// The table of `src/main.rs`: its rows are numbered, and each names programs that
-/// there are, or tests.
+/// The rows of the table in `src/main.rs` are numbered without gaps, and each row names
+/// programs or tests that exist.
 #[test]
 fn each_row_of_the_table_has_a_program() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -155,7 +157,7 @@ fn each_row_of_the_table_has_a_program() {
 }
 
 #[test]
-fn what_the_compiler_refuses() {
+fn the_compiler_refuses_these_programs() {
     trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
 }
 
@@ -179,9 +181,10 @@ fn check(name: &str, end: End) {
     }
 }
 
-/// Both its outputs are read while it runs: else who fills a pipe never ends.
+/// Both outputs of a program are read while it runs: otherwise a program that fills a
+/// pipe would never end.
 #[test]
-fn what_says_much_ends() {
+fn a_program_with_much_output_ends() {
     let mut says = Command::new("sh");
     says.args(["-c", "head -c 200000 /dev/zero >&2; head -c 300000 /dev/zero"]);
     let told = end_of(says, "sh");
@@ -194,7 +197,7 @@ fn run(name: &str) -> Output {
     end_of(attack, name)
 }
 
-/// Runs it for at most [`LIMIT`].
+/// Runs `command` for at most [`LIMIT`].
 fn end_of(mut command: Command, name: &str) -> Output {
     let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
     let child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap();
@@ -208,7 +211,7 @@ fn end_of(mut command: Command, name: &str) -> Output {
     })
 }
 
-/// What a crowded machine leaves of a second or two.
+/// An attack takes a second or two, but much longer on a crowded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 const SIGABRT: i32 = 6;

@@ -1,5 +1,5 @@
-//! Values that all may read and none may change, also where peers only read
-//! what their owner changes.
+//! Published values: all ranks may read them and none may change them, also if the peers
+//! of a rank have read access only.
 
 #![forbid(unsafe_code)]
 
@@ -11,9 +11,10 @@ use tsumugi_core::mem::RegionKey;
 #[global_allocator]
 static HEAP: GlobalHeap = GlobalHeap;
 
-/// Alone in its process: what is allocated lies in the heap of its first job.
+/// This test is alone in its process, because a process allocates in the heap of its
+/// first job.
 #[test]
-fn nobody_changes_what_is_published() {
+fn published_values_cannot_be_changed() {
     let mut config = Config::from_env().unwrap();
     config.space.policy.peers = Peers::Read;
     let ran = config.run_ranks(1, |rt| {
@@ -40,7 +41,7 @@ fn nobody_changes_what_is_published() {
         }
         assert_eq!(found, 1, "the region has one key");
         assert!((0..).zip(&*values).all(|(n, value)| *value == 0x5eed_0000 + n));
-        // What is exposed is its owner's to change and to wait for.
+        // The owner may change an exposed region and wait on its words.
         let own = rt.expose::<u64>(8)?;
         rt.put(own.at(3), 4)?;
         assert_eq!(rt.wait_until(own.at(3), Until::Equal(4))?, 4);

@@ -1,8 +1,8 @@
-//! The typed calls on values that are aligned to more than a word: as
+//! The typed calls on values that are aligned to more than a word: as in
 //! `values_of_any_type`, with types that only `unsafe` can make plain. (Arrays
 //! refuse them at compile time.)
 
-// What only the program uses of them.
+// Only the program uses some items of these two modules.
 #[allow(dead_code)]
 #[path = "../src/types.rs"]
 mod types;
@@ -21,7 +21,7 @@ macro_rules! wide {
             #[repr(C, align($align))]
             struct $name([u64; $align / 8]);
 
-            // SAFETY: words without padding between them or behind.
+            // SAFETY: the type consists of words, without padding.
             unsafe impl Plain for $name {}
         )*
     };
@@ -33,7 +33,7 @@ wide! {
 }
 
 #[test]
-fn values_that_are_aligned_to_lines() {
+fn values_that_are_aligned_to_cache_lines_work() {
     values::all_ways(|rt| {
         values::all_calls(rt, |n| Line([n as u64; 8]))?;
         types::more_calls(rt, |n| Line([n as u64; 8]))?;

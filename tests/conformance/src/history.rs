@@ -50,7 +50,7 @@ pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
     for read in events {
         let What::Read(value) = read.what else { continue };
         let zone = zones.iter_mut().find(|zone| zone.0 == value);
-        let Some(zone) = zone else { return Err(format!("nobody wrote what {read:?} has read")) };
+        let Some(zone) = zone else { return Err(format!("no access wrote the value of {read:?}")) };
         if read.end < zone.1.start {
             return Err(format!("{read:?} ended before {:?} began", zone.1));
         }
@@ -63,14 +63,14 @@ pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
         for other in &zones[index + 1..] {
             let (forward, backward) = match (one.2 < one.3, other.2 < other.3) {
                 (true, true) if one.2 < other.3 && other.2 < one.3 => {
-                    return Err(format!("{one:?} and {other:?} were both the last"));
+                    return Err(format!("the zones {one:?} and {other:?} overlap"));
                 }
                 (true, false) => (one, other),
                 (false, true) => (other, one),
                 _ => continue,
             };
             if forward.2 < backward.3 && backward.2 < forward.3 {
-                return Err(format!("{backward:?} came in the middle of {forward:?}"));
+                return Err(format!("the zone {backward:?} lies within {forward:?}"));
             }
         }
     }
@@ -98,7 +98,7 @@ pub fn check_counter(events: &[Event]) -> Result<(), String> {
             return Err(format!("two additions found {old}"));
         }
         if event.end < last_start {
-            return Err(format!("{event:?} had ended before a smaller one began"));
+            return Err(format!("{event:?} had ended before an addition that found less began"));
         }
         last_start = last_start.max(event.start);
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_after_the_other_could_have_done_is_accepted() {
+    fn sequential_histories_are_accepted() {
         let events = [
             event(1, 4, What::Write(7)),
             event(2, 3, What::Read(0)),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_could_not_is_not() {
+    fn histories_without_a_sequential_order_are_refused() {
         let lost = [event(1, 2, What::Write(7)), event(3, 4, What::Read(0))];
         assert!(check_register(0, &lost).is_err());
         let back =

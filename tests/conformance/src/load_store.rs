@@ -44,7 +44,7 @@ macro_rules! load_store {
             zero_length_is_nothing, a_range_outside_is_refused, a_stale_key_is_refused,
             a_wrong_rank_is_refused, an_unaligned_word_is_refused, read_only_is_read_only,
             local_memory_is_private, a_dead_rank_is_named, refused_operations_change_nothing,
-            updates_are_not_lost, a_put_is_seen_after_its_flag, a_waiter_is_told,
+            updates_are_not_lost, a_put_is_seen_after_its_flag, a_waiter_is_notified,
         );
     };
     ($fixture:ty: $($promise:ident),* $(,)?) => {$(
@@ -344,15 +344,15 @@ pub fn a_put_is_seen_after_its_flag<F: Fixture>() {
 }
 
 /// A notifying operation notifies the word's owner, if a thread waits there.
-pub fn a_waiter_is_told<F: Fixture>() {
+pub fn a_waiter_is_notified<F: Fixture>() {
     let fixture = F::new(2);
     let (memory, region) = (fixture.memory(OWN), fixture.register(PEER, 64, Access::ReadWrite));
     let addr = at(PEER, &region, 16);
     execute(memory, &Op::atomic(Kind::FetchAdd, addr, 1u64).notifying()).unwrap();
-    assert!(!fixture.has_notice(PEER), "nobody waits yet");
+    assert!(!fixture.has_notice(PEER), "no thread waits yet");
     fixture.expect_notice(PEER, &region, 16);
     execute(memory, &Op::atomic(Kind::FetchAdd, addr, 1u64)).unwrap();
-    assert!(!fixture.has_notice(PEER), "a silent operation tells nobody");
+    assert!(!fixture.has_notice(PEER), "a silent operation notifies no waiter");
     execute(memory, &Op::put_word(addr, Width::W8, 9).notifying()).unwrap();
     assert!(fixture.has_notice(PEER));
     assert_eq!(execute(memory, &Op::get_word(addr, Width::W8)), Ok(9));

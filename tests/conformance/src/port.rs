@@ -28,7 +28,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_port_is_given_to_nobody_else_and_can_be_listened_at() {
+    fn a_reserved_port_is_given_to_no_other_socket_and_accepts_listeners() {
         let ports: Vec<SocketAddr> = (0..20).map(|_| reserved().unwrap()).collect();
         assert_eq!(ports.iter().collect::<HashSet<_>>().len(), ports.len());
         for port in &ports {

@@ -23,8 +23,8 @@ macro_rules! sleep {
         $crate::sleep!($fixture:
             a_refused_sleep_is_none, a_wake_in_the_commit_is_kept, a_wake_ends_the_sleep,
             a_limit_ends_the_sleep, an_event_comes_before_the_limit,
-            what_cannot_be_withdrawn_is_waited_for, wakes_and_limits_race,
-            who_goes_on_has_not_left,
+            a_wake_that_cannot_be_withdrawn_is_awaited, wakes_and_limits_race,
+            a_caller_that_runs_on_has_not_left,
         );
     };
     ($fixture:ty: $($promise:ident),* $(,)?) => {$(
@@ -140,7 +140,7 @@ pub fn a_wake_ends_the_sleep<F: Fixture>() {
                 event.publish(waker);
                 true
             });
-            assert_eq!(event.happened.load(Ordering::Relaxed), round + 1, "woken for nothing");
+            assert_eq!(event.happened.load(Ordering::Relaxed), round + 1, "woken without an event");
         }
         waking.join().unwrap();
     });
@@ -193,7 +193,7 @@ pub fn an_event_comes_before_the_limit<F: Fixture>() {
 }
 
 /// If the event has the waker when the limit passes, the call waits for the wake.
-pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
+pub fn a_wake_that_cannot_be_withdrawn_is_awaited<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
         let mut late = None;
@@ -216,7 +216,7 @@ pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
             },
         );
         assert_eq!(slept, Ok(()));
-        assert_eq!(event.happened.load(Ordering::Relaxed), 1, "it did not wait for the wake");
+        assert_eq!(event.happened.load(Ordering::Relaxed), 1, "the call did not wait for the wake");
         late.expect("the limit passed").join().unwrap();
     });
 }
@@ -260,7 +260,7 @@ pub fn wakes_and_limits_race<F: Fixture>() {
 }
 
 /// A call with something to give up does not give it up if the caller runs on.
-pub fn who_goes_on_has_not_left<F: Fixture>() {
+pub fn a_caller_that_runs_on_has_not_left<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
         let waking = thread::spawn(|| (0..ROUNDS).for_each(|_| event.happen()));

@@ -1,5 +1,5 @@
-//! The C interface: its header is that of its sources, and C programs run on
-//! the libraries that the documented command makes.
+//! The C interface: its header matches its sources, and C programs run on the libraries
+//! that the documented command makes.
 
 mod library;
 
@@ -11,7 +11,7 @@ use tsumugi::pvas::Launch;
 
 const SIGABRT: i32 = 6;
 
-/// In the order of the header.
+/// The sources of the header, in its order.
 const SOURCES: [&str; 11] = [
     "code",
     "scheduler",
@@ -27,7 +27,7 @@ const SOURCES: [&str; 11] = [
 ];
 
 #[test]
-fn the_header_is_that_of_the_sources() {
+fn the_header_matches_the_sources() {
     header("tsumugi", "capi", &SOURCES);
 }
 
@@ -64,7 +64,8 @@ fn c_programs_run_on_the_library() {
             assert!(said.ends_with("all is well\n"), "{program}: {said}");
         }
     }
-    // What must not be ends in an abort that says why, and unwinds nobody.
+    // A scheduler that a ULT of its own ends aborts the process with the reason, and
+    // nothing unwinds into C.
     let broken = compile(&library, "main", "libtsumugi.so");
     let ran = Command::new(broken).arg("end-inside").output().unwrap();
     let complained = String::from_utf8_lossy(&ran.stderr);
@@ -72,15 +73,16 @@ fn c_programs_run_on_the_library() {
     assert!(complained.contains("cannot end on a ULT of its own"), "{complained}");
 }
 
-/// The memory of all ranks, from their main threads and from ULTs.
+/// C programs access the memory of all ranks, from their main threads and from ULTs.
 #[test]
 fn c_programs_are_ranks_of_a_job() {
     let library = build();
     for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.so", 3), ("libtsumugi.a", 2)] {
         for way in ["start", "run"] {
             let program = compile(&library, "memory", link);
-            let job = Launch::new(ranks).program(program, [way]).start().expect("it starts");
-            let code = job.wait().expect("it ends").code();
+            let job = Launch::new(ranks).program(program, [way]).start();
+            let job = job.expect("a job that starts");
+            let code = job.wait().expect("a job that ends").code();
             assert_eq!(code, 0, "{link} on {ranks} ranks: {way}");
         }
     }
@@ -90,11 +92,11 @@ fn c_programs_are_ranks_of_a_job() {
 }
 
 #[test]
-fn every_call_on_memory_is_made_by_the_program() {
+fn every_function_on_memory_is_called_by_the_program() {
     let program = fs::read_to_string(root().join("tests/foreign/memory.c")).unwrap();
     for name in ["job", "region", "access", "operation"] {
         for exported in exports(&source("capi", name)) {
-            assert!(program.contains(&format!("{exported}(")), "nobody calls {exported}");
+            assert!(program.contains(&format!("{exported}(")), "no call of {exported}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the launcher says of a job in which nothing moves: not while the thread
-//! computes that has made its process a rank, and only when that sleeps, too.
+//! The launcher reports a job in which all ranks are quiet. A rank is not quiet while
+//! the thread computes that has made its process a rank, only when that thread sleeps.
 
 mod library;
 
@@ -29,7 +29,7 @@ fn a_thread_that_computes_is_not_a_standstill() {
         let mut said = said.lines().map(Result::unwrap).filter(|line| !line.contains("waits"));
         let first = said.next().unwrap_or_default();
         assert_eq!(first, "computed", "{}", program.display());
-        // It stands still for good, and is told to be.
+        // The job stands still for good, and the launcher reports it.
         let second = said.next().unwrap_or_default();
         assert!(second.contains("all ranks are quiet"), "{}: {second}", program.display());
         launcher.ask_to_end();
@@ -38,7 +38,8 @@ fn a_thread_that_computes_is_not_a_standstill() {
     }
 }
 
-/// Asked to end when the test does, however that is: its job stands still for good.
+/// A launcher whose job stands still for good. It is asked to end when the value is
+/// dropped, also if the test fails.
 struct Launcher(Child);
 
 impl Launcher {
@@ -56,7 +57,7 @@ impl Drop for Launcher {
     }
 }
 
-/// In a process of its own, for the test above.
+/// The launcher of the test above, in a process of its own.
 #[test]
 #[ignore = "a part of another test"]
 fn is_a_launcher() {

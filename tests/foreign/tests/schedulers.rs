@@ -1,8 +1,8 @@
-//! Schedulers that are not ours block on operations, or await them: a pool of
-//! OS threads with one core, and tokio.
+//! Jobs and tasks of foreign schedulers block on operations, or await them: those of a
+//! pool of OS threads with one core, and those of tokio.
 //!
-//! The pool has one core, and its jobs wait for each other: a wait that it does
-//! not hear of never ends.
+//! The pool has one core, and its jobs wait for each other: a wait without a call of the
+//! pool's `park` never ends.
 
 #[path = "../../../examples/pool/pool.rs"]
 mod pool;
@@ -18,7 +18,7 @@ use tsumugi::{Config, Error, Path, Rank, Runtime, Signal, Until};
 use tsumugi_core::time::Clock;
 use tsumugi_core::wait::Foreigner;
 
-/// A pool with one core that is known until it is dropped.
+/// A pool with one core, which is registered until the value is dropped.
 struct Known {
     pool: &'static Pool,
     _registration: Registration,
@@ -35,7 +35,7 @@ impl Deref for Known {
 fn pool() -> Known {
     let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
     loop {
-        // The tests are more than the places.
+        // There are more tests than places for schedulers.
         match ult::register(pool) {
             Ok(_registration) => return Known { pool, _registration },
             Err(_) => std::thread::yield_now(),
@@ -43,7 +43,7 @@ fn pool() -> Known {
     }
 }
 
-/// A job of a pool, asked who it is.
+/// A job of a pool, which sleeps through `ult::Here`.
 struct Job;
 
 impl tsumugi_conformance::sleep::Fixture for Job {
@@ -54,7 +54,7 @@ impl tsumugi_conformance::sleep::Fixture for Job {
     }
 }
 
-/// The same without `ult`: what an engine that stands on core alone has.
+/// A job of a pool, which sleeps without `ult`, as an engine on core alone does.
 struct BareJob;
 
 struct SinceStart(Instant);
@@ -97,7 +97,7 @@ fn jobs_of_a_pool_block_on_operations() {
                     pool.spawn(move || {
                         rt.fetch_add(theirs, 1)?;
                         rt.get(theirs)?;
-                        // Until the other rank has heard of all of its jobs.
+                        // Waits until the other rank has seen the additions of all jobs.
                         rt.wait_until(signal, Until::AtLeast(1)).map_err(Error::from)
                     })
                 })
@@ -107,17 +107,17 @@ fn jobs_of_a_pool_block_on_operations() {
             }
             rt.signal(words.at(peer, 1), Signal::Set(1))?;
             for job in jobs {
-                // Not by a sleep of this thread: it is the rank's only worker.
+                // A yield, because this thread is the rank's only worker and must not sleep.
                 while !job.is_finished() {
                     ult::yield_now();
                 }
-                assert_eq!(job.join().expect("it does not panic")?, 1, "{path:?}");
+                assert_eq!(job.join().expect("no job panics")?, 1, "{path:?}");
             }
             rt.barrier()
         });
         ranks.unwrap_or_else(|error: Error| panic!("{path:?}: {error}"));
     }
-    assert!(pool.lent() > 0, "no job lent its core: nothing was waited for");
+    assert!(pool.lent() > 0, "no job lent its core, so no job waited");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn jobs_of_a_pool_wait_for_each_other() {
         .collect();
     turns.into_iter().for_each(|job| job.join().unwrap());
     assert_eq!(*shared.0.lock(), 10);
-    // Hand in hand.
+    // A channel without room: each send waits for its receive.
     let (sender, receiver) = channel::bounded::<u32>(0);
     let sends = pool.spawn(move || (0..100).for_each(|n| sender.send(n).expect("received")));
     let receives = pool.spawn(move || receiver.iter().sum::<u32>());
@@ -163,16 +163,16 @@ fn each_job_has_a_park_token_of_its_own() {
     while !jobs.iter().any(|job| job.is_finished()) {
         std::thread::yield_now();
     }
-    assert!(!jobs.iter().all(|job| job.is_finished()), "one token woke two");
+    assert!(!jobs.iter().all(|job| job.is_finished()), "one token woke two jobs");
     first.unpark();
     jobs.into_iter().for_each(|job| job.join().unwrap());
-    // A token that comes before the park is kept, though nobody holds it.
+    // A token that comes before the park is kept, although its unparker is gone.
     pool.spawn(|| {
         let own = ult::unparker();
         own.unpark();
         drop(own);
         ult::park();
-        // One that does not come is not waited for.
+        // Without a token, the park ends at its time limit.
         let limit = Duration::from_millis(5);
         assert_eq!(ult::park_within(limit), Err(Interrupted::TimedOut));
     })
@@ -203,17 +203,17 @@ fn jobs_of_a_pool_sleep_and_block_on_futures() {
 }
 
 #[test]
-fn a_forgotten_scheduler_leaves_its_place() {
+fn a_dropped_registration_frees_its_place() {
     let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
     for _ in 0..100 {
-        // Others may have them all for a moment.
+        // Other tests may have all places for a moment.
         drop(ult::register(pool));
     }
     drop(self::pool());
 }
 
-/// The rank's only worker is main, which sits in tokio's `block_on` and runs no
-/// ULT: whoever awaits an operation sees to its progress.
+/// The rank's only worker is in tokio's `block_on` and runs no ULT: the task that awaits
+/// an operation makes the operation progress.
 #[test]
 fn tokio_tasks_await_operations_without_a_worker() {
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -244,7 +244,7 @@ fn tokio_tasks_await_operations_without_a_worker() {
             let sum = tokio.block_on(async {
                 let mut sum = 0;
                 for task in tasks {
-                    sum += task.await.expect("it does not panic")?;
+                    sum += task.await.expect("no task panics")?;
                 }
                 Ok::<u64, Error>(sum)
             });
@@ -256,7 +256,7 @@ fn tokio_tasks_await_operations_without_a_worker() {
 }
 
 #[test]
-fn tokio_lends_a_thread_to_what_blocks() {
+fn a_blocking_thread_of_tokio_waits_for_operations() {
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_time()
@@ -276,10 +276,10 @@ fn tokio_lends_a_thread_to_what_blocks() {
                 Ok::<u64, Error>(value)
             });
             ult::sleep(Duration::from_millis(1));
-            assert!(!has_answered.load(Ordering::Acquire), "it waits for the signal");
+            assert!(!has_answered.load(Ordering::Acquire), "the task did not wait for the signal");
             rt.signal(signal, Signal::Set(1))?;
-            // A future of tokio's on a ULT.
-            ult::block_on(blocks).expect("it does not panic")
+            // A ULT blocks on a future of tokio.
+            ult::block_on(blocks).expect("no task panics")
         });
         assert_eq!(done.unwrap(), 5, "{path:?}");
     }

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// From file to file, with the line and the path of the first of each.
+/// Arrows from file to file (indices of [`Crate::files`]), each with the line and the path
+/// of its first occurrence.
 pub type Arrows = BTreeMap<(usize, usize), (usize, String)>;
 
-/// Those of a crate.
+/// The arrows of a crate.
 pub fn arrows(of: &Crate) -> Arrows {
     let mut arrows = Arrows::new();
     for (index, file) in of.files.iter().enumerate() {
@@ -35,7 +36,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Paths in what a macro is given, which is no syntax yet.
+    /// Notes the paths in the arguments of a macro, which are tokens and not yet syntax.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let (mut colons, mut line) = (0, 0);
@@ -79,7 +80,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        // `mod child;` is no arrow.
+        // `mod child;` is not an arrow.
         if let Some((_, items)) = &item.content {
             self.module.push(item.ident.to_string());
             items.iter().for_each(|item| self.visit_item(item));
@@ -108,7 +109,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 }
 
-/// The files that reach themselves by arrows, in groups that reach each other.
+/// The files that are in cycles of arrows: groups of files that reach each other.
 pub fn cycles(of: &Crate, arrows: &Arrows) -> Vec<Vec<usize>> {
     let count = of.files.len();
     let mut reaches = vec![vec![false; count]; count];

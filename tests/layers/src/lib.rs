@@ -1,6 +1,6 @@
-//! Arrows between the files of a crate, as its code says: any path, `use` or `pub use`
-//! that names an item of another file, wherever a re-export leads. `mod child;` is no
-//! arrow, and neither is what is compiled for tests alone.
+//! Arrows between the files of a crate, read from its code: each path, `use` or `pub use`
+//! that names an item of another file, also through re-exports. `mod child;` is not an
+//! arrow, and code that is compiled for tests only has none.
 
 pub mod modules;
 

@@ -6,37 +6,37 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use syn::{Attribute, Item, ItemMod, UseTree};
 
-/// A crate's product code.
+/// A crate's code, without its tests.
 #[derive(Debug)]
 pub struct Crate {
-    /// Each behind the files of its child modules.
+    /// The files; a file comes after the files of its child modules.
     pub files: Vec<File>,
-    /// By their paths; the root's is empty.
+    /// The modules by their paths; the path of the root is empty.
     pub modules: HashMap<Vec<String>, Module>,
 }
 
 /// A source file.
 pub struct File {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The module that it is.
+    /// The path of the module that the file is.
     pub module: Vec<String>,
-    /// What stands in it.
+    /// The parsed content.
     pub syntax: syn::File,
 }
 
 /// A module: a file, or a part of one.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// Its place among the files.
+    /// The index of its file in [`Crate::files`].
     pub file: usize,
     /// The names that it defines.
     pub items: Vec<String>,
     /// Its child modules, in the order of their declarations.
     pub children: Vec<String>,
-    /// The names that it imports, and the paths that they stand for.
+    /// The names that it imports, and their paths.
     pub imports: HashMap<String, Vec<String>>,
-    /// The paths of which it imports all names.
+    /// The paths from which it imports all names.
     pub globs: Vec<Vec<String>>,
 }
 
@@ -54,7 +54,7 @@ impl Crate {
         let places: HashMap<Vec<String>, usize> =
             this.files.iter().enumerate().map(|(at, file)| (file.module.clone(), at)).collect();
         for (path, module) in &mut this.modules {
-            // An inline module is of the file of the next one above.
+            // An inline module belongs to the file of the nearest module above it.
             let mut of = path.as_slice();
             while !places.contains_key(of) {
                 of = &of[..of.len() - 1];
@@ -71,7 +71,7 @@ impl Crate {
         self.files.push(File { path: path.to_owned(), module, syntax });
     }
 
-    /// `folder`: where the files of child modules are.
+    /// Adds a module with these items. `folder` has the files of its child modules.
     fn add_items(&mut self, items: &[Item], module: &[String], folder: &Path) {
         let mut names = Module::default();
         for item in items {
@@ -120,7 +120,8 @@ impl Crate {
         }
     }
 
-    /// The file in which a path leads to an item, as seen from a module.
+    /// The index of the file with the item that `path` names in module `from`; `None` for
+    /// an item of another crate.
     pub fn file_of(&self, from: &[String], path: &[String]) -> Option<usize> {
         self.find(from, path, 0)
     }
@@ -144,7 +145,7 @@ impl Crate {
                 _ => {
                     if let Some(import) = module.imports.get(name) {
                         let whole: Vec<String> = import.iter().chain(behind).cloned().collect();
-                        // A name that stands for itself is another crate's.
+                        // An import of a name by itself is that of another crate.
                         return if is_first && import.first() == Some(name) {
                             None
                         } else {
@@ -163,7 +164,8 @@ impl Crate {
     }
 }
 
-/// Calls for each name that a `use` brings; without a name for a glob.
+/// Calls `found` for each name that a `use` imports, with its path; for a glob, without a
+/// name.
 pub fn leaves(
     tree: &UseTree,
     path: &mut Vec<String>,
@@ -196,7 +198,7 @@ pub fn leaves(
     }
 }
 
-/// Whether this is compiled for tests alone.
+/// Whether an item with these attributes is compiled for tests only.
 pub fn is_of_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };

@@ -1,8 +1,8 @@
-//! Holds the arrows of the architecture: who may use whom.
+//! Checks the arrows of the architecture: which crates and modules may use which.
 //!
 //! ```text
-//!   cli ── benches/ult         what the benchmark of threads runs
-//!    │     benches/lock        and that of locks: simulated ranks, on gas
+//!   cli ── benches/ult         the code of the benchmark of threads
+//!    │     benches/lock        that of the benchmark of locks: simulated ranks, on gas
 //!    │     benches/program     whole programs, on arrays whose pages move
 //!    │      │
 //!    │      │   capi           the C interface, and the library for C programs
@@ -16,16 +16,15 @@
 //!         core                 crossbeam-utils and heapless, nothing else
 //! ```
 //!
-//! Inside a crate a file uses only names of its own module or of one that
-//! stands above it in the crate's `lib.rs`. Atomics and cells come through
-//! `core::sync` alone.
+//! Inside a crate, a file uses only names of its own module or of a module above it in
+//! the crate's `lib.rs`. Atomics and cells come from `core::sync` only.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
-/// Crate folder, and which packages of the workspace it may stand on.
+/// The folders of crates, and the packages of the workspace on which each may depend.
 const FLOORS: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
@@ -50,10 +49,11 @@ const FLOORS: [(&str, &[&str]); 12] = [
     ),
 ];
 
-/// All that the core may take from outside.
+/// The external crates on which the core may depend.
 const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
-/// How many files of each crate are in cycles of arrows, at most: fewer is better.
+/// The maximum number of files of each crate that are in cycles of arrows; fewer is
+/// better.
 const CYCLES: [(&str, usize); 9] = [
     ("core", 44),
     ("ult", 18),
@@ -66,12 +66,12 @@ const CYCLES: [(&str, usize); 9] = [
     ("cli", 31),
 ];
 
-/// The one arrow that goes up: an error tells why there is no network.
+/// The only arrow upwards: an error has the reason why there is no network.
 const UP: [&str; 2] = ["src/error.rs", "src/far/network.rs"];
 
-/// The one file that may name atomics, cells and the model checker.
+/// The only file that may name atomics, cells and the model checker.
 const DOOR: &str = "core/src/sync.rs";
-/// What it is made of.
+/// The folder of its child modules.
 const BEHIND_IT: &str = "core/src/sync";
 
 #[test]
@@ -86,7 +86,7 @@ fn crates_stand_on_lower_floors_only() {
 }
 
 #[test]
-fn core_needs_next_to_nothing() {
+fn core_needs_two_crates_and_no_std() {
     for name in dependencies("core") {
         assert!(CORE_DEPENDENCIES.contains(&name.as_str()), "core must not use {name}");
     }
@@ -99,7 +99,7 @@ fn modules_use_only_what_stands_above_them() {
     for (folder, _) in CYCLES {
         let (of, name) = read(folder);
         let modules = &of.modules[&Vec::new()].children;
-        // The root file stands below all of them.
+        // The root file is below all modules.
         let place = |file: usize| {
             let module = of.files[file].module.first();
             modules.iter().position(|name| Some(name) == module).unwrap_or(modules.len())
@@ -111,11 +111,11 @@ fn modules_use_only_what_stands_above_them() {
             }
         }
     }
-    assert!(faults.is_empty(), "these stand below in lib.rs:\n{}", faults.join("\n"));
+    assert!(faults.is_empty(), "these lead to modules below in lib.rs:\n{}", faults.join("\n"));
 }
 
 #[test]
-fn files_are_in_no_more_cycles() {
+fn the_number_of_files_in_cycles_does_not_grow() {
     for (folder, most) in CYCLES {
         let (of, name) = read(folder);
         let cycles = cycles(&of, &arrows(&of));
@@ -141,7 +141,7 @@ fn paths_lead_to_the_files_of_their_items() {
     assert_eq!(file_of("far::begin", "super::super::Error"), error);
     assert_eq!(file_of("ops", "crate::error"), error, "a module is its file");
     assert_eq!(file_of("ops", "std::fmt"), None);
-    assert_eq!(file_of("ops", "tsumugi_core::op::Op"), None, "another crate's");
+    assert_eq!(file_of("ops", "tsumugi_core::op::Op"), None, "an item of another crate");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn atomics_and_cells_come_through_one_door() {
                 for name in forbidden {
                     assert!(
                         !code.contains(name),
-                        "{}:{}: `{name}` is for {DOOR} alone",
+                        "{}:{}: only {DOOR} may name `{name}`",
                         file.display(),
                         number + 1
                     );
@@ -174,7 +174,7 @@ fn atomics_and_cells_come_through_one_door() {
     }
 }
 
-/// A crate's code, and what its files are called.
+/// A crate's code, and a function that names a file of it.
 fn read(folder: &str) -> (Crate, impl Fn(usize) -> String + use<>) {
     let of = Crate::read(&root().join(folder).join("src/lib.rs"));
     let name = |file: &File| file.path.strip_prefix(root()).unwrap().display().to_string();

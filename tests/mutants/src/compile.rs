@@ -1,5 +1,5 @@
-//! Builds with all mutants in them: what is ill-typed is dropped, by what rustc
-//! says of it.
+//! Builds with all mutants in them. Mutants that do not compile are found by the errors
+//! of rustc, and dropped.
 
 use crate::draw::Drawn;
 use crate::find::Source;
@@ -13,14 +13,14 @@ use std::process::{Command, Stdio};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-/// A way to build, and which tests it has.
+/// A way to build, and its tests.
 #[derive(Debug)]
 pub struct Build {
     packages: Vec<&'static str>,
     /// Arguments of cargo beside the packages.
     args: &'static [&'static str],
     env: &'static [(&'static str, &'static str)],
-    /// Tests run with these.
+    /// The environment variables of the tests.
     pub test_env: &'static [(&'static str, &'static str)],
     folder: &'static str,
 }
@@ -30,13 +30,13 @@ pub struct Build {
 pub struct Binary {
     pub name: String,
     pub path: PathBuf,
-    /// Where cargo would run it.
+    /// The folder in which cargo would run it.
     pub folder: PathBuf,
     pub env: &'static [(&'static str, &'static str)],
 }
 
-/// Whose tests are run for what lies in a folder. The facade's are those that go
-/// with ranks and a network; they take longest, and only some need them.
+/// The packages whose tests are run for mutants in a folder. The facade's tests have ranks
+/// and a network; they take longest, and only some folders need them.
 const TESTED_BY: &[(&str, &[&str])] = &[
     ("core/src/", &["tsumugi-core"]),
     ("core/src/am/", &["tsumugi"]),
@@ -50,8 +50,8 @@ const TESTED_BY: &[(&str, &[&str])] = &[
     ("capi/src/", &["tsumugi-capi", "tsumugi-foreign"]),
 ];
 
-/// Not run: they build other programs, look at sources, or check models (which
-/// is what `--loom` is for).
+/// Tests that are not run: they build other programs, read sources, or check models (for
+/// which there is `--loom`).
 const LEFT_OUT: &[&str] =
     &["compile_fail", "readme", "docs", "layers", "no_alloc", "loom", "shuttle", "asan", "verbs"];
 
@@ -93,8 +93,8 @@ pub fn builds(files: &[String], loom: bool) -> Vec<Build> {
     std::iter::once(ordinary).chain(models).collect()
 }
 
-/// Weaves and checks until all that is left compiles. The dropped are kept with
-/// the state.
+/// Weaves the mutants into the sources and checks these, until all remaining mutants
+/// compile. Returns the numbers of the dropped ones, which are also stored in `state`.
 pub fn drop_ill_typed(
     (root, tree): (&Path, &Path),
     state: &Path,
@@ -126,7 +126,7 @@ pub fn drop_ill_typed(
             for error in errors(tree, build)? {
                 let guilty = guilty(&error, sources, &woven, drawn);
                 if guilty.is_empty() {
-                    return Err(format!("no mutant is to blame for this:\n{}", error.said));
+                    return Err(format!("an error that no mutant causes:\n{}", error.said));
                 }
                 bad.extend(guilty);
             }
@@ -139,7 +139,7 @@ pub fn drop_ill_typed(
         }
         dropped.extend(bad);
     }
-    Err(format!("something does not compile after {ROUNDS} rounds"))
+    Err(format!("some mutant does not compile after {ROUNDS} rounds"))
 }
 
 struct Error {
@@ -147,8 +147,9 @@ struct Error {
     places: Vec<(String, Range<usize>)>,
 }
 
-/// The mutants of the smallest places that the compiler points at; else, what no
-/// longer leaves the function that it points into, or all of that function's.
+/// The mutants that may cause an error: those of the smallest places at which the error
+/// points. If there are none, the deleted statements of the function around the error, or
+/// else all mutants of that function.
 fn guilty(error: &Error, sources: &[Source], woven: &[Woven], drawn: &[Drawn]) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for (file, at) in &error.places {
@@ -173,7 +174,7 @@ fn guilty(error: &Error, sources: &[Source], woven: &[Woven], drawn: &[Drawn]) -
     found
 }
 
-/// The bytes of the innermost function that has these.
+/// The bytes of the innermost function that contains the bytes `at`.
 fn function_around(text: &str, at: &Range<usize>) -> Option<Range<usize>> {
     struct Functions(Vec<Range<usize>>);
     impl<'ast> Visit<'ast> for Functions {
@@ -235,7 +236,7 @@ fn errors(tree: &Path, build: &Build) -> Result<Vec<Error>, String> {
         errors.push(Error { said, places: places.collect() });
     }
     if !good && errors.is_empty() {
-        return Err(format!("cargo check of {:?} fails and does not say where", build.packages));
+        return Err(format!("cargo check of {:?} fails without an error message", build.packages));
     }
     Ok(errors)
 }

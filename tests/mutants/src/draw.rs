@@ -1,4 +1,4 @@
-//! The draw, and what is not drawn.
+//! The draw of mutants, and the mutants that are never drawn.
 
 use crate::Asked;
 use crate::find::{Change, Source};
@@ -6,10 +6,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// A mutant: its number is its place in the draw.
+/// A mutant. Its number is its place in the draw.
 #[derive(Debug, Clone)]
 pub struct Drawn {
-    /// Which of the sources.
+    /// The index of its source.
     pub source: usize,
     pub file: String,
     pub line: usize,
@@ -25,7 +25,7 @@ pub struct Drawn {
 pub struct Equivalent(Vec<[String; 3]>);
 
 impl Equivalent {
-    /// Lines of `file ¦ what ¦ line of the source ¦ reason`; `#` begins a remark.
+    /// Reads lines of `file ¦ what ¦ line of the source ¦ reason`; `#` begins a comment.
     pub fn read(path: &Path) -> Result<Self, String> {
         let Ok(text) = fs::read_to_string(path) else { return Ok(Self::default()) };
         let mut all = Vec::new();
@@ -51,7 +51,8 @@ impl Equivalent {
     }
 }
 
-/// Somewhat more than asked for, in random order: some do not compile.
+/// Draws mutants in random order, a quarter more than requested, because some do not
+/// compile.
 pub fn sample(sources: &[Source], equivalent: &Equivalent, asked: &Asked) -> Vec<Drawn> {
     let mut all = Vec::new();
     for (index, source) in sources.iter().enumerate() {
@@ -59,7 +60,7 @@ pub fn sample(sources: &[Source], equivalent: &Equivalent, asked: &Asked) -> Vec
         for candidate in &source.candidates {
             let text = lines[candidate.line - 1].trim().to_owned();
             let is_of_loom = candidate.is_ordering() && !asked.loom;
-            // What a test plants itself is no code of the product.
+            // The switch of a mutant that a test plants itself is not changed.
             let is_planted = text.contains("mutant(\"");
             if !asked.has(&source.file, candidate.line)
                 || is_of_loom
@@ -90,7 +91,8 @@ pub fn sample(sources: &[Source], equivalent: &Equivalent, asked: &Asked) -> Vec
 }
 
 impl Asked {
-    /// Whether a line is among those asked for: all are, of a file of which none is.
+    /// Whether a line is requested. If no line of a file is listed, all lines of it are
+    /// requested.
     fn has(&self, file: &str, line: usize) -> bool {
         let mut of_file = self.lines.iter().filter(|it| it.0 == file).peekable();
         of_file.peek().is_none() || of_file.any(|it| it.1 == line)

@@ -1,7 +1,8 @@
-//! What a mutant can be, and where: the operators.
+//! The mutation operators: which places of the code can change, and how.
 //!
-//! Only expressions and statements of functions at run time: no constants,
-//! patterns, types, tests, `Debug` or what stands inside of macros.
+//! Only expressions and statements that run change: no constants, patterns, types, tests,
+//! implementations of `Debug` and `Display`, code for the model checker, or arguments of
+//! macros.
 
 use proc_macro2::Span;
 use std::ops::Range;
@@ -12,36 +13,37 @@ use syn::{BinOp, Expr, Lit, ReturnType, Stmt, Type};
 /// A file and its candidates.
 #[derive(Debug)]
 pub struct Source {
-    /// Relative to the tree.
+    /// The path, relative to the tree.
     pub file: String,
     pub text: String,
     pub candidates: Vec<Candidate>,
 }
 
-/// A place, and what could stand there.
+/// A place, and a change of it.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Of bytes; empty if something comes in between.
+    /// The bytes that are replaced; empty if text is inserted.
     pub range: Range<usize>,
     pub line: usize,
     pub change: Change,
-    /// In words, for the table.
+    /// The change in words, for the table.
     pub what: String,
 }
 
 /// How a place changes.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Another expression of that type.
+    /// Another expression of the same type.
     Expression(String),
-    /// Another statement, or none.
+    /// Another statement, or no statement.
     Statement(String),
-    /// The function ends as it begins, with this value.
+    /// The function returns this value at its beginning.
     Entry(String),
 }
 
 impl Candidate {
-    /// Whether only a model of weak memory can tell it from the code.
+    /// Whether the change is that of a memory ordering, which only a model of weak memory
+    /// can find.
     pub fn is_ordering(&self) -> bool {
         self.what.ends_with("-> Relaxed")
     }
@@ -124,7 +126,7 @@ impl Finder<'_> {
         }
     }
 
-    /// `if`, `while` and guards of arms.
+    /// Negates the condition of an `if`, a `while` or the guard of an arm.
     fn condition(&mut self, condition: &Expr) {
         let is_comparison = matches!(condition, Expr::Binary(binary) if !matches!(binary.op, BinOp::And(_) | BinOp::Or(_)));
         if !has_let(condition) && !is_comparison {
@@ -188,7 +190,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 
-    // No code that runs.
+    // These parts are no code that runs.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_item_enum(&mut self, _: &'ast syn::ItemEnum) {}
@@ -237,7 +239,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                     }
                 }
             }
-            // Orderings of fences: one that is relaxed is none, and panics.
+            // The ordering of a fence stays: a relaxed fence panics.
             Expr::Call(call) if self.of(call.func.span()).ends_with("fence") => return,
             _ => (),
         }
@@ -296,7 +298,7 @@ fn is_update(expr: &Expr) -> Option<(&syn::ExprBinary, &'static str)> {
     Some((binary, other))
 }
 
-/// What a function of that type may return at once.
+/// The values that a function with this return type may return at once.
 fn values_of(output: &ReturnType) -> &'static [&'static str] {
     let ReturnType::Type(_, it) = output else { return &[""] };
     match &**it {
@@ -315,7 +317,7 @@ fn values_of(output: &ReturnType) -> &'static [&'static str] {
     }
 }
 
-/// `Result<(), _>`.
+/// Whether the arguments are those of `Result<(), _>`.
 fn is_of_nothing(arguments: &syn::PathArguments) -> bool {
     let syn::PathArguments::AngleBracketed(arguments) = arguments else { return false };
     matches!(
@@ -324,15 +326,19 @@ fn is_of_nothing(arguments: &syn::PathArguments) -> bool {
     )
 }
 
+/// Whether an item is built only for tests or for the model checker.
 fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),
-        syn::Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
+        syn::Meta::List(list) => {
+            let left_out = ["test", "tsumugi_loom"];
+            list.path.is_ident("cfg") && left_out.contains(&list.tokens.to_string().as_str())
+        }
         syn::Meta::NameValue(_) => false,
     })
 }
 
-/// Whether an expression binds names that what follows uses.
+/// Whether an expression binds names, which the code after it uses.
 fn has_let(expr: &Expr) -> bool {
     match expr {
         Expr::Let(_) => true,
@@ -350,7 +356,7 @@ fn is_plain(expr: &Expr) -> bool {
     matches!(expr, Expr::Lit(_) | Expr::Path(_))
 }
 
-/// On one line, and not too long.
+/// The text on one line, shortened to a maximum length.
 fn short(text: &str) -> String {
     const MOST: usize = 70;
     let line: Vec<&str> = text.split_whitespace().collect();

@@ -1,22 +1,22 @@
-//! Mutants at random: small defects in product files, each of which some test
-//! should catch.
+//! Random mutants: small defects in the code of the product, each of which a test should
+//! catch.
 //!
 //! ```text
 //!  the tree ──copy──► target/mutants/tree ──find──► candidates ──seed──► a sample
 //!                           ▲                                              │
 //!                           └── weave: `if on(7) { a <= b } else { a < b }` ┘
-//!  cargo check, drop what is ill-typed, again; then one build of all tests
-//!  each test once with no mutant on: what it takes, and which mutants it reaches
-//!  each mutant: the tests that reach it, quickest first, until one fails
+//!  cargo check, drop the mutants with errors, until there are none; then build all tests
+//!  run each test once without a mutant: how long it takes, and which mutants it reaches
+//!  run for each mutant the tests that reach it, the quickest first, until one fails
 //! ```
 //!
 //! One build has all mutants, so a mutant costs only the run of a few tests. A
-//! mutant is *caught* by a test that fails or runs past its limit, *survives*
-//! the tests that reach it, or is *not reached*. What cannot change behaviour
-//! stands in `ci/mutants.equivalent` and is not drawn.
+//! mutant is *caught* by a test that fails or exceeds its time limit, *survives*
+//! the tests that reach it, or is *not reached*. Mutants that cannot change the behaviour
+//! are listed in `ci/mutants.equivalent` and are not drawn.
 //!
-//! All that was found out stands in `target/mutants/SEED-COUNT-…`, and a run that
-//! was interrupted goes on from there.
+//! All results are stored in `target/mutants/SEED-COUNT-…`, where an interrupted run is
+//! continued.
 
 mod compile;
 mod draw;
@@ -30,28 +30,28 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug)]
 pub struct Asked {
-    /// How many mutants.
+    /// The number of mutants.
     pub sample: usize,
-    /// What the draw starts with.
+    /// The seed of the draw.
     pub seed: u64,
-    /// Tests that take longer with no mutant on are left out.
+    /// The maximum time of a test without a mutant. Slower tests are left out.
     pub test_limit: Duration,
-    /// No test is started after this; the next run goes on.
+    /// The time after which no test is started; the next run continues.
     pub until: Option<Instant>,
-    /// Whether the model checks run too, and orderings are drawn.
+    /// Whether the model checks run, too, and orderings are drawn.
     pub loom: bool,
-    /// Prints the draw, and runs nothing.
+    /// Whether the draw is only printed.
     pub list: bool,
-    /// Product files and folders, relative to the tree.
+    /// Files and folders of the product, relative to the tree.
     pub files: Vec<String>,
-    /// Of these files only what begins in these lines.
+    /// The lines to which files are restricted: only mutants that begin there are drawn.
     pub lines: Vec<(String, usize)>,
 }
 
-/// Where data paths and protocols are.
+/// The files with data paths and protocols.
 const DEFAULT_FILES: &[&str] = &[
     "core/src/ring",
     "core/src/completion",
@@ -145,10 +145,10 @@ fn asked(args: impl Iterator<Item = String>) -> Result<Asked, String> {
             "--seconds" => asked.until = Some(Instant::now() + Duration::from_secs(number()?)),
             "--loom" => asked.loom = true,
             "--list" => asked.list = true,
-            _ if arg.starts_with('-') => return Err(format!("no option is called {arg}")),
+            _ if arg.starts_with('-') => return Err(format!("there is no option {arg}")),
             _ => match arg.split_once(':') {
                 Some((file, line)) => {
-                    let line = line.parse().map_err(|_| format!("{arg}: no number of a line"))?;
+                    let line = line.parse().map_err(|_| format!("{arg}: not a line number"))?;
                     asked.lines.push((file.to_owned(), line));
                     asked.files.push(file.to_owned());
                 }
@@ -162,7 +162,7 @@ fn asked(args: impl Iterator<Item = String>) -> Result<Asked, String> {
     Ok(asked)
 }
 
-/// Of what was drawn: results of one draw are none of another's.
+/// A hash of the draw, which keeps the results of different draws apart.
 fn digest(drawn: &[draw::Drawn], asked: &Asked) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

@@ -1,12 +1,12 @@
-//! The table, and the sum.
+//! The table of the results, and the summary.
 
 use crate::Asked;
 use crate::draw::Drawn;
 use crate::run::{Test, Verdict};
 use std::collections::BTreeMap;
 
-/// Prints survivors and what no test reaches, each as a line that
-/// `ci/mutants.equivalent` could have, then the sum.
+/// Prints the caught mutants; then the survivors and the mutants that no test reaches,
+/// each in the format of a line of `ci/mutants.equivalent`; then the summary.
 pub fn print(
     drawn: &[Drawn],
     chosen: &[u32],

@@ -1,5 +1,5 @@
-//! Runs of tests: each once to know what it reaches, then those that matter for
-//! each mutant.
+//! Runs of tests: each test once without a mutant, to find which mutants it reaches, and
+//! then, for each mutant, the tests that reach it.
 
 use crate::Asked;
 use crate::compile::Binary;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A test that passes with no mutant on.
+/// A test that passes without a mutant.
 #[derive(Debug)]
 pub struct Test {
     binary: usize,
@@ -23,15 +23,16 @@ pub struct Test {
     reaches: Vec<u32>,
 }
 
-/// How it went with a mutant.
+/// The result of a mutant.
 #[derive(Debug, Clone)]
 pub enum Verdict {
-    /// Which test has failed.
+    /// This test has failed.
     Caught(String),
-    /// Which test has not come to an end.
+    /// This test has exceeded its time limit.
     Hung(String),
-    /// How many tests ran it and passed.
+    /// So many tests have reached the mutant, and all have passed.
     Survived(usize),
+    /// No test reaches the mutant.
     NotReached,
 }
 
@@ -41,7 +42,8 @@ enum End {
     Late,
 }
 
-/// What tests reach with no mutant on.
+/// Runs all tests once without a mutant; returns those that pass, with the mutants that
+/// each reaches. Tests with a result of an earlier run are not run again.
 pub fn baseline(
     state: &Path,
     binaries: &[Binary],
@@ -66,7 +68,7 @@ pub fn baseline(
     let log = Mutex::new((append(&list)?, known));
     side_by_side(&open, |thread, (index, full, name)| {
         if asked.until.is_some_and(|until| Instant::now() > until) {
-            return Err("the time is up: the next run goes on from here".to_owned());
+            return Err("the time is up: the next run continues here".to_owned());
         }
         let reached = state.join(format!("reached-{thread}"));
         fs::write(&reached, vec![0; 1 << 16]).map_err(|error| error.to_string())?;
@@ -84,7 +86,7 @@ pub fn baseline(
         let mut log = log.lock().expect("no thread panics with the log");
         writeln!(log.0, "{full}\t{rest}").map_err(|error| error.to_string())?;
         if !matches!(end, End::Passed) {
-            println!("mutants: {full} {word} with no mutant on, and is left out");
+            println!("mutants: {full} {word} without a mutant, and is left out");
         }
         log.1.insert(full.clone(), rest);
         Ok(())
@@ -102,7 +104,7 @@ pub fn baseline(
     Ok(tests)
 }
 
-/// Judges each mutant; those of a run before are not judged again.
+/// Judges each mutant. Mutants with a verdict of an earlier run are not judged again.
 pub fn all(
     state: &Path,
     chosen: &[u32],
@@ -151,7 +153,7 @@ fn judge(id: u32, binaries: &[Binary], tests: &[Test]) -> Verdict {
     for test in tests.iter().filter(|test| test.reaches.contains(&id)) {
         let binary = &binaries[test.binary];
         let name = &test.name[binary.name.len() + 2..];
-        // A machine that is busy with others is slow, not stuck.
+        // A generous limit, because a test is slow on a busy machine.
         let limit = Duration::from_secs(20).max(test.took * 6);
         match run(binary, name, Some(id), None, limit) {
             End::Passed => passed += 1,
@@ -219,7 +221,8 @@ fn run(
             Ok(None) => (),
         }
         if Instant::now() > late {
-            // SAFETY: a plain call; the group is the child's, which was not waited for.
+            // SAFETY: `kill` accesses no memory; the group is the child's, because the child
+            // was not waited for.
             unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
             let _ = child.wait();
             return End::Late;

@@ -1,16 +1,16 @@
-//! The copy of the tree that mutants are woven into.
+//! The copy of the tree into which mutants are woven.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file that the switch of all mutants is added to.
+/// The file to which the switch of all mutants is added.
 pub const DOOR: &str = "core/src/sync.rs";
 
-/// Copies all that git would keep to `to`, but for what is woven there. What has
-/// not changed keeps its time, so that cargo builds it no second time; what is
-/// gone there goes here.
+/// Copies all files that git does not ignore to `to`, except those that are woven there.
+/// An unchanged file keeps its time, so that cargo does not build it again. Files that
+/// are gone from the tree are removed from the copy.
 pub fn copy(from: &Path, to: &Path, woven: &[String]) -> Result<PathBuf, String> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -23,7 +23,7 @@ pub fn copy(from: &Path, to: &Path, woven: &[String]) -> Result<PathBuf, String>
         if *name == DOOR || woven.iter().any(|woven| woven == name) {
             continue;
         }
-        // A file may be in the index and no longer here.
+        // A file may be in the index and no longer in the tree.
         let Ok(bytes) = fs::read(from.join(name)) else { continue };
         write_if_new(&to.join(name), &bytes)?;
     }
@@ -38,7 +38,7 @@ pub fn copy(from: &Path, to: &Path, woven: &[String]) -> Result<PathBuf, String>
     to.canonicalize().map_err(|error| format!("{}: {error}", to.display()))
 }
 
-/// Writes a file unless that is what it holds.
+/// Writes a file unless it has this content already.
 pub fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -48,7 +48,11 @@ pub fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(said)
 }
 
-/// The files of Rust among and under these, without those of tests alone.
+/// The Rust files among these files and below these folders, without files of tests.
+///
+/// # Errors
+///
+/// A text, if a name is neither a file nor a folder, or a folder cannot be read.
 pub fn product_files(tree: &Path, asked: &[String]) -> Result<Vec<String>, String> {
     let mut files = BTreeSet::new();
     for name in asked {
@@ -71,7 +75,7 @@ fn under(tree: &Path, folder: &Path, files: &mut BTreeSet<String>) -> Result<(),
         if path.is_dir() && name != "tests" {
             under(tree, &path, files)?;
         } else if name.ends_with(".rs") && name != "tests.rs" {
-            let relative = path.strip_prefix(tree).expect("it lies in the tree");
+            let relative = path.strip_prefix(tree).expect("a path in the tree");
             files.insert(relative.to_string_lossy().into_owned());
         }
     }

@@ -1,4 +1,4 @@
-//! Puts mutants beside the code that they replace.
+//! Weaves mutants into a source, beside the code that they replace.
 //!
 //! ```text
 //!  a < b      (if on(3) { (a) <= (b) } else { a < b })
@@ -6,22 +6,22 @@
 //!  fn f() {   fn f() { if on(5) { return None; }
 //! ```
 //!
-//! The code as it was may hold further mutants; what a mutant puts there holds
-//! none. So their places are nested, or apart.
+//! The original code may contain further mutants, and the code of a mutant contains none,
+//! so two places are nested or disjoint.
 
 use crate::draw::Drawn;
 use crate::find::{Change, Source};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A file with its mutants, and which bytes of it each is to answer for.
+/// The text of a file with its mutants, and the bytes whose errors each mutant may cause.
 #[derive(Debug)]
 pub struct Woven {
     pub text: String,
     pub ranges: Vec<(u32, Range<usize>)>,
 }
 
-/// Weaves all mutants of the source but the dropped.
+/// Weaves all mutants of a source except the dropped ones.
 pub fn weave(source: usize, of: &Source, drawn: &[Drawn], dropped: &BTreeSet<u32>) -> Woven {
     let mut places: Vec<(Range<usize>, Vec<u32>)> = Vec::new();
     let mut own: Vec<u32> = (0..drawn.len() as u32)
@@ -68,7 +68,7 @@ struct Loom<'a> {
     drawn: &'a [Drawn],
     places: Vec<(Range<usize>, Vec<u32>)>,
     next: usize,
-    /// The crate that the switch is in.
+    /// The crate with the switch.
     door: &'static str,
     out: String,
     ranges: Vec<(u32, Range<usize>)>,
@@ -122,12 +122,12 @@ impl Loom<'_> {
     }
 }
 
-/// What `core::sync` has more of there.
+/// The text that is appended to `core/src/sync.rs` in the copy of the tree.
 pub const SWITCH: &str = r#"
 
-/// The switch of the mutants of `ci/mutants.sh`: one, by the environment. With a
-/// file of as many bytes, shared by all processes of a test, it notes which were
-/// reached.
+/// The switch of the mutants of `ci/mutants.sh`: an environment variable switches one
+/// mutant on. Another one names a file with a byte for each mutant, shared by all
+/// processes of a test, in which the reached mutants are noted.
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod sampled {
@@ -153,7 +153,7 @@ pub mod sampled {
         }
         let reached = REACHED.load(Relaxed);
         if !reached.is_null() {
-            // SAFETY: the file is as long as there are mutants.
+            // SAFETY: the file has a byte for each mutant.
             unsafe { reached.add(id as usize).write_volatile(1) };
         }
         chosen == u64::from(id)
@@ -161,8 +161,8 @@ pub mod sampled {
 
     #[cold]
     fn read() -> u64 {
-        // SAFETY: names end in zero; the environment does not change. The file
-        // is mapped twice if two threads come at once.
+        // SAFETY: the names end with a zero byte, and the environment does not change. If
+        // two threads come at once, the file is mapped twice.
         unsafe {
             let mut chosen = NONE;
             let mut at = getenv(c"TSUMUGI_SAMPLED".as_ptr().cast());

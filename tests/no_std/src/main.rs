@@ -1,5 +1,5 @@
-//! A program without std, on libc's start and allocator: one worker, stacks in
-//! a static, a clock that only moves when there is nothing to run.
+//! A program without std, with libc's start and allocator: one worker, stacks in a
+//! static, and a clock that only moves when there is nothing to run.
 #![no_std]
 #![no_main]
 
@@ -26,10 +26,10 @@ use tsumugi_ult::{
 #[repr(align(4096))]
 struct Stacks(UnsafeCell<[u8; STACKS_BYTES]>);
 
-// SAFETY: one scheduler at a time has it.
+// SAFETY: one scheduler at a time uses the memory.
 unsafe impl Sync for Stacks {}
 
-/// Time passes when nobody runs.
+/// A clock whose time passes only while no ULT runs.
 struct Simulated(AtomicU64);
 
 impl Clock for Simulated {
@@ -53,7 +53,7 @@ extern "C" fn main(_: c_int, _: *const *const u8) -> c_int {
         system::say(case.0);
         system::say("\n");
     }
-    // Who was cut off says so; two workers there cannot be.
+    // The join of a ULT that was cut off fails; a scheduler with two workers is refused.
     let cut_off = scheduler().run(|| {
         let child = spawn(park);
         yield_now();
@@ -74,7 +74,7 @@ const CASES: [(&str, fn()); 8] = [
     ("sleepers wake in the order of their limits", sleepers_wake_in_order),
     ("scopes lend", scopes_lend),
     ("futures are waited for", futures_are_waited_for),
-    ("each has values of its own", each_has_its_own),
+    ("each ULT has values of its own", each_has_its_own),
 ];
 
 fn values_come_back() {
@@ -112,10 +112,10 @@ fn the_parked_are_unparked() {
         asked.join().unwrap();
         asked_unparker
     };
-    // Of one that has ended: nobody is harmed.
+    // An unpark of a ULT that has ended has no effect.
     child_unparker.unpark();
     drop(child);
-    assert!(!park_timeout(Duration::from_millis(1)), "nobody unparks this one");
+    assert!(!park_timeout(Duration::from_millis(1)), "no ULT unparks this one");
 }
 
 fn locks_exclude_and_hand_over() {
@@ -174,7 +174,7 @@ fn sleepers_wake_in_order() {
     }
     drop(sender);
     assert!(receiver.iter().eq([10, 20, 30]));
-    assert_eq!(HOST.now() - start, Duration::from_millis(30), "the host's time is the time");
+    assert_eq!(HOST.now() - start, Duration::from_millis(30), "the time is the host's");
     let sleeper = spawn(|| (sleep_within(Limit::CANCELLABLE), is_cancelled()));
     yield_now();
     sleeper.cancel();
@@ -217,14 +217,14 @@ fn each_has_its_own() {
 }
 
 fn scheduler() -> Scheduler {
-    Scheduler::new(config()).expect("starts")
+    Scheduler::new(config()).expect("a scheduler")
 }
 
 fn config() -> Config {
-    let base = NonNull::new(STACKS.0.get().cast()).expect("a static is somewhere");
-    // SAFETY: one scheduler at a time, and the one that abandons a ULT is the
-    // last to run any.
-    let area = unsafe { StackArea::from_raw(base, STACKS_BYTES) }.expect("on a page");
+    let base = NonNull::new(STACKS.0.get().cast()).expect("the address of a static");
+    // SAFETY: there is one scheduler at a time, and after the one that abandons a ULT no
+    // scheduler runs.
+    let area = unsafe { StackArea::from_raw(base, STACKS_BYTES) }.expect("an aligned area");
     Config { stack_bytes: 32 << 10, main_stack_bytes: 256 << 10, ..Config::new(area) }
 }
 

@@ -1,4 +1,4 @@
-//! What this program takes from libc: memory, standard output, an end.
+//! The functions of libc that this program uses: memory, output, and abort.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{c_int, c_void};
@@ -15,11 +15,11 @@ unsafe extern "C" {
 
 struct Libc;
 
-// SAFETY: libc's allocator, which is one.
+// SAFETY: libc's allocator keeps the contract of an allocator.
 unsafe impl GlobalAlloc for Libc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let mut at = ptr::null_mut();
-        // SAFETY: a power of two, and a multiple of a pointer's size.
+        // SAFETY: the alignment is a power of two, and a multiple of a pointer's size.
         match unsafe { posix_memalign(&mut at, layout.align().max(8), layout.size().max(1)) } {
             0 => at.cast(),
             _ => ptr::null_mut(),
@@ -27,7 +27,7 @@ unsafe impl GlobalAlloc for Libc {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, _: Layout) {
-        // SAFETY: from `alloc`.
+        // SAFETY: the block is from `alloc`.
         unsafe { free(at.cast()) }
     }
 }
@@ -37,7 +37,7 @@ static ALLOCATOR: Libc = Libc;
 
 /// Writes to standard output.
 pub fn say(text: &str) {
-    // SAFETY: the bytes are there.
+    // SAFETY: the range is that of `text`.
     unsafe { write(1, text.as_ptr().cast(), text.len()) };
 }
 
@@ -45,7 +45,7 @@ struct Stderr;
 
 impl Write for Stderr {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // SAFETY: the bytes are there.
+        // SAFETY: the range is that of `text`.
         unsafe { write(2, text.as_ptr().cast(), text.len()) };
         Ok(())
     }
@@ -54,16 +54,16 @@ impl Write for Stderr {
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     let _ = writeln!(Stderr, "{info}");
-    // SAFETY: it ends here.
+    // SAFETY: the call ends the process.
     unsafe { abort() }
 }
 
-/// Nobody unwinds, but the compiled libraries name this and the next.
+/// No function unwinds, but the compiled libraries refer to this symbol and the next one.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
-    // SAFETY: it ends here.
+    // SAFETY: the call ends the process.
     unsafe { abort() }
 }

@@ -20,7 +20,7 @@ impl<T> Deque<T> {
         wants: impl FnOnce(*mut T) -> bool,
         soon: impl FnOnce(*mut T),
     ) -> Option<*mut T> {
-        debug_assert!(!self.owner.shared, "a thief may be at the oldest");
+        debug_assert!(!self.owner.shared, "a shared deque is used as one without thieves");
         let top = self.thieves.top.load(Ordering::Relaxed);
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
         if top >= bottom {
@@ -49,7 +49,7 @@ impl<T> Deque<T> {
     /// As for [`rotate`](Self::rotate).
     #[inline(always)]
     pub unsafe fn pop_alone_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
-        debug_assert!(!self.owner.shared, "a thief may take it");
+        debug_assert!(!self.owner.shared, "a shared deque is used as one without thieves");
         // SAFETY: the caller is the owner.
         let (bottom, item) = unsafe { self.youngest_if(wants) }?;
         self.owner.bottom.store(bottom, Ordering::Relaxed);

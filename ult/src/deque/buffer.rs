@@ -28,7 +28,7 @@ impl<T> Copy for Buffer<T> {}
 impl<T> Buffer<T> {
     /// Empty slots, a power of two of them.
     pub(super) fn new(slots: usize) -> Self {
-        assert!(slots.is_power_of_two(), "a deque of {slots} slots");
+        assert!(slots.is_power_of_two(), "a deque of {slots} slots: it needs a power of two");
         let layout = Self::layout(slots);
         // SAFETY: the layout has the header's bytes at least.
         let header = unsafe { alloc(layout) }.cast::<Header<T>>();
@@ -102,6 +102,6 @@ impl<T> Buffer<T> {
 
     fn layout(slots: usize) -> Layout {
         let align = align_of::<Header<T>>();
-        Layout::from_size_align(Self::bytes(slots), align).expect("a deque that memory can hold")
+        Layout::from_size_align(Self::bytes(slots), align).expect("the slots fit in memory")
     }
 }

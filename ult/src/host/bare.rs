@@ -74,7 +74,7 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
         fn drop(&mut self) {
             // A second panic, in a destructor that runs because of the first, ends
             // the program.
-            panic!("without std nobody catches a panic");
+            panic!("without std a panic cannot be caught");
         }
     }
     let unwinds = Final;
@@ -86,7 +86,7 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
 /// Panics: only the end of a scheduler leaves a payload here, for ULTs that had not
 /// ended.
 pub(crate) fn resume(_: Payload) -> ! {
-    panic!("a ULT did not end before its scheduler did")
+    panic!("the scheduler ended before the ULT")
 }
 
 /// There are no threads but the calling one.
@@ -95,7 +95,7 @@ pub struct NoThreads;
 
 impl fmt::Display for NoThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("without std there are none")
+        f.write_str("a program without std has one thread")
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) unsafe fn keep_from_children(base: NonNull<u8>, bytes: usize) -> Resu
                     let error = std::io::Error::from_raw_os_error(errno);
                     let line = format!(
                         "tsumugi: stacks are not kept from forked children (madvise: {error}): \
-                         a ULT may fork in on_os_stack alone\n"
+                         a ULT may fork only inside on_os_stack\n"
                     );
                     say(line.as_bytes());
                 });
@@ -123,7 +123,7 @@ pub(crate) fn map(bytes: usize) -> Result<NonNull<u8>, i32> {
     if base == libc::MAP_FAILED {
         return Err(errno());
     }
-    Ok(NonNull::new(base.cast()).expect("mmap never answers null"))
+    Ok(NonNull::new(base.cast()).expect("mmap does not return null"))
 }
 
 /// Unmaps a range that `map` returned.

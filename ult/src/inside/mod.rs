@@ -84,7 +84,7 @@ impl Spawner {
             text.push_str(&backtrace.unwrap_or_default());
         });
         if backtrace::POSSIBLE && !whole {
-            text.push_str("no backtraces: a worker did not stand still\n");
+            let _ = writeln!(text, "no backtraces: a worker did not stop within {patience:?}");
         }
         text
     }

@@ -43,8 +43,9 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// `AlreadyExists`, if there is one already; or the system's error, if it refuses
-    /// a descriptor, the handler or a thread.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists), if the process has a report on a
+    /// signal already; or the system's error, if it refuses a descriptor, the handler or a
+    /// thread.
     pub fn report_on(
         &self,
         signal: i32,
@@ -57,7 +58,8 @@ impl Spawner {
         if EVENT.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             // SAFETY: we made the descriptor, and no other code has it.
             unsafe { libc::close(event) };
-            return Err(io::ErrorKind::AlreadyExists.into());
+            let why = "the process has a report on a signal already: drop it first";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         }
         let before = match install(signal) {
             Ok(before) => before,

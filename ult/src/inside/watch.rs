@@ -48,15 +48,16 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// The system's error, if it gives no thread; or `AlreadyExists`, if there is
-    /// already a watchdog.
+    /// [`AlreadyExists`](std::io::ErrorKind::AlreadyExists), if the scheduler has a watchdog
+    /// already; or the system's error, if it gives no thread.
     pub fn watch(
         &self,
         limit: Duration,
         mut report: impl FnMut(Stuck) + Send + 'static,
     ) -> std::io::Result<Watchdog> {
         if !self.shared.wanted.set(Wanted::WATCH) {
-            return Err(std::io::ErrorKind::AlreadyExists.into());
+            let why = "the scheduler has a watchdog already: drop it first";
+            return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let mut watchdog = Watchdog { spawner: self.clone(), stop: stop.clone(), thread: None };
@@ -116,6 +117,6 @@ impl fmt::Display for Stuck {
             write!(f, " \"{name}\"")?;
         }
         let ms = self.running.as_millis();
-        write!(f, " has not let go of worker {} for {ms} ms", self.worker)
+        write!(f, " has run on worker {} for {ms} ms without yielding", self.worker)
     }
 }

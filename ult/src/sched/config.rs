@@ -145,10 +145,12 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workers(workers) => {
-                write!(f, "{workers} workers: there can be 1 to {}", Bells::WORKERS_MAX)
+                write!(f, "a scheduler has 1 to {} workers, not {workers}", Bells::WORKERS_MAX)
             }
             Self::Stacks(error) => error.fmt(f),
-            Self::Thread(worker, error) => write!(f, "no thread for worker {worker}: {error}"),
+            Self::Thread(worker, error) => {
+                write!(f, "the thread of worker {worker} could not be started: {error}")
+            }
         }
     }
 }

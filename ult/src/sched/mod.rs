@@ -126,9 +126,9 @@ impl Scheduler {
     /// # Errors
     ///
     /// [`StartError::Workers`] if `config.workers` is not in 1 to
-    /// [`Bells::WORKERS_MAX`]; [`StartError::Stacks`] if the stacks cannot be
-    /// prepared; [`StartError::Thread`] if the operating system gives no thread
-    /// for a worker.
+    /// [`Bells::WORKERS_MAX`]; [`StartError::Stacks`] if a stack size is not
+    /// allowed, or the area of stacks is too small; [`StartError::Thread`] if the
+    /// operating system gives no thread for a worker.
     pub fn new(config: Config) -> Result<Self, StartError> {
         if !(1..=Bells::WORKERS_MAX).contains(&config.workers) {
             return Err(StartError::Workers(config.workers));
@@ -168,7 +168,7 @@ impl Scheduler {
     /// After [`start`](Self::start): all workers run already, and there is none
     /// left that the calling thread could be.
     pub fn run<T: Send, F: FnOnce() -> T + Send>(mut self, main: F) -> T {
-        assert!(!self.is_started(), "the scheduler runs already: spawn and join instead");
+        assert!(!self.is_started(), "run: the scheduler runs already: use spawn and join");
         let shared = &*self.shared;
         let slot = shared.slab.take_shared(shared.home());
         // SAFETY: the slot was just taken from the slab, so no other thread uses it.
@@ -179,7 +179,7 @@ impl Scheduler {
         unsafe {
             task.fill(main);
             task.adorn(Some("main".into()), Traits::default());
-            let stack = shared.stacks.take_main().expect("nobody else takes main's stack");
+            let stack = shared.stacks.take_main().expect("run takes main's stack once");
             task.bind(stack);
             task.join(&joiner, Waker::new(shared.home(), stop));
             shared.inject.push(slot.as_ptr());
@@ -230,10 +230,10 @@ impl Scheduler {
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
-            assert!(!own, "a scheduler cannot end on a ULT of its own");
+            assert!(!own, "a scheduler cannot end on a ULT of its own: drop it on another thread");
         }
         let inside = self.shared.guests.has_caller();
-        assert!(!inside, "a scheduler cannot end inside of a scope on it, which it would wait for");
+        assert!(!inside, "a scheduler cannot end inside a scope on it: leave the scope first");
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // A join cannot fail: a worker aborts and does not panic.

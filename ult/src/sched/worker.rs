@@ -240,7 +240,10 @@ impl Worker {
         if task.is_new() {
             task.set_runnable();
         }
-        assert!(!NEXT_CHECKED || self.next.get().is_null(), "a ULT is next that no thief sees");
+        assert!(
+            !NEXT_CHECKED || self.next.get().is_null(),
+            "`next` has a ULT, which thieves do not see"
+        );
         loop {
             self.set_current(slot);
             // SAFETY: a task that this worker has is suspended or new.
@@ -443,7 +446,7 @@ struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        host::say(b"tsumugi: a worker panicked outside of any ULT\n");
+        host::say(b"tsumugi: a worker panicked outside of any ULT: the process is aborted\n");
         host::abort();
     }
 }

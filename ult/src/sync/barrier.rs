@@ -46,8 +46,8 @@ impl Barrier {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait before the last member
-    /// arrived.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the last member
+    /// arrived, [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<bool, Interrupted> {
         let mut others = None;
         let at = self as *const Self as u64;

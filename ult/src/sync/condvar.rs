@@ -62,7 +62,9 @@ impl Condvar {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait: no notice was used up.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before a notice,
+    /// [`Interrupted::Cancelled`] if a cancellation of the ULT did. No notice was used up
+    /// then.
     #[inline(always)]
     pub fn wait_within<T: ?Sized>(
         &self,

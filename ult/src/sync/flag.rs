@@ -127,7 +127,7 @@ impl Flag {
         // Acquire: pairs with the Release of the waiter before.
         let order = less("flag_next_relaxed", Ordering::Acquire);
         let is_taken = self.is_waited_for.swap(true, order);
-        assert!(!is_taken, "a flag is waited for by one at a time");
+        assert!(!is_taken, "another thread waits for this flag: a flag has one waiter at a time");
         while !self.take() {
             let slot = ult();
             let mut publish = |waker| self.publish(slot, waker);

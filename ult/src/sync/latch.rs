@@ -56,7 +56,7 @@ impl Latch {
         // sees that of all threads that counted down, through the thread that
         // opens the latch.
         let before = self.count.fetch_sub(by, Ordering::AcqRel);
-        assert!(before >= by, "a latch at {before} was counted down by {by}");
+        assert!(before >= by, "a latch with {before} left was counted down by {by}");
         if before == by && by > 0 {
             self.queue.with(Queue::take).wake_all();
         }
@@ -78,7 +78,8 @@ impl Latch {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait before the latch was open.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the latch was
+    /// open, [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<(), Interrupted> {
         if self.is_open() {
             return Ok(());
@@ -137,7 +138,8 @@ impl WaitGroup {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait before all members had left.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before all members had
+    /// left, [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn wait_within(self, limit: impl Into<Limit>) -> Result<(), Interrupted> {
         let latch = self.0.clone();
         drop(self);

@@ -131,7 +131,8 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the lock,
+    /// [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn lock_within(&self, limit: impl Into<Limit>) -> Result<MutexGuard<'_, T>, Interrupted> {
         if !self.raw.try_lock() {
             self.raw.lock_slow(limit.into())?;

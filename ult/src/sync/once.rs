@@ -79,8 +79,9 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait: the action may not be done
-    /// yet.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the end of
+    /// another thread's action, [`Interrupted::Cancelled`] if a cancellation of the ULT did.
+    /// The action may not be done yet then.
     pub fn call_within(
         &self,
         limit: impl Into<Limit>,
@@ -212,17 +213,17 @@ impl<T> OnceCell<T> {
             self.value.with_mut(|value| unsafe { *value = Some(made) });
             turn.done();
         }
-        Ok(self.get().expect("done"))
+        Ok(self.get().expect("the cell has a value"))
     }
 
-    /// Fills the cell.
+    /// Fills the cell. If another thread is making a value, waits for it.
     ///
     /// # Errors
     ///
-    /// `value`, if the cell has a value already, or another thread is making one.
+    /// `value`, if the cell has a value already, or another thread has made one meanwhile.
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
-        self.get_or_init(|| value.take().expect("called once"));
+        self.get_or_init(|| value.take().expect("the closure runs once"));
         value.map_or(Ok(()), Err)
     }
 

@@ -110,7 +110,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the lock,
+    /// [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn read_within(&self, limit: impl Into<Limit>) -> Result<ReadGuard<'_, T>, Interrupted> {
         if !self.raw.take(READER) {
             self.raw.wait(READER, limit.into())?;
@@ -141,7 +142,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the lock,
+    /// [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn write_within(&self, limit: impl Into<Limit>) -> Result<WriteGuard<'_, T>, Interrupted> {
         if !self.raw.take(WRITER) {
             self.raw.wait(WRITER, limit.into())?;

@@ -62,7 +62,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`] if the limit ended the wait: no permit was taken.
+    /// [`Interrupted::TimedOut`] if the limit's point in time came before the permits,
+    /// [`Interrupted::Cancelled`] if a cancellation of the ULT did. No permit was taken then.
     pub fn acquire_within(&self, count: usize, limit: impl Into<Limit>) -> Result<(), Interrupted> {
         if self.try_acquire(count) {
             return Ok(());

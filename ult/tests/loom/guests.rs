@@ -84,7 +84,7 @@ fn guests_leave_one_by_one() {
 fn expect_late_guests() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        if info.payload_as_str() != Some("the scheduler has ended") {
+        if info.payload_as_str() != Some("spawn: the scheduler has ended") {
             say(info);
         }
     }));

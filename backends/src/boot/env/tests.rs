@@ -9,13 +9,13 @@ fn tcp(way: Way, rank: u32, size: u32, address: &str) -> Result<Found, EnvError>
 }
 
 #[test]
-fn an_empty_environment_is_nobodys() {
+fn an_incomplete_environment_names_no_launcher() {
     assert_eq!(found(&[]), Ok(Found::Nobody));
     assert_eq!(found(&[("PMI_RANK", "1"), ("RANK", "0")]), Ok(Found::Nobody));
 }
 
 #[test]
-fn the_first_one_counts_and_a_word_chooses() {
+fn the_first_launcher_counts_and_a_variable_overrides_it() {
     let all = [
         ("PMI_FD", "5"),
         ("PMI_RANK", "1"),
@@ -42,7 +42,7 @@ fn the_first_one_counts_and_a_word_chooses() {
 }
 
 #[test]
-fn a_step_of_slurm_is_told_from_its_batch_script() {
+fn a_slurm_step_is_distinguished_from_its_batch_script() {
     let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_JOB_ID", "7")];
     assert_eq!(found(&batch), Ok(Found::Nobody));
     let step = [
@@ -78,7 +78,7 @@ fn torchrun_keeps_its_port_where_its_agent_listens() {
 }
 
 #[test]
-fn one_rank_needs_no_place_to_meet() {
+fn a_job_of_one_rank_needs_no_address() {
     let one = [("FLUX_TASK_RANK", "0"), ("FLUX_JOB_SIZE", "1")];
     assert!(matches!(found(&one), Ok(Found::Tcp { size: 1, .. })));
     let two = [("FLUX_TASK_RANK", "0"), ("FLUX_JOB_SIZE", "2")];
@@ -86,7 +86,7 @@ fn one_rank_needs_no_place_to_meet() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn an_error_names_the_variable_and_its_value() {
     let pmi = |rank, size| found(&[("PMI_FD", "5"), ("PMI_RANK", rank), ("PMI_SIZE", size)]);
     assert_eq!(pmi("2", "2"), Err(EnvError::Size { rank: 2, size: 2 }));
     let value = Excerpt::new("-1");

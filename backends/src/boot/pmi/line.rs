@@ -27,7 +27,11 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`LineError`], if the text is no line of PMI-1.
+    /// A [`LineError`] if the text is not a line of PMI-1:
+    ///
+    /// - [`LineError::Word`]: a word has no `=`, and does not belong to a message.
+    /// - [`LineError::TooMany`]: the line has more than 32 words.
+    /// - [`LineError::NoCommand`]: the line does not begin with `cmd=`.
     pub fn parse(line: &str) -> Result<Self, LineError> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for (index, word) in line.split_whitespace().enumerate() {
@@ -62,9 +66,9 @@ impl Line {
 impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word { index } => write!(f, "word {index} has no ="),
-            Self::TooMany => write!(f, "more than {WORDS_MAX} words"),
-            Self::NoCommand => f.write_str("no cmd= at its start"),
+            Self::Word { index } => write!(f, "word {index} of the line has no '='"),
+            Self::TooMany => write!(f, "the line has more than {WORDS_MAX} words"),
+            Self::NoCommand => f.write_str("the line does not begin with 'cmd='"),
         }
     }
 }
@@ -78,17 +82,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_by_name() {
+    fn fields_are_found_by_name() {
         let line = Line::parse("cmd=get_result rc=0 msg=all went well value=04\n").unwrap();
         assert_eq!(line.field("cmd"), Some("get_result"));
         assert_eq!(line.field("value"), Some("04"), "behind the message, as gforker has it");
         assert!(line.is_ok());
         assert!(!Line::parse("cmd=x rc=-1").unwrap().is_ok());
-        assert!(Line::parse("cmd=x").unwrap().is_ok(), "not all say so");
+        assert!(Line::parse("cmd=x").unwrap().is_ok(), "a line without rc reports success");
     }
 
     #[test]
-    fn what_is_no_line_is_refused() {
+    fn a_malformed_line_is_refused() {
         assert_eq!(Line::parse(""), Err(LineError::NoCommand));
         assert_eq!(Line::parse("rc=0 cmd=x"), Err(LineError::NoCommand));
         assert_eq!(Line::parse("cmd=x value"), Err(LineError::Word { index: 1 }));

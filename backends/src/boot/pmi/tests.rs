@@ -22,7 +22,7 @@ fn serve(vallen: usize, odd: &'static [(&'static str, &'static str)]) -> OwnedFd
                 "put" => {
                     let value = line.field("value").unwrap().to_owned();
                     assert!(value.len() < vallen, "{value}");
-                    assert_eq!(store.insert(key, value), None, "written twice");
+                    assert_eq!(store.insert(key, value), None, "the key was written twice");
                     "cmd=put_result".to_owned()
                 }
                 "get" => match store.get(&key) {
@@ -71,8 +71,8 @@ fn cards_of_any_length_come_back() {
 }
 
 #[test]
-fn a_card_comes_while_others_are_waited_for() {
-    // The end of the barrier comes before the card, and after it.
+fn a_card_arrives_while_the_barrier_is_pending() {
+    // The barrier's answer comes before the card in the first round, after it in the second.
     for answers in ["cmd=barrier_out rc=0\ncmd=get_result rc=0 value=000105", ""] {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut out = ours.try_clone().unwrap();
@@ -104,7 +104,7 @@ fn a_card_comes_while_others_are_waited_for() {
 }
 
 #[test]
-fn what_the_server_says_is_not_believed() {
+fn malformed_answers_of_the_server_are_errors() {
     let mut card = [0; CARD_BYTES_MAX];
     for value in [
         "cmd=get_result value=ffff",
@@ -123,7 +123,7 @@ fn what_the_server_says_is_not_believed() {
 }
 
 #[test]
-fn a_server_that_goes_or_is_silent_is_an_error() {
+fn a_server_that_closes_or_is_silent_is_an_error() {
     let mut gone = pmi(1024, &[("barrier_in", "")]).unwrap();
     assert_eq!(gone.barrier(), Err(BootError::Disconnected));
     let (_ours, theirs) = UnixStream::pair().unwrap();

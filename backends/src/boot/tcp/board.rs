@@ -58,8 +58,10 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// [`Refusal`], if the rank or size is wrong, if another process has the rank,
-    /// or if the rank was declared lost.
+    /// - [`Refusal::Size`]: the rank is not below the size of the job, or `size` is
+    ///   another size.
+    /// - [`Refusal::Taken`]: another process has the rank.
+    /// - [`Refusal::Lost`]: the rank was declared lost.
     pub fn join(&mut self, rank: u32, size: u32, session: u64) -> Result<(), Refusal> {
         let seats = self.seats.len();
         let seat = self.seats.get_mut(rank as usize).ok_or(Refusal::Size)?;
@@ -92,7 +94,9 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// The message, if it is no request.
+    /// The message, if it is not a request, if it requests the heads behind the last
+    /// rank, or if it names a barrier that is neither the rank's last one nor the next
+    /// one.
     pub fn handle(&mut self, rank: u32, message: Message) -> Result<Option<Message>, Message> {
         let size = self.seats.len();
         let seat = &mut self.seats[rank as usize];
@@ -211,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_ends_when_all_have_come_and_cards_are_there() {
+    fn a_barrier_ends_when_all_ranks_and_their_cards_have_arrived() {
         let mut bed = bed(2).with(&[0, 1]);
         assert_eq!(bed.say(0, Message::Get { rank: 1 }), Some(Message::NoCard { rank: 1 }));
         assert_eq!(bed.say(1, Message::Put { card: vec![5] }), Some(Message::Done { round: 0 }));
@@ -231,19 +235,27 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_comes_back_goes_on() {
+    fn a_rank_that_reconnects_continues() {
         let mut bed = bed(2).with(&[0, 1]);
         bed.say(0, Message::Barrier { round: 1 });
         bed.say(1, Message::Barrier { round: 1 });
         bed.board.leave(1, bed.start);
-        assert_eq!(bed.after(1), [(0, Message::Done { round: 1 })], "it had come");
+        assert_eq!(
+            bed.after(1),
+            [(0, Message::Done { round: 1 })],
+            "rank 1 had arrived before it left"
+        );
         bed.board.join(1, 2, 1).unwrap();
         bed.say(1, Message::Barrier { round: 1 });
-        assert_eq!(bed.after(9), [(1, Message::Done { round: 1 })], "the answer it has missed");
+        assert_eq!(
+            bed.after(9),
+            [(1, Message::Done { round: 1 })],
+            "rank 1 gets the answer that it missed"
+        );
     }
 
     #[test]
-    fn whoever_is_lost_or_missing_is_named() {
+    fn a_barrier_names_the_rank_that_is_lost_or_missing() {
         let mut gone = bed(3).with(&[0, 1, 2]);
         gone.say(0, Message::Barrier { round: 1 });
         gone.board.leave(2, gone.start);
@@ -251,7 +263,11 @@ mod tests {
         assert_eq!(gone.after(1), []);
         assert_eq!(gone.after(2), [(0, Message::Lost { rank: 2 })]);
         gone.say(1, Message::Barrier { round: 1 });
-        assert_eq!(gone.after(2), [(1, Message::Lost { rank: 2 })], "also who comes later");
+        assert_eq!(
+            gone.after(2),
+            [(1, Message::Lost { rank: 2 })],
+            "a rank that arrives later gets the same answer"
+        );
         assert_eq!(gone.board.join(2, 3, 2), Err(Refusal::Lost));
         let mut never = bed(3).with(&[0, 2]);
         never.say(0, Message::Barrier { round: 1 });
@@ -260,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_finished_is_waited_for_by_nobody() {
+    fn a_barrier_does_not_wait_for_a_rank_that_has_finished() {
         let mut bed = bed(2).with(&[0, 1]);
         bed.say(1, Message::Finish);
         bed.board.leave(1, bed.start);
@@ -274,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_and_strangers_are_refused() {
+    fn duplicate_and_unknown_ranks_are_refused() {
         let mut bed = bed(2).with(&[0]);
         assert_eq!(bed.board.join(0, 2, 77), Err(Refusal::Taken));
         assert_eq!(bed.board.join(1, 3, 1), Err(Refusal::Size));

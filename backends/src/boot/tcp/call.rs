@@ -74,7 +74,8 @@ impl Iterator for Calls<'_> {
 }
 
 fn call(address: &str, deadline: Instant) -> Result<TcpStream, Trouble> {
-    let mut last = Trouble::Passing(BootError::TimedOut { what: "finding the master's host" });
+    let mut last =
+        Trouble::Passing(BootError::TimedOut { what: "the address of the server's host" });
     for address in address.to_socket_addrs().map_err(refused)? {
         let left = deadline.saturating_duration_since(Instant::now());
         let within = left.clamp(Duration::from_millis(1), CONNECT_WITHIN);
@@ -93,7 +94,7 @@ fn call(address: &str, deadline: Instant) -> Result<TcpStream, Trouble> {
 
 fn refused(error: io::Error) -> Trouble {
     let errno = error.raw_os_error().unwrap_or(0);
-    Trouble::Passing(BootError::System { what: "connecting", errno })
+    Trouble::Passing(BootError::System { what: "connecting to the server", errno })
 }
 
 /// The limit of one attempt, so that an address that does not answer does not hide

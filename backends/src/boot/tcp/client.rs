@@ -77,7 +77,7 @@ impl Client {
         secret: Secret,
         limit: Duration,
     ) -> Result<Self, BootError> {
-        let session = sys::random_u64().map_err(system("random numbers"))?;
+        let session = sys::random_u64().map_err(system("getting random numbers"))?;
         Ok(Self {
             rank,
             size,
@@ -187,7 +187,8 @@ impl Client {
     }
 
     fn connect(&self, deadline: Instant) -> Result<Link, Trouble> {
-        let mut trouble = Trouble::Passing(BootError::TimedOut { what: "finding the server" });
+        let mut trouble =
+            Trouble::Passing(BootError::TimedOut { what: "connecting to the server" });
         for answer in Calls::new(&self.addresses, deadline) {
             match answer.and_then(|stream| self.greet(Link::new(stream))) {
                 Ok(link) => return Ok(link),
@@ -201,15 +202,15 @@ impl Client {
     /// Proves that this rank knows the secret, and checks that the server does.
     fn greet(&self, mut link: Link) -> Result<Link, Trouble> {
         let deadline = Instant::now() + GREET_WITHIN;
-        let Message::Challenge { nonce: theirs } = link.receive("greeting", deadline)? else {
+        let Message::Challenge { nonce: theirs } = link.receive(GREETING, deadline)? else {
             return Err(garbled());
         };
-        let nonce = nonce().map_err(|e| Trouble::Final(system("random numbers")(e)))?;
+        let nonce = nonce().map_err(|e| Trouble::Final(system("getting random numbers")(e)))?;
         let (rank, size, session) = (self.rank.0, self.size, self.session);
         let said = [&rank.to_le_bytes()[..], &size.to_le_bytes(), &session.to_le_bytes()].concat();
         let proof = self.secret.prove(End::Client, &[&said, &theirs, &nonce]);
         link.send(&Message::Hello { rank, size, session, nonce, proof })?;
-        match link.receive("greeting", deadline)? {
+        match link.receive(GREETING, deadline)? {
             Message::Welcome { proof }
                 if self.secret.is_proved(End::Server, &[&said, &nonce, &theirs], &proof) =>
             {
@@ -217,7 +218,7 @@ impl Client {
                 Ok(link)
             }
             Message::Welcome { .. } => {
-                let why = "whoever listens there does not know the job's secret";
+                let why = "the server at this address does not know the job's secret";
                 Err(Trouble::Final(BootError::Refused { why }))
             }
             Message::Refuse { why } => Err(Trouble::Final(BootError::Refused { why: why.text() })),
@@ -263,9 +264,15 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// [`BootError`], if the server has not received the report.
+    /// A [`BootError`] if the server has not confirmed the report:
+    ///
+    /// - [`BootError::Refused`]: the server refuses this agent, has another version, or
+    ///   does not know the secret.
+    /// - [`BootError::Disconnected`]: the server has answered before, and is gone.
+    /// - [`BootError::TimedOut`], [`BootError::System`] or [`BootError::Garbled`]:
+    ///   there was no connection, or no valid answer, within the time limit.
     pub fn tell(&mut self, ends: Vec<Ended>) -> Result<(), BootError> {
-        self.0.expect_done(&Message::Ended { ends }, "telling of an end")
+        self.0.expect_done(&Message::Ended { ends }, "reporting the ends of ranks")
     }
 }
 
@@ -289,12 +296,12 @@ impl Bootstrap for Client {
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
         BootError::check_card(card)?;
-        self.expect_done(&Message::Put { card: card.to_vec() }, "publishing a card")
+        self.expect_done(&Message::Put { card: card.to_vec() }, "publishing this rank's card")
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.size)?;
-        match self.ask(&Message::Get { rank: rank.0 }, "a card")? {
+        match self.ask(&Message::Get { rank: rank.0 }, "requesting a card")? {
             Message::Card { rank: of, card: found } if of == rank.0 => {
                 card[..found.len()].copy_from_slice(&found);
                 Ok(found.len())
@@ -307,7 +314,8 @@ impl Bootstrap for Client {
     fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
         let mut next = 0;
         while next < self.size {
-            let answer = self.ask(&Message::GetHeads { from: next }, "how cards start")?;
+            let answer =
+                self.ask(&Message::GetHeads { from: next }, "requesting the heads of the cards")?;
             let Message::Heads { from, runs } = answer else { return Err(GARBLED) };
             if from != next {
                 return Err(GARBLED);
@@ -333,7 +341,7 @@ impl Bootstrap for Client {
     }
 
     fn leave(&mut self) -> Result<(), BootError> {
-        self.expect_done(&Message::Finish, "the end")?;
+        self.expect_done(&Message::Finish, "reporting the end of this rank")?;
         self.link = None;
         if let Some(mut server) = self.server.take() {
             server.drain(DRAIN_WITHIN);
@@ -365,14 +373,14 @@ impl OpenBootstrap for Client {
         let looked = if answer.is_none() { self.look(until.min(deadline)) } else { Ok(()) };
         let now = Instant::now();
         let gone = self.gone();
-        let barrier = self.barrier.as_mut().expect("it was there");
+        let barrier = self.barrier.as_mut().expect("the barrier was checked above");
         if let Some(answer) = barrier.answer.take() {
             self.barrier = None;
             is_done(&answer)?;
             self.round = round;
             return Ok(true);
         }
-        let late = BootError::TimedOut { what: "the barrier of the start" };
+        let late = BootError::TimedOut { what: "the barrier at the start" };
         let error = match looked {
             Ok(()) => {
                 barrier.gone_at = None;
@@ -395,6 +403,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> BootError {
     move |error| BootError::System { what, errno: error.raw_os_error().unwrap_or(0) }
 }
 
+const GREETING: &str = "the greeting of the server";
 /// After this time without an answer, a server that was there counts as gone.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 /// The time after which the client checks whether the limit has passed.

@@ -155,7 +155,8 @@ pub enum FrameError {
         /// The kind.
         kind: u8,
     },
-    /// The body ends within a field, or goes on behind the last one.
+    /// The body ends within a field, goes on behind the last one, or has a field
+    /// with a value that is not possible.
     Body {
         /// The kind of the message.
         kind: u8,
@@ -176,10 +177,10 @@ impl Refusal {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Secret => "it does not know the job's secret",
-            Self::Version => "it is of another version of tsumugi",
-            Self::Size => "it counts the ranks of the job differently",
-            Self::Taken => "another process is this rank",
-            Self::Lost => "it was away for too long and is counted as lost",
+            Self::Version => "it has another version of tsumugi than the server",
+            Self::Size => "its rank, or its number of ranks, does not fit the server's job",
+            Self::Taken => "another process has this rank already",
+            Self::Lost => "it was disconnected for too long and was declared lost",
         }
     }
 }
@@ -226,7 +227,7 @@ impl Message {
         }
         let body = frame.len() - 4;
         let max = if frame[4] == HEADS { WIDE_BYTES_MAX } else { BODY_BYTES_MAX };
-        assert!(body <= max, "a body of {body} bytes");
+        assert!(body <= max, "a message of {body} bytes: at most {max} are possible");
         frame[..4].copy_from_slice(&(body as u32).to_le_bytes());
         frame
     }
@@ -235,7 +236,14 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// [`FrameError`], if the bytes are no message.
+    /// A [`FrameError`] if the bytes are not a message:
+    ///
+    /// - [`FrameError::Length`]: there are no bytes.
+    /// - [`FrameError::Kind`]: no message has this kind.
+    /// - [`FrameError::Body`]: the fields do not fill the body exactly, or a field has
+    ///   a value that is not possible.
+    /// - [`FrameError::Stranger`]: the other end is not a tsumugi program.
+    /// - [`FrameError::Version`]: the other end uses another version of the protocol.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
         let (kind, fields) = body.split_first().ok_or(FrameError::Length { bytes: 0 })?;
         let mut fields = Fields { rest: fields, kind: *kind, bytes: body.len() };
@@ -335,13 +343,16 @@ impl Fields<'_> {
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Length { bytes } => write!(f, "a message of {bytes} bytes"),
-            Self::Kind { kind } => write!(f, "a message of kind {kind}"),
+            Self::Length { bytes } => write!(f, "a message of {bytes} bytes: empty or too long"),
+            Self::Kind { kind } => write!(f, "a message of the unknown kind {kind}"),
             Self::Body { kind, bytes } => {
-                write!(f, "a message of kind {kind} that does not fit into its {bytes} bytes")
+                write!(f, "a message of kind {kind} whose fields do not fill its {bytes} bytes")
             }
-            Self::Version { found } => write!(f, "version {found}, this end speaks {VERSION}"),
-            Self::Stranger => f.write_str("the other end is no part of a job"),
+            Self::Version { found } => write!(
+                f,
+                "the other end uses version {found} of the protocol, this end version {VERSION}"
+            ),
+            Self::Stranger => f.write_str("the other end is not a tsumugi program"),
         }
     }
 }
@@ -406,7 +417,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_body_is_used_up_exactly() {
+    fn a_body_of_another_length_is_refused() {
         for message in all() {
             let frame = message.to_frame();
             let is_open = matches!(
@@ -426,7 +437,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_versions_and_strangers_are_told_apart() {
+    fn another_version_and_another_protocol_are_different_errors() {
         let mut frame = all()[0].to_frame();
         frame[13] = 200;
         assert_eq!(Message::parse(&frame[4..]), Err(FrameError::Version { found: 200 }));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_with_the_same_start_are_one_run() {
+    fn adjacent_ranks_with_equal_heads_form_one_run() {
         let cards = [Some(&[7; 90][..]), Some(&[7; 24]), Some(&[8; 24]), None, Some(&[7; 24])];
         let runs = runs_of(cards.into_iter());
         let counts: Vec<u32> = runs.iter().map(|run| run.count).collect();
@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_an_end() {
+    fn an_answer_holds_a_limited_number_of_runs() {
         let cards: Vec<[u8; 2]> = (0..RUNS_MAX as u16 + 9).map(u16::to_le_bytes).collect();
         let runs = runs_of(cards.iter().map(|card| Some(&card[..])));
         assert_eq!((runs.len(), to_bytes(&runs).len()), (RUNS_MAX, RUNS_BYTES_MAX));
     }
 
     #[test]
-    fn what_is_no_table_is_refused() {
+    fn a_malformed_table_is_refused() {
         let run = |count| Run { count, head: [1; HEAD_BYTES] };
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&to_bytes(&[run(0)])), None);

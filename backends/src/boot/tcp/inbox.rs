@@ -30,7 +30,9 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// [`FrameError`]; the rest of the stream then has no meaning.
+    /// [`FrameError::Length`] if the next message is empty or too long; the other
+    /// errors of [`Message::parse`] if its body is not a message. The rest of the
+    /// stream then has no meaning.
     pub fn pop(&mut self) -> Result<Option<Message>, FrameError> {
         let Some((head, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
         let bytes = u32::from_le_bytes(*head);
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood_in_any_pieces() {
+    fn messages_are_parsed_from_pieces_of_any_size() {
         let stream: Vec<u8> = all().iter().flat_map(Message::to_frame).collect();
         for piece in [1, 3, 1000] {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_beyond_the_buffer_are_refused_at_once() {
+    fn a_length_beyond_the_buffer_is_refused_at_once() {
         for bytes in [0, BODY_BYTES_MAX as u32 + 1, u32::MAX] {
             let mut inbox = Inbox::default();
             inbox.push(&bytes.to_le_bytes());
@@ -82,7 +84,7 @@ mod tests {
         let long = Message::Heads { from: 0, runs: vec![Run { count: 1, head: [1; 24] }; 1024] };
         let mut inbox = Inbox::default();
         inbox.push(&long.to_frame());
-        assert!(inbox.pop().is_err(), "of a stranger");
+        assert!(inbox.pop().is_err(), "the bytes of another protocol");
         inbox.widen();
         assert_eq!(inbox.pop(), Ok(Some(long)));
         let mut inbox = Inbox::default();

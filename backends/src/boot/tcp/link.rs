@@ -55,7 +55,7 @@ impl Link {
                 Ok(Some(message)) => return Ok(Some(message)),
                 Ok(None) => {}
                 Err(FrameError::Version { .. }) => {
-                    let why = "the server is of another version of tsumugi";
+                    let why = "the server has another version of tsumugi";
                     return Err(Trouble::Final(BootError::Refused { why }));
                 }
                 Err(_) => return Err(garbled()),
@@ -87,5 +87,5 @@ fn broken(_: io::Error) -> BootError {
     BootError::Disconnected
 }
 
-pub(super) const GARBLED: BootError = BootError::Garbled { what: "what the server says" };
+pub(super) const GARBLED: BootError = BootError::Garbled { what: "the answer of the server" };
 pub(super) const GREET_WITHIN: Duration = Duration::from_secs(5);

@@ -56,7 +56,8 @@ impl Secret {
     }
 
     fn mac(&self, end: End, what: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC accepts a key of any length");
         mac.update(b"tsumugi boot");
         mac.update(&[end as u8]);
         for part in what {
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_word_the_end_and_the_very_bytes_prove_it() {
+    fn a_proof_depends_on_the_secret_the_end_and_every_byte() {
         let secret = Secret::new("warp and weft, warp and weft").unwrap();
         let other = Secret::new("warp and weft, warp and weft.").unwrap();
         let proof = secret.prove(End::Client, &[b"ab", b"c"]);
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_long_and_not_shown() {
+    fn a_secret_has_a_minimum_length_and_is_not_printed() {
         assert!(Secret::new("short").is_none());
         let word = Secret::random_word().unwrap();
         assert_eq!(word.len(), 64);

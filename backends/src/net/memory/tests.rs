@@ -15,14 +15,14 @@ fn listing(slot: usize, generation: u32) -> Listing {
 }
 
 #[test]
-fn a_listing_survives_the_way() {
+fn a_listing_is_decoded_as_it_was_encoded() {
     let listing = listing(7, 3);
     assert_eq!(Listing::decode(&Listing::encode(Some(&listing))), Ok(Some(listing)));
     assert_eq!(Listing::decode(&Listing::encode(None)), Ok(None));
 }
 
 #[test]
-fn every_mix_of_an_old_and_a_new_slot_is_found_out() {
+fn every_mix_of_an_old_and_a_new_slot_is_torn() {
     let (old, new) = (listing(7, 3), Listing { origin: 0x2000, bytes: 32, ..listing(7, 4) });
     for (old, new) in [(Some(&old), Some(&new)), (None, Some(&new)), (Some(&old), None)] {
         let (old, new) = (Listing::encode(old), Listing::encode(new));
@@ -40,7 +40,7 @@ fn every_mix_of_an_old_and_a_new_slot_is_found_out() {
 }
 
 #[test]
-fn hostile_slots_give_nothing_that_could_be_used() {
+fn hostile_slots_decode_to_valid_listings_or_none() {
     let mut seeded = Seeded(5);
     for _ in 0..20_000 {
         let mut words = Listing::encode(Some(&listing(7, 3)));
@@ -55,7 +55,7 @@ fn hostile_slots_give_nothing_that_could_be_used() {
 }
 
 #[test]
-fn a_region_is_known_under_its_own_key_only() {
+fn a_region_is_found_under_its_own_key_only() {
     let (mut cache, rank) = (Cache::new(), Rank(2));
     assert!(cache.add(rank, &listing(7, 3), 0, 5).is_none());
     assert!(cache.find(rank, RegionKey::new(7, 3)).is_some());
@@ -68,7 +68,7 @@ fn a_region_is_known_under_its_own_key_only() {
 }
 
 #[test]
-fn the_cache_is_bounded_and_keeps_what_came_last() {
+fn the_cache_is_bounded_and_keeps_the_newest_entry() {
     let mut cache = Cache::new();
     for rank in 0..10_000 {
         cache.add(Rank(rank), &listing(1, 1), 0, u64::from(rank));
@@ -92,7 +92,7 @@ fn regions_of_many_ranks_and_many_of_one_are_known_side_by_side() {
 
 /// In a full set the oldest entry is evicted.
 #[test]
-fn a_set_that_is_full_loses_its_oldest() {
+fn a_full_set_evicts_its_oldest_entry() {
     let (mut cache, key) = (Cache::new(), RegionKey::new(1, 1));
     let first = set(Rank(0), key);
     let mut ranks = (0..).map(Rank).filter(|rank| set(*rank, key) == first);
@@ -109,7 +109,7 @@ fn a_set_that_is_full_loses_its_oldest() {
 }
 
 #[test]
-fn what_a_listing_may_say_has_limits() {
+fn a_listing_beyond_a_limit_is_refused() {
     let decoded = |change: &dyn Fn(&mut Listing)| {
         let mut listing = listing(7, 3);
         change(&mut listing);
@@ -124,11 +124,11 @@ fn what_a_listing_may_say_has_limits() {
     assert!([0, 2, 4].into_iter().all(|access| !decoded(&|listing| listing.access = access)));
     assert!(decoded(&|listing| listing.origin = u64::MAX - 64));
     assert!(!decoded(&|listing| listing.origin = u64::MAX - 63));
-    assert!(!decoded(&|listing| listing.key = RegionKey::from_bits(7)), "of no life");
+    assert!(!decoded(&|listing| listing.key = RegionKey::from_bits(7)), "generation 0 is invalid");
 }
 
 #[test]
-fn a_directory_has_what_was_published_until_it_is_retracted() {
+fn a_directory_keeps_a_listing_until_it_is_retracted() {
     let memory = vec![0u64; Directory::BYTES / 8].leak();
     // SAFETY: as many zeroed bytes, leaked.
     let mut directory = unsafe { Directory::new(NonNull::from(&mut memory[..]).cast()) };
@@ -174,7 +174,7 @@ fn a_region_is_used_to_its_last_byte_and_no_further() {
 }
 
 #[test]
-fn the_checks_name_what_is_wrong() {
+fn a_failed_check_names_the_wrong_value() {
     let mut cache = Cache::new();
     let readable = Listing { access: 1, skew: 4, ..listing(7, 3) };
     cache.add(Rank(0), &readable, 0, 5);

@@ -30,7 +30,7 @@ fn packet(job: u64, from: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn only_packets_of_the_job_are_handed_over() {
+fn only_packets_of_the_job_are_delivered() {
     let shared = shared();
     let good = packet(7, 2, PACKET, b"abc");
     let arrival = Arrival::Packet { from: Rank(2), bytes: b"abc" };

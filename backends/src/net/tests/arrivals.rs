@@ -37,7 +37,7 @@ fn a_rail_opens_with_all_of_its_buffers() {
 }
 
 #[test]
-fn packets_are_handed_over_in_the_order_in_which_they_came() {
+fn packets_are_delivered_in_the_order_of_their_arrival() {
     let mut net = Net::new();
     let region = net.own(64, Access::ReadWrite);
     net.lands(&packet(1, b"ab"));
@@ -52,10 +52,10 @@ fn packets_are_handed_over_in_the_order_in_which_they_came() {
     assert_eq!(net.receive(), (0, vec![]));
 }
 
-/// A buffer is posted again when half of all have arrived, or when nothing has
-/// come.
+/// Buffers are posted again when half of all buffers are used, or when a call finds no
+/// arrival.
 #[test]
-fn buffers_are_given_back_by_halves_or_when_there_is_time() {
+fn used_buffers_are_posted_again_by_halves_or_when_idle() {
     let mut net = Net::new();
     assert_eq!(net.receives(), 4);
     net.lands(&packet(1, b"a"));
@@ -74,7 +74,7 @@ fn buffers_are_given_back_by_halves_or_when_there_is_time() {
 }
 
 #[test]
-fn a_buffer_that_is_refused_is_offered_again() {
+fn a_receive_buffer_that_the_wire_refuses_is_posted_again() {
     let mut net = Net::new();
     net.lands(&packet(1, b"a"));
     net.lands(&packet(1, b"b"));
@@ -88,7 +88,7 @@ fn a_buffer_that_is_refused_is_offered_again() {
 }
 
 #[test]
-fn at_most_eight_packets_are_handed_over_at_once() {
+fn at_most_eight_packets_are_delivered_in_one_call() {
     let mut net = Net::new();
     let (packets, packet_bytes) = (16, PACKET_BYTES);
     let sizes = crate::net::Sizes { depth: 1, packets, packet_bytes };
@@ -107,7 +107,7 @@ fn at_most_eight_packets_are_handed_over_at_once() {
 }
 
 #[test]
-fn a_packet_that_is_said_to_be_longer_than_its_buffer_ends_with_it() {
+fn a_packet_of_excessive_length_is_cut_at_its_buffer() {
     let mut net = Net::new();
     let context = net.line().receives.remove(0);
     net.write(context, &packet(1, &[b'x'; PACKET_BYTES - 16]));
@@ -118,7 +118,7 @@ fn a_packet_that_is_said_to_be_longer_than_its_buffer_ends_with_it() {
 }
 
 #[test]
-fn a_buffer_that_was_used_up_without_a_packet_is_given_back() {
+fn a_buffer_that_was_used_up_without_a_packet_is_posted_again() {
     for end in [End::Again, End::Refused { code: 5, provider_code: 0 }] {
         let mut net = Net::new();
         let context = net.line().receives.remove(0);
@@ -131,7 +131,7 @@ fn a_buffer_that_was_used_up_without_a_packet_is_given_back() {
 }
 
 #[test]
-fn a_put_that_rings_is_a_bell_and_gives_its_buffer_back() {
+fn a_put_with_a_number_arrives_as_a_bell_and_returns_its_buffer() {
     let mut net = Net::new();
     let shown = net.own(64, Access::ReadWrite);
     let hidden = net.own(64, Access::Read);
@@ -151,7 +151,7 @@ fn a_put_that_rings_is_a_bell_and_gives_its_buffer_back() {
     let bell = format!("bell {} 56", shown.key.to_bits());
     assert_eq!(rings(&mut net, number(shown.key, 56)), (1, vec![bell]));
     assert_eq!(net.rail.packets.strays, 0);
-    // Behind the end, where peers may only read, and where there is no region.
+    // Offsets beyond the end, regions that peers may only read, and keys of no region.
     let wrong = [number(shown.key, 64), number(hidden.key, 8), number(RegionKey::new(9, 1), 0)];
     for (strays, number) in wrong.into_iter().enumerate() {
         assert_eq!(rings(&mut net, number), (0, vec![]));

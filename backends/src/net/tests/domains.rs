@@ -64,7 +64,7 @@ fn count(wire: &Script) -> (usize, usize) {
 }
 
 #[test]
-fn a_domain_says_what_it_was_made_of() {
+fn a_domain_reports_the_traits_of_its_rails() {
     let (domain, wires) = pair(|limits| limits.piece_bytes_max = 99);
     let capabilities = domain.capabilities();
     assert_eq!((capabilities.name, capabilities.in_flight_max), ("script", DEPTH));
@@ -87,7 +87,7 @@ fn a_domain_says_what_it_was_made_of() {
 }
 
 #[test]
-fn which_words_move_whole() {
+fn words_move_whole_by_devices_and_by_atomics() {
     let words = |word_atomics, is_device| {
         let rail = rail(&Script::default(), 1, 0, |limits| limits.word_atomics = word_atomics);
         let domain = assemble(vec![rail], |traits| traits.is_device = is_device).unwrap();
@@ -115,7 +115,7 @@ fn a_card_has_all_endpoints_of_the_rank() {
 }
 
 #[test]
-fn what_makes_no_card_is_no_domain() {
+fn a_rail_without_an_address_makes_no_domain() {
     let wire = Script::default();
     wire.line().address_refused = Some(5);
     let refused = assemble(vec![rail(&wire, 1, 0, |_| {})], |_| {}).map(drop);
@@ -126,7 +126,7 @@ fn what_makes_no_card_is_no_domain() {
 }
 
 #[test]
-fn packets_bear_the_number_that_the_job_got_later() {
+fn packets_carry_the_job_number_that_was_set_later() {
     let (domain, wires) = pair(|_| {});
     domain.join(77);
     assert_eq!(wires.each_ref().map(|wire| wire.line().job), [Some(77); 2]);
@@ -136,14 +136,14 @@ fn packets_bear_the_number_that_the_job_got_later() {
 }
 
 #[test]
-fn every_device_is_shown_a_region_and_none_what_only_the_rank_uses() {
+fn a_shared_region_is_registered_with_every_device_and_a_local_one_with_none() {
     let (domain, wires) = pair(|_| {});
     let shared = register(&domain, 64, Access::Read).unwrap();
     let hidden = register(&domain, 64, Access::Local).unwrap();
     assert_eq!(wires.each_ref().map(count), [(2, 0); 2]);
     assert!(domain.unregister(hidden.key) && domain.unregister(shared.key));
     assert_eq!(wires.each_ref().map(count), [(2, 1); 2]);
-    assert!(!domain.unregister(shared.key), "once");
+    assert!(!domain.unregister(shared.key), "the key is no longer registered");
     // SAFETY: leaked, and used as nothing but bytes.
     let named =
         unsafe { domain.register_as(RegionKey::new(9, 3), memory(64), 64, Access::ReadWrite) };
@@ -158,7 +158,7 @@ fn every_device_is_shown_a_region_and_none_what_only_the_rank_uses() {
 }
 
 #[test]
-fn a_region_that_one_device_refuses_is_with_none() {
+fn a_region_that_one_device_refuses_is_registered_with_none() {
     let (domain, wires) = pair(|_| {});
     wires[1].line().registers_left = Some(0);
     let refused = register(&domain, 64, Access::Read);
@@ -170,11 +170,11 @@ fn a_region_that_one_device_refuses_is_with_none() {
     assert_eq!((failure.peer, failure.code), (Some(Rank(0)), libc::ENOMEM));
     assert_eq!((failure.kind, failure.provider_code), (None, 0));
     let key = RegionKey::new(0, 1);
-    assert!(!domain.unregister(key), "it was taken back");
+    assert!(!domain.unregister(key), "the registration was undone");
 }
 
 #[test]
-fn endpoints_are_handed_out_and_come_back() {
+fn a_dropped_endpoint_can_be_taken_again() {
     let (domain, _) = pair(|_| {});
     let first = domain.try_endpoint().unwrap();
     let second = domain.try_endpoint().unwrap();
@@ -187,7 +187,7 @@ fn endpoints_are_handed_out_and_come_back() {
 
 /// The drop of an endpoint waits for the operations in flight, and polls.
 #[test]
-fn an_endpoint_is_given_back_with_nothing_in_flight() {
+fn a_dropped_endpoint_has_nothing_in_flight() {
     let (domain, wires) = pair(|_| {});
     assert_eq!(domain.shared.lost_count.load(Ordering::Relaxed), 0);
     let mut endpoint = domain.endpoint();
@@ -196,8 +196,8 @@ fn an_endpoint_is_given_back_with_nothing_in_flight() {
     assert_eq!(endpoint.post(&[word, word]), 2);
     assert_eq!(endpoint.in_flight(), 2);
     assert!(endpoint.holds(PEER) && !endpoint.holds(OTHER));
-    // Slots that are all zeroes: the operations end one after the other, and not
-    // with the first poll.
+    // Slots that are all zeroes. The operations end in different polls, so that one poll is
+    // not enough.
     let ends = |context, end| wires[0].line().entries.push_back(crate::net::Entry { context, end });
     wires[0].line().is_slow = true;
     ends(usize::MAX, End::Again);
@@ -222,7 +222,7 @@ fn an_endpoint_posts_and_polls_in_one_turn() {
     let mut done = [Completion::EMPTY; 4];
     assert_eq!(endpoint.turn(&[nowhere, nowhere], &mut done), (2, 2));
     assert!(done[..2].iter().all(|done| done.result.is_err()));
-    // The arrivals that it has taken can be received.
+    // Packets that `turn` has polled can be received.
     lands(&wires[0], b"a");
     let mut texts = Vec::new();
     let mut receive = |endpoint: &mut crate::net::NetEndpoint<'_, Script>| {
@@ -283,9 +283,9 @@ fn a_struck_rank_is_lost_to_every_endpoint() {
     assert_eq!(domain.shared.lost_count.load(Ordering::Relaxed), 1);
     let mut done = [Completion::EMPTY; 4];
     assert_eq!(first.post(&[]), 0);
-    assert_eq!(wires[0].line().removed, [101], "a post sees it");
+    assert_eq!(wires[0].line().removed, [101], "a post drops the peer");
     assert_eq!(second.poll(&mut done), 0);
-    assert_eq!(wires[1].line().removed, [151], "so does a poll");
+    assert_eq!(wires[1].line().removed, [151], "a poll drops the peer");
     domain.strike(OTHER);
     assert_eq!(first.turn(&[], &mut done), (0, 0));
     let lost = SendError::Addr(AddrError::PeerLost { rank: OTHER });
@@ -293,7 +293,7 @@ fn a_struck_rank_is_lost_to_every_endpoint() {
 }
 
 #[test]
-fn the_lost_are_told_by_an_endpoint_of_any_owner() {
+fn tell_lost_works_on_an_endpoint_that_is_not_taken() {
     let (domain, wires) = pair(|_| {});
     wires[1].line().is_way_open = true;
     domain.try_send(1, PEER, b"a").unwrap();
@@ -303,11 +303,11 @@ fn the_lost_are_told_by_an_endpoint_of_any_owner() {
     assert_eq!(domain.tell_lost(1, PEER, &vec![0; max + 1]), Err(too_long));
     assert_eq!(domain.tell_lost(1, PEER, &vec![0; max]), Ok(()));
     assert_eq!(wires[1].line().calls.len(), 2);
-    assert!(domain.tell_lost(0, PEER, b"a").is_err(), "it was never met there");
+    assert!(domain.tell_lost(0, PEER, b"a").is_err(), "endpoint 0 never met the peer");
 }
 
 #[test]
-fn cards_are_asked_for_by_the_first_who_says_where() {
+fn the_first_source_of_cards_is_the_one_that_counts() {
     let (domain, _) = pair(|_| {});
     domain.find_later(|_, _| panic!("only the first call counts"));
     assert_eq!(domain.try_send(0, OTHER, b"a"), Ok(()));
@@ -318,7 +318,7 @@ fn cards_are_asked_for_by_the_first_who_says_where() {
 }
 
 #[test]
-fn memory_that_is_kept_is_said_by_its_key() {
+fn kept_memory_is_recorded_by_its_key() {
     let (domain, _) = pair(|_| {});
     assert_eq!(domain.shared.kept.load(Ordering::Relaxed), 0);
     domain.keep(RegionKey::new(3, 2));

@@ -12,18 +12,18 @@ fn word() -> Op {
     Op::get_word(at(5, 8), Width::W8)
 }
 
-/// The peer was met so many milliseconds ago.
+/// Sets the time since the peer was met, in milliseconds.
 fn met(net: &mut Net, before: u32) {
     let age = net.rail.age();
     net.rail.peers.get_mut(&PEER.0).unwrap().met = age.wrapping_sub(before);
 }
 
-/// Its pause is over.
+/// Ends every pause.
 fn pass(net: &mut Net) {
     net.rail.early.iter_mut().for_each(|(_, until)| *until = Instant::now());
 }
 
-/// So long that it does not end while a test runs.
+/// Makes every pause longer than a test runs.
 fn stay(net: &mut Net) {
     let later = Instant::now() + Duration::from_secs(600);
     net.rail.early.iter_mut().for_each(|(_, until)| *until = later);
@@ -36,16 +36,20 @@ fn a_new_peer_that_refuses_is_tried_again_after_a_pause() {
     net.knows(OTHER, &listing(5));
     net.refuse(&[ECONNREFUSED]);
     let begun = Instant::now();
-    assert_eq!(net.post(&[word().tagged(tag(1))]), 0, "there is no room for it now");
+    assert_eq!(net.post(&[word().tagged(tag(1))]), 0, "the peer pauses");
     let (rank, until) = net.rail.early[0];
     assert_eq!((rank, net.rail.early.len(), net.rail.in_flight()), (PEER, 1, 0));
     assert!(until >= begun + Duration::from_millis(20));
     stay(&mut net);
     assert_eq!(net.post(&[word()]), 0);
     assert_eq!(net.send(PEER, b"a"), Err(SendError::Full));
-    assert_eq!((net.refused(), net.calls()), (1, vec![]), "it is left alone");
+    assert_eq!(
+        (net.refused(), net.calls()),
+        (1, vec![]),
+        "nothing is posted to a peer that pauses"
+    );
     let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
-    assert_eq!((net.post(&[other]), net.calls().len()), (1, 1), "others are not");
+    assert_eq!((net.post(&[other]), net.calls().len()), (1, 1), "other peers do not pause");
     pass(&mut net);
     assert_eq!((net.post(&[word()]), net.calls().len()), (1, 1));
     assert_eq!((net.rail.early.len(), net.rail.failures.count), (0, 0));
@@ -66,17 +70,17 @@ fn a_peer_that_was_met_three_seconds_ago_is_not_early() {
 }
 
 #[test]
-fn only_what_may_be_for_that_reason_is() {
+fn only_errors_of_a_missing_link_to_a_met_peer_are_early() {
     let mut net = Net::new();
     net.send(PEER, b"a").unwrap();
     for code in [libc::ECONNRESET, libc::ENOMEM] {
         net.refuse(&[code]);
         assert!(matches!(net.send(PEER, b"b"), Err(SendError::Addr(_))));
     }
-    assert!(!net.rail.is_early(OTHER, ECONNREFUSED), "it was never met");
+    assert!(!net.rail.is_early(OTHER, ECONNREFUSED), "the peer was never met");
     net.strike(PEER);
     net.poll();
-    assert!(!net.rail.is_early(PEER, ECONNREFUSED), "it is lost");
+    assert!(!net.rail.is_early(PEER, ECONNREFUSED), "the peer is lost");
     assert!(net.rail.early.is_empty());
 }
 
@@ -99,7 +103,7 @@ fn each_peer_has_one_pause_which_begins_anew() {
 }
 
 #[test]
-fn packets_that_came_back_wait_for_the_pause() {
+fn returned_packets_wait_for_the_end_of_the_pause() {
     let mut net = Net::new();
     net.send(PEER, b"a").unwrap();
     net.calls();
@@ -116,7 +120,7 @@ fn packets_that_came_back_wait_for_the_pause() {
 }
 
 #[test]
-fn looks_into_a_directory_wait_for_the_pause() {
+fn reads_of_a_directory_wait_for_the_end_of_the_pause() {
     let mut net = Net::new();
     net.refuse(&[ECONNREFUSED]);
     assert_eq!(net.post(&[word().tagged(tag(1))]), 1);
@@ -128,9 +132,9 @@ fn looks_into_a_directory_wait_for_the_pause() {
     assert!(matches!(net.call(), Call::Get { bytes: 128, .. }));
 }
 
-/// What "new" is measured by.
+/// The age of the rail is what decides whether a peer is new.
 #[test]
-fn a_rail_grows_older() {
+fn the_age_of_a_rail_increases() {
     let net = Net::new();
     while net.rail.age() == 0 {
         std::thread::yield_now();

@@ -16,7 +16,7 @@ fn lost() -> Result<u64, AddrError> {
 }
 
 #[test]
-fn what_was_not_done_for_anothers_fault_is_posted_again() {
+fn an_operation_that_failed_for_another_one_is_posted_again() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.post(&[word(8).tagged(tag(1))]);
@@ -29,7 +29,7 @@ fn what_was_not_done_for_anothers_fault_is_posted_again() {
 }
 
 #[test]
-fn an_operation_that_was_not_answered_has_lost_its_peer() {
+fn an_operation_without_an_answer_loses_its_peer() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.post(&[word(8).tagged(tag(1))]);
@@ -43,7 +43,7 @@ fn an_operation_that_was_not_answered_has_lost_its_peer() {
 }
 
 #[test]
-fn what_a_device_does_not_do_is_unsupported() {
+fn an_operation_that_the_device_lacks_is_unsupported() {
     for code in [ENOSYS, EOPNOTSUPP] {
         let mut net = Net::new();
         net.knows(PEER, &listing(5));
@@ -56,9 +56,9 @@ fn what_a_device_does_not_do_is_unsupported() {
     }
 }
 
-/// The region is removed from the cache, and the directory is read.
+/// A refusal removes the region from the cache and reads the peer's directory again.
 #[test]
-fn what_a_device_refuses_is_looked_up_before_it_is_said_why() {
+fn a_refused_operation_reads_the_directory_before_it_ends() {
     let other = tsumugi_core::mem::RemoteAddr { rank: OTHER, ..at(5, 0) };
     for (listed, result) in
         [(Some(listing(5)), lost()), (None, Err(AddrError::StaleKey { addr: at(5, 8) }))]
@@ -71,23 +71,23 @@ fn what_a_device_refuses_is_looked_up_before_it_is_said_why() {
         net.calls();
         net.ends(0, End::Refused { code: EIO, provider_code: 0 });
         assert_eq!(net.poll(), []);
-        assert_eq!(net.line().unmapped, [MAPPED + 50], "that of this region alone");
+        assert_eq!(net.line().unmapped, [MAPPED + 50], "only the key of this region is unmapped");
         assert!(net.rail.holds(PEER));
         let Call::Get { bytes: 128, context, .. } = net.call() else { panic!("a slot") };
         assert_eq!(context, FIRST_READ);
-        assert!(net.poll().is_empty() && net.calls().is_empty(), "one look is enough");
-        // The regions of other ranks are still in the cache.
+        assert!(net.poll().is_empty() && net.calls().is_empty(), "the directory is read once");
+        // The regions of other ranks, and others of this rank, are still in the cache.
         net.post(&[Op::get_word(at(6, 0), Width::W8), Op::get_word(other, Width::W8)]);
         assert!(net.calls().iter().all(|call| matches!(call, Call::Word { .. })));
         net.answer_read(FIRST_READ, listed.as_ref());
         assert_eq!(net.poll(), [(1, result)]);
         net.done(1);
-        assert_eq!(net.poll(), [(2, Ok(0))], "another of the same region was done");
+        assert_eq!(net.poll(), [(2, Ok(0))], "the second operation on the region was done");
     }
 }
 
 #[test]
-fn if_nobody_answers_the_look_the_peer_is_lost() {
+fn a_directory_read_without_an_answer_loses_the_peer() {
     for end in [
         End::Gone { code: ECONNRESET, provider_code: 0 },
         End::Refused { code: EIO, provider_code: 0 },
@@ -105,7 +105,7 @@ fn if_nobody_answers_the_look_the_peer_is_lost() {
 }
 
 #[test]
-fn a_look_for_which_there_is_no_room_is_taken_again() {
+fn a_directory_read_for_which_there_is_no_room_is_repeated() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.post(&[word(8).tagged(tag(1))]);
@@ -115,7 +115,7 @@ fn a_look_for_which_there_is_no_room_is_taken_again() {
     assert_eq!(net.poll(), []);
     net.poll();
     assert!(matches!(net.call(), Call::Get { bytes: 128, .. }));
-    // Nor is one that the device gives back the end of it.
+    // A read that the device returns undone is posted again, too.
     net.ends(FIRST_READ, End::Again);
     assert_eq!(net.poll(), []);
     assert!(matches!(net.call(), Call::Get { bytes: 128, .. }));
@@ -124,7 +124,7 @@ fn a_look_for_which_there_is_no_room_is_taken_again() {
 }
 
 #[test]
-fn as_many_completions_are_handed_over_as_there_is_room_for_in_their_order() {
+fn completions_come_in_order_and_as_many_as_fit() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     let ops: Vec<Op> = (0..4).map(|at| word(8 * at).tagged(tag(at))).collect();
@@ -138,7 +138,7 @@ fn as_many_completions_are_handed_over_as_there_is_room_for_in_their_order() {
     assert_eq!(net.poll(), [(0, Ok(0)), (2, Ok(0))]);
 }
 
-/// A bell is 16 bytes behind the header: the region's key, nothing, the place.
+/// A bell has 16 bytes behind the header: the region's key, 4 zero bytes, the offset.
 fn bell(offset: u64) -> Vec<u8> {
     let mut bytes = JOB.to_le_bytes().to_vec();
     bytes.extend([0, 0, 0, 0, 2, 0, 0, 0]);
@@ -177,7 +177,7 @@ fn a_notifying_operation_ends_when_its_bell_is_under_way() {
 }
 
 #[test]
-fn a_bell_for_which_there_is_no_room_is_rung_later() {
+fn a_bell_for_which_there_is_no_room_is_sent_later() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.post(&[Op::atomic(Kind::FetchAdd, at(5, 8), 1u64).notifying().tagged(tag(1))]);
@@ -189,14 +189,14 @@ fn a_bell_for_which_there_is_no_room_is_rung_later() {
     assert_eq!(net.poll(), []);
     assert!(net.rail.holds(PEER));
     assert_eq!((net.rail.in_flight(), net.refused()), (1, 3));
-    assert_eq!(net.poll(), [(1, Ok(7))], "with the word's old value");
+    assert_eq!(net.poll(), [(1, Ok(7))], "the old value of the word was kept");
     let Call::Send { bytes, .. } = net.call() else { panic!("a bell") };
     assert_eq!(bytes, bell(8));
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
 }
 
 #[test]
-fn where_a_put_rings_by_itself_there_is_no_bell() {
+fn a_put_with_a_number_needs_no_bell() {
     let mut net = Net::with(|limits| {
         limits.rings = true;
         limits.piece_bytes_max = 16;
@@ -238,7 +238,7 @@ fn where_a_put_rings_by_itself_there_is_no_bell() {
 }
 
 #[test]
-fn completions_of_nothing_are_failures_and_no_more() {
+fn a_completion_of_no_operation_is_recorded_as_a_failure() {
     let mut net = Net::new();
     let beyond = FIRST_RECEIVE + PACKETS;
     let ends = [
@@ -267,17 +267,17 @@ fn completions_of_nothing_are_failures_and_no_more() {
 }
 
 #[test]
-fn a_rail_sleeps_only_when_nothing_is_to_be_done() {
+fn a_rail_arms_only_when_it_has_no_work() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
-    assert!(!net.rail.arm(), "the wire does not want to");
+    assert!(!net.rail.arm(), "the wire does not sleep");
     net.line().waits = true;
     assert!(net.rail.arm());
     net.refuse(&[libc::EINPROGRESS]);
     net.post(&[word(8)]);
     assert!(!net.rail.arm(), "an operation is to be posted again");
     net.poll();
-    assert!(net.rail.arm(), "it is the device's turn");
+    assert!(net.rail.arm(), "only the device has work");
     net.done(0);
     let mut none: [tsumugi_core::backend::Completion; 0] = [];
     net.rail.poll(&net.shared, &mut none);

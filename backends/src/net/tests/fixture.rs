@@ -46,12 +46,12 @@ impl Net {
         self.wire.line()
     }
 
-    /// The calls since the last time.
+    /// The calls since the previous query.
     pub fn calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.line().calls)
     }
 
-    /// The only call since the last time.
+    /// The only call since the previous query.
     pub fn call(&self) -> Call {
         let mut calls = self.calls();
         assert_eq!(calls.len(), 1, "{calls:?}");
@@ -78,12 +78,12 @@ impl Net {
         self.line().closed.clone()
     }
 
-    /// The own end of what is under way.
+    /// The local end of a request that is under way.
     pub fn near(&self, context: usize) -> Placed {
         self.line().nears[&context]
     }
 
-    /// The next posts are answered with these errors.
+    /// Sets the answers to the next posts: these errors.
     pub fn refuse(&self, codes: &[c_int]) {
         self.line().answers.extend(codes.iter().map(|code| -code));
     }
@@ -120,7 +120,7 @@ impl Net {
         self.rail.try_send(&self.shared, to, bytes)
     }
 
-    /// The arrivals, as text.
+    /// The arrivals as text, and their number.
     pub fn receive(&mut self) -> (usize, Vec<String>) {
         let mut arrived = Vec::new();
         let count = self.rail.receive(&self.shared, &mut |arrival| {
@@ -134,7 +134,7 @@ impl Net {
         (count, arrived)
     }
 
-    /// A packet lands in the first of the buffers that the wire has.
+    /// Lets a packet land in the first of the wire's receive buffers.
     pub fn lands(&self, bytes: &[u8]) {
         let context = self.line().receives.remove(0);
         self.write(context, bytes);
@@ -149,7 +149,7 @@ impl Net {
         unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// A directory slot comes.
+    /// Lets the read of a directory slot end with this listing.
     pub fn answer_read(&self, context: usize, listing: Option<&Listing>) {
         let words = Listing::encode(listing);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -157,7 +157,7 @@ impl Net {
         self.done(context);
     }
 
-    /// Memory of the own rank, at an odd address.
+    /// Registers memory of this rank at an odd address.
     pub fn own(&mut self, bytes: usize, access: Access) -> Region {
         let memory = (0..=bytes).map(|at| at.wrapping_sub(1) as u8).collect::<Vec<u8>>().leak();
         let base = NonNull::from(&mut memory[1..]).cast();
@@ -219,7 +219,7 @@ pub fn shared() -> Shared {
     shared
 }
 
-/// The card of a rank: its address and its directory are known by its number.
+/// The card of a rank; the rank's number determines its address and its directory.
 pub fn card(rank: u8) -> Card {
     let place = Place {
         address: vec![rank; 8],
@@ -229,7 +229,7 @@ pub fn card(rank: u8) -> Card {
     Card { job: JOB, kind: 3, name: Excerpt::new("a script"), endpoints: vec![place] }
 }
 
-/// Where the directory of a rank is.
+/// The address of a rank's directory.
 pub fn origin(rank: Rank) -> u64 {
     0x100_0000 * u64::from(rank.0 + 1)
 }
@@ -246,12 +246,12 @@ pub fn listing(slot: usize) -> Listing {
     }
 }
 
-/// A place in that region of the peer.
+/// An address in that region of the peer.
 pub fn at(slot: usize, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: PEER, key: RegionKey::new(slot, 1), offset }
 }
 
-/// The same place in the form that the wire gets.
+/// The same address in the form that the wire gets.
 pub fn far(offset: u64) -> Far {
     Far { peer: 100 + u64::from(PEER.0), addr: 0x8000 + offset, key: MAPPED + 50 }
 }
@@ -273,8 +273,8 @@ pub const PACKETS: usize = 4;
 pub const PACKET_BYTES: usize = 64;
 /// The wire adds this number to a key when it maps it.
 pub const MAPPED: u64 = 1000;
-/// The contexts of operations come first, then those of directory slots, then
-/// those of packets that go out.
+/// The contexts of operations come first, then those of directory reads, then those of
+/// outgoing packets.
 pub const FIRST_READ: usize = DEPTH;
 pub const FIRST_SEND: usize = DEPTH + 16;
 pub const FIRST_RECEIVE: usize = DEPTH + 16 + PACKETS;

@@ -46,7 +46,7 @@ fn an_operation_goes_on_when_its_regions_slot_has_come() {
 }
 
 #[test]
-fn reads_have_places_of_their_own_and_each_is_used_again() {
+fn each_read_has_a_place_of_its_own_which_is_used_again() {
     let mut net = Net::new();
     net.post(&[word(5).tagged(tag(1)), word(REGIONS_MAX - 1).tagged(tag(2))]);
     assert_eq!(net.calls(), [read(0, 5), read(1, REGIONS_MAX - 1)]);
@@ -64,7 +64,7 @@ fn reads_have_places_of_their_own_and_each_is_used_again() {
 }
 
 #[test]
-fn a_slot_tells_of_no_other_key() {
+fn a_slot_with_another_key_makes_the_key_stale() {
     let newer = Listing { key: RegionKey::new(5, 2), ..listing(5) };
     for wrong in [newer, listing(6)] {
         let mut net = Net::new();
@@ -73,7 +73,7 @@ fn a_slot_tells_of_no_other_key() {
         assert_eq!(net.poll(), [(1, stale(5))]);
         assert_eq!(net.rail.in_flight(), 0);
     }
-    // What it does tell of is known from then on.
+    // The key that the slot names is in the cache from then on.
     let mut net = Net::new();
     net.post(&[word(5)]);
     net.answer_read(FIRST_READ, Some(&newer));
@@ -84,7 +84,7 @@ fn a_slot_tells_of_no_other_key() {
 }
 
 #[test]
-fn a_region_that_took_the_place_of_another_gives_that_ones_key_back() {
+fn a_region_that_replaces_another_unmaps_its_key() {
     let mut net = Net::new();
     net.knows(PEER, &Listing { raw: Key::of(40), ..listing(5) });
     let newer = Listing { key: RegionKey::new(5, 2), ..listing(5) };
@@ -94,10 +94,10 @@ fn a_region_that_took_the_place_of_another_gives_that_ones_key_back() {
     assert_eq!(net.line().unmapped, [MAPPED + 40]);
 }
 
-/// Each read decides only the operations that began to wait before it, for its
-/// slot, on its rank.
+/// A read ends only those operations that wait for its slot of its rank, and that began
+/// to wait before the read was posted.
 #[test]
-fn a_read_decides_what_waits_for_it_and_nothing_else() {
+fn a_read_ends_only_the_operations_that_wait_for_it() {
     let mut net = Net::sized(8, |_| {});
     let other = RemoteAddr { rank: OTHER, ..at(5, 8) };
     net.post(&[
@@ -107,7 +107,7 @@ fn a_read_decides_what_waits_for_it_and_nothing_else() {
     ]);
     assert_eq!(net.calls().len(), 3);
     net.post(&[word(5).tagged(tag(4))]);
-    assert_eq!(net.calls().len(), 1, "that slot may have changed since it is being read");
+    assert_eq!(net.calls().len(), 1, "the slot may have changed during the first read");
     net.answer_read(8, None);
     assert_eq!(net.poll(), [(1, stale(5))]);
     net.answer_read(8 + 3, None);
@@ -120,7 +120,7 @@ fn a_read_decides_what_waits_for_it_and_nothing_else() {
 }
 
 #[test]
-fn what_waits_for_room_alone_is_not_ended_by_a_read() {
+fn an_operation_that_waits_for_room_is_not_ended_by_a_read() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.refuse(&[EINPROGRESS]);
@@ -131,7 +131,7 @@ fn what_waits_for_room_alone_is_not_ended_by_a_read() {
     assert_eq!(net.call(), read(0, 5));
     net.answer_read(FIRST_READ, None);
     assert_eq!(net.poll(), [(2, Err(AddrError::StaleKey { addr: newer }))]);
-    assert!(net.rail.holds(PEER), "the first has what it needs");
+    assert!(net.rail.holds(PEER), "the first operation waits for room alone");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_read_for_which_there_is_no_room_is_posted_by_a_later_poll() {
 }
 
 #[test]
-fn a_read_that_is_refused_has_lost_the_peer() {
+fn a_refused_read_loses_the_peer() {
     let mut net = Net::new();
     net.refuse(&[ECONNRESET]);
     assert_eq!(net.post(&[word(5).tagged(tag(1))]), 1);
@@ -189,7 +189,7 @@ fn a_read_that_is_refused_has_lost_the_peer() {
 }
 
 #[test]
-fn a_key_that_cannot_be_mapped_has_lost_the_peer() {
+fn a_key_that_cannot_be_mapped_loses_the_peer() {
     let mut net = Net::new();
     net.post(&[word(5).tagged(tag(1))]);
     net.line().map_refused = Some(libc::ENOMEM);
@@ -210,7 +210,7 @@ fn an_operation_on_a_rank_without_a_card_ends() {
 }
 
 #[test]
-fn an_operation_waits_for_a_card_that_has_been_asked_for() {
+fn an_operation_waits_for_a_card_that_was_requested() {
     let mut net = Net::new();
     let known = std::mem::take(&mut net.shared.cards);
     let later: Box<crate::net::Cards> = Box::new(|_, _| Ok(None));
@@ -224,7 +224,7 @@ fn an_operation_waits_for_a_card_that_has_been_asked_for() {
 }
 
 #[test]
-fn one_by_one_a_read_waits_and_makes_others_wait() {
+fn in_one_by_one_mode_a_read_is_under_way_alone() {
     let mut net = Net::with(|limits| limits.one_by_one = true);
     net.knows(PEER, &listing(5));
     net.post(&[word(5), word(6).tagged(tag(2))]);

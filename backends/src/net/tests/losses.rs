@@ -17,9 +17,9 @@ fn lost() -> Result<u64, AddrError> {
     Err(AddrError::PeerLost { rank: PEER })
 }
 
-/// The operation has ended, and its place is in use until the device is done.
+/// The operation ends at once; the device's completion of it frees its place.
 #[test]
-fn what_is_under_way_to_the_lost_ends_once() {
+fn a_posted_operation_on_a_lost_rank_ends_once() {
     for end in [
         End::Done(0),
         End::Again,
@@ -32,7 +32,7 @@ fn what_is_under_way_to_the_lost_ends_once() {
         net.calls();
         net.strike(PEER);
         assert_eq!(net.poll(), [(1, lost())]);
-        assert_eq!(net.rail.in_flight(), 1, "the device has it still");
+        assert_eq!(net.rail.in_flight(), 1, "the device still has the operation");
         net.ends(0, end);
         assert_eq!((net.poll(), net.calls()), (vec![], vec![]), "{end:?}");
         assert_eq!(net.rail.in_flight(), 0);
@@ -41,7 +41,7 @@ fn what_is_under_way_to_the_lost_ends_once() {
 }
 
 #[test]
-fn what_waits_to_be_posted_to_the_lost_ends_and_others_go_on() {
+fn a_waiting_operation_on_a_lost_rank_ends_and_others_continue() {
     let mut net = Net::sized(8, |_| {});
     net.knows(PEER, &listing(5));
     net.knows(OTHER, &listing(5));
@@ -70,7 +70,7 @@ fn what_waits_to_be_posted_to_the_lost_ends_and_others_go_on() {
 }
 
 #[test]
-fn a_get_from_the_lost_ends_when_its_buffer_is_free() {
+fn a_get_from_a_lost_rank_ends_when_its_buffer_is_free() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     let own = net.own(64, Access::Local);
@@ -87,7 +87,7 @@ fn a_get_from_the_lost_ends_when_its_buffer_is_free() {
 }
 
 #[test]
-fn a_get_into_memory_that_is_kept_ends_at_once() {
+fn a_get_from_a_lost_rank_into_kept_memory_ends_at_once() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     let (kept, own) = (net.own(64, Access::Local), net.own(64, Access::Local));
@@ -103,7 +103,7 @@ fn a_get_into_memory_that_is_kept_ends_at_once() {
 }
 
 #[test]
-fn where_nothing_is_kept_no_key_is_that_of_what_is() {
+fn without_kept_memory_no_key_counts_as_kept() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     // A key that names nothing is refused before it could be taken for "none".
@@ -114,7 +114,7 @@ fn where_nothing_is_kept_no_key_is_that_of_what_is() {
 }
 
 #[test]
-fn what_comes_for_the_lost_is_refused() {
+fn a_new_operation_on_a_lost_rank_is_refused() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.knows(OTHER, &Listing { raw: Key::of(60), ..listing(5) });
@@ -128,16 +128,19 @@ fn what_comes_for_the_lost_is_refused() {
     drop(line);
     let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
     net.post(&[other]);
-    assert!(matches!(net.call(), Call::Word { .. }), "of the other all is known");
+    assert!(
+        matches!(net.call(), Call::Word { .. }),
+        "the regions of the other rank are still in the cache"
+    );
     assert_eq!(net.send(OTHER, b"a"), Ok(()));
-    // Other ranks may be lost later, and each loss is recorded once.
+    // A rank that is lost later is recorded, too, and once.
     net.strike(OTHER);
     assert_eq!(net.poll().len(), 1);
     assert_eq!(net.line().removed, [101, 102]);
 }
 
 #[test]
-fn a_rank_that_was_never_met_is_lost_as_well() {
+fn a_rank_that_was_never_met_can_be_lost() {
     let mut net = Net::new();
     net.strike(PEER);
     assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
@@ -148,14 +151,18 @@ fn a_rank_that_was_never_met_is_lost_as_well() {
 }
 
 #[test]
-fn the_lost_are_told_where_the_way_is_open() {
+fn tell_lost_sends_where_the_wire_still_can() {
     let refused = Err(SendError::Addr(AddrError::PeerLost { rank: PEER }));
     for is_open in [true, false] {
         let mut net = Net::new();
         net.line().is_way_open = is_open;
         net.send(PEER, b"a").unwrap();
         net.calls();
-        assert_eq!(net.rail.tell_lost(&net.shared, PEER, b"b"), refused, "it is not lost");
+        assert_eq!(
+            net.rail.tell_lost(&net.shared, PEER, b"b"),
+            refused,
+            "the peer is not lost yet"
+        );
         net.strike(PEER);
         let rung = net.line().rung;
         let told = net.rail.tell_lost(&net.shared, PEER, b"b");
@@ -171,10 +178,10 @@ fn the_lost_are_told_where_the_way_is_open() {
     }
 }
 
-/// The requests that lost ranks still have must not keep other requests from being
-/// posted.
+/// The requests that the device still has for a lost rank do not keep requests for other
+/// ranks from being posted.
 #[test]
-fn one_by_one_the_lost_hold_nobody_up() {
+fn in_one_by_one_mode_a_lost_rank_does_not_delay_other_ranks() {
     let mut net = Net::with(|limits| limits.one_by_one = true);
     net.knows(PEER, &listing(5));
     net.knows(OTHER, &listing(5));
@@ -188,7 +195,7 @@ fn one_by_one_the_lost_hold_nobody_up() {
     net.done(1);
     assert_eq!(net.poll(), [(2, Ok(0))]);
     assert_eq!(net.rail.posted, 0);
-    // The same with a look into its directory.
+    // The same with a read of the lost rank's directory.
     let mut net = Net::with(|limits| limits.one_by_one = true);
     net.knows(OTHER, &listing(5));
     net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
@@ -199,7 +206,7 @@ fn one_by_one_the_lost_hold_nobody_up() {
     net.answer_read(FIRST_READ, None);
     net.done(1);
     assert_eq!((net.poll(), net.rail.posted), (vec![(2, Ok(0))], 0));
-    // A read of another's goes on, and counts.
+    // A directory read for another rank continues, and still counts as posted.
     net.post(&[Op::get_word(RemoteAddr { rank: OTHER, ..at(6, 0) }, Width::W8)]);
     assert!(matches!(net.call(), Call::Get { .. }));
     net.strike(tsumugi_core::mem::Rank(3));

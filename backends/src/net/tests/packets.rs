@@ -22,7 +22,7 @@ fn lost() -> SendError {
 }
 
 #[test]
-fn a_packet_has_its_buffer_until_it_is_sent() {
+fn a_packet_keeps_its_buffer_until_it_is_sent() {
     let mut net = Net::new();
     let mut contexts = Vec::new();
     for text in ["a", "bc", "", "def"] {
@@ -33,7 +33,7 @@ fn a_packet_has_its_buffer_until_it_is_sent() {
     }
     contexts.sort_unstable();
     let all: Vec<usize> = (FIRST_SEND..FIRST_RECEIVE).collect();
-    assert_eq!(contexts, all, "each has a buffer of its own");
+    assert_eq!(contexts, all, "each packet has a buffer of its own");
     assert_eq!(net.send(PEER, b"g"), Err(SendError::Full));
     net.done(FIRST_SEND + 1);
     assert_eq!((net.send(PEER, b"g"), net.poll()), (Err(SendError::Full), vec![]));
@@ -43,7 +43,7 @@ fn a_packet_has_its_buffer_until_it_is_sent() {
 }
 
 #[test]
-fn what_does_not_fit_or_has_nowhere_to_go_is_refused() {
+fn a_packet_that_is_too_long_or_has_no_such_rank_is_refused() {
     let mut net = Net::new();
     let max = PACKET_BYTES - 16;
     assert_eq!(net.rail.packet_bytes_max(), max);
@@ -57,7 +57,7 @@ fn what_does_not_fit_or_has_nowhere_to_go_is_refused() {
 }
 
 #[test]
-fn a_packet_that_a_wire_refuses_leaves_its_buffer() {
+fn a_packet_that_the_wire_refuses_frees_its_buffer() {
     let mut net = Net::new();
     for _ in 0..=PACKETS {
         net.refuse(&[EAGAIN, EINPROGRESS, ECONNRESET]);
@@ -74,9 +74,9 @@ fn a_packet_that_a_wire_refuses_leaves_its_buffer() {
     }
 }
 
-/// The memory that a library keeps for a peer that does not read has a limit.
+/// The memory that a library keeps for a peer that does not receive has a limit.
 #[test]
-fn one_after_sixteen_that_were_given_away_waits_for_its_end() {
+fn after_sixteen_injected_packets_one_waits_for_its_completion() {
     let mut net = Net::with(|limits| limits.give_bytes = 18);
     for _ in 0..2 {
         for _ in 0..16 {
@@ -89,8 +89,7 @@ fn one_after_sixteen_that_were_given_away_waits_for_its_end() {
         net.done(context);
         net.poll();
     }
-    // Each peer has a count of its own, and a packet that is refused does not
-    // count.
+    // Each peer has a counter of its own, and a refused packet does not count.
     for _ in 0..16 {
         net.refuse(&[EAGAIN]);
         assert_eq!(net.send(OTHER, b"ab"), Err(SendError::Full));
@@ -128,7 +127,7 @@ fn a_packet_that_comes_back_unsent_is_sent_again() {
 }
 
 #[test]
-fn packets_that_come_back_are_tried_once_in_a_poll() {
+fn returned_packets_are_sent_again_once_in_a_poll() {
     let mut net = Net::new();
     net.send(PEER, b"ab").unwrap();
     net.send(OTHER, b"cd").unwrap();
@@ -144,7 +143,7 @@ fn packets_that_come_back_are_tried_once_in_a_poll() {
 }
 
 #[test]
-fn a_packet_that_cannot_be_sent_again_is_dropped_and_leaves_its_buffer() {
+fn a_packet_that_cannot_be_sent_again_is_dropped_and_frees_its_buffer() {
     let mut net = Net::new();
     net.send(PEER, b"ab").unwrap();
     net.ends(FIRST_SEND + 3, End::Again);
@@ -156,7 +155,7 @@ fn a_packet_that_cannot_be_sent_again_is_dropped_and_leaves_its_buffer() {
     for _ in 0..PACKETS {
         assert_eq!(net.send(PEER, b"c"), Ok(()));
     }
-    // Nor to a rank that is lost.
+    // A returned packet to a lost rank is dropped as well.
     net.ends(FIRST_SEND, End::Again);
     net.strike(PEER);
     net.calls();
@@ -167,7 +166,7 @@ fn a_packet_that_cannot_be_sent_again_is_dropped_and_leaves_its_buffer() {
 }
 
 #[test]
-fn a_packet_that_fails_leaves_its_buffer_and_is_recorded() {
+fn a_packet_that_fails_frees_its_buffer_and_is_recorded() {
     let mut net = Net::new();
     for text in ["a", "b", "c", "d"] {
         net.send(OTHER, text.as_bytes()).unwrap();
@@ -181,10 +180,10 @@ fn a_packet_that_fails_leaves_its_buffer_and_is_recorded() {
     assert_eq!(net.send(PEER, b"f"), Err(SendError::Full));
 }
 
-/// A rank's card is requested at the first packet to the rank, again and again
-/// until it comes.
+/// A rank's card is requested with the first packet to the rank, and again with each
+/// packet until the card arrives.
 #[test]
-fn a_peer_is_met_by_its_card() {
+fn a_peer_is_added_when_its_card_arrives() {
     let asked = std::sync::Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let mut net = Net::new();
@@ -203,11 +202,11 @@ fn a_peer_is_met_by_its_card() {
         }
     });
     assert!(net.shared.cards.set(cards).is_ok());
-    assert_eq!(net.send(PEER, b"a"), Err(SendError::Full), "it has been asked for");
+    assert_eq!(net.send(PEER, b"a"), Err(SendError::Full), "the card was requested");
     assert_eq!(net.send(PEER, b"a"), Ok(()));
     assert_eq!(net.line().mapped, [(1, origin(PEER))]);
     assert_eq!(net.send(PEER, b"a"), Ok(()));
-    assert_eq!(asked.load(Ordering::Relaxed), 2, "it is known by now");
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "the card is kept");
     net.send(OTHER, b"a").unwrap_err();
     let failure = net.rail.failures.last.unwrap();
     assert_eq!((failure.code, failure.peer), (libc::EPROTO, Some(OTHER)));
@@ -224,7 +223,7 @@ fn a_peer_is_met_by_its_card() {
 }
 
 #[test]
-fn a_card_that_is_said_to_be_longer_than_any_is_not_read_beyond() {
+fn a_card_of_excessive_length_is_not_read_beyond_its_buffer() {
     let mut net = Net::new();
     net.shared.cards = OnceLock::new();
     let cards: Box<crate::net::Cards> = Box::new(|_, _| Ok(Some(usize::MAX)));
@@ -233,7 +232,7 @@ fn a_card_that_is_said_to_be_longer_than_any_is_not_read_beyond() {
 }
 
 #[test]
-fn a_peer_that_the_wire_does_not_take_is_lost() {
+fn a_peer_that_the_wire_refuses_is_lost() {
     let mut net = Net::new();
     net.line().insert_refused = Some(libc::ENOMEM);
     assert_eq!(net.send(PEER, b"a"), Err(lost()));

@@ -55,11 +55,11 @@ fn a_result_that_a_device_does_not_write_is_zero() {
     net.poll();
     net.post(&[word(0).tagged(tag(1))]);
     net.done(0);
-    assert_eq!(net.poll(), [(1, Ok(0))], "not that of the operation before");
+    assert_eq!(net.poll(), [(1, Ok(0))], "not the result of the previous operation");
 }
 
 #[test]
-fn words_are_atomics_where_the_device_has_them_and_the_region_is_open() {
+fn words_are_atomics_where_the_device_has_them_and_the_region_is_writable() {
     let atomics = |has: bool, access: Access, width: Width| {
         let mut net = Net::with(|limits| limits.word_atomics = has);
         net.knows(PEER, &Listing { access: access as u32, ..listing(5) });
@@ -72,12 +72,15 @@ fn words_are_atomics_where_the_device_has_them_and_the_region_is_open() {
     assert!(atomics(true, Access::ReadWrite, Width::W4));
     assert!(atomics(true, Access::ReadWrite, Width::W8));
     assert!(!atomics(true, Access::ReadWrite, Width::W2));
-    assert!(!atomics(true, Access::Read, Width::W8), "an atomic may want the right to write");
+    assert!(
+        !atomics(true, Access::Read, Width::W8),
+        "the device may need write access for an atomic"
+    );
     assert!(!atomics(false, Access::ReadWrite, Width::W8));
 }
 
 #[test]
-fn a_queue_takes_as_many_as_it_is_deep_and_gives_each_place_back() {
+fn a_queue_takes_its_depth_of_operations_and_frees_each_place() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     let ops: Vec<Op> = (0..6).map(|at| word(8 * at).tagged(tag(at))).collect();
@@ -87,7 +90,7 @@ fn a_queue_takes_as_many_as_it_is_deep_and_gives_each_place_back() {
     assert_eq!((net.rail.in_flight(), net.post(&ops)), (DEPTH, 0));
     net.done(2);
     net.done(0);
-    // An operation that has ended and was not polled still has its place.
+    // An operation that has ended but was not polled still occupies its place.
     let mut none: [tsumugi_core::backend::Completion; 0] = [];
     assert_eq!(net.rail.poll(&net.shared, &mut none), 0);
     assert_eq!((net.rail.in_flight(), net.post(&ops)), (DEPTH, 0));
@@ -97,10 +100,10 @@ fn a_queue_takes_as_many_as_it_is_deep_and_gives_each_place_back() {
     assert_eq!(net.poll(), [(0, Ok(0))]);
     assert_eq!(net.post(&ops[4..]), 2);
     let contexts: Vec<usize> = net.calls().iter().map(context).collect();
-    assert_eq!(contexts, [0, 2], "the places that were given back");
+    assert_eq!(contexts, [0, 2], "the places that were freed");
 }
 
-/// Of what was asked for.
+/// The context of a call.
 fn context(call: &Call) -> usize {
     match call {
         Call::Word { context, .. } | Call::Get { context, .. } | Call::Put { context, .. } => {
@@ -111,7 +114,7 @@ fn context(call: &Call) -> usize {
 }
 
 #[test]
-fn an_operation_on_no_rank_ends_at_once_and_takes_room_until_it_is_polled() {
+fn an_operation_on_a_missing_rank_ends_at_once_and_keeps_its_place_until_polled() {
     let mut net = Net::new();
     let nowhere =
         |rank| Op::get_word(tsumugi_core::mem::RemoteAddr { rank, ..at(5, 0) }, Width::W8);
@@ -120,24 +123,24 @@ fn an_operation_on_no_rank_ends_at_once_and_takes_room_until_it_is_polled() {
     let error = AddrError::NoSuchRank { rank: Rank(SIZE), size: SIZE };
     assert_eq!(net.poll(), [(3, Err(error)); DEPTH]);
     assert_eq!(net.post(&[nowhere(Rank(SIZE - 1))]), 1);
-    assert_eq!(net.calls().len(), 1, "the last of the ranks is one");
+    assert_eq!(net.calls().len(), 1, "the last rank exists");
     assert_eq!(net.poll(), []);
 }
 
 #[test]
-fn what_the_wire_has_no_room_for_is_not_taken() {
+fn an_operation_for_which_the_wire_has_no_room_is_not_taken() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.refuse(&[0, EAGAIN]);
     assert_eq!(net.post(&[word(0), word(8), word(16)]), 1);
     assert_eq!((net.refused(), net.rail.in_flight()), (1, 1));
     assert!(!net.rail.holds(PEER) && net.poll().is_empty());
-    assert_eq!(net.refused(), 1, "nothing was kept to be posted again");
+    assert_eq!(net.refused(), 1, "nothing is posted again");
     assert_eq!(net.post(&[word(8), word(16), word(24), word(32)]), 3);
 }
 
 #[test]
-fn what_a_wire_is_not_ready_for_is_kept_and_posted_again() {
+fn an_operation_for_which_the_wire_is_not_ready_is_posted_again() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.refuse(&[EINPROGRESS, EINPROGRESS]);
@@ -145,7 +148,7 @@ fn what_a_wire_is_not_ready_for_is_kept_and_posted_again() {
     assert!(net.rail.holds(PEER) && !net.rail.holds(OTHER));
     net.refuse(&[EINPROGRESS, EINPROGRESS]);
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
-    assert_eq!(net.refused(), 4, "each is tried once in a poll");
+    assert_eq!(net.refused(), 4, "each is posted once per poll");
     net.poll();
     assert_eq!(net.calls().len(), 2);
     assert!(!net.rail.holds(PEER));
@@ -172,7 +175,7 @@ fn a_refusal_ends_the_operation_and_is_recorded() {
 }
 
 #[test]
-fn what_is_wrong_with_an_operation_is_said_before_the_wire_is_asked() {
+fn a_wrong_operation_fails_before_it_reaches_the_wire() {
     let mut net = Net::new();
     net.knows(PEER, &Listing { access: Access::Read as u32, ..listing(5) });
     net.knows(PEER, &listing(6));
@@ -198,7 +201,7 @@ fn what_is_wrong_with_an_operation_is_said_before_the_wire_is_asked() {
 }
 
 #[test]
-fn a_transfer_goes_in_pieces_one_after_the_other() {
+fn the_pieces_of_a_transfer_go_one_after_the_other() {
     let mut net = Net::with(|limits| {
         limits.piece_bytes_max = 24;
         limits.inject_bytes = 16;
@@ -226,7 +229,7 @@ fn a_transfer_goes_in_pieces_one_after_the_other() {
 }
 
 #[test]
-fn bytes_are_given_away_up_to_the_limit_and_none_are_no_request() {
+fn puts_are_injected_up_to_the_limit_and_an_empty_put_makes_no_request() {
     let mut net = Net::with(|limits| limits.inject_bytes = 16);
     net.knows(PEER, &listing(5));
     let own = net.own(64, Access::Local);
@@ -240,7 +243,7 @@ fn bytes_are_given_away_up_to_the_limit_and_none_are_no_request() {
 }
 
 #[test]
-fn a_piece_that_finds_no_room_goes_before_those_that_came_later() {
+fn a_piece_without_room_goes_before_later_pieces() {
     let mut net = Net::with(|limits| limits.piece_bytes_max = 8);
     net.knows(PEER, &listing(5));
     let own = net.own(64, Access::Local);
@@ -251,14 +254,14 @@ fn a_piece_that_finds_no_room_goes_before_those_that_came_later() {
     net.done(1);
     net.refuse(&[EAGAIN]);
     net.poll();
-    assert_eq!((net.calls(), net.refused()), (vec![], 1), "the second is not tried");
+    assert_eq!((net.calls(), net.refused()), (vec![], 1), "the second piece is not tried");
     net.poll();
     let contexts: Vec<usize> = net.calls().iter().map(context).collect();
     assert_eq!(contexts, [0, 1]);
 }
 
-/// For each put or get of these, whether the wire is told that a further request
-/// follows.
+/// For each put or get of these, whether the wire is told that a further request of the
+/// same call follows.
 fn mores(told: bool, ops: impl Fn(LocalAddr) -> Vec<Op>) -> Vec<bool> {
     let mut net = Net::with(|limits| limits.more = told);
     net.knows(PEER, &listing(5));
@@ -273,18 +276,26 @@ fn mores(told: bool, ops: impl Fn(LocalAddr) -> Vec<Op>) -> Vec<bool> {
 }
 
 #[test]
-fn the_wire_is_told_of_what_follows_in_the_same_breath() {
+fn the_wire_knows_whether_another_request_follows() {
     let put = |near, bytes| Op::put(near, at(5, 0), bytes);
     let get = |near| Op::get(at(5, 0), near, 8);
     let four = |near| vec![put(near, 8), get(near), put(near, 1), put(near, 8)];
     assert_eq!(mores(true, four), [true, true, true, false]);
     assert_eq!(mores(false, four), [false; 4]);
-    assert_eq!(mores(true, |near| vec![put(near, 8), word(0)]), [false], "a word goes by itself");
-    assert_eq!(mores(true, |near| vec![put(near, 8), put(near, 0)]), [false], "that is no request");
+    assert_eq!(
+        mores(true, |near| vec![put(near, 8), word(0)]),
+        [false],
+        "a word is posted separately"
+    );
+    assert_eq!(
+        mores(true, |near| vec![put(near, 8), put(near, 0)]),
+        [false],
+        "a put of 0 bytes makes no request"
+    );
     let unknown = |near| vec![put(near, 8), Op::put(near, at(6, 0), 8)];
-    assert_eq!(mores(true, unknown), [false], "that one waits for its region");
+    assert_eq!(mores(true, unknown), [false], "the second put waits for its region");
     let five = |near| vec![put(near, 8); 5];
-    assert_eq!(mores(true, five), [true, true, true, false], "no fifth is taken");
+    assert_eq!(mores(true, five), [true, true, true, false], "the queue takes four operations");
 }
 
 #[test]
@@ -302,17 +313,17 @@ fn the_doorbell_is_rung_once_for_a_batch_and_once_for_a_poll() {
 }
 
 #[test]
-fn one_by_one_there_is_never_more_than_one_under_way() {
+fn in_one_by_one_mode_one_request_is_under_way() {
     let mut net = Net::with(|limits| limits.one_by_one = true);
     net.knows(PEER, &listing(5));
     let ops = [word(0).tagged(tag(1)), word(8).tagged(tag(2)), word(16).tagged(tag(3))];
-    assert_eq!(net.post(&ops), 3, "all are taken, and wait");
+    assert_eq!(net.post(&ops), 3, "all are accepted");
     assert!(net.rail.holds(PEER));
     for (turn, end) in
         [End::Done(0), End::Again, End::Done(0), End::Done(0)].into_iter().enumerate()
     {
         let call = net.call();
-        assert_eq!(net.poll(), [], "nothing more before that has ended");
+        assert_eq!(net.poll(), [], "the next request waits for the end of this one");
         assert_eq!((net.calls(), net.send(PEER, b"x")), (vec![], Err(full())));
         net.ends(context(&call), end);
         assert_eq!(net.poll().len(), usize::from(end != End::Again), "{turn}");
@@ -332,7 +343,7 @@ fn full() -> crate::net::SendError {
 }
 
 #[test]
-fn a_far_end_is_the_peers_endpoint_and_its_key() {
+fn a_remote_end_has_the_peers_endpoint_and_the_mapped_key() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.knows(OTHER, &Listing { origin: 0x9000, raw: Key::of(51), ..listing(5) });

@@ -11,7 +11,7 @@ fn word(offset: u64) -> Op {
 }
 
 #[test]
-fn a_wire_reaches_its_own_memory_by_what_registering_it_gave() {
+fn a_post_carries_the_descriptor_of_its_registered_memory() {
     let mut net = Net::with(|limits| limits.local_mr = true);
     net.knows(PEER, &listing(5));
     let own = net.own(64, Access::Local);
@@ -30,7 +30,7 @@ fn a_wire_reaches_its_own_memory_by_what_registering_it_gave() {
 }
 
 #[test]
-fn what_a_device_is_shown_of_a_region_is_what_peers_read() {
+fn a_region_is_registered_as_its_directory_slot_says() {
     for key_bytes in [2, 4, 8] {
         let mut net = Net::with(|limits| limits.key_bytes = key_bytes);
         let region = net.own(65, Access::ReadWrite);
@@ -49,14 +49,14 @@ fn what_a_device_is_shown_of_a_region_is_what_peers_read() {
         };
         assert_eq!(read, wanted);
         if key_bytes == 2 {
-            assert_eq!(key, 16 + slot as u64, "the slot, behind the own keys");
+            assert_eq!(key, 16 + slot as u64, "the slot's number, after 16 keys of the rail's own");
         }
         net.rail.unregister(region.key);
         assert_eq!((listed(&net, slot), net.closed()), (None, vec![2]));
         net.rail.unregister(region.key);
-        assert_eq!(net.closed().len(), 1, "once");
+        assert_eq!(net.closed().len(), 1, "the registration was closed once");
     }
-    // Empty regions, and those that only the rank itself uses.
+    // Empty regions, and regions that only the rank itself uses.
     let mut net = Net::with(|limits| limits.local_mr = true);
     let none = net.own(0, Access::Local);
     assert_eq!((net.registered().len(), net.rail.directory.key(none.key.index())), (2, None));
@@ -75,7 +75,7 @@ fn listed(net: &Net, slot: usize) -> Option<Listing> {
 }
 
 #[test]
-fn a_rail_gives_all_of_its_registrations_back() {
+fn a_dropped_rail_closes_all_of_its_registrations() {
     let mut net = Net::with(|limits| limits.local_mr = true);
     net.own(64, Access::Read);
     let gone = net.own(64, Access::Read);
@@ -84,5 +84,5 @@ fn a_rail_gives_all_of_its_registrations_back() {
     drop(net);
     let mut shut = wire.line().shut.take().expect("the wire is shut");
     shut.sort_unstable();
-    assert_eq!(shut, [1, 2, 3], "those of the directory, the scratch and a region");
+    assert_eq!(shut, [1, 2, 3], "the directory, the scratch and a region");
 }

@@ -36,20 +36,20 @@ pub struct Line {
     pub answers: VecDeque<c_int>,
     /// Contexts of the buffers for packets that it has.
     pub receives: Vec<usize>,
-    /// Buffers that it takes before it refuses one.
+    /// Receive buffers that the wire takes before it refuses one; `None`: any number.
     pub receives_left: Option<usize>,
     pub entries: VecDeque<Entry>,
     /// Whether it returns one completion at a time.
     pub is_slow: bool,
-    /// An error in place of the next completions.
+    /// An error that takes the place of the next completions.
     pub broken: Option<c_int>,
-    /// The addresses to which it may write, by context.
+    /// The local addresses that the wire may access, by context.
     pub nears: BTreeMap<usize, Placed>,
     pub rung: usize,
     pub waits: bool,
     pub insert_refused: Option<c_int>,
     pub map_refused: Option<c_int>,
-    /// Registrations that it takes before it refuses one.
+    /// Registrations that the wire takes before it refuses one; `None`: any number.
     pub registers_left: Option<usize>,
     /// The keys that are mapped, and those that were released.
     pub mapped: Vec<(u64, u64)>,
@@ -65,7 +65,7 @@ pub struct Line {
     pub address_refused: Option<c_int>,
 }
 
-/// Memory that a wire was given.
+/// Memory that the wire was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     pub at: usize,

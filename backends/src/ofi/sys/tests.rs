@@ -10,11 +10,11 @@ fn of_the_headers() -> Option<HashMap<String, usize>> {
 }
 
 #[test]
-fn layouts_are_those_of_the_headers() {
+fn layouts_equal_those_of_the_headers() {
     let Some(theirs) = of_the_headers() else { return };
     let mut fields_seen = 0;
     for (name, size, fields) in LAYOUT {
-        let of = |what: &str| *theirs.get(what).unwrap_or_else(|| panic!("not printed: {what}"));
+        let of = |what: &str| *theirs.get(what).unwrap_or_else(|| panic!("{what} was not printed"));
         assert!(*size <= of(name), "{name} is larger than the header's");
         for (field, offset) in *fields {
             let what = format!("{name}.{}", field.trim_end_matches('_'));
@@ -26,7 +26,7 @@ fn layouts_are_those_of_the_headers() {
 }
 
 #[test]
-fn constants_are_those_of_the_headers() {
+fn constants_equal_those_of_the_headers() {
     let Some(theirs) = of_the_headers() else { return };
     macro_rules! same {
         ($($name:ident),* $(,)?) => {
@@ -86,7 +86,7 @@ fn constants_are_those_of_the_headers() {
 }
 
 #[test]
-fn loading_leaves_the_signals_alone() {
+fn loading_the_library_keeps_the_signal_handlers() {
     let caught = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         status.lines().find(|line| line.starts_with("SigCgt")).unwrap().to_owned()
@@ -96,5 +96,5 @@ fn loading_leaves_the_signals_alone() {
         Ok(library) => println!("libfabric {:#x}", library.version()),
         Err(error) => left_out("libfabric's signals", &error.to_string(), "ci/ofi.sh"),
     }
-    assert_eq!(caught(), before, "handlers that were not ours");
+    assert_eq!(caught(), before, "loading the library changed signal handlers");
 }

@@ -155,15 +155,15 @@ impl Line {
     fn heard(&mut self, slot: usize, is_well: bool, bytes: usize) {
         let number = self.contexts + slot;
         if slot >= door::RECEIVES {
-            self.door.as_mut().expect("open").said(slot);
+            self.door.as_mut().expect("the door is open").said(slot);
             return;
         }
-        let call = self.door.as_ref().expect("open").heard(slot, bytes);
+        let call = self.door.as_ref().expect("the door is open").heard(slot, bytes);
         if let Some(call) = call.filter(|_| is_well) {
             self.hear(&call);
         }
         let wr_id = self.wr_id(number);
-        self.door.as_mut().expect("open").listen(slot, wr_id);
+        self.door.as_mut().expect("the door is open").listen(slot, wr_id);
     }
 }
 

@@ -61,7 +61,7 @@ unsafe extern "C" fn create_qp(
         && of_driver.comp_mask == MLX5DV_QP_INIT_ATTR_MASK_DC
         && attr.comp_mask == IBV_QP_INIT_ATTR_PD | ops
         && attr.srq.is_null() == asks;
-    assert!(is_sound, "a pair of the kind {kind}");
+    assert!(is_sound, "attributes that do not fit a pair of the kind {kind}");
     let pair = super::calls::make(
         context,
         attr.pd,
@@ -163,7 +163,7 @@ unsafe fn draft<'d>(qp: *mut ibv_qp_ex) -> &'d mut Draft {
 unsafe extern "C" fn start(qp: *mut ibv_qp_ex) {
     // SAFETY: the caller passes a pointer of `to_ex`.
     let draft = unsafe { draft(qp) };
-    assert!(draft.requests.is_empty(), "not completed");
+    assert!(draft.requests.is_empty(), "the last requests were not completed");
 }
 
 /// Begins a request with that opcode.
@@ -187,7 +187,7 @@ unsafe fn begin(qp: *mut ibv_qp_ex, opcode: u32, (far, key): (u64, u32)) -> &'st
         to: 0,
         access_key: 0,
     });
-    draft.requests.last_mut().expect("pushed")
+    draft.requests.last_mut().expect("the request was pushed above")
 }
 
 unsafe extern "C" fn write(qp: *mut ibv_qp_ex, key: u32, far: u64) {
@@ -222,7 +222,7 @@ unsafe extern "C" fn swap(qp: *mut ibv_qp_ex, key: u32, far: u64, compare: u64, 
 
 unsafe extern "C" fn set_sge(qp: *mut ibv_qp_ex, _: u32, at: u64, bytes: u32) {
     // SAFETY: the caller's.
-    let request = unsafe { draft(qp) }.requests.last_mut().expect("of a request");
+    let request = unsafe { draft(qp) }.requests.last_mut().expect("a request was begun");
     (request.at, request.bytes) = (at, bytes);
 }
 
@@ -230,15 +230,15 @@ unsafe extern "C" fn set_inline(qp: *mut ibv_qp_ex, at: *mut c_void, bytes: usiz
     // SAFETY: the caller passes a pointer of `to_ex`, and the initiator's bytes.
     let (draft, bytes) =
         unsafe { (draft(qp), core::slice::from_raw_parts(at.cast::<u8>(), bytes)) };
-    let request = draft.requests.last_mut().expect("of a request");
+    let request = draft.requests.last_mut().expect("a request was begun");
     (request.inline, request.bytes) = (Some(bytes.to_vec()), bytes.len() as u32);
 }
 
 unsafe extern "C" fn set_target(qp: *mut mlx5dv_qp_ex, ah: *mut ibv_ah, to: u32, key: u64) {
-    assert!(!ah.is_null(), "a way");
+    assert!(!ah.is_null(), "the address handle is null");
     // SAFETY: the pointer comes from `of_driver`: it is a field of a draft.
     let draft = unsafe { &mut *qp.byte_sub(offset_of!(Draft, of_driver)).cast::<Draft>() };
-    let request = draft.requests.last_mut().expect("of a request");
+    let request = draft.requests.last_mut().expect("a request was begun");
     (request.to, request.access_key) = (to, key);
 }
 
@@ -254,9 +254,9 @@ unsafe extern "C" fn complete(qp: *mut ibv_qp_ex) -> c_int {
         return libc::ENOMEM;
     }
     for request in draft.requests.drain(..) {
-        assert!(request.to != 0, "each is told where it goes");
+        assert!(request.to != 0, "a request has no target");
         let is_one = requests.back().is_none_or(|last| last.to == request.to);
-        assert!(is_one, "one peer at a time, whose error it is");
+        assert!(is_one, "requests to two peers at the same time");
         requests.push_back(request);
     }
     // SAFETY: as above.

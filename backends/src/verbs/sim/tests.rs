@@ -24,7 +24,7 @@ pub(super) fn config(pairs_max: usize, dynamic: bool) -> Config {
     }
 }
 
-/// A rank's line, a page of its own, and the requests that it has to make.
+/// A rank's line, a page of the rank, and the requests that the rank is to make.
 struct Person {
     line: Line,
     page: Area,
@@ -96,20 +96,23 @@ impl Drop for Person {
 #[test]
 fn five_hundred_peers_are_reached_by_sixty_four_pairs() {
     let counts = reach_all(|_| false);
-    assert!(counts.pairs_made >= PEERS.into(), "each was reached");
+    assert!(counts.pairs_made >= PEERS.into(), "each peer got a pair");
 }
 
 #[test]
-fn five_hundred_peers_are_reached_by_pairs_that_change_hands() {
+fn five_hundred_peers_are_reached_by_sixty_four_dynamic_pairs() {
     let counts = reach_all(|_| true);
-    assert!(counts.pairs_made <= PAIRS as u64, "none is made twice");
-    assert_eq!(counts.calls, 0, "nobody is asked first");
+    assert!(counts.pairs_made <= PAIRS as u64, "no pair is made twice");
+    assert_eq!(counts.calls, 0, "no connection was requested");
 }
 
 #[test]
-fn peers_that_have_no_such_pairs_are_reached_all_the_same() {
+fn peers_without_dynamic_transport_are_reached_by_pairs() {
     let counts = reach_all(|rank| rank % 3 != 1);
-    assert!(counts.pairs_made >= u64::from(PEERS) / 3, "each of these was reached");
+    assert!(
+        counts.pairs_made >= u64::from(PEERS) / 3,
+        "each peer without the transport got a pair"
+    );
 }
 
 /// Three ranks send requests to all ranks, and all ranks to the first; returns the
@@ -125,7 +128,7 @@ fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> Counts {
         for (rank, address) in (0..).map(Rank).zip(&addresses) {
             one.line.insert(rank, address).unwrap();
         }
-        // Each rank has another order.
+        // Each rank has an order of its own.
         let everybody = (0..4 * peers).map(|at| (at * 7 + own) % peers);
         match own {
             0..3 => one.asks.extend(everybody),
@@ -209,7 +212,7 @@ impl Two {
                 return all;
             }
         }
-        panic!("{} of {count} came", all.len());
+        panic!("{} of {count} completions came", all.len());
     }
 }
 
@@ -229,7 +232,7 @@ pub(super) fn word(region: &Region, offset: u64) -> u64 {
 }
 
 #[test]
-fn a_put_that_tells_is_one_request_and_comes_after_its_bytes() {
+fn a_notifying_put_is_one_request_and_its_bell_follows_its_bytes() {
     [false, true].into_iter().for_each(puts_tell);
 }
 
@@ -259,7 +262,7 @@ fn puts_tell(dynamic: bool) {
         assert_eq!(ends[0].post(&[op]), 1);
         let done = two.wait(&mut ends, 1, |b| {
             b.receive(&mut |arrival| {
-                assert_eq!(word(&far, offset), 5, "the bytes come first");
+                assert_eq!(word(&far, offset), 5, "the bytes come before the bell");
                 bells.push(bell_of(arrival));
             });
         });
@@ -270,14 +273,14 @@ fn puts_tell(dynamic: bool) {
             ends[1].receive(&mut |arrival| bells.push(bell_of(arrival)));
         }
         let bell = LocalAddr { key: far.key, offset };
-        assert_eq!(std::mem::take(&mut bells), [bell], "once");
+        assert_eq!(std::mem::take(&mut bells), [bell], "one bell");
         let doorbells = ends[0].counts().doorbells - before;
         assert_eq!(doorbells, if is_one { 1 } else { 2 }, "at {offset}");
     }
 }
 
 #[test]
-fn puts_that_tell_wait_for_who_does_not_look() {
+fn notifying_puts_wait_for_a_peer_that_does_not_receive() {
     [false, true].into_iter().for_each(puts_wait);
 }
 
@@ -292,7 +295,7 @@ fn puts_wait(dynamic: bool) {
     let [a, b] = &two.domains;
     let mut ends = [a.endpoint(), b.endpoint()];
     assert_eq!(ends[0].post(&ops), ops.len());
-    // It polls, and takes no arrivals: as many have come as it has buffers.
+    // Rank 1 polls but receives nothing, so that as many puts arrive as it has buffers.
     let mut came = 0;
     for _ in 0..1000 {
         came += ends[0].poll(&mut [Completion::EMPTY; 16]);
@@ -309,11 +312,11 @@ fn puts_wait(dynamic: bool) {
     ends[1].poll(&mut []);
     ends[1].receive(&mut |arrival| bells.push(bell_of(arrival).offset));
     let expected: Vec<u64> = (0..40).map(|at_word| 8 * at_word).collect();
-    assert_eq!(bells, expected, "each once, in their order");
+    assert_eq!(bells, expected, "each put arrives once, in order");
 }
 
 #[test]
-fn an_error_names_what_it_was_and_others_are_done_once() {
+fn an_error_names_its_operation_and_others_are_done_once() {
     [false, true].into_iter().for_each(errors_are_named);
 }
 
@@ -346,11 +349,11 @@ fn errors_are_named(dynamic: bool) {
 }
 
 #[test]
-fn who_has_gone_is_named_by_what_was_under_way() {
-    [false, true].into_iter().for_each(who_has_gone_is_named);
+fn operations_on_a_peer_that_has_gone_end_with_its_rank() {
+    [false, true].into_iter().for_each(a_peer_that_has_gone_is_named);
 }
 
-fn who_has_gone_is_named(dynamic: bool) {
+fn a_peer_that_has_gone_is_named(dynamic: bool) {
     let mut two = Two::new(dynamic);
     let far = two.region(1, 64);
     let get = two.tagged(Op::get_word(at(&far, 0), Width::W8));

@@ -12,11 +12,11 @@ fn of_the_headers() -> Option<HashMap<String, usize>> {
 }
 
 #[test]
-fn layouts_are_those_of_the_headers() {
+fn layouts_equal_those_of_the_headers() {
     let Some(theirs) = of_the_headers() else { return };
     let mut fields_seen = 0;
     for (name, size, fields) in LAYOUT.iter().chain(driver::LAYOUT) {
-        let of = |what: &str| *theirs.get(what).unwrap_or_else(|| panic!("not printed: {what}"));
+        let of = |what: &str| *theirs.get(what).unwrap_or_else(|| panic!("{what} was not printed"));
         if OF_THE_LIBRARY.contains(name) {
             assert!(*size <= of(name), "{name} is larger than the header's");
         } else {
@@ -33,7 +33,7 @@ fn layouts_are_those_of_the_headers() {
 }
 
 #[test]
-fn constants_are_those_of_the_headers() {
+fn constants_equal_those_of_the_headers() {
     let Some(theirs) = of_the_headers() else { return };
     macro_rules! same {
         ($($name:ident),* $(,)?) => {
@@ -107,7 +107,7 @@ fn constants_are_those_of_the_headers() {
 }
 
 #[test]
-fn the_libraries_have_what_is_used() {
+fn the_libraries_have_all_declared_symbols() {
     for loaded in [Library::load().map(drop), driver::Driver::load().map(drop)] {
         match loaded {
             Ok(()) => {}

@@ -53,7 +53,7 @@ static ABT: OnceLock<Abt> = OnceLock::new();
 
 /// Panics with the name of the call that failed.
 fn checked(call: &str, code: c_int) {
-    assert_eq!(code, 0, "{call}");
+    assert_eq!(code, 0, "the code of {call}");
 }
 
 /// What a call leaves where it is told to.
@@ -92,7 +92,7 @@ impl Library for Abt {
 
     #[inline(always)]
     fn get() -> &'static Self {
-        ABT.get().expect("it was loaded first")
+        ABT.get().expect("the library was loaded at the start")
     }
 
     #[inline(always)]

@@ -30,7 +30,7 @@ impl Fork for Threads {
 
     #[inline(always)]
     fn join<T: Send + 'static>(handle: Self::Handle<T>) -> T {
-        handle.join().expect("it does not panic")
+        handle.join().expect("the thread does not panic")
     }
 }
 

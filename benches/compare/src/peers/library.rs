@@ -27,7 +27,7 @@ impl Library {
         // SAFETY: the handle is open, the name ends.
         let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         match address.is_null() {
-            true => Err(format!("has no {}", name.to_string_lossy())),
+            true => Err(format!("has no function {}", name.to_string_lossy())),
             // SAFETY: as the caller promises; the sizes are equal.
             false => Ok(unsafe { std::mem::transmute_copy(&address) }),
         }
@@ -52,7 +52,7 @@ macro_rules! functions {
                                 let name = concat!(stringify!($name), "\0").as_bytes();
                                 match std::ffi::CStr::from_bytes_with_nul(name) {
                                     Ok(name) => name,
-                                    Err(_) => panic!("one NUL, at the end"),
+                                    Err(_) => panic!("a function's name contains a zero byte"),
                                 }
                             },
                         )

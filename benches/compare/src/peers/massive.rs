@@ -72,7 +72,7 @@ impl Threads for Help {
         let (Help { myth, attributes }, mut handle) = (Help::get(), null_mut());
         // SAFETY: set up; the attributes are the library's own.
         let failed = unsafe { (myth.myth_create_ex)(&mut handle, attributes, entry, arg) };
-        assert_eq!(failed, 0, "myth_create_ex");
+        assert_eq!(failed, 0, "the code of myth_create_ex");
         handle
     }
 
@@ -89,7 +89,7 @@ impl Library for Help {
 
     #[inline(always)]
     fn get() -> &'static Self {
-        HELP.get().expect("it was loaded first")
+        HELP.get().expect("the library was loaded at the start")
     }
 
     #[inline(always)]

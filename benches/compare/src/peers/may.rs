@@ -28,7 +28,7 @@ impl Fork for Coroutines {
 
     #[inline(always)]
     fn join<T: Send + 'static>(handle: JoinHandle<T>) -> T {
-        handle.join().expect("it does not panic")
+        handle.join().expect("the coroutine does not panic")
     }
 }
 
@@ -91,7 +91,7 @@ fn batch(row: &'static str, tree: Node) -> Option<f64> {
         "yield1000" => time(10_000, || yielders(1000, 10)),
         "create_join" => time(500, || {
             for _ in 0..500 {
-                may::go!(|| ()).join().expect("it does nothing");
+                may::go!(|| ()).join().expect("the coroutine does not panic");
             }
         }),
         "park_same" => park_same(2_000),
@@ -99,7 +99,7 @@ fn batch(row: &'static str, tree: Node) -> Option<f64> {
             let mutex = Mutex::new(0u64);
             time(10_000, || {
                 for _ in 0..10_000 {
-                    *mutex.lock().expect("not poisoned") += 1;
+                    *mutex.lock().expect("the lock is not poisoned") += 1;
                 }
             })
         }
@@ -125,7 +125,7 @@ fn yielders(coroutines: usize, times: usize) {
         }
     };
     let all: Vec<_> = (0..coroutines).map(|_| may::go!(yielder)).collect();
-    all.into_iter().for_each(|one| one.join().expect("it only yields"));
+    all.into_iter().for_each(|one| one.join().expect("the coroutine does not panic"));
 }
 
 fn park_same(rounds: u64) -> Option<f64> {
@@ -144,7 +144,7 @@ fn park_same(rounds: u64) -> Option<f64> {
             park();
         }
     });
-    other.join().expect("it only parks");
+    other.join().expect("the coroutine does not panic");
     ns
 }
 
@@ -154,9 +154,9 @@ fn condvar(rounds: u64) -> Option<f64> {
         let state = state.clone();
         move || {
             for _ in 0..rounds {
-                let mut turn = state.0.lock().expect("not poisoned");
+                let mut turn = state.0.lock().expect("the lock is not poisoned");
                 while *turn % 2 != side {
-                    turn = state.1.wait(turn).expect("not poisoned");
+                    turn = state.1.wait(turn).expect("the lock is not poisoned");
                 }
                 *turn += 1;
                 state.1.notify_one();
@@ -166,6 +166,6 @@ fn condvar(rounds: u64) -> Option<f64> {
     time(2 * rounds, || {
         let other = may::go!(play(1));
         play(0)();
-        other.join().expect("it only plays");
+        other.join().expect("the coroutine does not panic");
     })
 }

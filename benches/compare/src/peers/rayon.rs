@@ -11,7 +11,7 @@ pub const SYSTEM: System = System { name: "rayon", serve, elsewhere: &[] };
 
 fn serve(inbox: Inbox) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(inbox.workers()).build();
-    pool.expect("a pool").install(|| inbox.serve(|row| batch(row, inbox.tree())));
+    pool.expect("a pool starts").install(|| inbox.serve(|row| batch(row, inbox.tree())));
 }
 
 fn batch(row: &str, tree: Node) -> Option<f64> {

@@ -22,7 +22,7 @@ fn serve(inbox: Inbox) {
     let build = || {
         let workers = inbox.workers();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).build();
-        runtime.expect("a runtime")
+        runtime.expect("a runtime starts")
     };
     if inbox.row() == "wake_sleeping" {
         let runtime = Apart::new().on_second(build);
@@ -31,7 +31,7 @@ fn serve(inbox: Inbox) {
     let runtime = build();
     // On a worker, where spawning is cheapest.
     let main = runtime.spawn(main(inbox));
-    runtime.block_on(main).expect("it does not panic");
+    runtime.block_on(main).expect("the task does not panic");
 }
 
 async fn main(inbox: Inbox) {
@@ -58,7 +58,7 @@ fn wake_sleeping(runtime: &tokio::runtime::Runtime) -> f64 {
     thread::sleep(NAP);
     let start = Instant::now();
     bell.notify_one();
-    let woken = runtime.block_on(task).expect("it does not panic");
+    let woken = runtime.block_on(task).expect("the task does not panic");
     woken.saturating_duration_since(start).as_nanos() as f64
 }
 
@@ -81,7 +81,7 @@ async fn asleep(tasks: usize) -> [f64; 3] {
     let asleep = growth.asleep(tasks);
     bell.add_permits(tasks);
     for one in all {
-        one.await.expect("it only slept");
+        one.await.expect("the task does not panic");
     }
     asleep.woken()
 }
@@ -93,7 +93,7 @@ async fn batch(row: &str, root: Node) -> Option<f64> {
         "yield1000" => yielders(1000, 20).await,
         "create_join" => {
             for _ in 0..2_000 {
-                tokio::spawn(async {}).await.expect("it does nothing");
+                tokio::spawn(async {}).await.expect("the task does not panic");
             }
             2_000
         }
@@ -131,7 +131,7 @@ async fn yielders(tasks: u64, times: u64) -> u64 {
     };
     let all: Vec<_> = (0..tasks).map(|_| tokio::spawn(yielder())).collect();
     for one in all {
-        one.await.expect("it only yields");
+        one.await.expect("the task does not panic");
     }
     tasks * times
 }
@@ -143,7 +143,7 @@ fn fib(n: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
         }
         let left = tokio::spawn(fib(n - 1));
         let right = fib(n - 2).await;
-        left.await.expect("it only adds") + right
+        left.await.expect("the task does not panic") + right
     })
 }
 
@@ -166,7 +166,7 @@ fn queens(board: Board) -> Pin<Box<dyn Future<Output = u64> + Send>> {
 async fn sum(children: Vec<JoinHandle<u64>>) -> u64 {
     let mut sum = 0;
     for child in children {
-        sum += child.await.expect("it only adds");
+        sum += child.await.expect("the task does not panic");
     }
     sum
 }
@@ -184,6 +184,6 @@ async fn park_same(rounds: u64) -> u64 {
         ping.notify_one();
         pong.notified().await;
     }
-    other.await.expect("it only answers");
+    other.await.expect("the task does not panic");
     2 * rounds
 }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_each_others() {
+    fn neighbouring_blocks_are_mutual() {
         for number in 0..SHAPE.count() {
             for side in Side::ALL {
                 if let Some(other) = SHAPE.neighbour(number, side) {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn finer_and_coarser_again_is_the_same() {
+    fn a_block_refined_and_coarsened_is_unchanged() {
         let values = (0..16).map(f64::from).collect();
         let block = Block { level: 0, values };
         assert_eq!(block.finer(4).coarser(8), block);
@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_seen_as_fine_as_who_looks() {
+    fn edges_are_seen_with_the_cells_of_the_reader() {
         assert_eq!(seen(&[1.0, 3.0], 4), [1.0, 1.0, 3.0, 3.0]);
         assert_eq!(seen(&[1.0, 3.0, 5.0, 5.0], 2), [2.0, 5.0]);
     }
 
     #[test]
-    fn it_is_fine_where_the_fire_is_and_coarse_elsewhere() {
+    fn the_mesh_is_fine_at_the_fire_and_coarse_elsewhere() {
         let mut blocks = vec![Block::cold(&SHAPE); SHAPE.count()];
         for time in 0..3 {
             for (number, block) in blocks.iter_mut().enumerate() {

@@ -139,7 +139,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         let slept = self.rt.wait_until(word, Until::AtLeast(1));
         self.running.fetch_add(1, Ordering::Relaxed);
         slept?;
-        Ok(self.memory.outcome(place).expect("it was waited for"))
+        Ok(self.memory.outcome(place).expect("the result of the task is there"))
     }
 
     /// Whether the other ULTs are enough. After true, the caller is no longer
@@ -178,7 +178,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         match Task::from_bytes(bytes) {
             Some(task) => self.own().inbox.push_back(task),
             None => {
-                let what = format!("a message of {} bytes is no task", bytes.len());
+                let what = format!("a message of {} bytes: a task has 64", bytes.len());
                 self.failed(Error::program(what));
             }
         }

@@ -17,17 +17,17 @@ fn place(tasks: &Tasks<()>, _: Args) -> Result<u64, Error> {
 }
 
 fn fails(_: &Tasks<()>, _: Args) -> Result<u64, Error> {
-    Err(Error::program("it does not want to"))
+    Err(Error::program("the task refuses to run"))
 }
 
 fn panics(_: &Tasks<()>, _: Args) -> Result<u64, Error> {
-    panic!("it does not want to")
+    panic!("the task refuses to run")
 }
 
 const ALL: &[Function<()>] = &[fib, place, fails, panics];
 
 #[test]
-fn tasks_are_run_once_wherever() {
+fn tasks_give_their_results_on_one_rank_and_on_several() {
     for ranks in [1, 2, 3] {
         let ended = run_ranks(ranks, |rt| {
             let tasks = Tasks::new(rt, (), ALL)?;
@@ -61,7 +61,7 @@ fn a_task_runs_where_it_was_sent() {
 }
 
 #[test]
-fn what_finds_no_room_is_called() {
+fn a_task_without_room_is_called_by_its_parent() {
     let ended = run_ranks(2, |rt| {
         let tasks = Tasks::new(rt, (), ALL)?;
         let many = PLACES + DEQUE_TASKS;
@@ -78,14 +78,18 @@ fn what_finds_no_room_is_called() {
 
 #[test]
 fn a_failure_reaches_the_root_and_all_ranks() {
-    for (function, why) in [(2, "it does not want to"), (3, "a task panicked"), (9, "9 of 4")] {
+    for (function, why) in [
+        (2, "the task refuses to run"),
+        (3, "a task panicked"),
+        (9, "function 9: the ranks gave 4"),
+    ] {
         let said = run_ranks(2, move |rt| {
             let tasks = Tasks::new(rt, (), ALL)?;
             let ended = tasks.run(|tasks| {
                 let handle = tasks.fork_at(Rank(1), function, args([]))?;
                 tasks.join(handle)
             });
-            let said = ended.expect_err("it fails").to_string();
+            let said = ended.expect_err("the task fails").to_string();
             rt.barrier()?;
             Ok::<_, Error>(said)
         });
@@ -96,14 +100,14 @@ fn a_failure_reaches_the_root_and_all_ranks() {
 }
 
 #[test]
-fn a_task_that_nobody_joins_is_an_error() {
+fn a_task_that_is_not_joined_is_an_error() {
     let said = run_ranks(2, |rt| {
         let tasks = Tasks::new(rt, (), ALL)?;
         let ended = tasks.run(|tasks| {
             let _forgotten = tasks.fork(0, args([3]))?;
             Ok(1)
         });
-        Ok::<_, Error>(ended.expect_err("it was forgotten").to_string())
+        Ok::<_, Error>(ended.expect_err("one task was not joined").to_string())
     });
     for said in said.unwrap() {
         assert!(said.contains("not joined"), "{said}");
@@ -111,7 +115,7 @@ fn a_task_that_nobody_joins_is_an_error() {
 }
 
 #[test]
-fn a_task_travels_as_it_is() {
+fn a_task_is_the_same_after_encoding() {
     let task = Task { function: 3, home: Rank(9), place: 77, args: [1, 2, 3, 4, 5, u64::MAX] };
     assert_eq!(Task::from_bytes(&task.to_bytes()), Some(task));
     assert_eq!(Task::from_bytes(&[1; 63]), None);

@@ -221,7 +221,7 @@ impl Pages {
         let mut get_uncached = |start| Ok(read(&self.unknown, start, &mut into.borrow_mut())?);
         let mut get_uncached_device = |start| match &self.by_device {
             Some(array) => Ok(read(array, start, &mut into.borrow_mut())?),
-            None => unreachable!("it is left out"),
+            None => unreachable!("without a device this row is left out"),
         };
         let wants = |name| wants(name) && (name != BY_DEVICE || self.by_device.is_some());
         let mut put_cached = |start| match &value[..] {

@@ -26,10 +26,10 @@ pub fn paper(rows: &[Row]) -> String {
         "\n  the paper's table, {bytes} B        PGAS  DSM                       this\n\
          \x20 access cost clear     yes, {read:>9}  no, {hit} or {miss}  yes, {cached}\n\
          \x20 relocation                      no  yes, a copy at each miss  yes, {own}\n\
-         \x20 metadata cache        yes, it is all known  by the system  yes, {uncached} without: {times:.1} times\n\
-         \x20 DSM: pages that are copied on a miss, here by checkout. The paper has more than\n\
-         \x20 10 times without the cache: there the home's processor answers, by messages;\n\
-         \x20 here a miss is one or two remote reads and atomics more.\n"
+         \x20 metadata cache        yes, all is known     by the system  yes, {uncached} without: {times:.1} times\n\
+         \x20 DSM: pages that are copied on a miss, here by checkout. In the paper an access\n\
+         \x20 without the cache takes more than 10 times as long: the home's processor answers\n\
+         \x20 by messages. Here a miss costs one or two more remote reads and atomics.\n"
     )
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_have_what_was_measured() {
+    fn the_columns_of_the_paper_have_the_measured_times() {
         let of = |name: &str, bytes: u64, median: f64| Row {
             params: format!("page_bytes={bytes} network=shm"),
             ..row("tsumugi", name, median)

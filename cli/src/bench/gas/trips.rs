@@ -28,13 +28,13 @@ pub fn trips(rows: &[Row]) -> String {
     }
     let header = [
         "page",
-        "asked",
-        "trips cached",
-        "uncached",
+        "agent",
+        "cached trips",
+        "uncached trips",
         "ratio",
-        "of time",
+        "ratio of times",
         "within 25 %",
-        "bytes take",
+        "share of bytes",
     ];
     let table = text::table(&header, lines.iter().map(Line::row));
     let holds = |by: &str| {
@@ -51,24 +51,25 @@ pub fn trips(rows: &[Row]) -> String {
         false => holds(PROCESSOR),
     };
     let mut notes = format!(
-        "  trips: operations on the network, of which a large page takes several; on one node\n\
-         \x20 they are loads, and not counted. The ratio of times is {TIMES} at least, and within 25 % of\n\
-         \x20 that of trips where these are counted, {holds}.\n\
-         \x20 The paper has more than {PAPER}: there a miss is answered by the home's program, between\n\
-         \x20 its own work; here by its network, in a trip like any other, so that the ratio is that\n\
-         \x20 of trips. A network that may tear words, as tcp and Soft-RoCE do, has a thread of the home's\n\
-         \x20 read them, which does nothing else: where it must be woken first, the ratio is that of\n\
-         \x20 its waking.\n"
+        "  trips: operations on the network (several for a large page); on one node they are\n\
+         \x20 loads, which are not counted. The ratio of the times is at least {TIMES}, and within\n\
+         \x20 25 % of the ratio of the trips where these are counted, {holds}.\n\
+         \x20 The paper has a ratio of more than {PAPER}: there the home's program answers a miss,\n\
+         \x20 between its own work. Here the network answers, in a trip like any other, so the\n\
+         \x20 times have the ratio of the trips. Over a network that may tear words (tcp,\n\
+         \x20 Soft-RoCE), a thread of the home reads them; if the thread must be woken first,\n\
+         \x20 that takes most of the time.\n"
     );
     if asks_device {
-        notes += "  asked a device: the directory's words are its (Directory::Device), and no thread of\n\
-                  \x20 the home's has a part in it.\n";
+        notes += "  agent device: the network device reads and changes the words of the directory\n\
+                  \x20 (Directory::Device), and no thread of the home takes part.\n";
     }
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
         let Line { bytes, times, share, .. } = line;
         notes += &format!(
-            "  At {bytes} B {:.0} % of a cached get are its bytes, which travel once either way: what\n\
-             \x20 is asked besides makes it {times:.2} of that, and {TIMES} is out of reach from here on.\n",
+            "  At {bytes} B the transfer of the bytes takes {:.0} % of a cached get. An uncached\n\
+             \x20 get takes {times:.2} times as long; a ratio of {TIMES} is not reachable from this\n\
+             \x20 size on.\n",
             share * 100.0,
         );
     }
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_beside_what_was_counted() {
+    fn times_are_compared_with_the_counted_trips() {
         let of = |name: &str, bytes: u64, median: f64| Row {
             params: format!("page_bytes={bytes} network=tcp pages=64"),
             ..row("tsumugi", name, median)

@@ -51,7 +51,7 @@ pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, 
 fn own(locks: &args::Locks, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("bench lock: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
-    let folder = guardian.folder().expect("it was asked for one");
+    let folder = guardian.folder().expect("the guardian has a folder");
     let file = folder.join(ranks.to_string());
     let mut words: Vec<OsString> =
         vec!["bench".into(), "lock".into(), "--serve".into(), file.clone().into()];
@@ -86,7 +86,8 @@ fn peer(peer: &str, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure
     let (program, rest) = words.split_first().ok_or_else(usage)?;
     let before = trip_ns();
     let output = Command::new(program).args(rest).envs([guardian.variable()]).output();
-    let output = output.map_err(|error| Failure::Failed(format!("{program}: {error}")))?;
+    let output =
+        output.map_err(|error| Failure::Failed(format!("{program} cannot be started: {error}")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::Failed(format!("{system} with {ranks} ranks: {}", said.trim())));

@@ -121,7 +121,7 @@ pub const FIGURES: [Figure; 4] = [
     Figure {
         name: "lock_all",
         rows: &["lock_all_cold", "lock_all_warm", "paper"],
-        title: "Everybody locks and unlocks all targets, simulated",
+        title: "All ranks lock and unlock all targets, simulated",
         x: "ranks",
         unit: "ns",
         y: "microseconds",

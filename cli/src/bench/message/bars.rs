@@ -31,9 +31,9 @@ pub fn bars(rows: &[Row]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let header = ["bar", "is to be", "median", "min", "met"];
+    let header = ["target", "limit", "median", "min", "met"];
     let table = text::table(&header, bars.into_iter().map(Bar::line));
-    format!("\n{table}  met: by the medians; min: by the quietest batches\n")
+    format!("\n{table}  met: by the medians; min: only by the fastest batches\n")
 }
 
 /// One bar with its measurement.
@@ -117,8 +117,8 @@ impl Span {
         let [from, to] = self.bytes.map(text::bytes);
         let sizes = if from == to { from } else { format!("{from} to {to}") };
         Some(Bar {
-            what: format!("{name}, {state}, {sizes}, times ahead"),
-            limit: format!(">= {:.2} of {}", self.ahead, self.of.join(", ")),
+            what: format!("{name}, {state}, {sizes}, speedup"),
+            limit: format!(">= {:.2} over {}", self.ahead, self.of.join(", ")),
             met: [median.0 >= self.ahead, min.0 >= self.ahead],
             median: median.1,
             min: min.1,
@@ -159,7 +159,7 @@ fn rate(rows: &[Row], state: State) -> Vec<Bar> {
     let same = |other: &&Row| other.name == "rate8" && other.word("state") == row.word("state");
     for peer in rows.iter().filter(same).filter(|row| PEERS.contains(&&*row.system)) {
         let ahead = [peer.summary.median / median, peer.summary.min / min];
-        bars.push(times(format!("rate8, {state}, times {}", peer.system), 1.0, ahead));
+        bars.push(times(format!("rate8, {state}, speedup over {}", peer.system), 1.0, ahead));
     }
     bars
 }
@@ -174,8 +174,8 @@ fn cycle(rows: &[Row], of: &str, peer: &str, limit: f64) -> Option<Bar> {
     let (ours, theirs) = (row(of)?, row(peer)?);
     let ahead =
         [theirs.summary.median / ours.summary.median, theirs.summary.min / ours.summary.min];
-    let whose = if of == OURS { "" } else { "no messages at all, " };
-    Some(times(format!("halo10, {whose}times {peer}"), limit, ahead))
+    let whose = if of == OURS { "" } else { "computation alone, " };
+    Some(times(format!("halo10, {whose}speedup over {peer}"), limit, ahead))
 }
 
 /// The bars that a rank among 64 on the same cores goes on as fast as a rank among
@@ -196,7 +196,7 @@ fn crowd(rows: &[Row]) -> Vec<Bar> {
                 theirs.summary.median / ours.summary.median,
                 theirs.summary.min / ours.summary.min,
             ];
-            bars.push(times(format!("crowd of {ranks}, times {peer}"), 1.0, ahead));
+            bars.push(times(format!("crowd of {ranks}, speedup over {peer}"), 1.0, ahead));
         }
         let Some(few) = of(OURS, crowd::RANKS[0]).filter(|_| ranks > crowd::RANKS[0]) else {
             continue;
@@ -206,7 +206,11 @@ fn crowd(rows: &[Row]) -> Vec<Bar> {
             few.summary.median * more / ours.summary.median,
             few.summary.min * more / ours.summary.min,
         ];
-        bars.push(times(format!("crowd of {ranks}, pace of a rank, times that of 8"), PACE, pace));
+        bars.push(times(
+            format!("crowd of {ranks}, speed of a rank, of that in a crowd of 8"),
+            PACE,
+            pace,
+        ));
     }
     bars
 }
@@ -252,7 +256,7 @@ mod tests {
         let shown = bars(&[latency(OURS, 8, 97.0), latency("ucx", 8, 98.0)]);
         // The shorter of the row's two trips is 31 ns.
         assert!(line(&shown, "8 B  ").contains("<= a trip + 66 = 97 ns"), "{shown}");
-        assert!(line(&shown, "8 B, times ahead").ends_with("yes"), "{shown}");
+        assert!(line(&shown, "8 B, speedup").ends_with("yes"), "{shown}");
     }
 
     #[test]
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_halos_are_compared_with_peers() {
+    fn rates_and_halos_are_compared_with_those_of_peers() {
         let rate = |system, ns| Row {
             params: "bytes=8 window=64 state=near".to_owned(),
             ..row(system, "rate8", ns)
@@ -282,7 +286,7 @@ mod tests {
             [rate(OURS, 40.0), rate("openmpi", 60.0), halo(OURS, 2.0e6), halo("openmpi", 2.1e6)];
         let shown = bars(&rows);
         assert!(line(&shown, "rate8, near  ").contains("25.0 M/s"), "{shown}");
-        assert!(line(&shown, "times openmpi").ends_with("yes"), "{shown}");
-        assert!(line(&shown, "halo10, times openmpi").ends_with("no"), "{shown}");
+        assert!(line(&shown, "speedup over openmpi").ends_with("yes"), "{shown}");
+        assert!(line(&shown, "halo10, speedup over openmpi").ends_with("no"), "{shown}");
     }
 }

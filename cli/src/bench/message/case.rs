@@ -113,8 +113,9 @@ pub fn cpus() -> [usize; 2] {
 
 /// The designs of our messages, the default first.
 pub fn designs() -> Result<Vec<System>, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::Failed(format!("the path of this command is unknown: {error}"))
+    })?;
     let own = own.display().to_string();
     let words = [&own, "run", "-n", "N", "--", &own, "bench", "message", "--serve", "FOLDER"];
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

@@ -63,9 +63,10 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Crowd, Failure> {
             crowd.rows.push(row(&team.name, ROW.to_owned(), case.params.clone(), summary, trips));
         }
     }
-    let header = ["ranks", "of", "a cycle, us", "times its computing", "beside it, us a rank"];
+    let header = ["ranks", "of", "cycle, us", "cycle / computation", "messages, us per rank"];
     let table = text::table(&header, paces);
-    crowd.text = format!("\nranks in a ring on {cores} cores, {BYTES} B to both sides\n{table}");
+    crowd.text =
+        format!("\nranks in a ring on {cores} cores, {BYTES} B to each neighbour\n{table}");
     Ok(crowd)
 }
 

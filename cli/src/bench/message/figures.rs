@@ -27,8 +27,8 @@ pub const FIGURES: &[Figure] = &[
     one_sided("fig4_put_far", "Put, far", "put", State::Far),
     one_sided("fig5_get_near", "Get, near", "get", State::Near),
     one_sided("fig5_get_far", "Get, far", "get", State::Far),
-    one_sided("third_near", "Copy between two others, near", "third", State::Near),
-    one_sided("third_far", "Copy between two others, far", "third", State::Far),
+    one_sided("third_near", "Copy between two other ranks, near", "third", State::Near),
+    one_sided("third_far", "Copy between two other ranks, far", "third", State::Far),
     figure("same_core", "One core", "same_core", None, false),
     figure("same_core_pre", "Pre-posted, one core", "same_core_pre", None, false),
     figure("near", "Two cores, near", "latency", Some(State::Near), false),
@@ -95,7 +95,7 @@ impl Figure {
 impl Figure {
     fn unit(&self) -> &'static str {
         match self.row {
-            "put" | "get" => "one of ours, half a round trip of others, microseconds",
+            "put" | "get" => "operation of tsumugi, half round trip of peers, microseconds",
             "third" => "microseconds",
             _ => "half round trip, microseconds",
         }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_has_a_line_a_system() {
+    fn a_figure_has_a_line_for_each_system() {
         let one = |system: &str, bytes: u32, state: &str| Row {
             params: format!("bytes={bytes} state={state}"),
             ..row(system, "latency_pre", 90.0)

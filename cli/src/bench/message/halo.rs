@@ -125,8 +125,8 @@ fn limits(bench: &mut Bench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Fa
         }
         bench.progress.at(index as u64 + 1);
     }
-    let table = text::table(&["eager limit", "of", "by one copy"], shares);
-    halo.text += &format!("\nmessages too long for a packet in both halos\n{table}");
+    let table = text::table(&["eager limit", "of", "with one copy"], shares);
+    halo.text += &format!("\nmessages of both halos that are too long for a packet\n{table}");
     Ok(())
 }
 
@@ -163,8 +163,8 @@ fn ways(counts: &[(String, u64)]) -> String {
     let table = text::table(&["", "messages"], lines);
     let share = share(counts);
     format!(
-        "\nmessages of all ranks in the halos\n{table}  {share:.0} % of those too long for a packet \
-         went by one copy (the paper: 65 % or more could)\n"
+        "\nmessages of all ranks in the halos\n{table}  {share:.0} % of those that are too long \
+         for a packet were copied once (in the paper: 65 % or more could be)\n"
     )
 }
 

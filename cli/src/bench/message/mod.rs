@@ -66,7 +66,9 @@ pub struct Outcome {
 pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     if let Some(folder) = &message.serve {
         if !job::is_rank() {
-            return Err(Failure::Usage("--serve is for the ranks of a benchmark".to_owned()));
+            return Err(Failure::Usage(
+                "--serve: this process is not a rank of a benchmark".to_owned(),
+            ));
         }
         // If there are cores for all ranks, ranks 0 and 1 run on the first two, as
         // commands assume: the job measures these two at its start.
@@ -201,8 +203,9 @@ impl<'a> Bench<'a> {
             for (state, seen) in wanted.iter().map(|state| (state, samples.seen(*state))) {
                 if seen < cases.len() {
                     let (seconds, all) = (begin.elapsed().as_secs(), cases.len());
-                    let what = format!("{state}: {} of {all} rows not seen", all - seen);
-                    self.text += &format!("\n{what} within {seconds} s\n");
+                    let what = format!("{} of {all} rows were not measured", all - seen);
+                    let why = format!("the cores were not {state} for long enough");
+                    self.text += &format!("\n{what}: {why} in {seconds} s\n");
                 }
             }
         }
@@ -270,7 +273,7 @@ impl<'a> Bench<'a> {
         else {
             return Err(failure);
         };
-        self.text += &format!("\n{failure}: left out there\n");
+        self.text += &format!("\n{failure}: this peer is left out for this row\n");
         teams.silent.push((at, case.command.clone()));
         // The started process inherits the pinning.
         let _pinned = teams.cpu.map(Pinned::to);
@@ -317,7 +320,7 @@ impl<'a> Bench<'a> {
             match tried {
                 Ok(team) => teams.push(team),
                 Err(failure) if self.peers.iter().any(|peer| peer.name == system.name) => {
-                    self.text += &format!("\n{failure}: left out\n");
+                    self.text += &format!("\n{failure}: this peer is left out\n");
                 }
                 Err(failure) => return Err(failure),
             }

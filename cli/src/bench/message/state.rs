@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_what_it_is_called() {
+    fn a_state_is_parsed_from_its_name() {
         for state in State::ALL {
             assert_eq!(state.to_string().parse(), Ok(state));
         }

@@ -60,10 +60,11 @@ pub struct Team {
 impl System {
     /// Parses `NAME=COMMAND`, a command of words separated by blanks.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (name, command) = text.split_once('=').ok_or("expected NAME=COMMAND")?;
+        let usage = || format!("--peer '{text}': expected NAME=COMMAND");
+        let (name, command) = text.split_once('=').ok_or_else(usage)?;
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         match (name, words.as_slice()) {
-            ("", _) | (_, []) => Err("expected NAME=COMMAND".to_owned()),
+            ("", _) | (_, []) => Err(usage()),
             _ => Ok(Self { name: name.to_owned(), words, env: Vec::new() }),
         }
     }
@@ -102,7 +103,7 @@ impl System {
             }
             Err(error) => {
                 let _ = fs::remove_dir_all(&folder);
-                Err(self.failure(&format!("{}: {error}", words[0])))
+                Err(self.failure(&format!("{} cannot be started: {error}", words[0])))
             }
         }
     }
@@ -121,7 +122,9 @@ impl Team {
     pub fn ask(&mut self, command: &str, limit: Duration) -> Result<Answer, Failure> {
         for pipe in &mut self.commands {
             let written = pipe.write_all(format!("{command}\n").as_bytes());
-            written.map_err(|error| Failure::Failed(format!("{}: {error}", self.name)))?;
+            if let Err(error) = written {
+                return Err(self.failure(&format!("a command cannot be sent: {error}")));
+            }
         }
         let end = Instant::now() + limit;
         let mut answer = Answer::default();
@@ -132,7 +135,9 @@ impl Team {
                 if line == "end" {
                     return Ok(answer);
                 }
-                answer.take(&line).ok_or_else(|| self.failure(&format!("answered '{line}'")))?;
+                answer
+                    .take(&line)
+                    .ok_or_else(|| self.failure(&format!("the answer '{line}' is not valid")))?;
             }
             self.read_more(end, command)?;
         }
@@ -151,10 +156,10 @@ impl Team {
             _ => {}
         }
         if let Ok(Some(status)) = self.child.try_wait() {
-            return Err(self.failure(&format!("its ranks have ended: {status}")));
+            return Err(self.failure(&format!("the ranks have ended: {status}")));
         }
         if Instant::now() >= end {
-            return Err(self.failure(&format!("no answer to '{command}' in time")));
+            return Err(self.failure(&format!("no answer to '{command}' within the time limit")));
         }
         // The driver sleeps, so that both cores are free for the ranks.
         let (fd, events) = (self.answers.as_raw_fd(), libc::POLLIN);
@@ -272,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_answers_until_it_is_let_go() {
+    fn a_team_answers_until_it_is_dropped() {
         let script = r#"while read line; do
             echo "ns 1.5"; echo "ns 2"; echo "said ${#line}"; echo end; done <FOLDER/0 >FOLDER/answer"#;
         // `FOLDER` is replaced only as a whole word, so the script finds the folder
@@ -298,7 +303,7 @@ mod tests {
         let guardian = guardian();
         let mut team = shell("exit 3").start(1, &guardian).unwrap();
         let failure = team.ask("latency", Duration::from_secs(20)).unwrap_err();
-        assert!(failure.to_string().contains("sh: its ranks have ended"), "{failure}");
+        assert!(failure.to_string().contains("sh: the ranks have ended"), "{failure}");
     }
 
     #[test]

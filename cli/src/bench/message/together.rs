@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_long_messages_that_are_waited_for_have_such_a_row() {
+    fn only_long_messages_with_a_posted_receive_are_measured_together() {
         let case = |command: &str| Case::new("latency", String::new(), command.to_owned(), true);
         let measured = measure(&case("latency bytes=8192 pre=1 rounds=2 repeat=3"));
         assert!(measured.len() == 3 && measured.iter().all(|ns| *ns > 0.0), "{measured:?}");

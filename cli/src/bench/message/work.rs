@@ -72,7 +72,7 @@ impl Desk {
         if rt.rank() == Rank(0) {
             let mut room = Some(received);
             return self.half_of_rounds(other, [rounds, warm], |round| {
-                let received = room.take().expect("it came back in the round before");
+                let received = room.take().expect("the buffer came back in the previous round");
                 let next = comm.irecv(other, TAG, received)?;
                 dirty(&mut sent, round);
                 comm.send(other, TAG, &sent)?;
@@ -83,7 +83,8 @@ impl Desk {
         let mut next = Some(comm.irecv(other, TAG, received)?);
         comm.send::<u8>(other, TAG_READY, &[])?;
         for round in 0..rounds + warm {
-            let (_, received) = next.take().expect("posted in the round before").wait()?;
+            let (_, received) =
+                next.take().expect("the receive was posted in the previous round").wait()?;
             look(&received);
             if round + 1 < rounds + warm {
                 next = Some(comm.irecv(other, TAG, received)?);

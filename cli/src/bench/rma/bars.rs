@@ -165,9 +165,9 @@ const OVERS: &[Over] = &[
 ];
 
 const THIRDS: &[Third] = &[
-    Third { row: "third_8b", put: "put_8b", what: "copy between two others, 8 B" },
-    Third { row: "third_8k", put: "put_8k", what: "copy between two others, 8 KiB" },
-    Third { row: "third_1m", put: "put_1m", what: "copy between two others, 1 MiB" },
+    Third { row: "third_8b", put: "put_8b", what: "copy between two other ranks, 8 B" },
+    Third { row: "third_8k", put: "put_8k", what: "copy between two other ranks, 8 KiB" },
+    Third { row: "third_1m", put: "put_1m", what: "copy between two other ranks, 1 MiB" },
 ];
 
 const GLOBAL: f64 = 10.0;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delegate_is_beside_what_it_stands_on() {
+    fn the_delegate_is_compared_with_direct_access() {
         let rows = [
             row("tsumugi", "delegate_get8", 14.0),
             row("tsumugi", "direct_get8", 1.5),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_two_others_is_a_put_and_a_message() {
+    fn a_third_party_copy_is_compared_with_a_put_and_a_message() {
         let rows = [row("tsumugi", "third_8b", 70.0), row("bare", "put_8b", 28.0)];
         let shown = bars(&rows);
         assert!(line(&shown, "two others, 8 B").contains("<= 72 ns"), "{shown}");

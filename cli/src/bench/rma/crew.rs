@@ -56,7 +56,7 @@ pub fn run<W: Work>(crew: Crew<'_>, budget: Budget, works: Vec<W>) -> Result<Vec
                 })
             };
             let threads: Vec<_> = works.map(start).collect();
-            threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+            threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
         }
         Crew::Ults(rt) => {
             let start = |(index, work)| {
@@ -64,7 +64,7 @@ pub fn run<W: Work>(crew: Crew<'_>, budget: Budget, works: Vec<W>) -> Result<Vec
                 rt.spawn(move |_| meter.work(index, budget, work, &tsumugi::ult::yield_now))
             };
             let ults: Vec<_> = works.map(start).collect();
-            ults.into_iter().map(|ult| ult.join().expect("it does not panic")).collect()
+            ults.into_iter().map(|ult| ult.join().expect("no ULT panics")).collect()
         }
     };
     Ok(samples.into_iter().collect::<Result<Vec<_>, _>>()?.concat())

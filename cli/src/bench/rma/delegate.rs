@@ -80,7 +80,7 @@ fn delegate_get8(engine: &Engine<'_, Device>, places: &[Remote<u64>]) -> Result<
         let word = match engine.submit(0, get8(*place), ()) {
             Ok(Status::Done(outcome)) => outcome.result?,
             // This thread is alone, so this case never occurs.
-            Ok(Status::Pending(_)) | Err(_) => unreachable!("nobody else holds the endpoint"),
+            Ok(Status::Pending(_)) | Err(_) => unreachable!("no other thread holds the endpoint"),
         };
         Ok(sum.wrapping_add(word))
     })

@@ -59,7 +59,7 @@ fn submit(
         let engine = serving.engine();
         let mut places = bench.places.chunks_exact(BATCH).cycle();
         let mut batch = || {
-            let places = places.next().expect("they go round");
+            let places = places.next().expect("the places repeat");
             match name {
                 "offload_submit1" => submit_one(engine, places, clock_ns),
                 _ => submit_all(engine, places, clock_ns),
@@ -121,7 +121,7 @@ fn latency_poll(
         let engine = serving.engine();
         let mut places = bench.places.chunks_exact(BATCH).cycle();
         let batch = || {
-            let places = places.next().expect("they go round");
+            let places = places.next().expect("the places repeat");
             let sum = places.iter().try_fold(0, |sum: u64, place| {
                 Ok::<_, AddrError>(sum.wrapping_add(end(post(engine, *place))?))
             })?;
@@ -145,7 +145,7 @@ fn latency_ult(bench: &Bench<'_>, budget: Budget) -> Result<Option<Measured>, Fa
             let config = Config { spin: Some(SPIN), ..Config::default() };
             config.workers(1).path(Path::Offload).run_ranks(2, |rt| sleeper(rt, cpus, budget))
         });
-        let samples = job.join().expect("it does not panic")?;
+        let samples = job.join().expect("the thread does not panic")?;
         Ok(samples.concat())
     };
     let timed = bench.between_trips(job)?;

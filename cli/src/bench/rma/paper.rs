@@ -165,7 +165,8 @@ pub fn numbers(rows: &[Row]) -> String {
     let lines = lines.into_iter().map(|(what, paper, ours)| vec![what.into(), paper.into(), ours]);
     let table = text::table(&["8-byte reads", "the paper", "here"], lines);
     format!(
-        "\n{table}  There a device answers in microseconds; here it is memory, and the engine is all.\n"
+        "\n{table}  In the paper a device answers in microseconds; here memory answers, so only\n\
+         \x20 the engine takes time.\n"
     )
 }
 

@@ -85,8 +85,8 @@ impl Window {
     fn reap(&mut self) -> Result<u64, AddrError> {
         let mut ended = 0;
         while self.tickets.front().is_some_and(Ticket::is_done) {
-            let ticket = self.tickets.pop_front().expect("there is a front");
-            let Ok(outcome) = ticket.try_finish() else { unreachable!("it was done") };
+            let ticket = self.tickets.pop_front().expect("the queue has a front");
+            let Ok(outcome) = ticket.try_finish() else { unreachable!("the ticket was done") };
             outcome.result?;
             ended += 1;
         }

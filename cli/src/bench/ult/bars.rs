@@ -112,8 +112,8 @@ const BARS: &[Goal] = &[
     ),
     goal("mutex, uncontended", "mutex", 1, Limit::Most(5.0)),
     goal("condvar hand-over", "condvar", 1, Limit::Most(25.0)),
-    goal("a ULT asleep", "bytes_per_ult", 1, Limit::Most(4300.0)),
-    goal("creating it", "create_asleep", 1, Limit::Most(4000.0)),
+    goal("memory of a sleeping ULT", "bytes_per_ult", 1, Limit::Most(4300.0)),
+    goal("creating a sleeping ULT", "create_asleep", 1, Limit::Most(4000.0)),
 ];
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_of_what_had_the_same_turns() {
+    fn a_bar_compares_rows_of_the_same_turns() {
         let far = |line: Line| Line { line_ns_before: Some(165.0), ..line };
         let lines = [
             far(line("bare", "raw_switch", 1, 9.0)),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_trip_is_taken_off() {
+    fn the_trip_of_the_answer_is_subtracted() {
         let lines =
             [line("bare", "line_trip", 2, 40.0), line("tsumugi", "wake_spinning", 2, 140.0)];
         let bar = shown(&lines, "spinning");

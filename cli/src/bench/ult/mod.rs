@@ -83,7 +83,8 @@ fn measure_row(
     let before = trip_ns();
     let start = |(system, row, workers): &(&System, &Row, usize)| {
         if row.cpus(*workers) > cpus.len() {
-            let why = format!("needs {} CPUs, there are {}", row.cpus(*workers), cpus.len());
+            let why =
+                format!("needs {} CPUs, this process may use {}", row.cpus(*workers), cpus.len());
             return Ok(Err(Missing::Refused(why)));
         }
         // The others need no pins: a process with one worker keeps to its single CPU,
@@ -92,7 +93,7 @@ fn measure_row(
         let pins = if is_free { &cpus[..*workers] } else { &[] };
         Process::start(&mut itself(system, row, *workers, args)?, pins)
             .map(Ok)
-            .map_err(|error| Failure::Failed(format!("{} cannot start: {error}", system.name)))
+            .map_err(|error| Failure::Failed(format!("{} cannot be started: {error}", system.name)))
     };
     let mut processes: Vec<_> = wanted.iter().map(start).collect::<Result<_, Failure>>()?;
     let mut begin = Instant::now();
@@ -132,8 +133,9 @@ fn contenders(
 
 /// The command that runs `system` for this row.
 fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Command, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::Failed(format!("the path of this command is unknown: {error}"))
+    })?;
     let mut command = Command::new(own);
     // `tsumugi bench ult`, or `compare ult`.
     command.args(std::env::args().skip(1).take_while(|word| word != "ult")).arg("ult");
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_takes_has_turns_of_its_own() {
+    fn a_bare_row_is_measured_beside_the_row_that_needs_it() {
         let systems = [leaked(bare::SYSTEM), leaked(ults::SYSTEM)];
         let names = |row: &str| -> Vec<_> {
             let contenders = contenders(Row::named(row).unwrap(), &systems).into_iter();
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_may_tell_more_than_one_thing() {
+    fn a_batch_may_have_several_results() {
         let row = Row::named("bytes_per_ult").unwrap();
         let lines =
             lines(&ults::SYSTEM, row, 1, &[4096.0, 900.0, 50.0, 4098.0, 800.0, 60.0], [None; 2]);

@@ -1,4 +1,4 @@
-//! The distributed search against the serial one, on ranks that are threads.
+//! Compares the distributed search with the serial one, on ranks that are threads.
 
 use super::*;
 use crate::graph::Csr;
@@ -25,7 +25,7 @@ fn random(vertices: u32, edges: usize, seed: u64) -> Csr {
 }
 
 #[test]
-fn it_agrees_with_the_serial_search_on_random_graphs() {
+fn levels_agree_with_the_serial_search_on_random_graphs() {
     for seed in 0..8 {
         let csr = random(300, 400, seed);
         for (ranks, ults) in [(1, 1), (2, 3), (4, 300), (7, 1)] {
@@ -36,7 +36,7 @@ fn it_agrees_with_the_serial_search_on_random_graphs() {
 }
 
 #[test]
-fn a_row_longer_than_a_buffer_and_a_long_path() {
+fn a_row_longer_than_a_buffer_and_a_long_path_are_searched() {
     let star: Vec<_> = (1..1000).map(|leaf| (0, leaf)).collect();
     let star = Csr::new(1000, star);
     assert_eq!(levels(&star, 7, 3, 2), star.levels(7));
@@ -52,7 +52,7 @@ fn a_lonely_vertex_reaches_itself() {
 }
 
 #[test]
-fn what_is_told_meanwhile_ends_with_all_that_are_reached() {
+fn the_last_progress_is_the_number_of_reached_vertices() {
     let csr = random(200, 600, 1);
     let expected = csr.levels(0).iter().filter(|level| **level != UNREACHED).count() as u64;
     let most = Arc::new(AtomicU64::new(0));

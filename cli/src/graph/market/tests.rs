@@ -11,7 +11,7 @@ const INTEGER: &str = "%%MatrixMarket matrix coordinate integer general\n";
 const REAL: &str = "%%MatrixMarket matrix coordinate real symmetric\n";
 
 #[test]
-fn the_smallest_files() {
+fn the_smallest_files_are_read() {
     let edges = parse(format!("{PATTERN}1 1 0").as_bytes()).unwrap();
     assert_eq!(edges, Edges { vertices: 1, pairs: vec![] });
     let edges = parse(format!("{PATTERN}3 3 2\n1 2\n3 1\n").as_bytes()).unwrap();
@@ -58,11 +58,11 @@ const HOSTILE: &[(&str, u64, &str)] = &[
     ("99999999999 99999999999 1\n1 1\n", 2, "99999999999 vertices; at most"),
     ("4000000000 4000000000 1\n1 1\n", 2, "104 GiB of memory; 1.00 MiB may be used"),
     ("3 3 18446744073709551615\n1 1\n", 2, "of memory"),
-    ("3 3 2\n1 2\n", 4, "ends after 1 entries, the size line announced 2"),
+    ("3 3 2\n1 2\n", 4, "ends after 1 entries, the size line announces 2"),
     ("3 3 2\n", 3, "ends after 0 entries"),
-    ("3 3 1\n1 2\n2 3\n", 4, "an entry after the 1"),
-    ("3 3 0\n1 2\n", 3, "an entry after the 0"),
-    ("3 3 1\n0 2\n", 3, "row 0: they are counted from 1"),
+    ("3 3 1\n1 2\n2 3\n", 4, "an entry more than the 1"),
+    ("3 3 0\n1 2\n", 3, "an entry more than the 0"),
+    ("3 3 1\n0 2\n", 3, "row 0: rows are counted from 1"),
     ("3 3 1\n1 0\n", 3, "column 0"),
     ("3 3 1\n4 1\n", 3, "row 4 is out of range: the matrix has 3"),
     ("3 3 1\n1 4294967297\n", 3, "column 4294967297 is out of range"),

@@ -10,7 +10,7 @@ use crate::am::{
     SendError, Shape, Slot, Tables, Token, has_rung,
 };
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr};
+use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank, RegionKey, RemoteAddr};
 use crate::op::Op;
 use crate::sync::mapped::{AtomicU64, Ordering};
 use crate::time::Instant;
@@ -21,15 +21,15 @@ pub(super) const SHAPE: Shape = Shape { peers: 3, cells: 4, later_cells: 2 };
 pub(super) const STAGING: LocalAddr = LocalAddr { key: RegionKey::from_bits(0x1002), offset: 64 };
 pub(super) const LANDING: LocalAddr = LocalAddr { key: RegionKey::from_bits(0x1003), offset: 128 };
 pub(super) const LANDING_BYTES: u64 = 1000;
-pub(super) const PEER: Rank = Rank(1);
-pub(super) const OTHER: Rank = Rank(2);
+pub(super) const PEER: PeerIndex = PeerIndex(1);
+pub(super) const OTHER: PeerIndex = PeerIndex(2);
 
 /// A machine of rank 0, and the memory that its peers write to.
 pub(super) struct Alone {
     pub(super) machine: Machine<'static>,
     pub(super) lanes: &'static [AtomicU64],
     pub(super) shape: Shape,
-    /// Cells that each peer has written of each lane.
+    /// Cells that each peer has written to each lane.
     written: Vec<[u32; 2]>,
 }
 
@@ -56,7 +56,12 @@ pub(super) fn memory(shape: Shape, slots: usize) -> Memory<'static> {
     }
 }
 
-/// Where the lanes of rank 0 start at a peer.
+/// The rank of a peer, which is not its index.
+pub(super) fn rank(peer: PeerIndex) -> Rank {
+    Rank(40 + peer.0)
+}
+
+/// The address of rank 0's lanes at a peer.
 pub(super) fn lanes_at(rank: Rank) -> RemoteAddr {
     RemoteAddr { rank, key: RegionKey::from_bits(0x1001), offset: 0x1_0000 }
 }
@@ -76,16 +81,16 @@ impl Alone {
         let memory = memory(shape, slots);
         let tables = tables(shape.peers as usize, calls, slots, landings);
         let lanes = memory.lanes;
-        let mut machine = Machine::new(Rank(0), shape, bell, memory, tables).unwrap();
+        let mut machine = Machine::new(PeerIndex(0), shape, bell, memory, tables).unwrap();
         for peer in 0..shape.peers {
-            machine.connect(Rank(peer), lanes_at(Rank(peer)), Rank(0));
+            machine.connect(PeerIndex(peer), lanes_at(rank(PeerIndex(peer))), PeerIndex(0));
         }
         machine.take_room();
         Self { machine, lanes, shape, written: vec![[0; 2]; shape.peers as usize] }
     }
 
     /// Lands the next cell of a peer, and rings its bell.
-    pub(super) fn arrives(&mut self, from: Rank, cell: Cell) {
+    pub(super) fn arrives(&mut self, from: PeerIndex, cell: Cell) {
         let lane = if cell.kind == CellKind::Reply as u8 { Lane::Reply } else { Lane::Request };
         let number = &mut self.written[from.0 as usize][usize::from(lane == Lane::Reply)];
         let at = self.shape.cell(lane, from, *number) / 8;
@@ -94,7 +99,7 @@ impl Alone {
         self.rings(from, 1);
     }
 
-    pub(super) fn rings(&mut self, from: Rank, count: u64) {
+    pub(super) fn rings(&mut self, from: PeerIndex, count: u64) {
         let (at, one) = self.shape.arrival(from);
         self.lanes[at / 8].fetch_add(one * count, Ordering::Relaxed);
         assert!(has_rung(self.lanes, self.shape));
@@ -102,8 +107,8 @@ impl Alone {
         assert!(!has_rung(self.lanes, self.shape));
     }
 
-    /// Lands a peer's count of the requests of rank 0 that it has taken.
-    pub(super) fn notices(&mut self, from: Rank, taken: u64) {
+    /// Lands a peer's count of the requests that it has taken from rank 0.
+    pub(super) fn notices(&mut self, from: PeerIndex, taken: u64) {
         self.lanes[self.shape.credit(from) / 8].store(taken, Ordering::Relaxed);
         let (at, bit) = self.shape.notice(from);
         self.lanes[at / 8].fetch_or(bit, Ordering::Relaxed);
@@ -146,17 +151,17 @@ impl Alone {
         }
     }
 
-    pub(super) fn cast(&mut self, to: Rank) -> Result<(), SendError> {
+    pub(super) fn cast(&mut self, to: PeerIndex) -> Result<(), SendError> {
         self.machine.cast(to, HandlerId(1), b"c")
     }
 
-    pub(super) fn call(&mut self, to: Rank) -> Result<Token, SendError> {
+    pub(super) fn call(&mut self, to: PeerIndex) -> Result<Token, SendError> {
         self.machine.call(to, HandlerId(1), Payload::Inline(b"q"), None)
     }
 
     pub(super) fn call_long(
         &mut self,
-        to: Rank,
+        to: PeerIndex,
         deadline: Option<Instant>,
     ) -> Result<Token, SendError> {
         let from = LocalAddr { key: RegionKey::from_bits(0x2001), offset: 40 };
@@ -198,6 +203,6 @@ pub(super) fn busy<T>(why: Why) -> Result<T, SendError> {
     Err(SendError::Busy(why))
 }
 
-pub(super) fn lost<T>(rank: Rank) -> Result<T, SendError> {
-    Err(SendError::Addr(AddrError::PeerLost { rank }))
+pub(super) fn lost<T>(peer: PeerIndex) -> Result<T, SendError> {
+    Err(SendError::PeerLost { peer })
 }

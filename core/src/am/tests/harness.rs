@@ -5,7 +5,7 @@
 extern crate std;
 
 use crate::am::{Bell, Call, Event, Landing, Machine, Memory, Peer, Shape, Slot, Tables};
-use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr};
+use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank, RegionKey, RemoteAddr};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU64, Ordering};
 use crate::time::Instant;
@@ -112,10 +112,10 @@ impl<'m> World<'m> {
                     landings: &mut tables.landings,
                 };
                 let mut machine =
-                    Machine::new(Rank(rank), shape, Bell::WithCell, memory, tables).unwrap();
+                    Machine::new(PeerIndex(rank), shape, Bell::WithCell, memory, tables).unwrap();
                 for peer in 0..sizes.ranks {
                     let lanes = RemoteAddr { rank: Rank(peer), key: LANES, offset: 0 };
-                    machine.connect(Rank(peer), lanes, Rank(rank));
+                    machine.connect(PeerIndex(peer), lanes, PeerIndex(rank));
                 }
                 machine
             })

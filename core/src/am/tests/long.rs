@@ -3,7 +3,7 @@
 extern crate std;
 
 use super::alone::{
-    Alone, LANDING, LANDING_BYTES, OTHER, PEER, SHAPE, cell, kind_and_index, long, reply,
+    Alone, LANDING, LANDING_BYTES, OTHER, PEER, SHAPE, cell, kind_and_index, long, rank, reply,
 };
 use crate::am::cell::Kind as CellKind;
 use crate::am::{Bell, Body, CallError, Event, HandlerId, Out, Payload, SendError};
@@ -24,20 +24,23 @@ fn a_long_payload_is_fetched_into_a_buffer_of_its_own() {
     let fetch = |op: &Op| (op.kind, op.remote, op.local(), op.bytes(), kind_and_index(op));
     let remote = |rank, offset| RemoteAddr { rank, key: RegionKey::from_bits(key as u32), offset };
     let local = |index: u64| LocalAddr { offset: 128 + index * LANDING_BYTES, ..LANDING };
-    assert_eq!(fetch(&gets[0]), (Kind::Get, remote(PEER, 80), local(0), LANDING_BYTES, (2, 0)));
-    assert_eq!(fetch(&gets[1]), (Kind::Get, remote(OTHER, 96), local(1), 1, (2, 1)));
+    assert_eq!(
+        fetch(&gets[0]),
+        (Kind::Get, remote(rank(PEER), 80), local(0), LANDING_BYTES, (2, 0))
+    );
+    assert_eq!(fetch(&gets[1]), (Kind::Get, remote(rank(OTHER), 96), local(1), 1, (2, 1)));
     assert_eq!((gets.len(), alone.machine.wants_poll()), (2, false));
     alone.completes(&gets[1], Ok(0));
     alone.completes(&gets[1], Ok(0));
     assert!(alone.machine.wants_poll());
     let second = alone.runs();
-    assert_eq!((second.from, second.handler), (OTHER, HandlerId(1)));
+    assert_eq!((second.from, second.handler), (rank(OTHER), HandlerId(1)));
     let Body::Landed(second_body) = second.body else { panic!("{:?}", second.body) };
     assert_eq!((second_body.index(), second_body.bytes), (1, 1));
-    assert!(alone.machine.poll().is_none(), "the other is under way, and keeps its cast back");
+    assert!(alone.machine.poll().is_none(), "the second payload is under way, and its cast waits");
     alone.completes(&gets[0], Ok(0));
     let first = alone.runs();
-    assert_eq!((first.from, first.reply_to.unwrap().token), (PEER, 5));
+    assert_eq!((first.from, first.reply_to.unwrap().token), (rank(PEER), 5));
     let Body::Landed(first_body) = first.body else { panic!("{:?}", first.body) };
     assert!(matches!(alone.runs().body, Body::Inline(body) if &*body == b"after"));
     // Both buffers are in use: the next call waits, and so does the cast behind
@@ -60,7 +63,7 @@ fn a_long_payload_is_fetched_into_a_buffer_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_answered_and_leaves_its_buffer() {
+fn a_payload_that_cannot_be_fetched_is_answered_and_frees_its_buffer() {
     let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 6, 1);
     let mut number = 0;
     let mut refused = |alone: &mut Alone, token: u64| {
@@ -101,7 +104,7 @@ fn what_cannot_be_fetched_is_answered_and_leaves_its_buffer() {
 }
 
 #[test]
-fn a_long_call_says_where_its_payload_is() {
+fn a_long_call_carries_the_address_of_its_payload() {
     let mut alone = Alone::new();
     let token = alone.call_long(PEER, None).unwrap();
     let put = alone.ops()[0];
@@ -119,7 +122,7 @@ fn a_long_call_says_where_its_payload_is() {
 
 /// The memory of the payload is in use until the peer has answered, or is lost.
 #[test]
-fn a_long_call_that_ran_out_of_time_is_released_once() {
+fn a_long_call_that_timed_out_is_released_once() {
     let at = Instant::from_ns;
     let ended = |alone: &mut Alone| match alone.machine.poll() {
         Some(Out::Done { token, result: Err(CallError::Timeout) }) => token,
@@ -159,6 +162,6 @@ fn a_long_call_that_ran_out_of_time_is_released_once() {
             assert_eq!(released(&mut alone), token);
         }
         assert!(alone.machine.poll().is_none());
-        assert_eq!(alone.machine.calls(), 1, "the other's is in use");
+        assert_eq!(alone.machine.calls(), 1, "the other call's payload is in use");
     }
 }

@@ -2,39 +2,39 @@
 
 extern crate std;
 
-use super::alone::{Alone, OTHER, PEER, SHAPE, busy, cell, lanes_at, memory, tables, words};
+use super::alone::{Alone, OTHER, PEER, SHAPE, busy, cell, lanes_at, memory, rank, tables, words};
 use crate::am::cell::{Defect, Kind as CellKind};
 use crate::am::lanes::Lane;
 use crate::am::{
     BLOCK_PEERS, Bell, Block, Event, HandlerId, Machine, Memory, Payload, Peer, SetupError, Shape,
 };
 use crate::completion::Why;
-use crate::mem::Rank;
+use crate::mem::{PeerIndex, Rank};
 use crate::sync::mapped::Ordering;
 use crate::time::Instant;
 use std::vec;
 use std::vec::Vec;
 
 #[test]
-fn a_peer_that_is_not_connected_waits_and_is_waited_for() {
+fn messages_from_and_to_an_unconnected_peer_wait() {
     let mut alone = Alone::new();
     let memory = memory(SHAPE, 6);
     alone.lanes = memory.lanes;
     alone.machine =
-        Machine::new(Rank(0), SHAPE, Bell::WithCell, memory, tables(3, 4, 6, 2)).unwrap();
+        Machine::new(PeerIndex(0), SHAPE, Bell::WithCell, memory, tables(3, 4, 6, 2)).unwrap();
     assert_eq!((alone.cast(PEER), alone.machine.take_room()), (busy(Why::NoCredit), false));
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     assert!(alone.machine.poll().is_none() && !alone.machine.wants_poll());
-    alone.machine.connect(OTHER, lanes_at(OTHER), Rank(0));
+    alone.machine.connect(OTHER, lanes_at(rank(OTHER)), PeerIndex(0));
     assert!(!alone.machine.wants_poll() && alone.machine.take_room());
     alone.machine.connect(PEER, lanes_at(Rank(9)), OTHER);
     assert!(alone.machine.wants_poll());
-    assert_eq!(alone.runs().from, Rank(9), "the rank that the peer is");
+    assert_eq!(alone.runs().from, Rank(9), "the rank of the peer's index");
     alone.cast(PEER).unwrap();
     let put = alone.ops()[0];
     let place = SHAPE.cell(Lane::Request, OTHER, 0) as u64;
-    assert_eq!(put.remote, lanes_at(Rank(9)).add(place), "in the lanes that are ours there");
-    assert_eq!(Rank(0), alone.machine.rank);
+    assert_eq!(put.remote, lanes_at(Rank(9)).add(place), "in the lanes of this rank at the peer");
+    assert_eq!(alone.machine.own, PeerIndex(0));
 }
 
 #[test]
@@ -53,23 +53,23 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
         alone.machine.grow(lanes, peers, table).unwrap();
     }
     assert_eq!(alone.machine.peers(), 3 + 2 * BLOCK_PEERS);
-    assert_eq!(alone.machine.tables.peers[2].unanswered, 1, "what was known is known");
+    assert_eq!(alone.machine.tables.peers[2].unanswered, 1, "the known peers keep their state");
     for (index, lanes) in blocks.into_iter().enumerate() {
         for within in [0, 1, 63] {
-            let peer = Rank(3 + index as u32 * BLOCK_PEERS + within);
+            let peer = PeerIndex(3 + index as u32 * BLOCK_PEERS + within);
             assert_eq!(alone.cast(peer), busy(Why::NoCredit));
-            alone.machine.connect(peer, lanes_at(Rank(50 + peer.0)), Rank(5));
+            alone.machine.connect(peer, lanes_at(Rank(50 + peer.0)), PeerIndex(5));
             for _ in 0..2 {
                 alone.cast(peer).unwrap();
             }
-            assert_eq!(alone.cast(peer), busy(Why::NoCredit), "its lanes are shorter");
+            assert_eq!(alone.cast(peer), busy(Why::NoCredit), "later lanes are shorter");
             alone.drain();
-            let at = shape.cell(Lane::Request, Rank(within), 0) / 8;
+            let at = shape.cell(Lane::Request, PeerIndex(within), 0) / 8;
             cell(CellKind::Cast, b"c").write(&lanes[at..at + 32], 0, Defect::None);
-            let (at, one) = shape.arrival(Rank(within));
+            let (at, one) = shape.arrival(PeerIndex(within));
             lanes[at / 8].fetch_add(one, Ordering::Relaxed);
-            lanes[shape.credit(Rank(within)) / 8].store(2, Ordering::Relaxed);
-            let (at, bit) = shape.notice(Rank(within));
+            lanes[shape.credit(PeerIndex(within)) / 8].store(2, Ordering::Relaxed);
+            let (at, bit) = shape.notice(PeerIndex(within));
             lanes[at / 8].fetch_or(bit, Ordering::Relaxed);
             alone.machine.handle(Event::Rang, Instant::ZERO);
             assert_eq!(alone.runs().from, Rank(50 + peer.0));
@@ -81,9 +81,9 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
 }
 
 #[test]
-fn what_is_no_shape_and_what_does_not_fit_it_is_refused() {
+fn a_bad_shape_and_tables_that_do_not_fit_it_are_refused() {
     let new = |rank: u32, shape: Shape, memory, tables| {
-        Machine::new(Rank(rank), shape, Bell::WithCell, memory, tables).map(drop)
+        Machine::new(PeerIndex(rank), shape, Bell::WithCell, memory, tables).map(drop)
     };
     let good = || memory(SHAPE, 2);
     let fits = || tables(3, 1, 2, 0);
@@ -113,8 +113,8 @@ fn what_is_no_shape_and_what_does_not_fit_it_is_refused() {
     used.peers.iter_mut().for_each(|peer| peer.lost = true);
     used.calls[0].generation = 7;
     used.slots.iter_mut().for_each(|slot| slot.generation = 7);
-    let mut machine = Machine::new(Rank(0), SHAPE, Bell::WithCell, good(), used).unwrap();
-    machine.connect(PEER, lanes_at(PEER), Rank(0));
+    let mut machine = Machine::new(PeerIndex(0), SHAPE, Bell::WithCell, good(), used).unwrap();
+    machine.connect(PEER, lanes_at(rank(PEER)), PeerIndex(0));
     let token = machine.call(PEER, HandlerId(1), Payload::Inline(b""), None).unwrap();
     assert_eq!((token.to_bits(), machine.poll_op().unwrap().tag.generation()), (0, 0));
     assert_eq!((machine.dropped(), machine.next_deadline()), (0, None));

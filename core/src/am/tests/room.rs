@@ -2,18 +2,18 @@
 
 extern crate std;
 
-use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, reply};
+use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, rank, reply};
 use crate::am::cell::{Cell, Inline, Kind as CellKind};
 use crate::am::lanes::Lane;
 use crate::am::{Answer, Bell, Event, Out, SendError};
 use crate::completion::Why;
-use crate::mem::{AddrError, Rank};
+use crate::mem::PeerIndex;
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;
 
 #[test]
-fn room_is_what_the_peer_has_taken_and_no_more_than_was_sent() {
+fn credits_count_what_the_peer_has_taken_and_no_more_than_was_sent() {
     let mut alone = Alone::new();
     for _ in 0..4 {
         alone.cast(PEER).unwrap();
@@ -27,13 +27,13 @@ fn room_is_what_the_peer_has_taken_and_no_more_than_was_sent() {
     alone.notices(PEER, 3);
     assert!(alone.machine.take_room());
     alone.notices(PEER, 2);
-    assert!(!alone.machine.take_room(), "an older word comes late");
+    assert!(!alone.machine.take_room(), "an older count is ignored");
     for _ in 0..3 {
         alone.cast(PEER).unwrap();
         alone.drain();
     }
     assert_eq!(alone.cast(PEER), busy(Why::NoCredit));
-    assert_eq!(alone.cast(OTHER), Ok(()), "each has its own");
+    assert_eq!(alone.cast(OTHER), Ok(()), "each peer has credits of its own");
     // A cell of the peer returns credits, too, up to the number sent.
     alone.machine.take_room();
     let said = Cell { ack: 7, ..cell(CellKind::Cast, b"c") };
@@ -62,8 +62,8 @@ fn a_call_needs_room_for_its_reply_and_an_entry() {
         })
         .collect();
     alone.notices(PEER, 4);
-    assert_eq!(alone.call(PEER), busy(Why::NoCredit), "four replies are to come");
-    assert_eq!(alone.cast(PEER), Ok(()), "a cast has none");
+    assert_eq!(alone.call(PEER), busy(Why::NoCredit), "four replies are outstanding");
+    assert_eq!(alone.cast(PEER), Ok(()), "a cast has no reply");
     alone.call(OTHER).unwrap();
     assert_eq!(alone.call(OTHER), busy(Why::NoTag));
     assert_eq!(alone.machine.check_room(OTHER, false), Ok(()));
@@ -91,15 +91,15 @@ fn a_call_needs_room_for_its_reply_and_an_entry() {
 }
 
 #[test]
-fn staging_cells_are_kept_for_the_replies_of_handlers_that_run() {
+fn a_staging_cell_is_reserved_for_each_running_handler() {
     let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
     for token in [5, 6, 7] {
         alone.arrives(PEER, call(token));
     }
     let first = alone.runs().reply_to.unwrap();
     alone.cast(OTHER).unwrap();
-    assert_eq!(alone.cast(OTHER), busy(Why::NoMemory), "the other is promised");
-    assert!(alone.machine.poll().is_none(), "for the next there is none");
+    assert_eq!(alone.cast(OTHER), busy(Why::NoMemory), "the other cell is reserved for a reply");
+    assert!(alone.machine.poll().is_none(), "the next call has no cell for its reply");
     assert!(!alone.machine.wants_poll());
     assert!(!alone.machine.is_landing());
     alone.drain();
@@ -110,7 +110,7 @@ fn staging_cells_are_kept_for_the_replies_of_handlers_that_run() {
     alone.machine.defer(&mut second);
     assert!(alone.machine.take_room() && alone.machine.wants_poll());
     alone.machine.defer(&mut second);
-    assert!(!alone.machine.take_room(), "once");
+    assert!(!alone.machine.take_room(), "the room is reported once");
     let third = alone.runs().reply_to.unwrap();
     let second = alone.machine.reply(second, &Answer::Failed).unwrap_err();
     alone.machine.reply(first, &Answer::BadPayload).unwrap();
@@ -120,15 +120,15 @@ fn staging_cells_are_kept_for_the_replies_of_handlers_that_run() {
     for (number, (put, wanted)) in puts.iter().zip([(5, 3), (7, 2)]).enumerate() {
         let cell = alone.cell_of(put, number as u32);
         assert_eq!((cell.token, cell.status, cell.kind), (wanted.0, wanted.1, 4));
-        let place = SHAPE.cell(Lane::Reply, Rank(0), number as u32) as u64;
-        assert_eq!(put.remote, lanes_at(PEER).add(place));
+        let place = SHAPE.cell(Lane::Reply, PeerIndex(0), number as u32) as u64;
+        assert_eq!(put.remote, lanes_at(rank(PEER)).add(place));
     }
     alone.machine.reply(second, &Answer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
 }
 
 #[test]
-fn a_reply_to_the_lost_takes_no_cell_and_gives_its_place_back() {
+fn a_reply_to_a_lost_rank_takes_no_cell_and_frees_its_place() {
     let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
     alone.arrives(PEER, call(5));
     alone.arrives(OTHER, call(6));
@@ -139,34 +139,34 @@ fn a_reply_to_the_lost_takes_no_cell_and_gives_its_place_back() {
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
     alone.machine.reply(first, &Answer::Failed).unwrap();
     assert_eq!((alone.machine.staged(), alone.ops().len()), (0, 0));
-    assert_eq!(alone.runs().from, OTHER, "there is room for that one now");
+    assert_eq!(alone.runs().from, rank(OTHER), "the next call has a cell for its reply");
     alone.machine.reply(second, &Answer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
 }
 
 #[test]
-fn the_lost_are_heard_no_more() {
+fn cells_of_a_lost_rank_are_dropped() {
     let mut alone = Alone::new();
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     let token = alone.call(OTHER).unwrap();
     alone.machine.take_room();
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
-    assert!(alone.machine.take_room(), "what waits for it is to hear of it");
+    assert!(alone.machine.take_room(), "callers that wait for room learn of the loss");
     alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
-    alone.machine.handle(Event::Lost(Rank(9)), Instant::ZERO);
-    assert!(!alone.machine.take_room(), "once");
-    assert!(alone.machine.poll().is_none(), "what it sent is dropped");
+    alone.machine.handle(Event::Lost(PeerIndex(9)), Instant::ZERO);
+    assert!(!alone.machine.take_room(), "the loss is reported once");
+    assert!(alone.machine.poll().is_none(), "the cells of the lost rank are dropped");
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     assert!(alone.machine.poll().is_none() && !alone.machine.wants_poll());
     alone.arrives(OTHER, reply(token.to_bits()));
     assert!(matches!(alone.machine.poll(), Some(Out::Done { result: Ok(_), .. })));
     assert_eq!(alone.cast(PEER), lost(PEER));
-    let nobody = SendError::Addr(AddrError::NoSuchRank { rank: Rank(3), size: 3 });
-    assert_eq!((alone.cast(Rank(3)), alone.call(Rank(3))), (Err(nobody), Err(nobody)));
+    let nobody = SendError::NoSuchPeer { peer: PeerIndex(3), peers: 3 };
+    assert_eq!((alone.cast(PeerIndex(3)), alone.call(PeerIndex(3))), (Err(nobody), Err(nobody)));
 }
 
 #[test]
-fn cells_of_no_kind_are_dropped_and_count_as_taken() {
+fn cells_of_an_unknown_kind_are_dropped_and_count_as_taken() {
     let mut alone = Alone::new();
     for _ in 0..2 {
         alone.arrives(PEER, Cell { kind: 9, ..call(3) });
@@ -177,7 +177,7 @@ fn cells_of_no_kind_are_dropped_and_count_as_taken() {
 }
 
 #[test]
-fn more_bells_than_cells_are_not_believed() {
+fn more_bells_than_cells_count_as_all_cells() {
     let mut alone = Alone::new();
     alone.rings(PEER, 200);
     assert_eq!(alone.machine.tables.peers[1].due, 8);

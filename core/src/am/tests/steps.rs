@@ -3,19 +3,19 @@
 extern crate std;
 
 use super::alone::{
-    Alone, OTHER, PEER, SHAPE, STAGING, busy, cell, kind_and_index, lanes_at, lost,
+    Alone, OTHER, PEER, SHAPE, STAGING, busy, cell, kind_and_index, lanes_at, lost, rank,
 };
 use crate::am::cell::Kind as CellKind;
 use crate::am::lanes::Lane;
 use crate::am::{Bell, CallError, Event, NOTICES_MAX, Out, Shape};
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{AddrError, LocalAddr, PeerIndex};
 use crate::op::{Kind, Op};
 use crate::time::Instant;
 use std::vec::Vec;
 
 #[test]
-fn a_cell_is_put_and_rung_for_and_its_place_is_free_when_both_are_done() {
+fn a_cell_is_free_when_its_put_and_its_bell_are_done() {
     for is_put_first in [true, false] {
         let mut alone = Alone::new();
         alone.cast(PEER).unwrap();
@@ -29,12 +29,12 @@ fn a_cell_is_put_and_rung_for_and_its_place_is_free_when_both_are_done() {
             if is_put {
                 let offset = STAGING.offset + 256 * index as u64;
                 assert_eq!(op.local(), LocalAddr { offset, ..STAGING });
-                let place = SHAPE.cell(Lane::Request, Rank(0), index as u32) as u64;
-                assert_eq!(op.remote, lanes_at(PEER).add(place));
+                let place = SHAPE.cell(Lane::Request, PeerIndex(0), index as u32) as u64;
+                assert_eq!(op.remote, lanes_at(rank(PEER)).add(place));
                 assert_eq!((op.bytes(), op.notify), (40, false));
             } else {
                 assert!(number > 0 && op.notify && op.kind == Kind::FetchAdd);
-                assert_eq!((op.remote, op.operand()), (lanes_at(PEER), 1));
+                assert_eq!((op.remote, op.operand()), (lanes_at(rank(PEER)), 1));
             }
         }
         let of = |index, is_put| {
@@ -54,7 +54,7 @@ fn a_cell_is_put_and_rung_for_and_its_place_is_free_when_both_are_done() {
 }
 
 #[test]
-fn where_a_put_lands_before_it_completes_its_bell_comes_after_it() {
+fn with_bell_after_cell_the_bell_follows_the_completed_put() {
     let mut alone = Alone::with(SHAPE, Bell::AfterCell, 4, 6, 2);
     alone.cast(PEER).unwrap();
     let put = alone.op();
@@ -81,7 +81,7 @@ fn completions_of_an_earlier_life_change_nothing() {
     let new = alone.ops();
     assert_eq!((new[0].tag.generation(), new[1].tag.generation()), (0, 1));
     old.iter().for_each(|op| alone.completes(op, Ok(0)));
-    let gone = Err(AddrError::PeerLost { rank: PEER });
+    let gone = Err(AddrError::PeerLost { rank: rank(PEER) });
     old.iter().for_each(|op| alone.completes(op, gone));
     assert_eq!(
         (alone.machine.staged(), alone.machine.check_room(PEER, false)),
@@ -102,17 +102,17 @@ fn completions_of_an_earlier_life_change_nothing() {
 }
 
 #[test]
-fn an_operation_that_fails_has_lost_its_peer_and_no_other() {
+fn a_failed_operation_loses_its_peer_and_no_other() {
     for which in 0..2 {
         let mut alone = Alone::new();
         let call = alone.call(PEER).unwrap();
         alone.call(OTHER).unwrap();
         let ops = alone.ops();
-        let failed = ops.iter().filter(|op| op.remote.rank == PEER).nth(which).unwrap();
-        alone.completes(failed, Err(AddrError::PeerLost { rank: PEER }));
+        let failed = ops.iter().filter(|op| op.remote.rank == rank(PEER)).nth(which).unwrap();
+        alone.completes(failed, Err(AddrError::PeerLost { rank: rank(PEER) }));
         match alone.machine.poll() {
             Some(Out::Done { token, result }) => {
-                assert_eq!((token, result), (call, Err(CallError::PeerLost { rank: PEER })));
+                assert_eq!((token, result), (call, Err(CallError::PeerLost { rank: rank(PEER) })));
             }
             other => panic!("{other:?}"),
         }
@@ -123,18 +123,18 @@ fn an_operation_that_fails_has_lost_its_peer_and_no_other() {
 }
 
 #[test]
-fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
+fn half_a_lane_of_taken_requests_is_returned_with_a_bell() {
     let mut alone = Alone::new();
     for _ in 0..3 {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     }
     alone.runs();
-    assert_eq!(alone.ops().len(), 0, "a quarter is not");
+    assert_eq!(alone.ops().len(), 0, "a quarter of the lane is not returned");
     alone.runs();
     let count = alone.op();
     assert_eq!((count.kind, count.operand(), count.notify), (Kind::Swap, 2, false));
-    let place = SHAPE.credit(Rank(0)) as u64;
-    assert_eq!(count.remote, lanes_at(PEER).add(place));
+    let place = SHAPE.credit(PeerIndex(0)) as u64;
+    assert_eq!(count.remote, lanes_at(rank(PEER)).add(place));
     assert_eq!(kind_and_index(&count), (3, 1));
     // One notice at a time; requests taken meanwhile are returned by the next
     // notice.
@@ -146,8 +146,8 @@ fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
     let bell = alone.op();
     alone.completes(&count, Ok(0));
     assert_eq!((alone.ops().len(), bell.kind, bell.notify), (0, Kind::FetchOr, true));
-    let (at, bit) = SHAPE.notice(Rank(0));
-    assert_eq!((bell.remote, bell.operand()), (lanes_at(PEER).add(at as u64), bit));
+    let (at, bit) = SHAPE.notice(PeerIndex(0));
+    assert_eq!((bell.remote, bell.operand()), (lanes_at(rank(PEER)).add(at as u64), bit));
     alone.completes(&bell, Ok(0));
     let next = alone.op();
     assert_eq!((next.kind, next.operand()), (Kind::Swap, 4));
@@ -158,7 +158,7 @@ fn half_a_lane_that_was_taken_is_told_of_and_rung_for() {
 }
 
 #[test]
-fn what_a_cell_says_needs_no_notice() {
+fn credits_that_a_cell_has_returned_need_no_notice() {
     let mut alone = Alone::new();
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();
@@ -167,26 +167,26 @@ fn what_a_cell_says_needs_no_notice() {
     assert_eq!(alone.cell_of(&put, 0).ack, 1);
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();
-    assert_eq!(alone.ops().len(), 0, "one that the peer does not know of");
+    assert_eq!(alone.ops().len(), 0, "the peer lacks the credit of one request only");
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();
     assert_eq!(alone.op().operand(), 3);
 }
 
 #[test]
-fn a_notice_that_fails_has_lost_the_peer() {
+fn a_failed_notice_loses_its_peer() {
     let mut alone = Alone::new();
     for _ in 0..2 {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
         alone.runs();
     }
     let count = alone.op();
-    alone.completes(&count, Err(AddrError::PeerLost { rank: PEER }));
+    alone.completes(&count, Err(AddrError::PeerLost { rank: rank(PEER) }));
     assert_eq!((alone.ops().len(), alone.cast(PEER)), (0, lost(PEER)));
 }
 
 #[test]
-fn the_lost_get_no_notice() {
+fn a_lost_rank_gets_no_notice() {
     let mut alone = Alone::new();
     for _ in 0..2 {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
@@ -197,30 +197,31 @@ fn the_lost_get_no_notice() {
 }
 
 #[test]
-fn so_many_notices_are_under_way_at_a_time() {
+fn a_limited_number_of_notices_is_under_way() {
     let peers = NOTICES_MAX as u32 + 2;
     let shape = Shape { peers, cells: 1, later_cells: 1 };
     let mut alone = Alone::with(shape, Bell::WithCell, 4, 6, 2);
     for peer in 0..peers {
-        alone.arrives(Rank(peer), cell(CellKind::Cast, b"c"));
-        assert_eq!(alone.runs().from, Rank(peer));
+        alone.arrives(PeerIndex(peer), cell(CellKind::Cast, b"c"));
+        assert_eq!(alone.runs().from, rank(PeerIndex(peer)));
     }
     let counts = alone.ops();
     assert_eq!(counts.len(), NOTICES_MAX);
-    assert!(counts.iter().enumerate().all(|(peer, op)| op.remote.rank.0 as usize == peer));
+    let nth = |peer: usize| rank(PeerIndex(peer as u32));
+    assert!(counts.iter().enumerate().all(|(peer, op)| op.remote.rank == nth(peer)));
     alone.completes(&counts[7], Ok(0));
     let next = alone.op();
-    assert_eq!((next.kind, next.remote.rank.0), (Kind::Swap, NOTICES_MAX as u32));
+    assert_eq!((next.kind, next.remote.rank), (Kind::Swap, nth(NOTICES_MAX)));
     alone.completes(&next, Ok(0));
     let next = alone.op();
-    assert_eq!((next.kind, next.remote.rank.0), (Kind::Swap, NOTICES_MAX as u32 + 1));
+    assert_eq!((next.kind, next.remote.rank), (Kind::Swap, nth(NOTICES_MAX + 1)));
     alone.completes(&next, Ok(0));
     let bell = alone.op();
-    assert_eq!((bell.kind, bell.remote.rank.0), (Kind::FetchOr, 7));
+    assert_eq!((bell.kind, bell.remote.rank), (Kind::FetchOr, nth(7)));
 }
 
 #[test]
-fn cells_to_the_lost_are_given_up_at_whatever_step() {
+fn cells_to_a_lost_rank_are_given_up_at_any_step() {
     for posted in 0..3 {
         let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
         alone.cast(PEER).unwrap();
@@ -228,7 +229,7 @@ fn cells_to_the_lost_are_given_up_at_whatever_step() {
         alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
         assert_eq!(alone.ops().len(), 0);
         let wanted = usize::from(posted > 0);
-        assert_eq!(alone.machine.staged(), wanted, "{posted}: the device has what was posted");
+        assert_eq!(alone.machine.staged(), wanted, "{posted}: posted operations keep their cell");
         ops.iter().for_each(|op| alone.completes(op, Ok(0)));
         assert_eq!(alone.machine.staged(), 0);
         alone.cast(OTHER).unwrap();

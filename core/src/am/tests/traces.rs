@@ -8,7 +8,7 @@ use crate::am::{
     Payload, Peer, SendError, SetupError, Shape,
 };
 use crate::completion::Why;
-use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::mem::{LocalAddr, PeerIndex, Rank};
 use crate::sync::mapped::{AtomicU64, Ordering};
 use crate::time::Instant;
 use std::vec;
@@ -35,7 +35,7 @@ macro_rules! send {
     };
     ($world:ident, $from:literal, $bytes:expr, $deadline:expr) => {
         $world.machines[$from].call(
-            Rank(1 - $from),
+            PeerIndex(1 - $from),
             HandlerId(1),
             Payload::Inline($bytes),
             $deadline,
@@ -94,7 +94,7 @@ fn a_call_is_answered() {
     expect!(world, 1, nothing);
     deliver!(world);
     let waiting = expect_request!(world, 1, b"ping").unwrap();
-    assert_eq!(waiting.peer(), Rank(0));
+    assert_eq!(waiting.peer(), PeerIndex(0));
     world.machines[1].reply(waiting, &value(b"pong")).unwrap();
     expect!(world, 0, nothing);
     deliver!(world);
@@ -109,7 +109,7 @@ fn a_call_is_answered() {
 fn a_rank_calls_itself_through_its_lanes() {
     world!(world);
     let payload = Payload::Inline(b"me");
-    world.machines[0].call(Rank(0), HandlerId(1), payload, None).unwrap();
+    world.machines[0].call(PeerIndex(0), HandlerId(1), payload, None).unwrap();
     expect!(world, 0, nothing);
     deliver!(world);
     let waiting = expect_request!(world, 0, b"me").unwrap();
@@ -123,7 +123,7 @@ fn a_rank_calls_itself_through_its_lanes() {
 #[test]
 fn a_full_lane_is_busy_until_half_of_it_was_taken() {
     world!(world);
-    let cast = |world: &mut World<'_>| world.machines[0].cast(Rank(1), HandlerId(1), b"c");
+    let cast = |world: &mut World<'_>| world.machines[0].cast(PeerIndex(1), HandlerId(1), b"c");
     for _ in 0..4 {
         cast(&mut world).unwrap();
     }
@@ -132,7 +132,7 @@ fn a_full_lane_is_busy_until_half_of_it_was_taken() {
     world.machines[0].take_room();
     assert!(expect_request!(world, 1, b"c").is_none());
     deliver!(world);
-    assert!(!world.machines[0].take_room(), "a quarter is not worth a word");
+    assert!(!world.machines[0].take_room(), "a quarter of the lane is not returned");
     assert!(expect_request!(world, 1, b"c").is_none());
     deliver!(world);
     assert!(world.machines[0].take_room());
@@ -172,8 +172,8 @@ fn a_long_payload_is_fetched_and_holds_back_what_follows() {
     }
     let from = LocalAddr { key: USER, offset: 80 };
     let long = Payload::Long { from, bytes: 1000 };
-    let call = world.machines[0].call(Rank(1), HandlerId(1), long, None).unwrap();
-    world.machines[0].cast(Rank(1), HandlerId(1), b"after").unwrap();
+    let call = world.machines[0].call(PeerIndex(1), HandlerId(1), long, None).unwrap();
+    world.machines[0].cast(PeerIndex(1), HandlerId(1), b"after").unwrap();
     world.post(0);
     world.deliver();
     world.machines[1].handle(Event::Rang, world.now);
@@ -196,25 +196,29 @@ fn a_long_payload_is_fetched_and_holds_back_what_follows() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_answered_so() {
+fn a_payload_that_cannot_be_fetched_is_answered_with_an_error() {
     world!(world);
     let from = LocalAddr { key: USER, offset: 8 * 1020 };
     let long = Payload::Long { from, bytes: 1000 };
-    world.machines[0].call(Rank(1), HandlerId(1), long, None).unwrap();
+    world.machines[0].call(PeerIndex(1), HandlerId(1), long, None).unwrap();
     for _ in 0..3 {
         deliver!(world);
         expect!(world, 1, nothing);
     }
     expect!(world, 0, Out::Done { result, .. } => assert_eq!(result, Err(CallError::BadPayload)));
-    let too_long =
-        world.machines[0].call(Rank(1), HandlerId(1), Payload::Long { from, bytes: 1025 }, None);
+    let too_long = world.machines[0].call(
+        PeerIndex(1),
+        HandlerId(1),
+        Payload::Long { from, bytes: 1025 },
+        None,
+    );
     assert_eq!(too_long, Err(SendError::TooLong { bytes: 1025, bytes_max: 1024 }));
-    let refused = world.machines[0].cast(Rank(1), HandlerId(1), &[0; INLINE_BYTES_MAX + 1]);
+    let refused = world.machines[0].cast(PeerIndex(1), HandlerId(1), &[0; INLINE_BYTES_MAX + 1]);
     assert_eq!(refused, Err(SendError::TooLong { bytes: 225, bytes_max: 224 }));
 }
 
 #[test]
-fn a_reply_after_the_time_limit_is_nobodys() {
+fn a_reply_after_the_time_limit_is_dropped() {
     world!(world);
     let deadline = Some(Instant::from_ns(100));
     let call = send!(world, 0, b"slow", deadline).unwrap();
@@ -263,16 +267,16 @@ fn each_of_several_time_limits_ends_its_call() {
 }
 
 #[test]
-fn a_long_payload_comes_back_after_the_time_limit() {
+fn a_long_payload_is_released_after_the_time_limit() {
     world!(world);
     let long = Payload::Long { from: LocalAddr { key: USER, offset: 0 }, bytes: 64 };
     let deadline = Some(Instant::from_ns(5));
-    let call = world.machines[0].call(Rank(1), HandlerId(1), long, deadline).unwrap();
+    let call = world.machines[0].call(PeerIndex(1), HandlerId(1), long, deadline).unwrap();
     world.now = Instant::from_ns(5);
     world.machines[0].handle(Event::Tick, world.now);
     expect!(world, 0, Out::Done { result: Err(CallError::Timeout), .. } => {});
     expect!(world, 0, nothing);
-    assert_eq!(world.machines[0].calls(), 1, "it is being read");
+    assert_eq!(world.machines[0].calls(), 1, "the peer still reads the payload");
     deliver!(world);
     expect!(world, 1, nothing);
     deliver!(world);
@@ -291,23 +295,22 @@ fn a_rank_that_dies_ends_the_calls_to_it() {
     deliver!(world);
     let waiting = expect_request!(world, 1, b"hello").unwrap();
     let own = send!(world, 1, b"you").unwrap();
-    world.machines[0].handle(Event::Lost(Rank(1)), world.now);
+    world.machines[0].handle(Event::Lost(PeerIndex(1)), world.now);
     let lost = CallError::PeerLost { rank: Rank(1) };
     expect!(world, 0, Out::Done { token, result } => assert_eq!((token, result), (call, Err(lost))));
-    let refused = SendError::Addr(AddrError::PeerLost { rank: Rank(1) });
+    let refused = SendError::PeerLost { peer: PeerIndex(1) };
     assert_eq!(send!(world, 0, b"again"), Err(refused));
     // The requests that the dead rank had sent are dropped.
     world.machines[1].reply(waiting, &value(b"too late")).unwrap();
     let _ = own;
     deliver!(world);
     expect!(world, 0, nothing);
-    let nobody = world.machines[0].cast(Rank(2), HandlerId(1), b"");
-    let no_rank = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
-    assert_eq!(nobody, Err(SendError::Addr(no_rank)));
+    let nobody = world.machines[0].cast(PeerIndex(2), HandlerId(1), b"");
+    assert_eq!(nobody, Err(SendError::NoSuchPeer { peer: PeerIndex(2), peers: 2 }));
 }
 
 #[test]
-fn a_bell_before_its_cell_is_looked_after() {
+fn a_bell_that_precedes_its_cell_is_kept() {
     world!(world);
     send!(world, 0, b"torn").unwrap();
     assert_eq!(world.post(0), 2);
@@ -330,7 +333,7 @@ fn a_bell_before_its_cell_is_looked_after() {
 }
 
 #[test]
-fn a_deferred_answer_leaves_room_for_others() {
+fn a_deferred_reply_frees_its_staging_cell() {
     let sizes = Sizes { staging: 2, ..SIZES };
     world!(world, sizes);
     send!(world, 0, b"one").unwrap();
@@ -358,27 +361,27 @@ fn a_deferred_answer_leaves_room_for_others() {
 }
 
 #[test]
-fn cells_for_the_dead_make_room_for_what_waits() {
+fn cells_for_a_dead_rank_free_their_room() {
     let sizes = Sizes { ranks: 3, staging: 2, ..SIZES };
     world!(world, sizes);
-    world.machines[2].call(Rank(0), HandlerId(1), Payload::Inline(b"q"), None).unwrap();
+    world.machines[2].call(PeerIndex(0), HandlerId(1), Payload::Inline(b"q"), None).unwrap();
     world.post(2);
     world.deliver();
     for _ in 0..2 {
-        world.machines[0].cast(Rank(1), HandlerId(1), b"").unwrap();
+        world.machines[0].cast(PeerIndex(1), HandlerId(1), b"").unwrap();
     }
     world.machines[0].handle(Event::Rang, world.now);
     expect!(world, 0, nothing);
-    world.machines[0].handle(Event::Lost(Rank(1)), world.now);
+    world.machines[0].handle(Event::Lost(PeerIndex(1)), world.now);
     expect!(world, 0, nothing);
-    assert_eq!(world.post(0), 0, "nothing goes to the dead");
+    assert_eq!(world.post(0), 0, "nothing is posted to a dead rank");
     assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
-    assert_eq!(expect_request!(world, 0, b"q").unwrap().peer(), Rank(2));
+    assert_eq!(expect_request!(world, 0, b"q").unwrap().peer(), PeerIndex(2));
 }
 
 /// More peers come by a block of them, and a table of another length is refused.
 #[test]
-fn a_machine_grows_by_a_block_and_by_nothing_else() {
+fn a_machine_grows_by_whole_blocks() {
     world!(world);
     let machine = &mut world.machines[0];
     let shape = Shape { peers: SIZES.ranks, cells: SIZES.cells, later_cells: 1 };

@@ -55,7 +55,7 @@ impl Script<'_> {
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
         assert_eq!((reason.what, reason.at), ("completion", self.tag.index() as u64));
-        let act = self.acts.lock().unwrap().pop_front().expect("as many sleeps");
+        let act = self.acts.lock().unwrap().pop_front().expect("a step for each sleep");
         let woken = AtomicU32::new(0);
         // SAFETY: the counter outlives the sleep, and is an atomic.
         let waker = unsafe { Waker::new((&raw const woken).cast(), count) };
@@ -73,7 +73,7 @@ impl Script<'_> {
                 assert_eq!(wakes(), 1, "the sleeper is woken");
             }
             Act::Pass => {
-                assert!(withdraw(), "nobody else has the waker");
+                assert!(withdraw(), "the waker can be withdrawn");
                 return Err(Interrupted::TimedOut);
             }
             Act::EndBefore | Act::Claim => assert_eq!(wakes(), 0),
@@ -129,7 +129,7 @@ fn begin<'a>(
 }
 
 #[test]
-fn a_wait_sleeps_once_and_lets_others_run_only_while_they_end_it() {
+fn a_wait_sleeps_once_and_yields_only_while_the_operation_ends() {
     for (act, result, log) in [
         (Act::EndBefore, Ok(5), &["sleep"][..]),
         (Act::EndAfter, Ok(5), &["sleep"]),
@@ -169,7 +169,7 @@ fn a_wait_with_a_limit_ends_with_the_operation_or_the_limit() {
 }
 
 #[test]
-fn an_operation_that_is_overdue_goes_on_and_can_be_waited_for_again() {
+fn an_overdue_operation_continues_and_can_be_waited_for_again() {
     let table = CompletionTable::new();
     let (ticket, script, buffer) = begin(&table, &[Act::Pass, Act::Pass, Act::EndAfter]);
     let overdue = ticket.wait_for(&script, LIMIT).unwrap_err();
@@ -186,7 +186,7 @@ fn an_operation_that_is_overdue_goes_on_and_can_be_waited_for_again() {
 }
 
 #[test]
-fn a_waker_that_comes_too_late_is_let_go() {
+fn a_waker_that_comes_too_late_is_dropped() {
     let table = CompletionTable::<1>::new();
     let view = table.view();
     let ticket = view.try_begin(0, ()).unwrap();
@@ -194,11 +194,11 @@ fn a_waker_that_comes_too_late_is_let_go() {
     let task = Arc::new(Tasks::default());
     let waiting = || Waiting::Task(task.clone().into());
     assert_eq!(slot.arm(tag, waiting()), Armed::Yes);
-    assert_eq!(slot.arm(tag, waiting()), Armed::Yes, "in place of the one before");
+    assert_eq!(slot.arm(tag, waiting()), Armed::Yes, "in place of the previous waker");
     assert_eq!(Arc::strong_count(&task), 2);
     assert!(slot.disarm(tag));
     assert_eq!(Arc::strong_count(&task), 1);
-    assert!(slot.disarm(tag), "there is none, and nobody has it");
+    assert!(slot.disarm(tag), "no waker is armed, and none is under way");
     assert!(slot.claim(tag).is_some());
     assert_eq!(slot.arm(tag, waiting()), Armed::Ending);
     assert!(!slot.disarm(tag));
@@ -210,7 +210,7 @@ fn a_waker_that_comes_too_late_is_let_go() {
 }
 
 #[test]
-fn a_retracted_ticket_lets_its_waker_go() {
+fn a_retracted_ticket_drops_its_waker() {
     let table = CompletionTable::<1>::new();
     let view = table.view();
     let mut ticket = view.try_begin(0, 3u8).unwrap();
@@ -266,7 +266,7 @@ fn a_future_that_has_completed_leaves_its_tag_to_others() {
 
 #[cfg(feature = "unwind")]
 #[test]
-fn a_waker_that_panics_does_so_to_nobody_else() {
+fn a_panicking_waker_does_not_stop_other_completions() {
     struct Bad;
     struct Worse;
     impl Wake for Bad {
@@ -276,7 +276,7 @@ fn a_waker_that_panics_does_so_to_nobody_else() {
     }
     impl Drop for Worse {
         fn drop(&mut self) {
-            panic!("what a bad waker threw");
+            panic!("a waker panicked");
         }
     }
     let table = CompletionTable::<1>::new();
@@ -289,7 +289,7 @@ fn a_waker_that_panics_does_so_to_nobody_else() {
 }
 
 #[test]
-fn a_table_in_given_memory_takes_no_word_of_it_for_an_operation() {
+fn a_new_table_ignores_the_old_content_of_its_memory() {
     let live = Block([1, 1, 0, 0, 0, 0, 0, 0].repeat(512).try_into().unwrap());
     let mut block = live;
     // SAFETY: the block is large and aligned enough and lives longer.
@@ -297,6 +297,6 @@ fn a_table_in_given_memory_takes_no_word_of_it_for_an_operation() {
     for index in 0..3 {
         assert!(!view.complete(Tag::from_bits(1 << 24 | index), Ok(0)), "tag {index}");
     }
-    assert!(!view.retract_callback(Tag::from_bits(1 << 24 | 3)), "there is no such tag");
+    assert!(!view.retract_callback(Tag::from_bits(1 << 24 | 3)), "the table has three tags");
     assert_eq!(view.in_flight(), 0);
 }

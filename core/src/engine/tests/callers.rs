@@ -16,7 +16,7 @@ use core::cell::Cell;
 use core::time::Duration;
 use std::format;
 
-/// A device that takes as many operations as its first field, and ends none.
+/// A device whose posts take as many operations as its first field, and that ends none.
 struct Slow<'a>(usize, &'a AtomicU32);
 
 impl Endpoint for Slow<'_> {
@@ -47,7 +47,7 @@ fn counting(ends: &AtomicU32) -> Callback {
 }
 
 #[test]
-fn the_callback_of_what_ends_in_the_call_is_called_in_it() {
+fn the_callback_of_an_operation_that_ends_in_the_call_is_called_in_it() {
     let (job, region) = job(Delivery::default());
     let (told, ends) = (PortCounts::new(), AtomicU32::new(0));
     let table = CompletionTable::<1>::new();
@@ -67,7 +67,7 @@ fn the_callback_of_what_ends_in_the_call_is_called_in_it() {
 }
 
 #[test]
-fn what_finds_no_room_in_the_ring_leaves_nothing_behind() {
+fn an_operation_that_finds_a_full_ring_leaves_no_trace() {
     let (_, region) = job(Delivery::default());
     let (told, ends, posted) = (PortCounts::new(), AtomicU32::new(0), AtomicU32::new(0));
     let table = CompletionTable::<1>::new();
@@ -102,7 +102,7 @@ impl Futex for Awake {
 }
 
 #[test]
-fn an_owner_has_its_own_work_and_a_delegate_that_of_all() {
+fn an_owner_works_alone_and_any_caller_works_for_a_delegate() {
     let (_, region) = job(Delivery::default());
     let (told, posted) = (PortCounts::new(), AtomicU32::new(0));
     let (told_owner, posted_owner) = (PortCounts::new(), AtomicU32::new(0));
@@ -113,7 +113,7 @@ fn an_owner_has_its_own_work_and_a_delegate_that_of_all() {
     let delegate = unsafe { Delegate::new(port, ring.view()) };
     let offload = Executor::Offload(Offload::new(owners.view()), &Awake);
     let executors = [Executor::Delegate(delegate), offload];
-    let Executor::Offload(offload, _) = &executors[1] else { unreachable!("as it was made") };
+    let Executor::Offload(offload, _) = &executors[1] else { unreachable!("made above") };
     let port = Port::new(Slow(64, &posted_owner), table.view(), &told_owner);
     // SAFETY: the only owner.
     let mut owner = unsafe { offload.owner(port) };
@@ -133,7 +133,7 @@ fn an_owner_has_its_own_work_and_a_delegate_that_of_all() {
     engine.call(1, unsafe { Call::new(make, (&raw const made).cast_mut().cast()) }).unwrap();
     assert_eq!((owners.view().len(), engine.poll()), (4, 0));
     engine.flush();
-    assert!(!engine.needs_poll() && !engine.has_gathered(), "its owner looks after it");
+    assert!(!engine.needs_poll() && !engine.has_gathered(), "the owner works this ring");
     assert_eq!((owners.view().len(), made.load(Ordering::Relaxed)), (4, 0));
     assert!(owner.turn());
     assert_eq!((posted_owner.load(Ordering::Relaxed), made.load(Ordering::Relaxed)), (3, 1));
@@ -152,7 +152,7 @@ fn an_owner_has_its_own_work_and_a_delegate_that_of_all() {
     core::mem::forget(tickets);
 }
 
-/// A thread that counts the events that were reported to it.
+/// A thread that counts busy reports, yields and sleeps, and whose sleeps end at once.
 #[derive(Default)]
 struct Told {
     busy: AtomicU32,
@@ -170,7 +170,11 @@ unsafe impl Wait for Told {
         let before = self.sleeps.load(Ordering::Relaxed);
         // SAFETY: an atomic that outlives the sleep.
         assert!(commit(unsafe { Waker::new((&raw const self.sleeps).cast(), wake) }));
-        assert_eq!(self.sleeps.load(Ordering::Relaxed), before + 1, "there is room already");
+        assert_eq!(
+            self.sleeps.load(Ordering::Relaxed),
+            before + 1,
+            "there is room: the sleep ends at once"
+        );
     }
 
     fn yield_now(&self) {
@@ -190,7 +194,7 @@ impl Told {
 }
 
 #[test]
-fn who_finds_no_room_polls_or_yields_or_sleeps() {
+fn a_caller_without_room_polls_yields_or_sleeps() {
     let (job, region) = job(Delivery::default());
     let table = CompletionTable::<1>::new();
     let ring = Mpsc::<Work, 8>::new();
@@ -220,7 +224,7 @@ fn who_finds_no_room_polls_or_yields_or_sleeps() {
 }
 
 #[test]
-fn a_watch_is_called_once_and_what_is_over_by_then_needs_no_sleep() {
+fn a_watch_is_called_once_and_can_save_the_sleep() {
     let (job, region) = job(Delivery { late_polls: 1, shuffle: None });
     let table = CompletionTable::<1>::new();
     let ring = Mpsc::<Work, 8>::new();
@@ -263,7 +267,7 @@ fn a_watch_is_called_once_and_what_is_over_by_then_needs_no_sleep() {
 }
 
 #[test]
-fn a_room_knows_how_many_wait() {
+fn a_room_counts_its_waiters() {
     let room = Room::new();
     let none = format!("{room:?}");
     assert_eq!(none, "Room(0 waiting)");

@@ -8,7 +8,7 @@ use crate::sync::{AtomicU32, Ordering};
 use core::cell::Cell;
 use std::vec::Vec;
 
-/// A delegate and its ring of so many places.
+/// A delegate and its ring of `$ring` places.
 macro_rules! delegate {
     ($delegate:ident, $view:ident, $device:expr, $told:ident, $ring:expr) => {
         let table = CompletionTable::<2>::new();
@@ -22,7 +22,7 @@ macro_rules! delegate {
 }
 
 #[test]
-fn a_free_delegate_gathers_and_posts_when_it_is_asked() {
+fn a_free_delegate_gathers_and_posts_on_request() {
     let (device, ends) = (Device::new(16), AtomicU32::new(0));
     delegate!(delegate, view, device.clone(), told, 2);
     assert!(delegate.is_quiet() && !delegate.has_gathered());
@@ -37,17 +37,16 @@ fn a_free_delegate_gathers_and_posts_when_it_is_asked() {
     assert_eq!((delegate.poll(), delegate.poll(), ends.load(Ordering::Relaxed)), (1, 0, 1));
     assert!(delegate.is_quiet());
     delegate.enqueue_now(counted(&view, &ends)).unwrap();
-    assert_eq!(device.script().posted.len(), 1, "at once");
+    assert_eq!(device.script().posted.len(), 1, "the batch is posted at once");
     assert_eq!(device.script().turns, 1);
     device.end_all();
     delegate.enqueue_now(counted(&view, &ends)).unwrap();
-    assert_eq!(ends.load(Ordering::Relaxed), 2, "and what has completed is taken");
+    assert_eq!(ends.load(Ordering::Relaxed), 2, "the completions are taken, too");
     assert_eq!(counts(&told), [3, 3, 2, 0]);
 }
 
-/// A device that takes nothing: the batch fills, then the ring, and further
-/// operations are given back. When there is room again, all go out in their
-/// order.
+/// A device that takes nothing: the batch fills, then the ring, and further operations are
+/// given back. When there is room again, all operations go out in their order.
 #[test]
 fn a_full_device_fills_the_batch_and_then_the_ring() {
     let (device, ends) = (Device::new(0), AtomicU32::new(0));
@@ -82,7 +81,7 @@ fn a_full_device_fills_the_batch_and_then_the_ring() {
     assert_eq!(ends.load(Ordering::Relaxed), BATCH_MAX as u32 + 4);
 }
 
-/// What a callback does in the middle of a poll.
+/// The function that a callback runs in the middle of a poll.
 struct Inside<'a> {
     run: &'a dyn Fn(),
 }
@@ -96,7 +95,7 @@ unsafe fn run_called(inside: *mut ()) {
     run_inside(inside, Ok(0));
 }
 
-/// Runs the function while the lock is held, by a poll.
+/// Runs the function in a poll, which holds the lock.
 fn inside(
     delegate: &Delegate<'_, Device>,
     view: &Completions<'_>,
@@ -113,13 +112,16 @@ fn inside(
 }
 
 #[test]
-fn what_is_left_while_the_lock_is_held_is_done_by_its_holder() {
+fn work_that_is_left_while_the_lock_is_held_is_done_by_its_holder() {
     let (device, ends) = (Device::new(16), AtomicU32::new(0));
     delegate!(delegate, view, device.clone(), told, 4);
     let (one, other) = (counted(&view, &ends), counted(&view, &ends));
     let called = AtomicU32::new(0);
     let call = || {
-        assert!(!delegate.is_quiet() && delegate.has_gathered(), "as far as one can see");
+        assert!(
+            !delegate.is_quiet() && delegate.has_gathered(),
+            "a held lock counts as gathered work"
+        );
         called.fetch_add(1, Ordering::Relaxed);
     };
     let call = Inside { run: &call };
@@ -146,7 +148,7 @@ fn what_is_left_while_the_lock_is_held_is_done_by_its_holder() {
 }
 
 #[test]
-fn a_holder_helps_so_long_and_leaves_the_rest() {
+fn a_holder_helps_for_a_limited_time() {
     let device = Device::new(16);
     delegate!(delegate, view, device.clone(), told, 4);
     let (made, most) = (Cell::new(0), Cell::new(1));

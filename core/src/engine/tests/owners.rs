@@ -29,7 +29,11 @@ impl<F: Fn(u32, Option<Duration>) -> bool + Sync> Sleeper<F> {
 
 impl<F: Fn(u32, Option<Duration>) -> bool + Sync> Futex for Sleeper<F> {
     fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) {
-        assert_eq!(word.load(Ordering::SeqCst), expected, "it sleeps until this changes");
+        assert_eq!(
+            word.load(Ordering::SeqCst),
+            expected,
+            "the owner sleeps until the word changes"
+        );
         let has_come = (self.sleep)(self.sleeps.fetch_add(1, Ordering::SeqCst), limit);
         assert_eq!(word.load(Ordering::SeqCst) != expected, has_come);
     }
@@ -42,7 +46,7 @@ impl<F: Fn(u32, Option<Duration>) -> bool + Sync> Futex for Sleeper<F> {
 
 /// An owner that may not sleep.
 fn never(_: u32, _: Option<Duration>) -> bool {
-    panic!("there is something to do");
+    panic!("the owner has work");
 }
 
 macro_rules! owner {
@@ -58,19 +62,19 @@ macro_rules! owner {
 }
 
 #[test]
-fn a_turn_says_whether_there_was_anything() {
+fn a_turn_returns_whether_there_was_work() {
     let (device, ends, futex) = (Device::new(0), AtomicU32::new(0), Sleeper::new(never));
     owner!(offload, owner, view, device.clone());
     assert!(!owner.turn());
     offload.enqueue(counted(&view, &ends), &futex).unwrap();
     assert_eq!(offload.backlog(), 1);
-    assert!(owner.turn(), "one was taken out of the ring");
+    assert!(owner.turn(), "an operation was taken out of the ring");
     assert!(!owner.turn());
     device.script().room = 1;
-    assert!(owner.turn(), "it was posted");
+    assert!(owner.turn(), "the operation was posted");
     assert!(!owner.turn());
     device.end_all();
-    assert!(owner.turn(), "it has ended");
+    assert!(owner.turn(), "the operation has ended");
     assert!(!owner.turn());
     offload.enqueue(counted(&view, &ends), &futex).unwrap();
     assert!(owner.turn(), "taken and posted");
@@ -80,7 +84,7 @@ fn a_turn_says_whether_there_was_anything() {
 }
 
 #[test]
-fn an_owner_leaves_in_the_ring_what_it_has_no_room_for() {
+fn an_owner_without_room_leaves_operations_in_the_ring() {
     let (device, ends, futex) = (Device::new(0), AtomicU32::new(0), Sleeper::new(never));
     owner!(offload, owner, view, device.clone());
     let ops: Vec<Op> = (0..100).map(|_| counted(&view, &ends)).collect();
@@ -92,14 +96,14 @@ fn an_owner_leaves_in_the_ring_what_it_has_no_room_for() {
     device.script().room = 1;
     assert!(owner.turn());
     let left = offload.backlog();
-    assert!((1..100 - BATCH_MAX).contains(&left), "completions are looked at in between");
+    assert!((1..100 - BATCH_MAX).contains(&left), "completions are polled in between");
     while owner.turn() {}
     assert_eq!(offload.backlog(), 0);
     assert_eq!(device.indices(), ops.iter().map(|op| op.tag.index()).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_ring_that_is_full_gives_work_back() {
+fn a_full_ring_gives_work_back() {
     let (device, futex) = (Device::new(16), Sleeper::new(never));
     owner!(offload, owner, view, device.clone());
     for _ in 0..128 {
@@ -112,10 +116,10 @@ fn a_ring_that_is_full_gives_work_back() {
     offload.push(Work::Op(get()), &futex).unwrap();
 }
 
-/// The owner spins, lets other threads run, and sleeps, in this order and so
-/// often; while an operation is in flight it does not sleep.
+/// The owner spins, yields, and sleeps, in this order and as often as `Idle` says; while an
+/// operation is in flight it does not sleep.
 #[test]
-fn an_owner_sleeps_when_it_had_nothing_to_do_for_so_long() {
+fn an_owner_sleeps_after_its_spins_and_yields() {
     let (device, ends) = (Device::new(16), AtomicU32::new(0));
     owner!(offload, owner, view, device.clone());
     let (relaxed, polls_then) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -123,7 +127,7 @@ fn an_owner_sleeps_when_it_had_nothing_to_do_for_so_long() {
     struct Bell<'a>(&'a AtomicU32);
     impl Futex for Bell<'_> {
         fn wait(&self, _: &AtomicU32, _: u32, _: Option<Duration>) {
-            unreachable!("it only wakes")
+            unreachable!("callers only wake")
         }
         fn wake(&self, _: &AtomicU32, count: u32) {
             self.0.fetch_add(count, Ordering::SeqCst);
@@ -145,9 +149,9 @@ fn an_owner_sleeps_when_it_had_nothing_to_do_for_so_long() {
                 polls_then.store(polls(), Ordering::SeqCst);
                 offload.stop(&Bell(&wakes));
             }
-            _ => panic!("it was stopped"),
+            _ => panic!("the owner was stopped"),
         }
-        assert_eq!(wakes.load(Ordering::SeqCst), sleeps + 1, "who sleeps is woken");
+        assert_eq!(wakes.load(Ordering::SeqCst), sleeps + 1, "the sleeping owner is woken");
         true
     });
     owner.run(Idle { spins: 2, yields: 3 }, &futex, &|| {
@@ -157,12 +161,12 @@ fn an_owner_sleeps_when_it_had_nothing_to_do_for_so_long() {
         }
     });
     assert_eq!((futex.seen(), ends.load(Ordering::Relaxed)), ((2, 0), 1));
-    assert_eq!(relaxed.load(Ordering::SeqCst), 16 + 3, "and ends as it would sleep");
+    assert_eq!(relaxed.load(Ordering::SeqCst), 16 + 3, "the owner stops instead of sleeping");
     assert_eq!(polls() - polls_then.load(Ordering::SeqCst), 2 + 3 + 1);
 }
 
 #[test]
-fn an_owner_does_not_sleep_while_there_is_something_to_do() {
+fn an_owner_does_not_sleep_while_it_has_work() {
     let (device, ends, futex) = (Device::new(16), AtomicU32::new(0), Sleeper::new(never));
     owner!(offload, owner, view, device.clone());
     offload.enqueue(counted(&view, &ends), &futex).unwrap();
@@ -185,7 +189,7 @@ fn an_owner_does_not_sleep_while_there_is_something_to_do() {
 }
 
 #[test]
-fn an_owner_that_is_stopped_does_what_came_at_the_last_moment() {
+fn a_stopped_owner_still_does_the_work_that_is_in_its_ring() {
     static ENDS: AtomicU32 = AtomicU32::new(0);
     let table: &'static _ = Box::leak(Box::new(CompletionTable::<1>::new()));
     let ring: &'static _ = Box::leak(Box::new(Mpsc::<Work, 4>::new()));

@@ -12,16 +12,20 @@ fn a_new_port_has_nothing_to_do() {
     let (device, told) = (Device::new(16), PortCounts::new());
     let mut port = Port::new(device.clone(), table.view(), &told);
     assert!(port.is_quiet() && !port.has_gathered() && port.has_room());
-    assert!(port.arm(), "there is nothing that a device could raise");
+    assert!(port.arm(), "no event of the device is awaited");
     assert_eq!((port.flush(), port.poll(), port.turn()), (0, 0, (0, 0)));
     assert_eq!(counts(&told), [0; 4]);
     let script = device.script();
-    assert_eq!((script.posts, script.turns, script.arms), (0, 0, 0), "no doorbell for nothing");
+    assert_eq!(
+        (script.posts, script.turns, script.arms),
+        (0, 0, 0),
+        "no doorbell without operations"
+    );
     assert_eq!(script.polls, 2);
 }
 
 #[test]
-fn what_a_device_does_not_take_stays_in_its_order() {
+fn operations_that_a_device_refuses_keep_their_order() {
     let table = CompletionTable::<1>::new();
     let (device, told, ends) = (Device::new(5), PortCounts::new(), AtomicU32::new(0));
     let mut port = Port::new(device.clone(), table.view(), &told);
@@ -51,18 +55,18 @@ fn what_a_device_does_not_take_stays_in_its_order() {
     device.script().room = 16;
     assert_eq!((port.turn(), device.indices()), ((8, 0), tags(0..18)));
     assert!(!port.has_gathered() && !port.is_quiet());
-    assert_eq!(device.script().turns, 1, "both in one go");
+    assert_eq!(device.script().turns, 1, "post and poll in one call");
     for op in &ops[10..] {
         device.ends(op.tag, 0);
     }
     assert_eq!(port.turn(), (0, 8));
     assert!(port.is_quiet());
     assert_eq!((counts(&told), ends.load(Ordering::Relaxed)), ([3, 18, 18, 0], 18));
-    assert_eq!(device.script().turns, 1, "with nothing to post it is a poll");
+    assert_eq!(device.script().turns, 1, "without operations a turn is a poll");
 }
 
 #[test]
-fn a_full_batch_takes_nothing_until_the_device_does() {
+fn a_full_batch_refuses_operations_until_the_device_has_room() {
     let table = CompletionTable::<1>::new();
     let (device, told, ends) = (Device::new(0), PortCounts::new(), AtomicU32::new(0));
     let mut port = Port::new(device.clone(), table.view(), &told);
@@ -74,7 +78,11 @@ fn a_full_batch_takes_nothing_until_the_device_does() {
     assert_eq!(port.gather(more).unwrap_err().tag, more.tag);
     device.script().room = 1;
     port.gather(more).unwrap();
-    assert_eq!(device.script().posted.len(), 2, "one for the room, one as it is full again");
+    assert_eq!(
+        device.script().posted.len(),
+        2,
+        "one post for the free place, one since the batch is full again"
+    );
     assert!(port.has_room());
     while port.flush() > 0 {}
     assert_eq!(device.script().posted.last(), Some(&more.tag));
@@ -82,7 +90,7 @@ fn a_full_batch_takes_nothing_until_the_device_does() {
 }
 
 #[test]
-fn a_completion_that_comes_twice_ends_nothing_more() {
+fn a_duplicate_completion_ends_no_operation() {
     let table = CompletionTable::<1>::new();
     let (device, told, ends) = (Device::new(16), PortCounts::new(), AtomicU32::new(0));
     let mut port = Port::new(device.clone(), table.view(), &told);
@@ -95,8 +103,8 @@ fn a_completion_that_comes_twice_ends_nothing_more() {
     }
     assert_eq!(port.poll(), 3);
     assert_eq!((counts(&told), ends.load(Ordering::Relaxed)), ([1, 2, 3, 2], 1));
-    assert!(!port.is_quiet(), "the other is on its way");
-    assert!(!port.arm(), "the device can not");
+    assert!(!port.is_quiet(), "the other operation is in flight");
+    assert!(!port.arm(), "the device cannot arm");
     device.script().can_arm = true;
     assert!(port.arm());
     device.ends(other.tag, 0);
@@ -108,11 +116,11 @@ fn a_completion_that_comes_twice_ends_nothing_more() {
     assert_eq!((port.poll(), counts(&told)), (1, [1, 2, 6, 4]));
     device.script().can_arm = false;
     assert!(port.is_quiet() && port.arm());
-    assert_eq!(device.script().arms, 2, "only with something on its way");
+    assert_eq!(device.script().arms, 2, "the device is armed only with operations in flight");
 }
 
 #[test]
-fn completions_that_a_panic_left_come_before_those_of_the_device() {
+fn completions_kept_by_a_panic_come_before_new_ones() {
     let table = CompletionTable::<1>::new();
     let (device, told, ends) = (Device::new(16), PortCounts::new(), AtomicU32::new(0));
     let mut port = Port::new(device.clone(), table.view(), &told);
@@ -127,7 +135,7 @@ fn completions_that_a_panic_left_come_before_those_of_the_device() {
     assert_eq!(ends.load(Ordering::Relaxed), 0);
     port.gather(ops[2]).unwrap();
     device.ends(ops[2].tag, 0);
-    assert_eq!(port.turn(), (1, 2), "the two that were left, and the device is not asked");
+    assert_eq!(port.turn(), (1, 2), "the two kept completions, without a poll of the device");
     assert_eq!((ends.load(Ordering::Relaxed), port.is_quiet()), (2, false));
     assert_eq!((port.poll(), port.poll()), (1, 0));
     assert_eq!((ends.load(Ordering::Relaxed), port.is_quiet()), (3, true));

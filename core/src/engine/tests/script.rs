@@ -31,7 +31,7 @@ pub(super) struct Script {
 pub(super) struct Device(Arc<Mutex<Script>>);
 
 impl Device {
-    /// A device that takes so many operations in each post.
+    /// A device whose posts take `room` operations each.
     pub(super) fn new(room: usize) -> Self {
         Self(Arc::new(Mutex::new(Script { room, ..Script::default() })))
     }
@@ -48,7 +48,7 @@ impl Device {
         self.script().done.push_back(Completion { tag, result: Ok(value) });
     }
 
-    /// Ends all operations that were posted and are not done.
+    /// Ends all operations that were posted and have not ended.
     pub(super) fn end_all(&self) {
         let mut script = self.script();
         let posted = core::mem::take(&mut script.posted);

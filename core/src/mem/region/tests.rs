@@ -13,7 +13,7 @@ fn registered(table: &RegionTable<2>, memory: &mut [u8], access: Access) -> Regi
 }
 
 #[test]
-fn a_range_inside_is_found_and_one_byte_more_is_not() {
+fn a_range_one_byte_beyond_its_region_is_refused() {
     let (table, mut memory) = (RegionTable::new(), [0; 64]);
     let region = registered(&table, &mut memory, Access::ReadWrite);
     let at = table.resolve(addr(region.key, 56), 8, Need::Write).unwrap();
@@ -41,7 +41,7 @@ fn a_key_does_not_outlive_its_region() {
 }
 
 #[test]
-fn a_full_table_says_so() {
+fn a_full_table_refuses_a_region() {
     let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
     registered(&table, &mut memory, Access::Read);
     registered(&table, &mut memory, Access::Read);
@@ -52,7 +52,7 @@ fn a_full_table_says_so() {
 }
 
 #[test]
-fn access_is_as_registered() {
+fn an_access_needs_the_registered_right() {
     let (table, mut memory) = (RegionTable::new(), [0; 64]);
     let read = registered(&table, &mut memory, Access::Read).key;
     let own = registered(&table, &mut memory, Access::Local).key;
@@ -80,7 +80,7 @@ fn a_forged_key_is_refused() {
 }
 
 #[test]
-fn a_table_follows_the_keys_of_another() {
+fn a_table_registers_regions_under_keys_of_another() {
     let (leads, mut memory) = (RegionTable::<2>::new(), [0; 64]);
     let follows = RegionTable::<2>::new();
     let follow = |region: &Region| {
@@ -105,7 +105,7 @@ fn a_table_follows_the_keys_of_another() {
 }
 
 #[test]
-fn a_key_of_another_agent_is_another_key() {
+fn regions_of_different_agents_have_different_keys() {
     let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
     let base = NonNull::from(&mut memory).cast();
     // SAFETY: as above.
@@ -124,7 +124,7 @@ fn a_key_of_another_agent_is_another_key() {
 }
 
 #[test]
-fn no_users_key_leads_to_a_region_of_the_runtime() {
+fn a_users_key_never_finds_a_region_of_the_runtime() {
     let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
     let base = NonNull::from(&mut memory).cast();
     // SAFETY: as above.

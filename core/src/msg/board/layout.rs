@@ -22,7 +22,9 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`BoardError`]: the address is not aligned, or the shape is not valid.
+    /// [`BoardError::Unaligned`] if `memory` is not aligned to [`ALIGN`](Self::ALIGN);
+    /// [`BoardError::Shape`] if there are no ranks or no posts, or more than a word can
+    /// name.
     ///
     /// # Safety
     ///
@@ -53,8 +55,8 @@ impl<'m> Board<'m> {
     ///
     /// # Errors
     ///
-    /// [`BoardError`]; [`Missing`](BoardError::Missing) if the owner has not made
-    /// it yet.
+    /// Those of [`init`](Self::init), and [`BoardError::Missing`] if the memory has no board
+    /// of this shape: the owner has not made it yet, or has made another.
     ///
     /// # Safety
     ///

@@ -2,14 +2,14 @@
 
 use super::layout::{ANY_TAG, FREE, List, NONE, OUT_OF_REACH, POSTED};
 use super::{Board, Post, Standing};
-use crate::mem::Rank;
+use crate::mem::LocalRank;
 use crate::sync::{Ordering, mutant, spin_loop};
 
 impl Board<'_> {
     /// Takes the lock, as the owner: waits for a sender that has the lock, and
     /// takes it from a sender that is [lost](Self::lost). Blocking.
     #[inline]
-    pub fn lock(&self, owner: Rank) {
+    pub fn lock(&self, owner: LocalRank) {
         while !self.try_lock(owner) {
             spin_loop();
         }
@@ -18,14 +18,14 @@ impl Board<'_> {
     /// Does the same without waiting. Returns whether the owner has the lock now.
     /// Wait-free.
     #[inline]
-    pub fn try_lock(&self, owner: Rank) -> bool {
+    pub fn try_lock(&self, owner: LocalRank) -> bool {
         let Err(holder) = self.exchange(0, owner) else { return true };
         let is_lost = holder != 0 && self.is_lost(holder - 1);
         is_lost && !mutant("board_dead_keeps_lock") && self.exchange(holder, owner).is_ok()
     }
 
     #[inline(always)]
-    fn exchange(&self, holder: u32, owner: Rank) -> Result<u32, u32> {
+    fn exchange(&self, holder: u32, owner: LocalRank) -> Result<u32, u32> {
         // Acquire: pairs with the Release in `unlock`. A dead rank has released
         // nothing: it wrote the state of one post, which is one word, and its own
         // expected number, which is not read any more.
@@ -36,7 +36,7 @@ impl Board<'_> {
     /// Marks a sender as dead, so that it does not keep the lock. Any thread of
     /// the owner may call this, also while another thread waits for the lock.
     /// Wait-free.
-    pub fn lost(&self, rank: Rank) {
+    pub fn lost(&self, rank: LocalRank) {
         if let Some(source) = self.sources.get(rank.0 as usize) {
             // Release: pairs with the Acquire in `is_lost`; orders all that the
             // caller knows of the death before the mark.
@@ -63,7 +63,7 @@ impl Board<'_> {
     /// Counts the next message of `source`, which was taken from the lane. The
     /// owner must match the message before it gives the lock back.
     #[inline]
-    pub fn expect_next(&self, source: Rank) {
+    pub fn expect_next(&self, source: LocalRank) {
         let expected = &self.sources[source.0 as usize].expected;
         // Relaxed: under the lock.
         let next = expected.load(Ordering::Relaxed).wrapping_add(1);
@@ -107,7 +107,7 @@ impl Board<'_> {
     /// The state of the post: a sender has claimed it before, and its message is
     /// on the way or there.
     #[inline]
-    pub fn withdraw(&self, index: u32, source: Option<Rank>) -> Result<(), Standing> {
+    pub fn withdraw(&self, index: u32, source: Option<LocalRank>) -> Result<(), Standing> {
         let standing = self.standing(index);
         if standing != Standing::Posted && !mutant("board_withdraws_claimed") {
             return Err(standing);
@@ -118,7 +118,7 @@ impl Board<'_> {
 
     /// Removes a receive that has its message, or that a dead sender had claimed.
     #[inline]
-    pub fn remove(&self, index: u32, source: Option<Rank>) {
+    pub fn remove(&self, index: u32, source: Option<LocalRank>) {
         let entry = &self.entries[index as usize];
         let list = self.list(source);
         // Relaxed: under the lock.
@@ -132,7 +132,7 @@ impl Board<'_> {
     }
 
     #[inline(always)]
-    fn list(&self, source: Option<Rank>) -> &List {
+    fn list(&self, source: Option<LocalRank>) -> &List {
         match source {
             Some(source) => &self.sources[source.0 as usize].list,
             None => &self.head.any,

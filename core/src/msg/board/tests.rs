@@ -4,7 +4,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use std::boxed::Box;
 
-const OWNER: Rank = Rank(0);
+const OWNER: LocalRank = LocalRank(0);
 const A: u32 = 7;
 const B: u32 = 8;
 
@@ -40,7 +40,7 @@ fn hold<'b, 'm>(board: &'b Board<'m>) -> Held<'b, 'm> {
 }
 
 fn post(number: u32, source: Option<u32>, tag: Option<u32>) -> Post {
-    let pattern = Pattern { context: 3, source: source.map(Rank), tag };
+    let pattern = Pattern { context: 3, source: source.map(LocalRank), tag };
     Post { number, pattern, at: 0x1000 + u64::from(number), room: 100, in_reach: true }
 }
 
@@ -49,21 +49,21 @@ const fn label(tag: u32) -> Label {
 }
 
 fn claim(board: &Board<'_>, me: u32, number: u32, tag: u32) -> Result<u32, Refused> {
-    board.try_claim(Rank(me), number, label(tag), 10).map(|claim| claim.index)
+    board.try_claim(LocalRank(me), number, label(tag), 10).map(|claim| claim.index)
 }
 
 #[test]
 fn a_message_is_claimed_copied_and_found() {
     let board = board();
     hold(&board).post(5, &post(0, Some(1), Some(A)));
-    let claim = board.try_claim(Rank(1), 0, label(A), 10).unwrap();
+    let claim = board.try_claim(LocalRank(1), 0, label(A), 10).unwrap();
     assert_eq!(claim, Claim { index: 5, at: 0x1000 });
-    assert_eq!(board.standing(5), Standing::Claimed(Rank(1)));
-    assert_eq!(hold(&board).withdraw(5, Some(Rank(1))), Err(Standing::Claimed(Rank(1))));
-    board.finish(Rank(1), claim.index, true);
-    let arrival = Arrival { source: Rank(1), tag: A, len: 10 };
+    assert_eq!(board.standing(5), Standing::Claimed(LocalRank(1)));
+    assert_eq!(hold(&board).withdraw(5, Some(LocalRank(1))), Err(Standing::Claimed(LocalRank(1))));
+    board.finish(LocalRank(1), claim.index, true);
+    let arrival = Arrival { source: LocalRank(1), tag: A, len: 10 };
     assert_eq!(board.standing(5), Standing::Done(arrival));
-    hold(&board).remove(5, Some(Rank(1)));
+    hold(&board).remove(5, Some(LocalRank(1)));
     hold(&board).post(5, &post(1, Some(1), Some(A)));
     assert_eq!(self::claim(&board, 1, 1, A), Ok(5));
 }
@@ -82,7 +82,7 @@ fn posts_are_taken_in_their_order_over_both_lists() {
 }
 
 #[test]
-fn what_does_not_match_is_passed_over() {
+fn a_receive_that_does_not_match_is_passed_over() {
     let board = board();
     hold(&board).post(0, &post(0, Some(2), None));
     hold(&board).post(1, &post(1, Some(1), Some(B)));
@@ -99,45 +99,45 @@ fn what_does_not_match_is_passed_over() {
 }
 
 #[test]
-fn a_message_with_others_before_it_in_the_lane_goes_there_too() {
+fn a_message_behind_others_in_the_lane_cannot_claim() {
     let board = board();
     hold(&board).post(0, &post(0, Some(1), None));
     assert_eq!(claim(&board, 1, 1, A), Err(Refused::Undrained));
-    hold(&board).expect_next(Rank(1));
+    hold(&board).expect_next(LocalRank(1));
     assert_eq!(claim(&board, 1, 1, A), Ok(0));
 }
 
 #[test]
-fn the_first_match_decides_even_if_it_can_not_be_copied_into() {
+fn the_first_match_decides_even_if_it_is_out_of_reach() {
     let board = board();
     hold(&board).post(0, &Post { in_reach: false, ..post(0, Some(1), None) });
     hold(&board).post(1, &post(1, Some(1), None));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::OutOfReach));
-    assert_eq!(hold(&board).withdraw(0, Some(Rank(1))), Ok(()));
-    assert_eq!(board.try_claim(Rank(1), 0, label(A), 101), Err(Refused::OutOfReach));
+    assert_eq!(hold(&board).withdraw(0, Some(LocalRank(1))), Ok(()));
+    assert_eq!(board.try_claim(LocalRank(1), 0, label(A), 101), Err(Refused::OutOfReach));
     assert_eq!(claim(&board, 1, 0, A), Ok(1));
 }
 
 #[test]
-fn a_walk_has_an_end() {
+fn a_claim_looks_at_a_limited_number_of_receives() {
     let board = board();
     for index in 0..WALK_MAX as u32 {
         hold(&board).post(index, &post(index, Some(1), Some(B)));
     }
     hold(&board).post(WALK_MAX as u32, &post(WALK_MAX as u32, Some(1), Some(A)));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
-    hold(&board).withdraw(0, Some(Rank(1))).unwrap();
+    hold(&board).withdraw(0, Some(LocalRank(1))).unwrap();
     assert_eq!(claim(&board, 1, 0, A), Ok(WALK_MAX as u32));
 }
 
 #[test]
-fn posts_leave_from_anywhere() {
+fn receives_are_withdrawn_in_any_order() {
     let board = board();
     for index in 0..4 {
         hold(&board).post(index, &post(index, Some(1), None));
     }
     for index in [1, 3, 0] {
-        hold(&board).withdraw(index, Some(Rank(1))).unwrap();
+        hold(&board).withdraw(index, Some(LocalRank(1))).unwrap();
     }
     hold(&board).post(1, &post(9, Some(1), None));
     assert_eq!(claim(&board, 1, 0, A), Ok(2));
@@ -145,22 +145,22 @@ fn posts_leave_from_anywhere() {
 }
 
 #[test]
-fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
+fn a_claim_only_tries_the_lock_and_a_death_frees_it() {
     let board = board();
     hold(&board).post(0, &post(0, None, None));
     let held = hold(&board);
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
     drop(held);
     // Rank 2 dies while it holds the lock.
-    board.lock(Rank(2));
+    board.lock(LocalRank(2));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
-    board.lost(Rank(2));
+    board.lost(LocalRank(2));
     drop(hold(&board));
     assert_eq!(claim(&board, 1, 0, A), Ok(0));
 }
 
 #[test]
-fn a_board_is_found_where_it_was_made() {
+fn a_board_is_attached_where_it_was_initialized() {
     #[repr(align(64))]
     struct Memory([u8; 64 * 8]);
     let mut memory = Memory([0; 64 * 8]);
@@ -187,54 +187,57 @@ fn a_board_is_found_where_it_was_made() {
 fn a_message_as_long_as_its_receive_fits() {
     let board = board();
     hold(&board).post(0, &post(0, Some(1), None));
-    assert_eq!(board.try_claim(Rank(1), 0, label(A), 101), Err(Refused::OutOfReach));
-    let claim = board.try_claim(Rank(1), 0, label(A), 100).unwrap();
-    board.finish(Rank(1), claim.index, false);
-    assert_eq!(board.standing(0), Standing::Failed(Rank(1)));
-    let refused = hold(&board).withdraw(0, Some(Rank(1)));
-    assert_eq!(refused, Err(Standing::Failed(Rank(1))), "its sender has to be told");
-    hold(&board).remove(0, Some(Rank(1)));
-    assert_eq!(board.standing(0), Standing::Posted, "it is free");
+    assert_eq!(board.try_claim(LocalRank(1), 0, label(A), 101), Err(Refused::OutOfReach));
+    let claim = board.try_claim(LocalRank(1), 0, label(A), 100).unwrap();
+    board.finish(LocalRank(1), claim.index, false);
+    assert_eq!(board.standing(0), Standing::Failed(LocalRank(1)));
+    let refused = hold(&board).withdraw(0, Some(LocalRank(1)));
+    assert_eq!(refused, Err(Standing::Failed(LocalRank(1))), "the sender learns of the truncation");
+    hold(&board).remove(0, Some(LocalRank(1)));
+    assert_eq!(board.standing(0), Standing::Posted, "the place is free");
 }
 
-/// A message that is refused changes nothing: it may try again.
+/// A refused message changes nothing: its sender may try again.
 #[test]
-fn a_rank_that_is_refused_has_no_part_in_the_board() {
+fn a_refused_claim_leaves_the_board_unchanged() {
     let board = board();
     assert_eq!(claim(&board, 3, 0, A), Err(Refused::NoPost), "there is no rank 3");
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
-    // With none up the lock is not even tried.
-    board.lock(Rank(2));
+    // Without any receive on the board the lock is not even tried.
+    board.lock(LocalRank(2));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
     assert!(!board.try_lock(OWNER));
     board.unlock();
     hold(&board).post(0, &post(0, Some(2), None));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost), "it is for another rank");
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost), "the receive is for another rank");
     assert_eq!(claim(&board, 2, 1, A), Err(Refused::Undrained));
     assert_eq!(claim(&board, 2, 0, A), Ok(0));
-    assert!(board.try_lock(OWNER), "each has given the lock back");
+    assert!(board.try_lock(OWNER), "every refused claim has released the lock");
     board.unlock();
 }
 
 #[test]
-fn the_lock_is_that_of_one_rank_until_it_is_given_back_or_lost() {
+fn one_rank_holds_the_lock_until_it_releases_it_or_dies() {
     let board = board();
     for (holder, other) in [(0, 1), (1, 2), (2, 0)] {
-        assert!(board.try_lock(Rank(holder)));
-        assert!(!board.try_lock(Rank(other)) && !board.try_lock(Rank(holder)), "{holder} has it");
+        assert!(board.try_lock(LocalRank(holder)));
+        assert!(
+            !board.try_lock(LocalRank(other)) && !board.try_lock(LocalRank(holder)),
+            "{holder} has it"
+        );
         // The death of another rank does not free the holder's lock.
-        board.lost(Rank(9));
-        assert!(!board.try_lock(Rank(other)));
+        board.lost(LocalRank(9));
+        assert!(!board.try_lock(LocalRank(other)));
         board.unlock();
     }
-    assert!(board.try_lock(Rank(1)));
-    board.lost(Rank(2));
+    assert!(board.try_lock(LocalRank(1)));
+    board.lost(LocalRank(2));
     assert!(!board.try_lock(OWNER), "rank 1 lives");
-    board.lost(Rank(1));
+    board.lost(LocalRank(1));
     assert!(board.try_lock(OWNER) && !board.try_lock(OWNER));
     board.unlock();
     // A rank that does not exist cannot hold the lock.
-    board.lock(Rank(7));
+    board.lock(LocalRank(7));
     assert!(board.try_lock(OWNER));
 }
 
@@ -242,18 +245,18 @@ fn the_lock_is_that_of_one_rank_until_it_is_given_back_or_lost() {
 fn a_post_for_any_tag_takes_tags_of_its_context_alone() {
     let board = board();
     let any = |context, index: u32| Post {
-        pattern: Pattern { context, source: Some(Rank(1)), tag: None },
+        pattern: Pattern { context, source: Some(LocalRank(1)), tag: None },
         ..post(index, None, None)
     };
     hold(&board).post(0, &any(4, 0));
     assert_eq!(claim(&board, 1, 0, 0), Err(Refused::NoPost));
     hold(&board).post(1, &any(3, 1));
     assert_eq!(claim(&board, 1, 0, 0), Ok(1));
-    assert_eq!(claim(&board, 1, 1, A), Err(Refused::NoPost), "it was claimed");
+    assert_eq!(claim(&board, 1, 1, A), Err(Refused::NoPost), "the receive was claimed");
 }
 
 #[test]
-fn shapes_of_nothing_and_of_too_much_are_none() {
+fn empty_and_excessive_shapes_are_refused() {
     let memory = NonNull::<u64>::dangling();
     let place = NonNull::new((memory.as_ptr() as usize).next_multiple_of(64) as *mut u8).unwrap();
     for (peers, posts) in [(0, 4), (4, 0), (RANK_MASK + 1, 4), (4, NONE)] {
@@ -265,22 +268,22 @@ fn shapes_of_nothing_and_of_too_much_are_none() {
 }
 
 #[test]
-fn the_owner_waits_for_a_sender_that_has_the_lock() {
+fn the_owner_waits_for_a_sender_that_holds_the_lock() {
     use crate::sync::AtomicU32;
     use std::thread;
     let (board, step) = (board(), AtomicU32::new(0));
-    board.lock(Rank(1));
+    board.lock(LocalRank(1));
     thread::scope(|scope| {
         scope.spawn(|| {
             step.store(1, Ordering::SeqCst);
             board.lock(OWNER);
-            assert_eq!(step.load(Ordering::SeqCst), 2, "the sender had it until then");
+            assert_eq!(step.load(Ordering::SeqCst), 2, "the sender had the lock until then");
             board.unlock();
         });
         while step.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }
-        // The thread is at the lock by now, or comes to it.
+        // The thread waits for the lock by now, or tries it soon.
         (0..50).for_each(|_| thread::yield_now());
         step.store(2, Ordering::SeqCst);
         board.unlock();
@@ -302,9 +305,9 @@ fn a_new_board_is_empty_whatever_its_memory_held() {
         assert_eq!(claim(&board, rank, 0, A), Err(Refused::NoPost));
         hold(&board).post(index, &post(index, Some(rank), Some(A)));
         assert_eq!(claim(&board, rank, 0, A), Ok(index));
-        board.lock(Rank(rank));
+        board.lock(LocalRank(rank));
         assert!(!board.try_lock(OWNER), "rank {rank} lives");
         board.unlock();
     }
-    assert_eq!(board.standing(1), Standing::Posted, "it is free");
+    assert_eq!(board.standing(1), Standing::Posted, "the place is free");
 }

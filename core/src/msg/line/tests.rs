@@ -9,7 +9,7 @@ use std::vec::Vec;
 
 /// Memory of a lane may be zero at first.
 #[test]
-fn no_line_is_stamped_as_memory_that_was_never_used() {
+fn no_line_has_the_stamp_of_zeroed_memory() {
     for position in [0, 15, 16, u32::MAX - 16, u32::MAX] {
         assert_ne!(stamp(4, position), 0, "line {position}");
         assert_ne!(stamp(4, position), stamp(4, position.wrapping_sub(16)));
@@ -42,7 +42,7 @@ fn words(receiver: &LaneReceiver<'_>, most: usize) -> Vec<(usize, u64)> {
 }
 
 #[test]
-fn what_is_inline_comes_whole_over_many_laps() {
+fn inline_messages_arrive_whole_over_many_laps() {
     let (mut sender, mut receiver, _) = ends(8);
     let mut lines = 0;
     for bytes in (0..=INLINE_BYTES_MAX).chain([8, 32, 33, 88, 89, 144, 145]) {
@@ -62,19 +62,18 @@ fn what_is_inline_comes_whole_over_many_laps() {
             let whole: Vec<_> = (0..most).map(|index| (index, word(bytes, index))).collect();
             assert_eq!(words(&receiver, most), whole, "{most} words of {bytes} bytes");
         }
-        assert_eq!(receiver.peek(), Some(seen), "it stays until it is taken");
+        assert_eq!(receiver.peek(), Some(seen), "a packet stays until it is popped");
         receiver.pop();
         lines += packet.lines();
         assert_eq!((receiver.taken(), receiver.untold()), (lines, packet.lines()));
-        assert!(!receiver.give_back(Returned::default()), "more was not asked for");
+        assert!(!receiver.give_back(Returned::default()), "no request for room is answered");
         assert_eq!((receiver.untold(), sender.returned().lines), (0, lines));
     }
 }
 
-/// No more is read than a packet can have, whatever the packet of a peer
-/// contains.
+/// At most the words of a packet are read, whatever the packet of a peer contains.
 #[test]
-fn no_more_words_are_handed_out_than_a_packet_has() {
+fn no_more_words_are_read_than_a_packet_has() {
     let (mut sender, mut receiver, _) = ends(8);
     sender.push(&inline(INLINE_BYTES_MAX), Load::Inline(0), |index| word(0, index));
     receiver.peek().unwrap();
@@ -82,14 +81,14 @@ fn no_more_words_are_handed_out_than_a_packet_has() {
 }
 
 #[test]
-fn packets_lie_behind_each_other_with_what_rides_on_them() {
+fn packets_follow_each_other_with_their_offers() {
     let (mut sender, mut receiver, _) = ends(8);
     let offer = Offer { id: 5, taken: !0, context: 4, tag: Some(9), at: Some(1 << 40), room: 77 };
     let fin = Packet { id: 1 << 31, tag: 1, a: !0, b: 1 << 63, ..Packet::new(Kind::Fin) };
     let post = Packet { a: 3, b: 4, count: Packet::OFFER, ..Packet::new(Kind::Post) };
-    sender.push(&fin, Load::Empty, |_| unreachable!("it has no words"));
+    sender.push(&fin, Load::Empty, |_| unreachable!("an empty packet has no words"));
     sender.push(&inline(100), Load::Inline(0), |index| word(100, index));
-    sender.push(&post, Load::Offer(offer), |_| unreachable!("it has no words"));
+    sender.push(&post, Load::Offer(offer), |_| unreachable!("an offer has no words"));
     assert_eq!(receiver.peek(), Some(fin));
     receiver.pop();
     assert_eq!(receiver.peek().unwrap().count, 100);
@@ -104,7 +103,7 @@ fn packets_lie_behind_each_other_with_what_rides_on_them() {
 }
 
 #[test]
-fn there_is_room_for_all_lines_and_for_none_more() {
+fn a_lane_has_room_for_all_of_its_lines() {
     let (mut sender, mut receiver, lane) = ends(8);
     for lap in 0..3 {
         assert!(sender.has_room(8) && !sender.has_room(9), "lap {lap}");
@@ -117,7 +116,7 @@ fn there_is_room_for_all_lines_and_for_none_more() {
         for taken in [4, 3, 1] {
             receiver.peek().unwrap();
             receiver.pop();
-            assert!(!sender.has_room(free + 1), "they are not given back");
+            assert!(!sender.has_room(free + 1), "taken lines are not returned yet");
             receiver.give_back(Returned::default());
             free += taken;
             assert!(sender.has_room(free) && !sender.has_room(free + 1));
@@ -144,7 +143,7 @@ fn there_is_room_for_all_lines_and_for_none_more() {
 }
 
 #[test]
-fn what_is_returned_is_read_and_answers_who_asked() {
+fn returned_counts_are_read_and_answer_a_request() {
     let (mut sender, mut receiver, _) = ends(8);
     assert_eq!(sender.returned(), Returned::default());
     assert!(!receiver.is_starved());
@@ -156,11 +155,11 @@ fn what_is_returned_is_read_and_answers_who_asked() {
         sender.set_starved();
         assert!(receiver.is_starved(), "round {round}");
         returned = Returned { taken: returned.taken << 9, slots: !returned.slots, ..returned };
-        // The lines are those of the lane, whatever the counts are.
-        assert!(receiver.give_back(Returned { lines: 99, ..returned }), "it was asked for");
+        // The lines are those of the lane; the count in the argument is ignored.
+        assert!(receiver.give_back(Returned { lines: 99, ..returned }), "the peer requested room");
         assert_eq!(sender.returned(), Returned { lines: round, ..returned });
         assert!(!receiver.is_starved());
-        assert!(!receiver.give_back(returned), "it is answered");
+        assert!(!receiver.give_back(returned), "the request was answered");
     }
     // Two requests have one answer.
     sender.set_starved();

@@ -58,7 +58,7 @@ impl<'t> Pool<'t> {
     ///
     /// If there is none: the caller did not check whether the pool is short.
     pub(super) fn take(&mut self) -> &'t mut Chunk<'t> {
-        let chunk = self.first.take().expect("mail is fed before it is short of chunks");
+        let chunk = self.first.take().expect("no chunk is free: `Mail::feed` it while it is short");
         self.first = chunk.next.take();
         self.free -= 1;
         chunk
@@ -160,7 +160,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn what_is_written_has_memory_until_it_is_given_up() {
+    fn written_bytes_have_memory_until_they_are_given_up() {
         let mut pool = Pool::default();
         for chunk in Vec::leak((0..4).map(|_| Chunk::EMPTY).collect()) {
             pool.give(chunk);

@@ -299,12 +299,12 @@ impl<'t> Outbox<'t> {
     fn cut(&self, shape: &Shape, cut: &mut Cut, into: &mut [u8]) -> Option<usize> {
         let mut record = [0; RECORD_BYTES_MAX];
         self.lines.read(cut.line, &mut record);
-        let packet = packet_of(&record).expect("a packet was pushed");
+        let packet = packet_of(&record).expect("the ring has whole packets");
         let (slots, bytes) = payload(&packet);
         if cut.bytes < bytes && !mutant("mail_bytes_forgotten") {
             let size = u64::from(shape.slot_bytes);
             let nth = (cut.bytes / size) as usize;
-            let slot = ring::slots_of(shape, slots).nth(nth).expect("slots for all bytes");
+            let slot = ring::slots_of(shape, slots).nth(nth).expect("a packet names its slots");
             let offset = (cut.bytes % size) as usize;
             let room = into.len().checked_sub(BYTES_HEAD).filter(|room| *room > 0)?;
             let left = (size as usize - offset).min((bytes - cut.bytes) as usize);
@@ -320,7 +320,7 @@ impl<'t> Outbox<'t> {
             cut.bytes += len as u64;
             return Some(BYTES_HEAD + len);
         }
-        let len = record_bytes(record[0], record[1]).expect("it was pushed");
+        let len = record_bytes(record[0], record[1]).expect("the ring has whole packets");
         into.get_mut(..len)?.copy_from_slice(&record[..len]);
         *cut = Cut { line: cut.line.wrapping_add(lines_of(&record)), bytes: 0 };
         Some(len)

@@ -226,7 +226,7 @@ pub(super) fn write_packet(
             into[WORDS_HEAD + 8 * index..][..8].copy_from_slice(&word.to_le_bytes());
         }
     }
-    record_bytes(packet.kind as u8, packet.count).expect("a far rank is sent such packets")
+    record_bytes(packet.kind as u8, packet.count).expect("a packet to another node has a record")
 }
 
 /// Returns the packet of a record that was checked.
@@ -303,18 +303,24 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 impl fmt::Display for ParcelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short { bytes } => write!(f, "a parcel ends too early, {bytes} bytes are left"),
-            Self::Kind(kind) => write!(f, "a parcel has something of kind {kind}"),
-            Self::Number(number) => write!(f, "parcel {number} is not one of those expected"),
+            Self::Short { bytes } => {
+                write!(f, "a head or record of a parcel is incomplete: {bytes} bytes are left")
+            }
+            Self::Kind(kind) => write!(f, "a parcel or a record of it has unknown kind {kind}"),
+            Self::Number(number) => write!(f, "parcel {number} has come before or is too early"),
             Self::Lines { start, lines } => {
-                write!(f, "there is no place for {lines} lines from {start} on")
+                write!(f, "{lines} lines from line {start} on have no place in the lane")
             }
-            Self::Inline(bytes) => write!(f, "{bytes} bytes in a packet"),
-            Self::Slot(slot) => write!(f, "bytes for slot {slot} do not fit"),
+            Self::Inline(bytes) => {
+                write!(f, "a packet has {bytes} inline bytes: the limit is {INLINE_BYTES_MAX}")
+            }
+            Self::Slot(slot) => {
+                write!(f, "the bytes for slot {slot} do not fit, or the lane has no such slot")
+            }
             Self::Acknowledged(number) => {
-                write!(f, "parcels before {number} are acknowledged, which were not sent")
+                write!(f, "a parcel acknowledges parcels before {number} that were not sent")
             }
-            Self::NoLane => f.write_str("there is no lane for this parcel"),
+            Self::NoLane => f.write_str("there is no lane from the sender of the parcel"),
             Self::Broken => f.write_str("an earlier parcel of this lane was refused"),
         }
     }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_goes_on_at_the_start() {
+    fn a_record_wraps_to_the_start_of_the_ring() {
         let (mut pool, mut ring) = (pool(1), Ring::new(8, places(1)));
         let record: [u8; 200] = core::array::from_fn(|at| at as u8);
         ring.write(&mut pool, 8 * 1000 + 6, &record);
@@ -194,16 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_done_with_have_no_memory() {
+    fn passed_lines_give_their_memory_back() {
         let (mut pool, mut ring) = (pool(4), Ring::new(128, places(4)));
-        // Past where positions wrap.
+        // Positions beyond the wrap of the counter.
         let at = |line: u32| (u32::MAX - 127).wrapping_add(line);
         for line in (10..130).step_by(2) {
             ring.write(&mut pool, at(line), &[line as u8; 128]);
         }
         assert_eq!(pool.free(), 0);
         ring.pass(&mut pool, at(10), at(40), at(130));
-        assert_eq!(pool.free(), 0, "the first has lines of the next round");
+        assert_eq!(pool.free(), 0, "the first chunk has lines of the next round");
         let mut line = [0; 64];
         ring.read(at(129), &mut line);
         assert_eq!(line, [128; 64]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_share_chunks_or_have_several() {
+    fn small_slots_share_a_chunk_and_large_ones_have_several() {
         for (slot_bytes, slots) in [(64, 32), (512, 7), (2048, 3), (8192, 2)] {
             let shape = Shape { slots, slot_bytes, ..Shape::of(1) };
             let count = chunks_of(&shape).1;

@@ -8,12 +8,12 @@ use std::vec;
 use std::vec::Vec;
 
 const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
-/// As many chunks as the lanes can have.
+/// The number of chunks that the lanes can have at most.
 const CHUNKS: usize = 2 * FarLane::places(&SHAPE);
-const A: Rank = Rank(0);
-const B: Rank = Rank(1);
+const A: PeerIndex = PeerIndex(0);
+const B: PeerIndex = PeerIndex(1);
 
-/// Memory in which addresses are offsets.
+/// Memory in which an address is an offset.
 struct Memory(Vec<u8>);
 
 impl Buffers for Memory {
@@ -42,7 +42,7 @@ fn mail_of(shape: Shape) -> Mail<'static> {
     mail
 }
 
-/// All parcels to be sent, each of at most so many bytes.
+/// All parcels to be sent, each of at most `bytes_max` bytes.
 fn parcels(mail: &mut Mail<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
     let mut into = vec![0; bytes_max];
     let mut parcels = Vec::new();
@@ -86,7 +86,7 @@ fn packets_share_a_parcel_and_come_in_order() {
 }
 
 #[test]
-fn what_comes_early_is_seen_when_its_time_has_come() {
+fn an_early_parcel_waits_for_its_predecessors() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory((0..2048).map(|at| at as u8).collect());
     a.write_slots(B, 0b1101, 3, 600, &mut memory);
@@ -99,7 +99,7 @@ fn what_comes_early_is_seen_when_its_time_has_come() {
     for parcel in parcels.iter().rev() {
         b.take(A, parcel).unwrap();
         assert_eq!((b.peek(A), b.poll_arrived()), (None, None));
-        assert!(matches!(b.take(A, parcel), Err(ParcelError::Number(_))), "it came twice");
+        assert!(matches!(b.take(A, parcel), Err(ParcelError::Number(_))), "a duplicate parcel");
     }
     b.take(A, &first).unwrap();
     assert_eq!((b.poll_arrived(), b.peek(A)), (Some(A), Some(eager)));
@@ -111,7 +111,7 @@ fn what_comes_early_is_seen_when_its_time_has_come() {
 }
 
 #[test]
-fn what_is_refused_is_sent_later_with_more() {
+fn a_refused_parcel_is_sent_later_with_more_packets() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![1; 16]);
     a.push(B, &inline(1, 4), Load::Inline(0), &mut memory);
@@ -139,7 +139,7 @@ fn one(a: &mut Mail<'_>, b: &mut Mail<'_>) {
 }
 
 #[test]
-fn what_is_returned_goes_along_or_when_it_is_asked_for() {
+fn returned_counts_go_with_other_packets_or_on_request() {
     let (mut a, mut b) = (mail(), mail());
     one(&mut a, &mut b);
     let returned = Returned { taken: 1, ..Returned::default() };
@@ -153,7 +153,7 @@ fn what_is_returned_goes_along_or_when_it_is_asked_for() {
     a.take(B, answer).unwrap();
     assert_eq!(a.returned(B), Returned { lines: 1, ..returned });
     assert!(b.give_back(A, returned) && !b.is_starved(A));
-    let [answer] = &parcels(&mut b, 1024)[..] else { panic!("whoever asks is answered") };
+    let [answer] = &parcels(&mut b, 1024)[..] else { panic!("a request is answered") };
     a.take(B, answer).unwrap();
     one(&mut a, &mut b);
     one(&mut a, &mut b);
@@ -161,11 +161,11 @@ fn what_is_returned_goes_along_or_when_it_is_asked_for() {
     let [much] = &parcels(&mut b, 1024)[..] else { panic!("one parcel") };
     a.take(B, much).unwrap();
     assert_eq!(a.returned(B).lines, 3);
-    assert!(!a.has_unsent() && !b.has_unsent(), "nothing is answered to that");
+    assert!(!a.has_unsent() && !b.has_unsent(), "an answer needs no answer");
 }
 
 #[test]
-fn how_many_were_taken_is_told_no_sooner_than_what_was_pushed_before() {
+fn the_count_of_taken_messages_arrives_with_the_last_earlier_packet() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![0; 256]);
     for _ in 0..2 {
@@ -182,7 +182,7 @@ fn how_many_were_taken_is_told_no_sooner_than_what_was_pushed_before() {
 /// A parcel contains the count of messages that were taken when its last packet
 /// was pushed, if that count is the latest or the oldest that was not sent.
 #[test]
-fn each_parcel_tells_of_what_was_taken_before_its_packets() {
+fn a_parcel_carries_the_count_that_was_taken_before_its_packets() {
     let mut a = mail_of(Shape { lines: 64, ..SHAPE });
     let mut b = mail_of(Shape { lines: 64, ..SHAPE });
     let mut memory = Memory(vec![0; 256]);
@@ -210,7 +210,7 @@ fn each_parcel_tells_of_what_was_taken_before_its_packets() {
 }
 
 #[test]
-fn so_many_parcels_are_on_the_way_and_no_more() {
+fn a_limited_number_of_parcels_is_under_way() {
     let (mut a, mut b) = (mail(), mail());
     let mut sent = Vec::new();
     for _ in 0..40 {
@@ -222,21 +222,23 @@ fn so_many_parcels_are_on_the_way_and_no_more() {
         b.take(A, parcel).unwrap();
     }
     let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
-    assert_eq!(alone.len(), 8, "it has no number");
+    assert_eq!(alone.len(), 8, "an acknowledgement has no number");
     a.take(B, alone).unwrap();
-    let [last] = &parcels(&mut a, 1024)[..] else { panic!("what was asked meanwhile is one") };
+    let [last] = &parcels(&mut a, 1024)[..] else {
+        panic!("the requests made meanwhile are one parcel")
+    };
     for parcel in &sent[16..] {
         b.take(A, parcel).unwrap();
     }
     b.take(A, last).unwrap();
     let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
-    assert_eq!(alone.len(), 8, "it has no number");
+    assert_eq!(alone.len(), 8, "an acknowledgement has no number");
     a.take(B, alone).unwrap();
     assert!(!a.has_unsent() && !b.has_unsent(), "an acknowledgement is not acknowledged");
 }
 
 #[test]
-fn a_parcel_that_comes_very_late_is_no_worse() {
+fn a_very_late_parcel_does_not_move_the_window_back() {
     let (mut a, mut b) = (mail(), mail());
     b.set_starved(A);
     let late = parcels(&mut b, 1024).remove(0);
@@ -256,7 +258,7 @@ fn a_parcel_that_comes_very_late_is_no_worse() {
 }
 
 #[test]
-fn a_lost_rank_is_sent_nothing_and_what_it_sent_can_be_read() {
+fn a_lost_rank_gets_nothing_and_its_packets_can_be_read() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![7; 512]);
     b.write_slots(A, 1, 0, 100, &mut memory);
@@ -275,7 +277,7 @@ fn a_lost_rank_is_sent_nothing_and_what_it_sent_can_be_read() {
 }
 
 #[test]
-fn parcels_that_make_no_sense_are_refused() {
+fn malformed_parcels_are_refused() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![7; 512]);
     a.write_slots(B, 1, 0, 100, &mut memory);
@@ -304,8 +306,8 @@ fn parcels_that_make_no_sense_are_refused() {
     ] {
         assert_eq!(b.take(A, &changed(at, to)), why, "byte {at}");
     }
-    assert_eq!(b.take(Rank(2), &good), Err(ParcelError::NoLane));
-    assert_eq!(b.peek(A), None, "nothing has happened");
+    assert_eq!(b.take(PeerIndex(2), &good), Err(ParcelError::NoLane));
+    assert_eq!(b.peek(A), None, "refused parcels deliver nothing");
     b.take(A, &good).unwrap();
     assert!(b.peek(A).is_some());
     for error in [ParcelError::Short { bytes: 3 }, ParcelError::Broken, ParcelError::Inline(9)] {
@@ -314,7 +316,7 @@ fn parcels_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn no_address_of_another_node_is_believed() {
+fn an_address_of_another_node_is_refused() {
     let (mut a, mut b) = (mail(), mail());
     let told = Packet { id: 6, tag: 5, a: 100, ..Packet::new(Kind::Cts) };
     a.push(B, &told, Load::Empty, &mut Memory(Vec::new()));
@@ -326,7 +328,7 @@ fn no_address_of_another_node_is_believed() {
 }
 
 #[test]
-fn a_parcel_that_lies_about_its_place_is_the_last_one() {
+fn a_parcel_with_a_wrong_position_breaks_its_lane() {
     let (mut a, mut b) = (mail(), mail());
     for _ in 0..2 {
         a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
@@ -347,7 +349,7 @@ fn a_parcel_that_lies_about_its_place_is_the_last_one() {
 }
 
 #[test]
-fn a_lane_has_memory_for_what_lies_in_it() {
+fn a_lane_has_memory_for_its_unread_bytes() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![7; 1024]);
     for _ in 0..3 {
@@ -355,20 +357,20 @@ fn a_lane_has_memory_for_what_lies_in_it() {
         let eager = Packet { a: 400, b: 0b11, ..Packet::new(Kind::Eager) };
         a.push(B, &eager, Load::Empty, &mut memory);
         a.push(B, &inline(1, 8), Load::Inline(0), &mut memory);
-        assert_eq!(a.chunks_free(), CHUNKS - 2, "one for lines and one for slots");
+        assert_eq!(a.chunks_free(), CHUNKS - 2, "one chunk for lines and one for slots");
         let mut parcels = parcels(&mut a, PARCEL_BYTES_MIN);
-        assert_eq!(a.chunks_free(), CHUNKS, "the network has copied all");
+        assert_eq!(a.chunks_free(), CHUNKS, "the network has copied all bytes");
         let first = parcels.remove(0);
         for parcel in parcels {
             b.take(A, &parcel).unwrap();
         }
-        assert_eq!(b.chunks_free(), CHUNKS - 3, "and one for what parcels say that are early");
+        assert_eq!(b.chunks_free(), CHUNKS - 3, "one more chunk for the records of early parcels");
         b.take(A, &first).unwrap();
         assert_eq!(b.chunks_free(), CHUNKS - 2);
         assert_eq!(b.peek(A), Some(eager));
         b.pop(A);
         b.read_slots(A, 0b11, 0, 400, &mut memory);
-        assert_eq!(b.chunks_free(), CHUNKS - 1, "what is in slots is read once");
+        assert_eq!(b.chunks_free(), CHUNKS - 1, "the bytes of slots were read");
         assert_eq!(b.peek(A), Some(inline(1, 8)));
         b.pop(A);
         assert_eq!(b.chunks_free(), CHUNKS);
@@ -378,8 +380,8 @@ fn a_lane_has_memory_for_what_lies_in_it() {
             a.take(B, &parcel).unwrap();
         }
     }
-    // Bytes that were not read are freed when their slot is given back, or their
-    // rank is lost.
+    // Bytes that were not read are freed when their slot is returned, or when their rank is
+    // lost.
     a.write_slots(B, 0b100, 0, 10, &mut memory);
     let eager = Packet { a: 10, b: 0b100, ..Packet::new(Kind::Eager) };
     a.push(B, &eager, Load::Empty, &mut memory);
@@ -389,13 +391,15 @@ fn a_lane_has_memory_for_what_lies_in_it() {
     assert_eq!(b.chunks_free(), CHUNKS - 1);
     b.give_back(A, Returned { slots: 0b100, ..Returned::default() });
     assert_eq!(b.chunks_free(), CHUNKS);
+    a.write_slots(B, 0b1001, 0, 400, &mut memory);
     a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    assert_eq!(a.chunks_free(), CHUNKS - 2);
     a.lost(B);
     assert_eq!(a.chunks_free(), CHUNKS);
 }
 
-/// A quarter of the lines, or of the quota, is worth a parcel of its own; less of
-/// it goes in another parcel.
+/// A quarter of the lines, or of the quota, is returned in a parcel of its own; less of it
+/// goes in another parcel.
 #[test]
 fn a_quarter_is_returned_in_a_parcel_of_its_own() {
     let (mut a, mut b) = (mail_of(SHAPE), mail_of(SHAPE));
@@ -415,7 +419,7 @@ fn a_quarter_is_returned_in_a_parcel_of_its_own() {
 /// A chunk is given up with the last of its lines, but not while lines of the
 /// next round lie at its start.
 #[test]
-fn lines_have_memory_until_the_last_of_a_chunk_is_done_with() {
+fn a_chunk_is_freed_with_the_last_of_its_lines() {
     for (from, to, reach, free) in [
         (0, 31, 64, 2),
         (0, 32, 64, 3),
@@ -442,7 +446,7 @@ fn lines_have_memory_until_the_last_of_a_chunk_is_done_with() {
 }
 
 #[test]
-fn a_lane_of_no_shape_is_refused() {
+fn a_lane_with_a_bad_shape_is_refused() {
     let bad = Shape { lines: 7, ..SHAPE };
     let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
     assert_eq!(FarLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
@@ -451,7 +455,7 @@ fn a_lane_of_no_shape_is_refused() {
 }
 
 #[test]
-fn mail_grows_with_all_that_is_in_it() {
+fn mail_keeps_its_packets_when_it_grows() {
     let (mut a, mut b) = (mail(), mail());
     a.push(B, &inline(1, 4), Load::Inline(0), &mut Memory(vec![1; 4]));
     b.push(A, &inline(2, 4), Load::Inline(0), &mut Memory(vec![2; 4]));
@@ -462,20 +466,22 @@ fn mail_grows_with_all_that_is_in_it() {
     assert_eq!(b.grow(ends(2)), Ok(()));
     assert_eq!(b.grow(ends(3)), Ok(()));
     assert_eq!(b.grow(ends(2)), Err(SetupError::Tables { entries: 2, needed: 3 }));
-    assert!(b.is_connected(A) && b.is_connected(B) && !b.is_connected(Rank(2)));
+    assert!(b.is_connected(A) && b.is_connected(B) && !b.is_connected(PeerIndex(2)));
     assert_eq!((b.poll_arrived(), b.peek(A)), (Some(A), Some(inline(1, 4))));
     assert!(b.has_unsent() && b.keeps_back(A));
     a.take(B, &parcels(&mut b, 1024)[0]).unwrap();
     assert_eq!(a.peek(B), Some(inline(2, 4)));
     // The new rank can be connected; a rank beyond it has no lane.
     let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-    b.connect(Rank(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
-    assert!(b.is_connected(Rank(2)) && b.has_room(Rank(2), 8) && !b.has_room(Rank(2), 9));
-    assert_eq!(b.take(Rank(3), &[]), Err(ParcelError::NoLane));
+    b.connect(PeerIndex(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
+    assert!(
+        b.is_connected(PeerIndex(2)) && b.has_room(PeerIndex(2), 8) && !b.has_room(PeerIndex(2), 9)
+    );
+    assert_eq!(b.take(PeerIndex(3), &[]), Err(ParcelError::NoLane));
 }
 
 #[test]
-fn a_lane_needs_its_places_and_mail_its_ends() {
+fn a_lane_needs_its_places_and_a_mail_its_ends() {
     let needed = FarLane::places(&SHAPE);
     let places =
         |count| -> &'static mut [Place<'static>] { Vec::leak((0..count).map(|_| None).collect()) };
@@ -490,13 +496,13 @@ fn a_lane_needs_its_places_and_mail_its_ends() {
 
 /// Nothing is sent to a lost rank, and nothing from it waits here.
 #[test]
-fn of_two_ranks_that_are_to_be_sent_something_one_is_lost() {
+fn a_lost_rank_is_skipped_by_the_next_parcel() {
     let mut a = mail();
     for to in [A, B] {
         a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
     }
     a.lost(A);
-    a.lost(Rank(7));
+    a.lost(PeerIndex(7));
     a.push(A, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
     a.set_starved(A);
     let mut into = [0; 1024];
@@ -507,14 +513,18 @@ fn of_two_ranks_that_are_to_be_sent_something_one_is_lost() {
 
 /// The rank with the refused parcel goes behind the other rank.
 #[test]
-fn ranks_take_turns() {
+fn the_ranks_with_unsent_packets_take_turns() {
     let mut a = mail();
     for to in [A, B] {
         a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
     }
     let mut into = [0; 1024];
     let mut next = |a: &mut Mail<'_>| a.poll_parcel(&mut into).map(|(to, _)| to);
-    assert_eq!((next(&mut a), next(&mut a)), (Some(A), Some(A)), "until it is answered");
+    assert_eq!(
+        (next(&mut a), next(&mut a)),
+        (Some(A), Some(A)),
+        "rank A is first until its parcel is posted or refused"
+    );
     a.refused(A);
     assert_eq!(next(&mut a), Some(B));
     a.refused(B);

@@ -11,7 +11,7 @@ use std::vec::Vec;
 
 const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 3 };
 
-/// How many entries each table has: those of the shape, except for one table.
+/// The number of entries of each table: those of the shape, except for one table.
 #[derive(Clone, Copy)]
 struct Lens([usize; 5]);
 
@@ -28,7 +28,7 @@ impl Lens {
 
     fn tables(self) -> Tables<'static> {
         let [peers, requests, unexpected, log, mirror] = self.0;
-        // Any content will do.
+        // Any content is allowed.
         let logged = Logged { open: true, ..Logged::EMPTY };
         Tables {
             peers: Vec::leak(vec![Peer { sent: 9, lost: true, ..Peer::EMPTY }; peers]),
@@ -41,7 +41,7 @@ impl Lens {
 }
 
 fn machine(shape: Shape, lens: Lens) -> Result<Machine<'static>, SetupError> {
-    Machine::new(Rank(1), shape, Design::TwoCopy, Thresholds::DEFAULT, lens.tables())
+    Machine::new(LocalRank(1), shape, Design::TwoCopy, Thresholds::DEFAULT, lens.tables())
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_machine_needs_its_rank_and_each_of_its_tables() {
             assert!(machine(SHAPE, lens.with(table, needed + 1)).is_ok());
         }
     }
-    // A packet can name so many requests and no more.
+    // The number of requests that a packet can name is the limit.
     assert!(machine(SHAPE, Lens::of(SHAPE, REQUESTS_MAX)).is_ok());
     let refused = machine(SHAPE, Lens::of(SHAPE, REQUESTS_MAX + 1)).err();
     let (entries, needed) = (REQUESTS_MAX + 1, REQUESTS_MAX);
@@ -109,7 +109,7 @@ fn a_machine_needs_its_rank_and_each_of_its_tables() {
 }
 
 #[test]
-fn a_new_machine_believes_nothing_that_its_memory_held() {
+fn a_new_machine_ignores_the_old_content_of_its_memory() {
     let machine = machine(SHAPE, Lens::of(SHAPE, 3)).unwrap();
     let tables = &machine.tables;
     assert!(tables.peers.iter().all(|peer| peer.sent == 0 && !peer.lost && !peer.far));
@@ -117,27 +117,27 @@ fn a_new_machine_believes_nothing_that_its_memory_held() {
     assert!(tables.unexpected.iter().all(|message| message.len == 0));
     assert!(tables.log.iter().all(|logged| !logged.open));
     assert!(tables.mirror.iter().all(|offer| offer.room == 0));
-    assert_eq!((machine.under_way(), machine.peers(), machine.rank()), (0, 2, Rank(1)));
+    assert_eq!((machine.under_way(), machine.peers(), machine.own()), (0, 2, LocalRank(1)));
     assert!(!machine.is_probed && !machine.has_learned && !machine.holds_board);
-    assert!(!machine.wants_poll() && !machine.has_news() && !machine.is_lost(Rank(0)));
+    assert!(!machine.wants_poll() && !machine.has_news() && !machine.is_lost(PeerIndex(0)));
 }
 
 #[test]
-fn a_message_goes_inside_a_packet_or_through_the_slots_that_it_may_use() {
+fn thresholds_are_limited_by_packets_and_slots() {
     let mut machine = machine(SHAPE, Lens::of(SHAPE, 3)).unwrap();
     let own = |machine: &Machine<'_>, peer: usize| machine.tables.peers[peer].thresholds;
     // One of four slots is reserved for other messages.
     assert_eq!(own(&machine, 0), Thresholds { eager_max: 3 * 256, ..Thresholds::DEFAULT });
     assert_eq!(own(&machine, 1), own(&machine, 0));
     let to = Thresholds { inline_max: INLINE_BYTES_MAX as u32, eager_max: 100, ..Thresholds::FAR };
-    assert_eq!(machine.set_thresholds(Rank(0), to), Ok(()));
+    assert_eq!(machine.set_thresholds(PeerIndex(0), to), Ok(()));
     assert_eq!(own(&machine, 0), to);
     let long = Thresholds { inline_max: to.inline_max + 1, ..Thresholds::DEFAULT };
     let refused = Err(SetupError::InlineMax(long.inline_max));
-    assert_eq!(machine.set_thresholds(Rank(0), long), refused);
-    assert_eq!(own(&machine, 0), to, "nothing was changed");
+    assert_eq!(machine.set_thresholds(PeerIndex(0), long), refused);
+    assert_eq!(own(&machine, 0), to, "the thresholds did not change");
     let lens = Lens::of(SHAPE, 1);
-    let refused = Machine::new(Rank(0), SHAPE, Design::TwoCopy, long, lens.tables()).err();
+    let refused = Machine::new(LocalRank(0), SHAPE, Design::TwoCopy, long, lens.tables()).err();
     assert_eq!(refused, Some(SetupError::InlineMax(long.inline_max)));
 }
 
@@ -150,13 +150,13 @@ fn a_peer_is_admitted_while_every_table_has_room_for_it() {
         assert_eq!((short.admit(), short.peers()), (None, 2), "table {table}");
     }
     let mut machine = machine(SHAPE, Lens::of(larger, 2)).unwrap();
-    assert_eq!((machine.admit(), machine.peers()), (Some(Rank(2)), 3));
+    assert_eq!((machine.admit(), machine.peers()), (Some(PeerIndex(2)), 3));
     let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.far).collect();
     assert_eq!(far, [false, false, true]);
     assert_eq!((machine.admit(), machine.peers()), (None, 3));
     machine.grow(Lens::of(Shape { peers: 4, ..SHAPE }, 2).tables()).unwrap();
-    assert_eq!(machine.admit(), Some(Rank(3)));
-    machine.set_far(Rank(0));
+    assert_eq!(machine.admit(), Some(PeerIndex(3)));
+    machine.set_far(PeerIndex(0));
     let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.far).collect();
     assert_eq!(far, [true, false, true, true]);
 }
@@ -166,13 +166,13 @@ fn bytes(at: &[u8]) -> Bytes {
     Bytes { at, len, in_reach: false }
 }
 
-/// A rank that sends to itself, before and after.
+/// A rank that sends to itself, before and after it grows.
 #[test]
-fn a_machine_keeps_what_it_has_when_it_grows() {
+fn a_machine_keeps_its_requests_when_it_grows() {
     let shape = Shape { peers: 1, ..SHAPE };
     let lens = Lens::of(shape, 2);
     let tables = lens.tables();
-    let new = Machine::new(Rank(0), shape, Design::TwoCopy, Thresholds::DEFAULT, tables);
+    let new = Machine::new(LocalRank(0), shape, Design::TwoCopy, Thresholds::DEFAULT, tables);
     let mut machine = new.unwrap();
     let memory = Vec::leak(
         (0..shape.memory_size() / size_of::<Line>()).map(|_| Line::new()).collect::<Vec<_>>(),
@@ -180,14 +180,14 @@ fn a_machine_keeps_what_it_has_when_it_grows() {
     let memory = NonNull::from(memory).cast();
     let ends = Vec::leak(vec![LaneEnd::EMPTY]);
     // SAFETY: zero lines that live for ever; buffers outlive the test.
-    let mut lanes = unsafe { Lanes::new(Rank(0), shape, memory, ends) }.unwrap();
+    let mut lanes = unsafe { Lanes::new(LocalRank(0), shape, memory, ends) }.unwrap();
     // SAFETY: the same.
-    unsafe { lanes.connect(Rank(0), memory) };
-    let pattern = |tag| Pattern { context: 0, source: Some(Rank(0)), tag: Some(tag) };
+    unsafe { lanes.connect(PeerIndex(0), memory) };
+    let pattern = |tag| Pattern { context: 0, source: Some(PeerIndex(0)), tag: Some(tag) };
     let (into, late) = (vec![0; 3], vec![0; 3]);
     let post = machine.receive(&mut lanes, pattern(1), bytes(&into)).unwrap().pending().unwrap();
     let label = |tag| Label { context: 0, tag };
-    machine.send(&mut lanes, Rank(0), label(2), bytes(&[4, 5, 6])).unwrap();
+    machine.send(&mut lanes, PeerIndex(0), label(2), bytes(&[4, 5, 6])).unwrap();
     while machine.advance(&mut lanes) {}
     for table in 0..5 {
         let needed = lens.0[table];
@@ -207,10 +207,10 @@ fn a_machine_keeps_what_it_has_when_it_grows() {
     assert!(machine.tables.peers[1].sent == 0 && !machine.tables.peers[1].lost);
     // The waiting message and the waiting receive are where they were.
     assert!(machine.is_under_way(post));
-    let received = |tag| Received { source: Rank(0), tag, len: 3, truncated: false };
+    let received = |tag| Received { source: PeerIndex(0), tag, len: 3, truncated: false };
     let got = machine.receive(&mut lanes, pattern(2), bytes(&late)).unwrap();
     assert_eq!((got.done(), &late[..]), (Some(received(2)), &[4, 5, 6][..]));
-    machine.send(&mut lanes, Rank(0), label(1), bytes(&[7, 8, 9])).unwrap();
+    machine.send(&mut lanes, PeerIndex(0), label(1), bytes(&[7, 8, 9])).unwrap();
     while machine.advance(&mut lanes) {}
     assert_eq!(machine.take(post), Some(Ok(received(1))));
     assert_eq!(into, [7, 8, 9]);

@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Has both sides claim in turn, as `whose` says, until nothing is left:
-    /// the parts of each side, and what each learned of the other at the end.
+    /// Has the sides claim in the order of `whose` until nothing is left: the parts of each
+    /// side, and what each side learned of the other at the end.
     fn all(
         split: &Split,
         len: u64,
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(sender.1, Some(took[1]));
         if took[1] {
             assert_eq!(receiver.1, Some(took[0]));
-            assert!(!split.open(8), "the receiver has not closed it");
+            assert!(!split.open(8), "the receiver has not closed the word");
             split.close();
         }
         assert!(split.open(8));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn either_side_can_do_all_of_it() {
+    fn either_side_can_copy_every_part() {
         let mut turns = 0;
         let mut first = |side: Side, other: Side| {
             turns = 0;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_is_late_takes_nothing_of_the_next_message() {
+    fn a_late_side_claims_nothing_of_the_next_message() {
         let split = Split::new();
         assert!(split.open(7));
         while split.claim(7, Side::Sender, 1 << 16, 4096) != Claimed::Over(false) {}
@@ -267,10 +267,10 @@ mod tests {
         assert_eq!(split.claim(9, Side::Receiver, 4096, 4096), Claimed::Part(0..4096));
     }
 
-    /// Three eighths first, then a quarter of what is left, down to a unit; the
-    /// sender from the back.
+    /// Three eighths first, then a quarter of the rest, down to a unit; the sender from the
+    /// back.
     #[test]
-    fn parts_get_smaller() {
+    fn parts_become_smaller() {
         for side in [Side::Sender, Side::Receiver] {
             let split = Split::new();
             assert!(split.open(7));
@@ -287,7 +287,7 @@ mod tests {
             }
             assert_eq!(sizes, [12, 5, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1]);
         }
-        // The other side's first part is as long, if that much is left.
+        // The first part of the other side is as long, if that much is left.
         let split = Split::new();
         assert!(split.open(7));
         let claim = |side: Side| split.claim(7, side, 32 * 64, 64);
@@ -303,9 +303,9 @@ mod tests {
         assert_eq!(claim(Side::Receiver), Claimed::Part(0..3 * 64), "a quarter: 12 are left of 32");
     }
 
-    /// All that can be counted is counted in `least`; more in units twice as long.
+    /// Lengths are counted in units of `least`; units are longer where the counter is too small.
     #[test]
-    fn a_part_has_so_many_bytes_at_least() {
+    fn a_part_has_a_minimum_length() {
         let first = |len: u64, least: u64| {
             let split = Split::new();
             assert!(split.open(7));
@@ -314,12 +314,12 @@ mod tests {
         assert_eq!(first(16, 0), Claimed::Part(0..6));
         assert_eq!(first(100, 64), Claimed::Part(0..64));
         assert_eq!(first(1, 64), Claimed::Part(0..1));
-        let Claimed::Part(part) = first(COUNT_MAX * 128, 64) else { panic!("it is free") };
+        let Claimed::Part(part) = first(COUNT_MAX * 128, 64) else { panic!("the part is free") };
         assert_eq!(part.end % 128, 0);
     }
 
     #[test]
-    fn each_side_is_told_of_the_other() {
+    fn each_side_learns_whether_the_other_has_copied() {
         let both = |first: Side| {
             let split = Split::new();
             assert!(split.open(7));
@@ -330,7 +330,7 @@ mod tests {
                 split.share(7, side, 5_000, 64, |part| *parts += part.end - part.start)
             };
             let said = [share(first), share(other)];
-            assert!(split.open(8), "it was closed");
+            assert!(split.open(8), "the word was closed");
             (said, copied)
         };
         assert_eq!(both(Side::Sender), ([[true, false], [false, true]], [5_000, 0]));
@@ -342,7 +342,7 @@ mod tests {
         let mut fetched = 0;
         let said =
             split.share(7, Side::Receiver, 5_000, 64, |part| fetched += part.end - part.start);
-        let Claimed::Part(sent) = sent else { panic!("it is free") };
+        let Claimed::Part(sent) = sent else { panic!("the part is free") };
         assert_eq!((said, fetched), ([true, true], sent.start));
         assert_eq!(split.claim(7, Side::Sender, 5_000, 64), Claimed::Over(true));
         assert!(split.open(8));

@@ -39,13 +39,13 @@ fn receives_overlap_if_a_message_can_be_for_either() {
 }
 
 #[test]
-fn what_fits_is_no_more_than_there_is_or_room_for_it() {
+fn the_fitting_length_is_the_smaller_of_message_and_room() {
     let fitting = |size, len| Entry { size, len, ..Entry::EMPTY }.fitting();
     assert_eq!([fitting(3, 5), fitting(5, 3), fitting(0, 3)], [3, 3, 0]);
 }
 
 #[test]
-fn offers_are_urgent_while_there_are_any() {
+fn only_a_peer_with_ripe_offers_is_urgent() {
     let mut entries = [Entry::EMPTY];
     let mut ripe = List::EMPTY;
     assert!(!Peer { urgent: true, ..Peer::EMPTY }.has_urgent());

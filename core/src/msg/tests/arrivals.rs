@@ -11,12 +11,12 @@ pub(super) fn returned(taken: u32, matched: u32, slots: u32) -> Returned {
 }
 
 #[test]
-fn of_a_lane_no_more_is_taken_than_it_holds() {
+fn one_look_takes_at_most_a_lane_of_packets() {
     let mut one = One::new(Design::Mirror);
     (0..40).for_each(|_| one.comes(1, POST));
     assert!(one.look(1));
     assert_eq!(one.popped(), [0, 17, 0]);
-    // The same of messages that meet their receive in one go, and of both kinds.
+    // The same with messages that meet their receives in one run, and with both kinds.
     for posted in [30, 17, 10] {
         let mut one = One::new(Design::Mirror);
         for _ in 0..posted {
@@ -39,17 +39,17 @@ fn the_log_is_dropped_when_its_lane_is_found_empty() {
     }
     let low = |one: &One| one.peer(1).log_low;
     one.wire.returned[1].taken = 1;
-    one.machine.refresh(&mut one.wire, Rank(1));
+    one.machine.refresh(&mut one.wire, PeerIndex(1));
     assert_eq!(low(&one), 0);
     assert!(!one.look(1));
-    assert_eq!(low(&one), 1, "nothing was there");
+    assert_eq!(low(&one), 1, "the lane was empty");
     one.wire.returned[1].taken = 2;
-    one.machine.refresh(&mut one.wire, Rank(1));
+    one.machine.refresh(&mut one.wire, PeerIndex(1));
     (0..18).for_each(|_| one.comes(1, POST));
     one.look(1);
-    assert_eq!(low(&one), 1, "more is there");
+    assert_eq!(low(&one), 1, "the lane has more packets");
     one.look(1);
-    assert_eq!(low(&one), 2, "all was taken");
+    assert_eq!(low(&one), 2, "all packets were taken");
 }
 
 /// Messages that meet one receive after the other, in one go.
@@ -87,7 +87,7 @@ fn a_run_of_messages_meets_a_run_of_receives() {
 /// A message goes to the first receive that takes it, in each of these.
 #[test]
 fn the_first_receive_gets_the_message() {
-    // From any source or from this one, first or second, by tag or not.
+    // From any source or from this one, first or second, by tag or by any tag.
     for (first, second, tag, by) in [
         (None, Some(1), 7, 0),
         (Some(1), None, 7, 0),
@@ -132,7 +132,7 @@ fn an_eager_message_is_as_long_as_its_slots() {
                 continue;
             }
             assert_eq!(one.did(), [], "its slots are in use");
-            let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
+            let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
             let described = Received { truncated: false, ..whole };
             assert_eq!(one.machine.probe(&pattern), Some(described));
             assert_eq!(one.receive(Some(1), Some(7), at(64, 400)), Begun::Done(whole));
@@ -156,7 +156,7 @@ fn an_inline_message_is_kept_until_it_is_received() {
 
 /// A message into an offered receive: whole, its first bytes, or its address.
 #[test]
-fn a_direct_message_says_what_is_there() {
+fn a_direct_message_ends_whole_in_part_or_by_address() {
     let direct = |one: &mut One, count: u8, b: u64| {
         let post = one.post(Some(1), Some(7), at(64, 3_000));
         one.advance();
@@ -184,7 +184,7 @@ fn a_direct_message_says_what_is_there() {
     one.comes(1, packet);
     one.look(1);
     assert_eq!((one.take(post), one.machine.counts().dropped), (None, 1));
-    assert_eq!(one.peer(1).here.taken, 3, "it is a message all the same");
+    assert_eq!(one.peer(1).here.taken, 3, "the packet counts as a message all the same");
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn an_offer_rides_on_any_packet_but_an_inline_one() {
     assert_eq!(one.peer(1).mirror_len, 0);
 }
 
-/// More than there can be is dropped, and what was here stays.
+/// Packets beyond the limits are dropped, and the earlier ones stay.
 #[test]
-fn what_has_no_place_is_dropped() {
+fn packets_beyond_the_limits_are_dropped() {
     let mut one = One::new(Design::Mirror);
     let places = OF_THREE.unexpected() as u32;
     for _ in 0..places + 2 {
@@ -224,7 +224,7 @@ fn what_has_no_place_is_dropped() {
 }
 
 #[test]
-fn what_comes_of_the_lost_stays_in_its_lane() {
+fn packets_of_a_lost_rank_stay_in_their_lane() {
     let mut one = One::new(Design::Mirror);
     one.post(None, None, apart(64, 8));
     one.lose(1);

@@ -8,12 +8,12 @@ use crate::msg::split::Both;
 use crate::msg::tables::State;
 
 #[test]
-fn both_sides_copy_what_was_found() {
+fn both_sides_copy_a_message_that_was_found() {
     let mut one = One::new(Design::Mirror);
     one.thresholds(1).both_from = 5_000;
     let opened = |id: u32| Did::Opened(1, Side::Receiver, id);
-    // Too short, out of reach on either side, far, or another message has the
-    // word.
+    // Too short, out of reach on either side, on another node, or the word is used by another
+    // message.
     let short = one.met(at(64, 10_000), rts(1, 4_999, REACHED)).1;
     assert!(!short.iter().any(|did| matches!(did, Did::Opened(..))), "{short:?}");
     for (into, flags) in [(at(64, 10_000), 0), (apart(64, 10_000), REACHED)] {
@@ -36,7 +36,7 @@ fn both_sides_copy_what_was_found() {
         (Some((id, Side::Receiver)), 5_000, false)
     );
     assert_eq!((job.copy.from, job.copy.to), (0x9000, 64));
-    one.machine.set_far(Rank(1));
+    one.machine.set_far(PeerIndex(1));
     let did = one.met(at(64, 10_000), rts(1, 5_000, REACHED)).1;
     assert_eq!(did, []);
 }
@@ -62,7 +62,7 @@ fn a_receiver_ends_when_both_parts_are_there() {
             one.look(1);
             one.comes(1, copied(id, 0));
             one.look(1);
-            assert_eq!(one.machine.counts().dropped, 1, "it is said once");
+            assert_eq!(one.machine.counts().dropped, 1, "the report counts once");
         }
         one.acts();
         one.machine.split_done(&mut one.wire, job.request, [own, other]);
@@ -76,7 +76,7 @@ fn a_receiver_ends_when_both_parts_are_there() {
         assert_eq!(one.acts(), fins);
         assert_eq!(one.take(post), Some(Ok(received(1, 7, 5_000, false))));
         one.machine.split_done(&mut one.wire, job.request, [own, other]);
-        assert_eq!(one.acts(), [], "it has ended");
+        assert_eq!(one.acts(), [], "the receive has ended");
     }
 }
 
@@ -102,7 +102,7 @@ fn a_sender_ends_when_its_buffer_is_read() {
             for dropped in [0, 1] {
                 one.comes(1, fin(id, 0));
                 one.look(1);
-                assert_eq!(one.machine.counts().dropped, dropped, "it is said once");
+                assert_eq!(one.machine.counts().dropped, dropped, "the report counts once");
             }
         }
         one.machine.split_done(&mut one.wire, job.request, [own, other]);
@@ -118,8 +118,8 @@ fn a_sender_ends_when_its_buffer_is_read() {
 }
 
 #[test]
-fn a_part_of_the_dead_is_waited_for_no_more() {
-    let died = Some(Err(Ended::PeerLost { rank: Rank(1) }));
+fn no_part_of_a_dead_rank_is_awaited() {
+    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
     for claimed in [[true, true], [false, true]] {
         let mut one = One::new(Design::Mirror);
         one.thresholds(1).both_from = 5_000;
@@ -159,9 +159,9 @@ fn a_message_for_a_known_receive_is_split() {
     (one.thresholds(1).inline_max, one.thresholds(1).both_from) = (0, 0);
     one.is_offered(1, 9, 7, at(0x5000, 100));
     one.send(1, 7, at(0x100, 1));
-    assert_eq!(one.did()[0], opened, "as short as it is");
+    assert_eq!(one.did()[0], opened, "a message of the smallest split length");
     let did = sends(at(0x100, 9_000), 0, 0, true).0.did();
-    assert!(!did.contains(&opened), "there is no room at all");
+    assert!(!did.contains(&opened), "the receive has no room");
     let did = sends(at(0x100, 5_000), 5_000, 5_000, false).0.did();
     let whole = Did::Copied(copy(0x100, 0x5000, 5_000, false));
     assert_eq!(did, [opened.clone(), whole, pushed(direct(9, 5_000, Packet::DONE))]);
@@ -185,7 +185,7 @@ fn a_message_for_a_known_receive_is_split() {
 
 /// The receiver of such a message.
 #[test]
-fn a_split_message_is_fetched_from_where_it_is() {
+fn the_receiver_of_a_split_message_fetches_its_parts() {
     let mut one = One::new(Design::Mirror);
     let post = one.post(Some(1), Some(7), at(0x700, 9_000));
     one.advance();
@@ -200,7 +200,7 @@ fn a_split_message_is_fetched_from_where_it_is() {
         (job.split, job.copy.from, job.copy.to),
         (Some((id, Side::Receiver)), 0x9000, 0x700)
     );
-    assert_eq!((job.copy.len, job.copy.peer), (8_000, Rank(1)));
+    assert_eq!((job.copy.len, job.copy.peer), (8_000, PeerIndex(1)));
     one.did();
     one.machine.split_done(&mut one.wire, job.request, [true, false]);
     assert_eq!(one.did(), [pushed(Packet { id: 55, ..Packet::new(Kind::Fin) })]);

@@ -1,5 +1,5 @@
-//! Rare cases: packets while bytes move, packets out of place, offers that wait,
-//! and packets that are owed to a dead rank.
+//! Rare cases: packets while bytes move, packets out of place, offers that wait, and packets
+//! for a dead rank.
 
 use super::*;
 use crate::msg::board::Board;
@@ -16,10 +16,10 @@ impl Pair {
     }
 
     fn lose(&mut self, by: usize, rank: u32) {
-        self.machines[by].lost(&mut self.lanes[by], Rank(rank));
+        self.machines[by].lost(&mut self.lanes[by], PeerIndex(rank));
     }
 
-    /// Rank 0 is to copy a long message into a receive of rank 1: both requests.
+    /// Lets rank 0 copy a long message into a receive of rank 1: both requests.
     fn asked_for(&mut self, len: usize) -> (Request, Request) {
         self.machines[1].tables.peers[0].thresholds.ask_from = 0;
         let sent = self.send(0, 1, LABEL, text(len, 3)).pending().unwrap();
@@ -31,7 +31,7 @@ impl Pair {
 }
 
 #[test]
-fn a_part_is_told_while_the_next_is_copied() {
+fn a_part_is_reported_while_the_next_is_copied() {
     let mut pair = Pair::new(Design::Mirror);
     let (sent, post) = pair.asked_for(200_000);
     let mut told = 0;
@@ -50,58 +50,58 @@ fn a_part_is_told_while_the_next_is_copied() {
 }
 
 #[test]
-fn what_a_part_says_is_no_less_and_no_more_than_there_can_be() {
+fn a_report_below_the_last_one_or_beyond_the_message_is_dropped() {
     let mut pair = Pair::new(Design::Mirror);
     let (_, post) = pair.asked_for(200_000);
     let id = pair.machines[1].id(post.index as usize);
     for (bytes, moved) in [(5_000, 5_000), (4_999, 5_000), (200_001, 5_000), (200_000, 200_000)] {
         let part = Packet { id, a: bytes, ..Packet::new(Kind::Part) };
-        pair.lanes[0].push(Rank(1), &part, Load::Empty);
+        pair.lanes[0].push(PeerIndex(1), &part, Load::Empty);
         pair.advance(1);
-        assert_eq!(pair.entry(1, post).moved, moved, "it was told of {bytes}");
+        assert_eq!(pair.entry(1, post).moved, moved, "a report of {bytes} bytes");
     }
     assert_eq!(pair.machines[1].counts().dropped, 2);
 }
 
 /// A part is not reported in a reserved line: the report of the next part covers it.
 #[test]
-fn a_part_is_not_told_where_there_is_little_room() {
+fn a_part_is_not_reported_in_a_reserved_line() {
     let mut pair = Pair::new(Design::Mirror);
     pair.asked_for(200_000);
     let reserve = SHAPE.reserve();
-    while pair.lanes[0].has_room(Rank(1), reserve + 1) {
-        pair.lanes[0].push(Rank(1), &Packet::new(Kind::Post), Load::Empty);
+    while pair.lanes[0].has_room(PeerIndex(1), reserve + 1) {
+        pair.lanes[0].push(PeerIndex(1), &Packet::new(Kind::Post), Load::Empty);
     }
     let job = pair.machines[0].poll_job().unwrap();
     pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
-    assert!(pair.lanes[0].has_room(Rank(1), reserve));
-    assert!(pair.machines[0].poll_job().is_some(), "the next one is copied all the same");
+    assert!(pair.lanes[0].has_room(PeerIndex(1), reserve));
+    assert!(pair.machines[0].poll_job().is_some(), "the next part is copied all the same");
 }
 
 #[test]
-fn no_part_is_copied_to_the_dead_after_the_one_under_way() {
+fn no_further_part_is_copied_to_a_dead_rank() {
     let mut pair = Pair::new(Design::Mirror);
     let (sent, _) = pair.asked_for(200_000);
     let job = pair.machines[0].poll_job().unwrap();
     pair.lose(0, 1);
     pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
     assert_eq!(pair.machines[0].poll_job(), None);
-    let died = Err(Ended::PeerLost { rank: Rank(1) });
+    let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
     assert_eq!(pair.take(0, Some(sent)), Some(died));
 }
 
 #[test]
-fn a_fetch_that_fails_after_a_death_asks_nobody() {
+fn a_fetch_that_fails_after_a_death_requests_nothing() {
     let mut pair = Pair::new(Design::TwoCopy);
-    pair.machines[1].set_far(Rank(0));
+    pair.machines[1].set_far(PeerIndex(0));
     pair.send(0, 1, LABEL, text(100_000, 3));
     pair.advance(1);
     let post = pair.receive(1, Some(0), None, buffer(100_000)).pending();
-    let job = pair.machines[1].poll_job().expect("it is fetched from another node");
+    let job = pair.machines[1].poll_job().expect("the message is fetched from another node");
     pair.lose(1, 0);
-    let failed = Err(Ended::Failed { rank: Rank(0) });
+    let failed = Err(Ended::Failed { peer: PeerIndex(0) });
     pair.machines[1].job_done(&mut pair.lanes[1], job.request, failed);
-    assert_eq!(pair.take(1, post), Some(Err(Ended::PeerLost { rank: Rank(0) })));
+    assert_eq!(pair.take(1, post), Some(Err(Ended::PeerLost { peer: PeerIndex(0) })));
 }
 
 /// Only the next bytes of a message, and only as many as there is room for.
@@ -110,17 +110,17 @@ fn bytes_out_of_place_are_dropped() {
     let mut pair = Pair::new(Design::TwoCopy);
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
     let (out, into) = (text(4_000, 3), buffer(4_000));
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let post = pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(&into[..100])).unwrap();
-    pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, apart(out)).unwrap();
+    pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, apart(out)).unwrap();
     pair.advance(1);
     let post = post.pending().unwrap();
     let id = pair.machines[1].id(post.index as usize);
     for (at, len, moved) in [(0, 1024, 0), (50, 10, 0), (0, 60, 60), (60, 60, 60), (0, 40, 60)] {
         let b = 0b1111 << 32 | len;
         let data = Packet { id, a: at, b, ..Packet::new(Kind::Data) };
-        pair.lanes[0].write_slots(Rank(1), 0b1111, out.as_ptr() as u64, 1024);
-        pair.lanes[0].push(Rank(1), &data, Load::Empty);
+        pair.lanes[0].write_slots(PeerIndex(1), 0b1111, out.as_ptr() as u64, 1024);
+        pair.lanes[0].push(PeerIndex(1), &data, Load::Empty);
         pair.advance(1);
         let end = moved as usize;
         assert_eq!(pair.entry(1, post).moved, moved, "{len} bytes at {at}");
@@ -128,14 +128,14 @@ fn bytes_out_of_place_are_dropped() {
     }
     assert!(!pair.machines[1].has_ended(post) && pair.machines[1].counts().dropped == 4);
     let last = Packet { id, a: 60, b: 0b1 << 32 | 40, ..Packet::new(Kind::Data) };
-    pair.lanes[0].push(Rank(1), &last, Load::Empty);
+    pair.lanes[0].push(PeerIndex(1), &last, Load::Empty);
     pair.advance(1);
     assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4_000, true))));
 }
 
-/// The sender has places for as many answers as offers, so no more cancels go.
+/// The sender has room for as many answers as offers, so that no more cancels are sent.
 #[test]
-fn questions_are_counted_until_they_are_answered() {
+fn cancels_are_counted_until_they_are_answered() {
     let mut pair = Pair::new(Design::Mirror);
     let offer = |pair: &mut Pair| -> Vec<_> {
         let posts = (0..4).map(|_| pair.receive(1, Some(0), Some(7), buffer(3_000)).pending());
@@ -157,7 +157,7 @@ fn questions_are_counted_until_they_are_answered() {
     pair.advance(1);
     let late = offer(&mut pair);
     pair.advance(1);
-    assert_eq!(ask_back(&mut pair, &late), 4, "more than the sender has room for");
+    assert_eq!(ask_back(&mut pair, &late), 4, "more answers than the sender has room for");
     pair.settle();
     assert_eq!(pair.machines[1].tables.peers[0].asked, 0);
     for (posts, is_there) in [(early, true), (late, false)] {
@@ -168,13 +168,13 @@ fn questions_are_counted_until_they_are_answered() {
 }
 
 #[test]
-fn an_answer_that_nobody_asked_for_cancels_nothing() {
+fn an_unrequested_answer_cancels_nothing() {
     let mut pair = Pair::new(Design::Mirror);
     let post = pair.receive(1, Some(0), Some(7), buffer(3_000)).pending().unwrap();
     pair.settle();
     let id = pair.machines[1].id(post.index as usize);
     pair.machines[1].cancel_answered(0, id);
-    assert!(pair.machines[1].is_under_way(post), "it was offered, and not asked back");
+    assert!(pair.machines[1].is_under_way(post), "the receive was offered and not cancelled");
     assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], post), Cancel::Asked);
     pair.machines[1].cancel_answered(1, id);
     assert!(pair.machines[1].is_under_way(post), "another rank's answer");
@@ -183,14 +183,14 @@ fn an_answer_that_nobody_asked_for_cancels_nothing() {
 }
 
 #[test]
-fn all_that_was_held_back_is_offered() {
+fn all_receives_that_were_held_back_are_offered() {
     let mut pair = Pair::new(Design::Mirror);
     let any = pair.receive(1, None, Some(7), buffer(8)).pending().unwrap();
     for _ in 0..3 {
         pair.receive(1, Some(0), Some(7), buffer(3_000));
     }
     pair.settle();
-    assert_eq!(pair.machines[1].counts().offered, 0, "the first takes from any source");
+    assert_eq!(pair.machines[1].counts().offered, 0, "the first receive takes from any source");
     assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], any), Cancel::Done);
     pair.settle();
     assert_eq!(pair.machines[1].counts().offered, 3);
@@ -198,7 +198,7 @@ fn all_that_was_held_back_is_offered() {
 
 /// An offer is compared with a bounded number of receives: beyond that it waits.
 #[test]
-fn an_offer_looks_at_so_many_receives_before_it() {
+fn an_offer_is_compared_with_a_limited_number_of_receives() {
     for (earlier, offered) in [(LOOK, 1), (LOOK + 1, 0)] {
         let mut pair = Pair::new(Design::Mirror);
         for tag in 0..earlier {
@@ -212,17 +212,17 @@ fn an_offer_looks_at_so_many_receives_before_it() {
 
 /// A rank that was given up may go on, and its packets may come.
 #[test]
-fn what_the_lost_send_is_not_received() {
+fn a_message_of_a_lost_rank_is_not_received() {
     let mut pair = Pair::new(Design::Mirror);
     pair.lose(1, 0);
     pair.send(0, 1, LABEL, text(8, 1));
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert_eq!(machine.receive_next(lanes, &pattern, bytes_of(buffer(8))), None);
 }
 
 #[test]
-fn what_is_copied_within_the_call_leaves_no_request() {
+fn a_message_copied_within_the_call_leaves_no_request() {
     let mut pair = Pair::new(Design::Mirror);
     let into = buffer(3_000);
     let sent = pair.send(0, 1, LABEL, text(3_000, 9)).pending();
@@ -249,7 +249,7 @@ fn a_quarter_is_returned_at_once() {
             }
             pair.send(0, 1, LABEL, text(8, 1));
             pair.advance(1);
-            let untold = pair.lanes[1].untold(Rank(0));
+            let untold = pair.lanes[1].untold(PeerIndex(0));
             assert_eq!(untold, if message < quarter { message } else { 0 }, "of {quarter}");
         }
     }
@@ -258,7 +258,7 @@ fn a_quarter_is_returned_at_once() {
 /// A receive held back by a short one is offered when the short one has its
 /// message.
 #[test]
-fn a_receive_that_is_met_holds_nothing_back() {
+fn a_receive_that_has_its_message_holds_nothing_back() {
     let mut pair = Pair::new(Design::Mirror);
     let first = pair.receive(1, Some(0), Some(7), buffer(8)).pending();
     pair.receive(1, Some(0), Some(7), buffer(3_000));
@@ -272,11 +272,11 @@ fn a_receive_that_is_met_holds_nothing_back() {
 
 /// A message that meets its receive at once gives up no place that was granted.
 #[test]
-fn what_is_received_from_the_lane_returns_no_grant() {
+fn a_message_received_from_the_lane_returns_no_grant() {
     let mut pair = Pair::new(Design::Mirror);
     pair.machines[1].tables.peers[0].granted = 1;
     pair.send(0, 1, LABEL, text(8, 1));
-    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert!(machine.receive_next(lanes, &pattern, bytes_of(buffer(8))).is_some());
     let peer = &pair.machines[1].tables.peers[0];
@@ -285,18 +285,18 @@ fn what_is_received_from_the_lane_returns_no_grant() {
 
 /// Bytes of a message with a known receive may use the last slot.
 #[test]
-fn no_more_is_asked_for_than_there_are_slots() {
+fn no_more_slots_are_requested_than_exist() {
     let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
     for (len, asks) in [(4 * 256, false), (4 * 256 + 1, true)] {
         let mut pair = Pair::new(Design::TwoCopy);
         pair.machines[0].tables.peers[1].thresholds.eager_max = 0;
-        let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+        let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
         pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(buffer(len))).unwrap();
         let out = apart(text(len, 2));
-        pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, out).unwrap();
+        pair.machines[0].send(&mut pair.lanes[0], PeerIndex(1), LABEL, out).unwrap();
         pair.advance(1);
         pair.advance(0);
-        assert_eq!(pair.lanes[1].is_starved(Rank(0)), asks, "{len} bytes");
+        assert_eq!(pair.lanes[1].is_starved(PeerIndex(0)), asks, "{len} bytes");
         pair.settle();
     }
 }

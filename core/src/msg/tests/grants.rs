@@ -6,7 +6,7 @@ use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
 
 #[test]
-fn what_was_taken_is_returned_when_it_is_much_or_asked_for() {
+fn credits_are_returned_by_quarters_or_on_request() {
     // A quarter of 16 lines, or of a quota of 4.
     let mut one = One::new(Design::TwoCopy);
     for line in 1..=4 {
@@ -34,7 +34,7 @@ fn what_was_taken_is_returned_when_it_is_much_or_asked_for() {
 }
 
 #[test]
-fn a_quarter_of_a_quota_is_no_less_than_one() {
+fn a_quarter_of_a_quota_is_at_least_one_message() {
     for (quota, quarter) in [(1, 1), (2, 1), (8, 2)] {
         let shape = Shape { quota, lines: 64, ..OF_THREE };
         let mut one = One::with(Design::TwoCopy, shape, 32);
@@ -51,7 +51,7 @@ fn a_quarter_of_a_quota_is_no_less_than_one() {
 /// A peer that requests room is granted more only if a receive or a probe waits
 /// here, and only if the peer's quota is used up.
 #[test]
-fn more_is_granted_to_who_has_used_up_its_quota() {
+fn a_peer_that_has_used_up_its_quota_is_granted_more() {
     let waits: [fn(&mut One); 4] = [
         |_| {},
         |one| {
@@ -97,15 +97,15 @@ fn grants_are_bounded() {
         one.look(1);
         (one.peer(1).granted, one.machine.spare)
     };
-    assert_eq!(filled(OF_THREE, None), (4, 12), "a quota");
+    assert_eq!(filled(OF_THREE, None), (4, 12), "one quota");
     assert_eq!(filled(Shape { quota: 32, ..OF_THREE }, None), (16, 112), "sixteen");
-    assert_eq!(filled(OF_THREE, Some(3)), (3, 0), "what is left");
+    assert_eq!(filled(OF_THREE, Some(3)), (3, 0), "the rest of the room");
     assert_eq!(filled(OF_THREE, Some(0)), (0, 0));
 }
 
 /// A probe lets one grant through, and no more until the next probe.
 #[test]
-fn a_probe_is_worth_one_grant() {
+fn a_probe_grants_once() {
     let mut one = One::new(Design::TwoCopy);
     let pattern = Pattern { context: 0, source: None, tag: Some(9) };
     for (probes, granted) in [(true, 4), (false, 4), (true, 8)] {
@@ -121,7 +121,7 @@ fn a_probe_is_worth_one_grant() {
     }
     let found = Pattern { tag: Some(7), ..pattern };
     assert!(one.machine.probe(&found).is_some());
-    assert!(!one.machine.is_probed, "it is there");
+    assert!(!one.machine.is_probed, "the probed message is here");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_granted_place_is_free_again_when_its_message_is_received() {
 
 /// A peer that requests room gets offers of all receives, also of short ones.
 #[test]
-fn who_asks_for_room_is_offered_all_receives() {
+fn a_request_for_room_is_answered_with_all_receives() {
     for (design, offered) in [(Design::Mirror, 2), (Design::TwoCopy, 0)] {
         let mut one = One::new(design);
         one.post(Some(1), Some(8), at(64, 8));
@@ -179,7 +179,7 @@ fn who_asks_for_room_is_offered_all_receives() {
 
 /// Offers that wait for a packet go, too; a dead rank gets nothing.
 #[test]
-fn who_asks_for_room_gets_the_offer_that_waits() {
+fn a_request_for_room_is_answered_with_the_waiting_offer() {
     let mut one = One::new(Design::Mirror);
     one.post(Some(1), Some(8), at(64, 1_000));
     assert!(!one.advance() && one.pushed().is_empty());
@@ -195,12 +195,12 @@ fn who_asks_for_room_gets_the_offer_that_waits() {
     one.did();
     one.wire.starved[1] = true;
     assert!(!one.look(1));
-    assert_eq!((one.did(), one.peer(1).granted), (vec![], 0), "the dead are granted nothing");
+    assert_eq!((one.did(), one.peer(1).granted), (vec![], 0), "a dead rank gets no grant");
 }
 
 /// A request that cannot be answered gives no reason to look again.
 #[test]
-fn who_asks_in_vain_wakes_nobody() {
+fn a_request_without_an_answer_causes_no_further_look() {
     for (source, design) in [(None, Design::Mirror), (Some(1), Design::TwoCopy)] {
         let mut one = One::new(design);
         one.post(source, Some(7), at(64, 8));
@@ -211,7 +211,7 @@ fn who_asks_in_vain_wakes_nobody() {
 
 /// A message that meets its receive at once, by any path, gives up no place.
 #[test]
-fn a_message_that_is_awaited_gives_up_no_grant() {
+fn a_message_with_a_waiting_receive_returns_no_grant() {
     for (source, kind) in [(None, Kind::Inline), (Some(1), Kind::Eager), (Some(1), Kind::Rts)] {
         let mut one = One::new(Design::TwoCopy);
         one.machine.tables.peers[1].granted = 1;

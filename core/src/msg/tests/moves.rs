@@ -19,7 +19,7 @@ pub(super) fn copied(id: u32, flags: u8) -> Packet {
 }
 
 pub(super) fn failed(rank: u32) -> Ended {
-    Ended::Failed { rank: Rank(rank) }
+    Ended::Failed { peer: PeerIndex(rank) }
 }
 
 pub(super) fn pushed(packet: Packet) -> Did {
@@ -46,7 +46,7 @@ impl One {
         (post, self.acts())
     }
 
-    /// A message that was announced to rank 1.
+    /// Sends a message to rank 1 that is announced there.
     pub(super) fn told(&mut self, bytes: Bytes) -> Request {
         let sent = self.send(1, 7, bytes).pending().unwrap();
         assert_eq!(self.entry(sent).state, State::Told);
@@ -54,7 +54,7 @@ impl One {
         sent
     }
 
-    /// Rank 1 requests the bytes.
+    /// Lets rank 1 request the bytes.
     pub(super) fn asks(&mut self, sent: Request, len: u64, flags: u8) {
         let id = self.id(sent);
         self.comes(
@@ -66,12 +66,18 @@ impl One {
 }
 
 #[test]
-fn a_short_one_in_reach_is_copied_at_once() {
+fn a_short_message_in_reach_is_copied_at_once() {
     for (len, is_job) in [(8192, false), (8193, true)] {
         let mut one = One::new(Design::Mirror);
         let (post, did) = one.met(at(64, 10_000), rts(5, len, REACHED));
-        let copy =
-            Copy { peer: Rank(1), from: 0x9000, to: 64, len, streaming: false, by_kernel: false };
+        let copy = Copy {
+            peer: PeerIndex(1),
+            from: 0x9000,
+            to: 64,
+            len,
+            streaming: false,
+            by_kernel: false,
+        };
         if is_job {
             assert_eq!((did, one.entry(post).state), (vec![], State::Fetching));
             let job = one.machine.poll_job().unwrap();
@@ -80,7 +86,7 @@ fn a_short_one_in_reach_is_copied_at_once() {
             one.done(job, Ok(()));
             assert_eq!(one.acts(), [pushed(fin(5, 0))]);
             one.done(job, Ok(()));
-            assert_eq!(one.acts(), [], "it was done before");
+            assert_eq!(one.acts(), [], "the message has ended");
         } else {
             assert_eq!(did, [Did::Copied(copy), pushed(fin(5, 0))]);
         }
@@ -92,7 +98,7 @@ fn a_short_one_in_reach_is_copied_at_once() {
 /// Fetched bytes are never copied past the cache; pushed bytes are, from a size
 /// on.
 #[test]
-fn only_what_is_pushed_streams() {
+fn only_pushed_bytes_are_copied_past_the_cache() {
     for (len, streaming) in [(19_999, false), (20_000, true)] {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).nt_from = 20_000;
@@ -105,7 +111,7 @@ fn only_what_is_pushed_streams() {
 }
 
 #[test]
-fn an_empty_one_is_answered_and_not_copied() {
+fn an_empty_message_is_answered_and_not_copied() {
     for (room, len) in [(100, 0), (0, 9_000)] {
         let mut one = One::new(Design::Mirror);
         one.thresholds(1).both_from = 0;
@@ -116,7 +122,7 @@ fn an_empty_one_is_answered_and_not_copied() {
     }
 }
 
-/// Where the buffer can be reached and the bytes cannot, or from a size on.
+/// The sender copies where it alone reaches the other buffer, or from a size on.
 #[test]
 fn the_sender_is_asked_to_copy() {
     let cases = [
@@ -150,7 +156,7 @@ fn the_sender_is_asked_to_copy() {
 }
 
 #[test]
-fn the_kernel_fetches_what_nobody_reaches() {
+fn the_kernel_fetches_messages_out_of_reach() {
     let kernel = Packet::BY_KERNEL;
     let cases = [
         (false, kernel, 5_000, false, true),
@@ -164,7 +170,7 @@ fn the_kernel_fetches_what_nobody_reaches() {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).kernel_from = 5_000;
         if far {
-            one.machine.set_far(Rank(1));
+            one.machine.set_far(PeerIndex(1));
         }
         let (post, did) = one.met(Bytes { in_reach, ..at(64, 10_000) }, rts(5, len, flags));
         let job = one.machine.poll_job();
@@ -179,12 +185,12 @@ fn the_kernel_fetches_what_nobody_reaches() {
 }
 
 #[test]
-fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
+fn a_failed_fetch_by_kernel_or_network_asks_the_sender_to_copy() {
     for (flags, far) in [(Packet::BY_KERNEL, false), (REACHED, true), (REACHED, false)] {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).kernel_from = 0;
         if far {
-            one.machine.set_far(Rank(1));
+            one.machine.set_far(PeerIndex(1));
         }
         let (post, did) = one.met(apart(64, 10_000), rts(5, 9_000, flags));
         assert_eq!(did, []);
@@ -209,30 +215,33 @@ fn a_fetch_that_fails_is_asked_for_only_from_afar_or_by_the_kernel() {
     }
 }
 
-/// Short or long: another node's bytes are never copied within a call.
+/// Short or long: bytes of another node are never copied within a call.
 #[test]
-fn what_lies_afar_is_fetched_by_a_job() {
+fn bytes_of_another_node_are_fetched_by_a_job() {
     let mut one = One::new(Design::TwoCopy);
-    one.machine.set_far(Rank(1));
+    one.machine.set_far(PeerIndex(1));
     one.thresholds(1).ask_from = 0;
     let (post, did) = one.met(at(64, 10_000), rts(5, 100, REACHED));
     assert_eq!((did, one.entry(post).state), (vec![], State::Fetching));
     let job = one.machine.poll_job().unwrap();
-    assert_eq!((job.copy.peer, job.copy.len), (Rank(1), 100));
+    assert_eq!((job.copy.peer, job.copy.len), (PeerIndex(1), 100));
     let mut one = One::new(Design::TwoCopy);
-    one.machine.set_far(Rank(2));
-    assert!(!one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(), "it is another's");
+    one.machine.set_far(PeerIndex(2));
+    assert!(
+        !one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(),
+        "the limit is of another peer"
+    );
 }
 
-/// A packet that is due waits for a line, and packets go in order.
+/// A packet waits for a line, and packets go in order.
 #[test]
-fn what_is_due_waits_for_a_line() {
+fn packets_without_a_free_line_wait_in_order() {
     let mut one = One::new(Design::TwoCopy);
     one.wire.room[1] = 0;
     let (first, did) = one.met(at(64, 100), rts(5, 100, REACHED));
     assert!(matches!(did[..], [Did::Copied(_), Did::Asked(1)]), "{did:?}");
     let (second, _) = one.met(apart(64, 100), rts(6, 100, 0));
-    assert_eq!(one.machine.take(first), None, "its sender does not know it");
+    assert_eq!(one.machine.take(first), None, "the sender has not learned of the end");
     assert!(!one.advance() && one.machine.wants_poll() && one.machine.under_way() == 2);
     one.acts();
     one.wire.room[1] = 1;
@@ -247,7 +256,7 @@ fn what_is_due_waits_for_a_line() {
 }
 
 #[test]
-fn a_job_of_an_earlier_life_is_no_more() {
+fn the_end_of_an_old_job_is_ignored() {
     let mut one = One::new(Design::TwoCopy);
     let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, REACHED));
     let job = one.machine.poll_job().unwrap();
@@ -270,14 +279,14 @@ fn a_job_of_an_earlier_life_is_no_more() {
 
 /// A death at the last moment does not affect bytes that are here.
 #[test]
-fn what_is_here_when_its_sender_dies_is_received() {
+fn a_message_that_is_here_when_its_sender_dies_is_received() {
     for is_here in [true, false] {
         let mut one = One::new(Design::TwoCopy);
         let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, REACHED));
         let job = one.machine.poll_job().unwrap();
         one.lose(1);
         one.done(job, if is_here { Ok(()) } else { Err(failed(1)) });
-        let died = Err(Ended::PeerLost { rank: Rank(1) });
+        let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
         let whole = Ok(received(1, 7, 9_000, false));
         assert_eq!(one.take(post), Some(if is_here { whole } else { died }));
         assert_eq!((one.acts(), one.machine.under_way()), (vec![], 0));
@@ -290,18 +299,18 @@ fn what_is_here_when_its_sender_dies_is_received() {
     let job = one.machine.poll_job().unwrap();
     one.lose(1);
     one.done(job, Ok(()));
-    assert_eq!(one.take(sent), Some(Err(Ended::PeerLost { rank: Rank(1) })));
+    assert_eq!(one.take(sent), Some(Err(Ended::PeerLost { peer: PeerIndex(1) })));
     // A message of a sender that died before its receive came.
     one.comes(2, rts(5, 9_000, REACHED));
     one.look(2);
     one.lose(2);
     let late = one.post(Some(2), None, at(64, 10_000));
-    assert_eq!(one.take(late), Some(Err(Ended::PeerLost { rank: Rank(2) })));
+    assert_eq!(one.take(late), Some(Err(Ended::PeerLost { peer: PeerIndex(2) })));
 }
 
-/// The same for a message that was here before its receive.
+/// The values of the announcement are kept for a message that arrived before its receive.
 #[test]
-fn what_its_packet_said_is_kept_until_it_is_received() {
+fn an_early_message_keeps_the_values_of_its_packet() {
     for (in_reach, flags, by_kernel) in
         [(false, Packet::BY_KERNEL, true), (false, REACHED, false), (true, REACHED, false)]
     {
@@ -314,7 +323,8 @@ fn what_its_packet_said_is_kept_until_it_is_received() {
         let post = one.machine.receive(&mut one.wire, pattern, into).unwrap().pending().unwrap();
         let job = one.machine.poll_job().unwrap();
         let streaming = false;
-        let copy = Copy { peer: Rank(1), from: 0x9000, to: 64, len: 9_000, streaming, by_kernel };
+        let copy =
+            Copy { peer: PeerIndex(1), from: 0x9000, to: 64, len: 9_000, streaming, by_kernel };
         assert_eq!(job.copy, copy);
         one.acts();
         one.done(job, Ok(()));

@@ -29,8 +29,7 @@ impl One {
     }
 }
 
-/// Which receives are worth an offer, and which offers go in a packet of their
-/// own.
+/// Which receives are worth an offer, and which offers go in a packet of their own.
 #[test]
 fn a_receive_is_offered_if_it_pays() {
     let alone = |into: Bytes, prepare: fn(&mut One)| {
@@ -46,11 +45,11 @@ fn a_receive_is_offered_if_it_pays() {
     assert_eq!(alone(apart(64, 5_000), plain), (Offered::No, false));
     assert_eq!(alone(at(64, 2_047), plain), (Offered::Ripe, false));
     assert_eq!(alone(at(64, 2_048), plain), (Offered::Ripe, true));
-    let far: fn(&mut One) = |one| one.machine.set_far(Rank(1));
+    let far: fn(&mut One) = |one| one.machine.set_far(PeerIndex(1));
     assert_eq!(alone(at(64, 5_000), far), (Offered::No, false));
     let starved: fn(&mut One) = |one| one.wire.starved[1] = true;
     assert_eq!(alone(apart(64, 8), starved), (Offered::Ripe, true));
-    // Of two offers none waits, and the receive that was posted first goes first.
+    // With two offers none waits, and the one that was posted first goes first.
     let mut one = One::new(Design::Mirror);
     let posts = [300, 400].map(|len| one.post(Some(1), None, at(64, len)));
     let rooms: Vec<_> = one
@@ -73,7 +72,7 @@ fn a_receive_is_offered_if_it_pays() {
 }
 
 #[test]
-fn an_offer_says_what_was_taken_before_it() {
+fn an_offer_carries_the_count_of_taken_messages() {
     let mut one = One::new(Design::Mirror);
     (0..2).for_each(|_| one.comes_inline(1, 9, 8));
     one.look(1);
@@ -102,7 +101,7 @@ fn an_offer_waits_for_a_line() {
 
 /// As many offers as the mirror holds; the next ones when half of it is free.
 #[test]
-fn what_the_mirror_has_no_room_for_is_held() {
+fn a_receive_for_which_the_mirror_has_no_room_is_held() {
     let mut one = One::new(Design::Mirror);
     let posts = [0; 6].map(|_| one.large());
     one.advance();
@@ -119,7 +118,7 @@ fn what_the_mirror_has_no_room_for_is_held() {
     one.comes_direct(posts[1]);
     assert!(one.machine.wants_poll() && one.advance());
     assert_eq!((one.pushed(), state(&one)), (vec![Kind::Post; 2], (4, 0, 0)));
-    // Cancelling a held receive is done at once, and the others are looked at.
+    // A held receive is cancelled at once, and the others are looked at.
     let held = [0; 2].map(|_| one.large());
     assert_eq!(one.cancel(held[0]), Cancel::Done);
     assert!(one.machine.wants_poll() && !one.advance() && !one.machine.wants_poll());
@@ -128,14 +127,14 @@ fn what_the_mirror_has_no_room_for_is_held() {
     assert_eq!((state(&one), one.machine.wants_poll()), ((4, 0, 0), false));
 }
 
-/// A receive that could take the same message and was not offered holds later
-/// ones back, and nothing else does.
+/// Later receives are held back by a receive that could take the same message and was not
+/// offered, and by nothing else.
 #[test]
-fn only_a_receive_that_is_in_the_way_holds_one_back() {
+fn only_an_overlapping_receive_holds_another_back() {
     let held = |source: Option<u32>, tag: Option<u32>, context: u16, is_first: bool| {
         let mut one = One::new(Design::Mirror);
         let other = |one: &mut One| {
-            let pattern = Pattern { context, source: source.map(Rank), tag };
+            let pattern = Pattern { context, source: source.map(PeerIndex), tag };
             one.machine.receive(&mut one.wire, pattern, at(64, 8)).unwrap();
         };
         if is_first {
@@ -153,15 +152,14 @@ fn only_a_receive_that_is_in_the_way_holds_one_back() {
         assert!(!held(source, Some(7), 0, false));
     }
     assert!(!held(Some(2), Some(7), 0, true));
-    // Both of the last two posts prevent the offer: one of any source, one of
-    // this source.
+    // Each of the last two posts prevents the offer: one of any source, one of this source.
     let mut one = One::new(Design::Mirror);
     one.large();
     let any = one.post(None, Some(7), at(64, 8));
     let later = one.large();
     assert_eq!(one.offered(later), Offered::Held);
     let other = one.post(Some(1), Some(9), at(64, 3_000));
-    assert_eq!(one.offered(other), Offered::Ripe, "it is for another tag");
+    assert_eq!(one.offered(other), Offered::Ripe, "the receive is for another tag");
     assert_eq!(one.cancel(any), Cancel::Done);
     assert!(one.machine.wants_poll());
     one.advance();
@@ -169,7 +167,7 @@ fn only_a_receive_that_is_in_the_way_holds_one_back() {
 }
 
 #[test]
-fn nothing_is_looked_at_again_where_nothing_is_held() {
+fn without_held_receives_nothing_is_looked_at_again() {
     let mut one = One::new(Design::Mirror);
     let any = one.post(None, Some(7), at(64, 8));
     let exact = one.post(Some(1), Some(8), at(64, 8));
@@ -188,7 +186,7 @@ fn nothing_is_looked_at_again_where_nothing_is_held() {
 
 /// The number of receives that are looked at is bounded.
 #[test]
-fn how_many_are_looked_at_again_is_bounded() {
+fn a_limited_number_of_receives_is_looked_at_again() {
     for (before, offered) in [(127, 1), (128, 0)] {
         let mut one = One::new(Design::TwoCopy);
         one.machine.design = Design::Mirror;
@@ -207,7 +205,7 @@ fn how_many_are_looked_at_again_is_bounded() {
 /// A waiting offer is taken back at once; for one that was sent, a cancel is
 /// sent.
 #[test]
-fn an_offer_is_taken_back_where_it_is() {
+fn an_offer_is_withdrawn_locally_or_by_a_cancel() {
     let mut one = One::new(Design::Mirror);
     let ripe = one.post(Some(1), Some(7), at(64, 300));
     assert_eq!((one.cancel(ripe), one.peer(1).offered), (Cancel::Done, 0));
@@ -235,7 +233,7 @@ fn an_offer_is_taken_back_where_it_is() {
 
 /// A cancel that found no room is not sent when the message has come.
 #[test]
-fn a_question_that_did_not_go_is_forgotten_with_the_message() {
+fn a_waiting_cancel_is_dropped_when_the_message_arrives() {
     let mut one = One::with(Design::Mirror, OF_THREE, 1);
     let post = one.large();
     one.advance();
@@ -249,7 +247,7 @@ fn a_question_that_did_not_go_is_forgotten_with_the_message() {
     assert_eq!((one.pushed(), one.peer(1).asked), (vec![], 0));
     assert!(!one.machine.wants_poll());
     assert!(one.take(post).unwrap().is_ok());
-    assert!(one.post_short(PATTERN, apart(64, 8)).is_some(), "its place is free");
+    assert!(one.post_short(PATTERN, apart(64, 8)).is_some(), "the place of the receive is free");
 }
 
 /// The name of a cancelled receive is free after two events: the answer, or the
@@ -273,7 +271,7 @@ fn a_name_is_free_after_the_answer_and_the_end() {
                 }
             };
             let is_free = |one: &mut One| {
-                let pattern = Pattern { source: Some(Rank(2)), ..PATTERN };
+                let pattern = Pattern { source: Some(PeerIndex(2)), ..PATTERN };
                 let post = one.post_short(pattern, apart(64, 8));
                 post.is_some_and(|post| {
                     one.cancel(post) == Cancel::Done && one.take(post).is_some()
@@ -296,7 +294,7 @@ fn a_name_is_free_after_the_answer_and_the_end() {
 
 /// The death of another rank is no answer.
 #[test]
-fn a_question_to_one_rank_stays_when_another_dies() {
+fn a_cancel_to_one_rank_stays_when_another_dies() {
     let mut one = One::with(Design::Mirror, OF_THREE, 2);
     let post = one.large();
     one.advance();
@@ -313,7 +311,7 @@ fn a_question_to_one_rank_stays_when_another_dies() {
     assert_eq!(one.peer(1).asked, 0);
 }
 
-/// The bound on earlier receives has no effect where none of them can be unknown.
+/// The limit on earlier receives has no effect where none of them can be unknown.
 #[test]
 fn a_long_mirror_is_filled() {
     let mut one = One::with(Design::Mirror, Shape { mirror: 256, ..OF_THREE }, 200);

@@ -16,10 +16,10 @@ fn parts_are_copied_one_by_one() {
         let (mut lens, mut moved) = (Vec::new(), 0);
         while let Some(job) = one.machine.poll_job() {
             assert_eq!((job.copy.from, job.copy.to), (0x100 + moved, 0x5000 + moved));
-            assert_eq!((job.copy.peer, job.request, job.split), (Rank(1), sent, None));
+            assert_eq!((job.copy.peer, job.request, job.split), (PeerIndex(1), sent, None));
             moved += job.copy.len;
             lens.push(job.copy.len);
-            assert_eq!(one.acts(), [], "nothing is told before it is there");
+            assert_eq!(one.acts(), [], "no part is reported before it is copied");
             one.wire.room[1] = 16;
             one.done(job, Ok(()));
             let part = Packet { id: 77, a: moved, ..Packet::new(Kind::Part) };
@@ -36,13 +36,13 @@ fn parts_are_copied_one_by_one() {
     let streamed = |thresholds: &mut Thresholds| {
         (thresholds.nt_from, thresholds.part) = (9_000, 4_000);
     };
-    assert_eq!(parts(9_500, streamed), [4_000, 5_500], "no last part that is not worth it");
+    assert_eq!(parts(9_500, streamed), [4_000, 5_500], "no short part at the end");
     assert_eq!(parts(16_000, streamed), [4_000; 4]);
     assert_eq!(parts(15_999, streamed), [4_000, 4_000, 7_999]);
 }
 
 #[test]
-fn a_part_that_fails_ends_the_send_and_says_so() {
+fn a_failed_part_ends_the_send_and_is_reported() {
     let mut one = One::new(Design::TwoCopy);
     one.thresholds(1).chunk = 1_000;
     let sent = one.told(at(0, 50_000));
@@ -68,7 +68,7 @@ fn a_part_that_fails_ends_the_send_and_says_so() {
 }
 
 #[test]
-fn a_part_is_told_only_beyond_the_reserve() {
+fn a_part_is_reported_only_beyond_the_reserve() {
     for (room, tells) in [(4, false), (5, true)] {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).chunk = 1_000;
@@ -83,7 +83,7 @@ fn a_part_is_told_only_beyond_the_reserve() {
 }
 
 #[test]
-fn no_more_is_pushed_than_was_asked_for_or_than_there_is() {
+fn no_more_bytes_are_pushed_than_requested_or_sent() {
     for (asked, len) in [(9_000, 9_000), (60_000, 50_000)] {
         let mut one = One::new(Design::TwoCopy);
         one.thresholds(1).chunk = 60_000;
@@ -96,7 +96,7 @@ fn no_more_is_pushed_than_was_asked_for_or_than_there_is() {
     let sent = one.told(at(0x100, 50_000));
     one.asks(sent, 200, REACHED);
     let to = 0x5000;
-    let (peer, streaming, by_kernel) = (Rank(1), false, false);
+    let (peer, streaming, by_kernel) = (PeerIndex(1), false, false);
     let copy = Copy { peer, from: 0x100, to, len: 200, streaming, by_kernel };
     assert_eq!(one.acts(), [Did::Copied(copy), pushed(copied(77, 0))]);
     assert!(one.take(sent).unwrap().is_ok());
@@ -104,7 +104,7 @@ fn no_more_is_pushed_than_was_asked_for_or_than_there_is() {
 
 /// Reports of arrived bytes are accepted in order and once.
 #[test]
-fn what_has_come_is_hinted_at() {
+fn a_report_of_arrived_bytes_is_passed_as_a_hint() {
     let mut one = One::new(Design::TwoCopy);
     let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, 0));
     let id = one.id(post);
@@ -119,7 +119,7 @@ fn what_has_come_is_hinted_at() {
         assert_eq!(one.acts(), Vec::from_iter(did));
     }
     assert_eq!(one.machine.counts().dropped, 2);
-    one.machine.set_far(Rank(1));
+    one.machine.set_far(PeerIndex(1));
     one.comes(1, Packet { id, a: 9_000, ..Packet::new(Kind::Part) });
     one.look(1);
     assert_eq!((one.acts(), one.machine.counts().dropped), (vec![], 3));
@@ -146,7 +146,7 @@ fn bytes_through_slots_wait_for_slots() {
     four.push(Did::Asked(1));
     assert_eq!(one.acts(), four);
     assert!(!one.advance());
-    assert_eq!(one.acts(), [], "it has asked");
+    assert_eq!(one.acts(), [], "the request was made");
     assert_eq!(one.entry(sent).state, State::Streaming);
     // One slot comes back, then all others.
     one.wire.returned[1].slots = 0b0001;
@@ -180,7 +180,7 @@ fn bytes_through_slots_wait_for_lines() {
 }
 
 #[test]
-fn nothing_is_sent_of_a_message_that_has_no_room() {
+fn a_message_with_an_empty_receive_sends_nothing() {
     let mut one = One::new(Design::TwoCopy);
     let sent = one.told(apart(0x100, 1_000));
     one.asks(sent, 0, 0);
@@ -191,7 +191,7 @@ fn nothing_is_sent_of_a_message_that_has_no_room() {
 
 /// The slots are given back, whatever else the packet contains.
 #[test]
-fn slots_come_back_with_what_was_in_them() {
+fn slots_are_returned_with_any_data_packet() {
     let mut one = One::new(Design::TwoCopy);
     let (post, _) = one.met(apart(64, 10_000), rts(5, 600, 0));
     let id = one.id(post);
@@ -207,10 +207,14 @@ fn slots_come_back_with_what_was_in_them() {
     assert_eq!(one.did(), [Did::Read(1, 0b0011, 64, 400), Did::Told(1, slots(0b0011))]);
     one.comes(1, data(400, 300, 0b1_0000_0100));
     one.look(1);
-    assert_eq!(one.did(), [Did::Told(1, slots(0b0111))], "it is longer than the rest");
+    assert_eq!(one.did(), [Did::Told(1, slots(0b0111))], "the data are longer than the rest");
     one.comes(1, data(400, 600, 0b0100));
     one.look(1);
-    assert_eq!(one.did(), [Did::Told(1, slots(0b0011))], "longer than its slot, and than the rest");
+    assert_eq!(
+        one.did(),
+        [Did::Told(1, slots(0b0011))],
+        "the data are longer than their slot and than the rest"
+    );
     one.comes(1, data(400, 200, 0b0100));
     one.look(1);
     assert_eq!(one.did(), [Did::Read(1, 0b0100, 464, 200), Did::Told(1, slots(0b0111))]);
@@ -218,13 +222,13 @@ fn slots_come_back_with_what_was_in_them() {
     assert_eq!(one.take(post), Some(Ok(received(1, 7, 600, false))));
     one.comes(1, data(0, 1, 0b1000));
     one.look(1);
-    assert_eq!(one.did(), [Did::Told(1, slots(0b1111))], "nothing waits for it");
+    assert_eq!(one.did(), [Did::Told(1, slots(0b1111))], "no receive waits for the data");
     assert_eq!(one.machine.counts().dropped, 3);
 }
 
-/// Counts that were returned before the request was seen are used.
+/// Counts that were returned before the peer saw the request are used.
 #[test]
-fn who_asks_for_slots_looks_once_more() {
+fn a_request_for_slots_is_followed_by_another_look() {
     let mut one = One::new(Design::TwoCopy);
     let sent = one.told(apart(0x100, 1_280));
     one.asks(sent, 1_280, 0);

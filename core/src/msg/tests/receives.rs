@@ -1,9 +1,10 @@
-//! Receives: what each call finds, and what it leaves in the tables.
+//! Receives: what each call finds and which entries it leaves in the tables.
 
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
 
-pub(super) const PATTERN: Pattern = Pattern { context: 0, source: Some(Rank(1)), tag: Some(7) };
+pub(super) const PATTERN: Pattern =
+    Pattern { context: 0, source: Some(PeerIndex(1)), tag: Some(7) };
 
 impl One {
     fn receive_next(&mut self, pattern: Pattern, into: Bytes) -> Option<Received> {
@@ -18,7 +19,7 @@ impl One {
 #[test]
 fn the_next_message_goes_straight_into_its_buffer() {
     let mut one = One::new(Design::Mirror);
-    assert_eq!(one.receive_next(PATTERN, at(64, 8)), None, "nothing is there");
+    assert_eq!(one.receive_next(PATTERN, at(64, 8)), None, "the lane is empty");
     for (len, room) in [(8, 8), (9, 8), (8, 9)] {
         one.comes_inline(1, 7, len);
         one.did();
@@ -31,7 +32,7 @@ fn the_next_message_goes_straight_into_its_buffer() {
     assert_eq!(one.machine.under_way(), 0);
 }
 
-/// Else what has come is taken as at any other look.
+/// Otherwise the packet is taken as at any other look.
 #[test]
 fn the_next_message_may_be_for_another_receive() {
     let taken = |prepare: fn(&mut One), pattern: Pattern, packet: Packet| {
@@ -46,7 +47,7 @@ fn the_next_message_may_be_for_another_receive() {
     assert_eq!(taken(plain, PATTERN, inline), (true, true));
     let any = Pattern { source: None, ..PATTERN };
     assert_eq!(taken(plain, any, inline), (false, false));
-    let none = Pattern { source: Some(Rank(3)), ..PATTERN };
+    let none = Pattern { source: Some(PeerIndex(3)), ..PATTERN };
     assert_eq!(taken(plain, none, inline), (false, false));
     assert_eq!(taken(plain, Pattern { tag: Some(8), ..PATTERN }, inline), (false, true));
     assert_eq!(taken(plain, Pattern { context: 1, ..PATTERN }, inline), (false, true));
@@ -59,16 +60,24 @@ fn the_next_message_may_be_for_another_receive() {
     let post: fn(&mut One) = |one| {
         one.post(None, Some(7), apart(64, 8));
     };
-    assert_eq!(taken(post, PATTERN, inline), (false, true), "the same of any source");
+    assert_eq!(
+        taken(post, PATTERN, inline),
+        (false, true),
+        "an earlier receive from any source has it"
+    );
     let post: fn(&mut One) = |one| {
         one.post(Some(1), Some(9), apart(64, 8));
     };
-    assert_eq!(taken(post, PATTERN, inline), (true, true), "that is for another tag");
+    assert_eq!(
+        taken(post, PATTERN, inline),
+        (true, true),
+        "the earlier receive is for another tag"
+    );
     let before: fn(&mut One) = |one| {
         one.comes_inline(1, 7, 4);
         one.look(1);
     };
-    assert_eq!(taken(before, PATTERN, inline), (false, true), "an earlier one is here");
+    assert_eq!(taken(before, PATTERN, inline), (false, true), "an earlier message is here");
     let lost: fn(&mut One) = |one| one.lose(1);
     assert_eq!(taken(lost, PATTERN, inline), (false, false));
 }
@@ -86,31 +95,37 @@ fn earlier_receives_get_their_messages_before_the_next() {
 }
 
 #[test]
-fn a_short_post_is_for_a_rank_of_which_nothing_is_here() {
+fn a_short_post_needs_a_source_without_pending_traffic() {
     let mut one = One::with(Design::Mirror, OF_THREE, 2);
     let post = one.post_short(PATTERN, apart(64, 8)).unwrap();
     assert_eq!((one.peer(1).unoffered, one.machine.under_way()), (1, 1));
-    assert_eq!(one.machine.about(post), (Some(Rank(1)), Some(7)));
+    assert_eq!(one.machine.about(post), (Some(PeerIndex(1)), Some(7)));
     one.comes_inline(1, 7, 8);
     one.look(1);
     assert_eq!(one.take(post), Some(Ok(received(1, 7, 8, false))));
     assert_eq!(one.peer(1).unoffered, 0);
-    assert_eq!(one.post_short(PATTERN, at(64, 8)), None, "its source could be told of it");
+    assert_eq!(one.post_short(PATTERN, at(64, 8)), None, "the receive could be offered");
     assert_eq!(one.post_short(Pattern { source: None, ..PATTERN }, apart(64, 8)), None);
-    assert_eq!(one.post_short(Pattern { source: Some(Rank(3)), ..PATTERN }, apart(64, 8)), None);
-    assert!(one.machine.is_quiet(&mut one.wire, Rank(1)));
+    assert_eq!(
+        one.post_short(Pattern { source: Some(PeerIndex(3)), ..PATTERN }, apart(64, 8)),
+        None
+    );
+    assert!(one.machine.is_quiet(&mut one.wire, PeerIndex(1)));
     one.wire.starved[1] = true;
-    assert_eq!(one.post_short(PATTERN, apart(64, 8)), None, "its source waits for room");
-    assert!(!one.machine.is_quiet(&mut one.wire, Rank(1)));
+    assert_eq!(one.post_short(PATTERN, apart(64, 8)), None, "the source waits for room");
+    assert!(!one.machine.is_quiet(&mut one.wire, PeerIndex(1)));
     one.wire.starved[1] = false;
     one.comes_inline(1, 9, 8);
     one.look(1);
     assert_eq!(one.post_short(PATTERN, apart(64, 8)), None, "a message is here");
-    assert!(!one.machine.is_quiet(&mut one.wire, Rank(1)));
-    assert!(one.machine.is_quiet(&mut one.wire, Rank(2)));
+    assert!(!one.machine.is_quiet(&mut one.wire, PeerIndex(1)));
+    assert!(one.machine.is_quiet(&mut one.wire, PeerIndex(2)));
     one.lose(2);
-    assert!(!one.machine.is_quiet(&mut one.wire, Rank(2)));
-    assert_eq!(one.post_short(Pattern { source: Some(Rank(2)), ..PATTERN }, apart(64, 8)), None);
+    assert!(!one.machine.is_quiet(&mut one.wire, PeerIndex(2)));
+    assert_eq!(
+        one.post_short(Pattern { source: Some(PeerIndex(2)), ..PATTERN }, apart(64, 8)),
+        None
+    );
     assert_eq!((one.machine.under_way(), one.peer(1).unoffered), (0, 0));
     // All requests are under way.
     let mut one = One::with(Design::Mirror, OF_THREE, 1);
@@ -119,7 +134,7 @@ fn a_short_post_is_for_a_rank_of_which_nothing_is_here() {
     assert_eq!(one.peer(1).unoffered, 1);
 }
 
-/// The first of those that came, from one source or from any.
+/// The first message that arrived, from one source or from any.
 #[test]
 fn a_receive_gets_the_first_message_of_its_pattern() {
     let mut one = One::new(Design::Mirror);
@@ -128,7 +143,7 @@ fn a_receive_gets_the_first_message_of_its_pattern() {
         one.look(from as u32);
     }
     let mut probed = |source: Option<u32>, tag: Option<u32>| {
-        let pattern = Pattern { context: 0, source: source.map(Rank), tag };
+        let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         let probed = one.machine.probe(&pattern).map(|found| found.len);
         let got = one.machine.receive(&mut one.wire, pattern, at(64, 8)).unwrap().done();
         assert_eq!(got.map(|got| got.len), probed);
@@ -144,7 +159,7 @@ fn a_receive_gets_the_first_message_of_its_pattern() {
     one.comes_inline(1, 7, 8);
     one.look(1);
     assert_eq!(one.machine.probe(&context), None);
-    let none = Pattern { source: Some(Rank(3)), ..PATTERN };
+    let none = Pattern { source: Some(PeerIndex(3)), ..PATTERN };
     assert_eq!(one.machine.probe(&none), None);
 }
 
@@ -158,7 +173,10 @@ fn a_message_that_cannot_be_fetched_stays() {
     one.look(1);
     let full = Err(CallError::Busy(Why::NoTag));
     assert_eq!(one.machine.receive(&mut one.wire, PATTERN, at(64, 900)), full);
-    assert!(one.receive(Some(1), Some(8), at(64, 8)).done().is_some(), "it needs none");
+    assert!(
+        one.receive(Some(1), Some(8), at(64, 8)).done().is_some(),
+        "the message needs no request"
+    );
     assert_eq!(one.cancel(post), Cancel::Done);
     assert!(one.take(post).is_some());
     assert!(one.receive(Some(1), Some(7), at(64, 900)).pending().is_some());

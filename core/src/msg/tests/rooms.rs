@@ -1,5 +1,5 @@
-//! The room at a peer, the known receives of a peer, and what is left of both
-//! after its death.
+//! The room at a peer, the known receives of a peer, and the state of both after the peer's
+//! death.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn advance(pair: &mut Pair, rank: usize) -> bool {
 
 /// Fills the lane from one rank to the other with packets that are dropped.
 fn fill(pair: &mut Pair, from: usize) {
-    let to = Rank(1 - from as u32);
+    let to = PeerIndex(1 - from as u32);
     while pair.lanes[from].has_room(to, 1) {
         pair.lanes[from].push(to, &Packet { id: !0, ..FULL }, Load::Empty);
     }
@@ -26,69 +26,70 @@ fn offer(id: u32, tag: Option<u32>) -> Offer {
 }
 
 #[test]
-fn slots_are_taken_from_the_lowest_and_given_back_one_by_one() {
+fn slots_are_taken_from_the_lowest_and_returned_one_by_one() {
     let mut pair = Pair::new(Design::TwoCopy);
     let take = |pair: &mut Pair, len, more| {
-        pair.machines[0].take_slots(&mut pair.lanes[0], Rank(1), len, more)
+        pair.machines[0].take_slots(&mut pair.lanes[0], PeerIndex(1), len, more)
     };
-    assert_eq!(take(&mut pair, 257, 3), None, "two of four, and three more");
+    assert_eq!(take(&mut pair, 257, 3), None, "two of four slots, with three more in reserve");
     assert_eq!(take(&mut pair, 257, 2), Some(0b0011));
     assert_eq!(take(&mut pair, 1, 2), None);
     assert_eq!(take(&mut pair, 256, 1), Some(0b0100));
     assert_eq!((take(&mut pair, 257, 0), take(&mut pair, 1, 0)), (None, Some(0b1000)));
     assert_eq!(take(&mut pair, 1, 0), None);
-    pair.lanes[1].give_back(Rank(0), Returned { slots: 0b0110, ..Returned::default() });
+    pair.lanes[1].give_back(PeerIndex(0), Returned { slots: 0b0110, ..Returned::default() });
     assert_eq!((take(&mut pair, 512, 0), take(&mut pair, 1, 0)), (Some(0b0110), None));
-    pair.lanes[1].give_back(Rank(0), Returned { slots: 0b1001, ..Returned::default() });
-    assert_eq!(take(&mut pair, 1024, 0), Some(0b1111), "each bit has turned over");
+    pair.lanes[1].give_back(PeerIndex(0), Returned { slots: 0b1001, ..Returned::default() });
+    assert_eq!(take(&mut pair, 1024, 0), Some(0b1111), "each slot was returned once");
 }
 
 #[test]
-fn more_is_asked_for_once_until_there_is_an_answer() {
+fn room_is_requested_once_until_there_is_an_answer() {
     let mut pair = Pair::new(Design::TwoCopy);
-    let has_lines =
-        |pair: &mut Pair, lines| pair.machines[0].has_lines(&mut pair.lanes[0], Rank(1), lines);
+    let has_lines = |pair: &mut Pair, lines| {
+        pair.machines[0].has_lines(&mut pair.lanes[0], PeerIndex(1), lines)
+    };
     assert!(has_lines(&mut pair, SHAPE.lines));
-    assert!(!pair.lanes[1].is_starved(Rank(0)), "there is room");
+    assert!(!pair.lanes[1].is_starved(PeerIndex(0)), "there is room");
     fill(&mut pair, 0);
-    assert!(!has_lines(&mut pair, 1) && pair.lanes[1].is_starved(Rank(0)));
+    assert!(!has_lines(&mut pair, 1) && pair.lanes[1].is_starved(PeerIndex(0)));
     // An answer with nothing new: there is no second request.
-    assert!(pair.lanes[1].give_back(Rank(0), Returned::default()));
-    assert!(!has_lines(&mut pair, 1) && !pair.lanes[1].is_starved(Rank(0)));
+    assert!(pair.lanes[1].give_back(PeerIndex(0), Returned::default()));
+    assert!(!has_lines(&mut pair, 1) && !pair.lanes[1].is_starved(PeerIndex(0)));
     // An answer that is not enough: there is a second request.
     for _ in 0..2 {
-        pair.lanes[1].peek(Rank(0)).unwrap();
-        pair.lanes[1].pop(Rank(0));
+        pair.lanes[1].peek(PeerIndex(0)).unwrap();
+        pair.lanes[1].pop(PeerIndex(0));
     }
-    pair.lanes[1].give_back(Rank(0), Returned::default());
-    assert!(!has_lines(&mut pair, 3) && pair.lanes[1].is_starved(Rank(0)));
+    pair.lanes[1].give_back(PeerIndex(0), Returned::default());
+    assert!(!has_lines(&mut pair, 3) && pair.lanes[1].is_starved(PeerIndex(0)));
     assert!(has_lines(&mut pair, 2));
 }
 
 #[test]
-fn of_what_a_peer_returns_only_what_can_be_is_believed() {
+fn impossible_counts_of_a_peer_are_ignored() {
     let mut pair = Pair::new(Design::TwoCopy);
     for _ in 0..3 {
         pair.send(0, 1, LABEL, text(8, 1));
     }
     let known = |pair: &mut Pair, taken, matched| {
-        pair.lanes[1].give_back(Rank(0), Returned { taken, matched, ..Returned::default() });
+        pair.lanes[1].give_back(PeerIndex(0), Returned { taken, matched, ..Returned::default() });
         pair.machines[0].has_learned = false;
-        pair.machines[0].refresh(&mut pair.lanes[0], Rank(1));
+        pair.machines[0].refresh(&mut pair.lanes[0], PeerIndex(1));
         let peer = &pair.machines[0].tables.peers[1];
         (peer.taken_there, peer.matched_there, pair.machines[0].has_learned)
     };
     assert_eq!(known(&mut pair, 0, 0), (0, 0, false));
     assert_eq!(known(&mut pair, 2, 1), (2, 1, true));
-    assert_eq!(known(&mut pair, 2, 1), (2, 1, false), "that is no news");
-    assert_eq!(known(&mut pair, 4, 1), (2, 1, false), "more than were sent");
+    assert_eq!(known(&mut pair, 2, 1), (2, 1, false), "the counts did not change");
+    assert_eq!(known(&mut pair, 4, 1), (2, 1, false), "more messages than were sent");
     assert_eq!(known(&mut pair, 3, 4), (3, 1, true));
-    assert_eq!(known(&mut pair, 2, 3), (3, 3, true), "fewer than before");
+    assert_eq!(known(&mut pair, 2, 3), (3, 3, true), "fewer messages than before");
     assert_eq!(known(&mut pair, u32::MAX, 0), (3, 3, false));
 }
 
 #[test]
-fn offers_are_met_in_any_order_and_each_by_its_own_message() {
+fn offers_are_met_in_any_order_by_their_own_messages() {
     let mut pair = Pair::new(Design::Mirror);
     let orders = [[2, 0, 3, 1], [3, 2, 1, 0], [0, 1, 2, 3], [1, 3, 0, 2], [0, 3, 1, 2]];
     for order in orders {
@@ -115,11 +116,11 @@ fn offers_are_met_in_any_order_and_each_by_its_own_message() {
 }
 
 #[test]
-fn offers_beyond_the_mirror_are_dropped_and_so_is_any_without_one() {
+fn offers_beyond_the_mirror_or_without_one_are_dropped() {
     let mut pair = Pair::new(Design::Mirror);
     for id in 0..6 {
         let post = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
-        pair.lanes[1].push(Rank(0), &post, Load::Offer(offer(id, Some(id))));
+        pair.lanes[1].push(PeerIndex(0), &post, Load::Offer(offer(id, Some(id))));
         advance(&mut pair, 0);
         let kept = pair.machines[0].tables.peers[1].mirror_len;
         assert_eq!((kept, dropped(&pair, 0)), ((id + 1).min(4), u64::from(id.saturating_sub(3))));
@@ -144,7 +145,7 @@ fn an_offer_that_a_logged_message_meets_is_not_kept() {
     machine.offered(1, offer(1, Some(6)));
     assert_eq!(kept(machine), 0);
     machine.offered(1, offer(2, Some(6)));
-    assert_eq!(kept(machine), 1, "each message meets one");
+    assert_eq!(kept(machine), 1, "each message meets one offer");
     // Two messages were taken before the offer: the first is not for it.
     machine.offered(1, Offer { taken: 2, ..offer(3, Some(5)) });
     assert_eq!((kept(machine), machine.tables.peers[1].log_low), (1, 2));
@@ -169,51 +170,51 @@ fn answers_wait_for_room() {
         let asked = [10 * round + 2, 99, 10 * round, 10 * round];
         for id in asked {
             let question = Packet { id, ..Packet::new(Kind::Cancel) };
-            pair.lanes[1].push(Rank(0), &question, Load::Empty);
+            pair.lanes[1].push(PeerIndex(0), &question, Load::Empty);
         }
         advance(&mut pair, 0);
         let peer = &pair.machines[0].tables.peers[1];
         assert_eq!((peer.acks, peer.mirror_len), (4, 1));
-        assert!(pair.machines[0].wants_poll(), "they are still to be sent");
+        assert!(pair.machines[0].wants_poll(), "the answers are still to be sent");
         let before = dropped(&pair, 0);
         let more = Packet { id: 98, ..Packet::new(Kind::Cancel) };
-        pair.lanes[1].push(Rank(0), &more, Load::Empty);
+        pair.lanes[1].push(PeerIndex(0), &more, Load::Empty);
         advance(&mut pair, 0);
-        assert_eq!(dropped(&pair, 0), before + 1, "more than the mirror has");
-        while pair.lanes[1].peek(Rank(0)).is_some() {
-            pair.lanes[1].pop(Rank(0));
+        assert_eq!(dropped(&pair, 0), before + 1, "more answers than the mirror has offers");
+        while pair.lanes[1].peek(PeerIndex(0)).is_some() {
+            pair.lanes[1].pop(PeerIndex(0));
         }
-        pair.lanes[1].give_back(Rank(0), Returned::default());
+        pair.lanes[1].give_back(PeerIndex(0), Returned::default());
         advance(&mut pair, 0);
         let mut open = vec![];
         for id in asked {
-            let answer = pair.lanes[1].peek(Rank(0)).unwrap();
-            pair.lanes[1].pop(Rank(0));
+            let answer = pair.lanes[1].peek(PeerIndex(0)).unwrap();
+            pair.lanes[1].pop(PeerIndex(0));
             assert_eq!((answer.kind, answer.id), (Kind::CancelAck, id));
             open.push(!answer.has(Packet::DONE));
         }
         assert_eq!(open, [true, false, true, false]);
         assert_eq!(pair.machines[0].tables.peers[1].acks, 0);
-        pair.lanes[1].give_back(Rank(0), Returned::default());
+        pair.lanes[1].give_back(PeerIndex(0), Returned::default());
         pair.send(0, 1, Label { tag: 1, ..LABEL }, text(3_000, 1));
-        pair.lanes[1].peek(Rank(0)).unwrap();
-        pair.lanes[1].pop(Rank(0));
+        pair.lanes[1].peek(PeerIndex(0)).unwrap();
+        pair.lanes[1].pop(PeerIndex(0));
         let returned = Returned { taken: round + 1, matched: round + 1, ..Returned::default() };
-        pair.lanes[1].give_back(Rank(0), returned);
+        pair.lanes[1].give_back(PeerIndex(0), returned);
         advance(&mut pair, 0);
         assert_eq!(pair.machines[0].tables.peers[1].mirror_len, 0);
     }
 }
 
 #[test]
-fn a_death_leaves_nothing_to_do() {
+fn a_death_ends_all_work_for_the_rank() {
     let mut pair = Pair::new(Design::Mirror);
     for id in 0..2 {
         pair.machines[0].offered(1, offer(id, Some(id)));
     }
     fill(&mut pair, 0);
     let question = Packet { id: 0, ..Packet::new(Kind::Cancel) };
-    pair.lanes[1].push(Rank(0), &question, Load::Empty);
+    pair.lanes[1].push(PeerIndex(0), &question, Load::Empty);
     advance(&mut pair, 0);
     let sends: Vec<_> = (0..3).map(|_| pair.send(0, 1, LABEL, text(8, 1)).pending()).collect();
     let post = pair.receive(0, Some(1), Some(7), buffer(3_000)).pending();
@@ -221,19 +222,19 @@ fn a_death_leaves_nothing_to_do() {
     pair.machines[0].tables.peers[1].revisit = true;
     assert!(pair.machines[0].wants_poll() && pair.machines[0].under_way() == 5);
     // A rank that does not exist is not a lost rank.
-    pair.machines[0].lost(&mut pair.lanes[0], Rank(2));
-    pair.machines[0].lost(&mut pair.lanes[0], Rank(u32::MAX));
-    assert!(!pair.machines[0].is_lost(Rank(1)) && !pair.machines[0].is_lost(Rank(2)));
+    pair.machines[0].lost(&mut pair.lanes[0], PeerIndex(2));
+    pair.machines[0].lost(&mut pair.lanes[0], PeerIndex(u32::MAX));
+    assert!(!pair.machines[0].is_lost(PeerIndex(1)) && !pair.machines[0].is_lost(PeerIndex(2)));
     for _ in 0..2 {
-        pair.machines[0].lost(&mut pair.lanes[0], Rank(1));
-        assert!(pair.machines[0].is_lost(Rank(1)) && !pair.machines[0].is_lost(Rank(0)));
+        pair.machines[0].lost(&mut pair.lanes[0], PeerIndex(1));
+        assert!(pair.machines[0].is_lost(PeerIndex(1)) && !pair.machines[0].is_lost(PeerIndex(0)));
         assert_eq!(pair.machines[0].under_way(), 1);
         let peer = &pair.machines[0].tables.peers[1];
         assert_eq!((peer.mirror_len, peer.acks, peer.revisit), (0, 0, false));
         assert!(!peer.busy && !peer.stirred && peer.dues.is_empty() && peer.waiting.is_empty());
         assert!(!pair.machines[0].wants_poll());
     }
-    let died = Some(Err(Ended::PeerLost { rank: Rank(1) }));
+    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
     assert!(sends.into_iter().chain([post]).all(|request| pair.take(0, request) == died));
     assert_eq!(pair.take(0, own), None);
     assert!(!advance(&mut pair, 0) && !pair.machines[0].rest(&mut pair.lanes[0]));

@@ -2,6 +2,7 @@
 //! each call of the machine.
 
 use super::*;
+use crate::mem::LocalRank;
 use crate::msg::board::Board;
 use crate::msg::tables::State;
 use std::collections::VecDeque;
@@ -43,7 +44,7 @@ pub(super) struct Script {
     /// has been returned each time.
     pub(super) looks: u32,
     pub(super) is_restless: bool,
-    /// The counts that a peer returns as soon as more is requested.
+    /// The counts that a peer returns as soon as the machine requests room.
     pub(super) on_asked: Option<Returned>,
     /// A rank that requests room just before the machine looks for requests last.
     pub(super) asks_late: Option<usize>,
@@ -52,13 +53,13 @@ pub(super) struct Script {
     did: Vec<Did>,
 }
 
-/// A machine on such a wire.
+/// A machine on a scripted wire.
 pub(super) struct One {
     pub(super) machine: Machine<'static>,
     pub(super) wire: Script,
 }
 
-/// Rank 0, and two others.
+/// Rank 0 and two other ranks.
 pub(super) const OF_THREE: Shape = Shape { peers: 3, ..SHAPE };
 
 impl One {
@@ -74,7 +75,8 @@ impl One {
             log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
             mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
         };
-        let machine = Machine::new(Rank(0), shape, design, Thresholds::DEFAULT, tables).unwrap();
+        let machine =
+            Machine::new(LocalRank(0), shape, design, Thresholds::DEFAULT, tables).unwrap();
         let peers = shape.peers as usize;
         let wire = Script {
             came: vec![VecDeque::new(); peers],
@@ -110,7 +112,7 @@ impl One {
     }
 
     pub(super) fn send(&mut self, to: u32, tag: u32, bytes: Bytes) -> Begun<()> {
-        self.machine.send(&mut self.wire, Rank(to), Label { context: 0, tag }, bytes).unwrap()
+        self.machine.send(&mut self.wire, PeerIndex(to), Label { context: 0, tag }, bytes).unwrap()
     }
 
     pub(super) fn receive(
@@ -119,7 +121,7 @@ impl One {
         tag: Option<u32>,
         into: Bytes,
     ) -> Begun<Received> {
-        let pattern = Pattern { context: 0, source: source.map(Rank), tag };
+        let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         self.machine.receive(&mut self.wire, pattern, into).unwrap()
     }
 
@@ -152,7 +154,7 @@ impl One {
     }
 
     pub(super) fn look(&mut self, from: u32) -> bool {
-        self.machine.look(&mut self.wire, Rank(from))
+        self.machine.look(&mut self.wire, PeerIndex(from))
     }
 
     pub(super) fn rest(&mut self) -> bool {
@@ -164,7 +166,7 @@ impl One {
     }
 
     pub(super) fn lose(&mut self, rank: u32) {
-        self.machine.lost(&mut self.wire, Rank(rank));
+        self.machine.lost(&mut self.wire, PeerIndex(rank));
     }
 
     /// The calls since this was called last, except taken packets.
@@ -208,7 +210,7 @@ pub(super) const fn at(at: u64, len: u64) -> Bytes {
     Bytes { at, len, in_reach: true }
 }
 
-/// The same, which no peer can reach.
+/// A buffer as `at`, which no peer can reach.
 pub(super) const fn apart(at: u64, len: u64) -> Bytes {
     Bytes { at, len, in_reach: false }
 }
@@ -216,7 +218,7 @@ pub(super) const fn apart(at: u64, len: u64) -> Bytes {
 impl Script {
     fn is_under_lock(&self) -> bool {
         self.board.is_none_or(|board| {
-            let was_free = board.try_lock(Rank(7));
+            let was_free = board.try_lock(LocalRank(7));
             if was_free {
                 board.unlock();
             }
@@ -226,11 +228,11 @@ impl Script {
 }
 
 impl Wire for Script {
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.room[to.0 as usize] >= lines
     }
 
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         assert!(self.room[to.0 as usize] >= packet.lines(), "no room for {packet:?}");
         self.room[to.0 as usize] -= packet.lines();
         self.did.push(match load {
@@ -240,59 +242,59 @@ impl Wire for Script {
         });
     }
 
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         self.came[from.0 as usize].front().map(|(packet, _)| *packet)
     }
 
-    fn deliver(&mut self, _from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, _from: PeerIndex, at: u64, len: u64) {
         assert!(self.is_under_lock());
         self.did.push(Did::Delivered(at, len));
     }
 
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         assert!(self.is_under_lock());
         into[0] = self.peek(from).map_or(0, |packet| u64::from(packet.tag));
     }
 
     fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
-        assert_ne!(kept[0], 0, "nothing was kept");
+        assert_ne!(kept[0], 0, "no slot was written");
         self.did.push(Did::DeliveredKept(at, len));
     }
 
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         self.came[from.0 as usize].front().and_then(|(_, offer)| *offer).expect("an offer rides")
     }
 
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         self.came[from.0 as usize].pop_front().expect("a packet is there");
         self.untold[from.0 as usize] += 1;
         self.did.push(Did::Popped(from.0));
     }
 
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         self.looks += 1;
         self.returned[to.0 as usize].lines += u32::from(self.is_restless);
         self.returned[to.0 as usize]
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         self.untold[from.0 as usize] = 0;
         self.did.push(Did::Told(from.0, returned));
         std::mem::take(&mut self.starved[from.0 as usize])
     }
 
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         self.untold[from.0 as usize]
     }
 
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         self.did.push(Did::Asked(to.0));
         if let Some(returned) = self.on_asked.take() {
             self.returned[to.0 as usize] = returned;
         }
     }
 
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         self.starved[from.0 as usize]
     }
 
@@ -303,15 +305,15 @@ impl Wire for Script {
         }
     }
 
-    fn ring(&mut self, from: Rank) {
+    fn ring(&mut self, from: PeerIndex) {
         self.did.push(Did::Rang(from.0));
     }
 
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         self.did.push(Did::Wrote(to.0, slots, at, len));
     }
 
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         self.did.push(Did::Read(from.0, slots, at, len));
     }
 
@@ -319,12 +321,12 @@ impl Wire for Script {
         self.did.push(Did::Copied(*copy));
     }
 
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         self.did.push(Did::Opened(to.0, Side::Sender, id));
         self.split_is_free
     }
 
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         self.did.push(Did::Opened(from.0, Side::Receiver, id));
         self.split_is_free
     }

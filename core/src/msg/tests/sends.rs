@@ -6,7 +6,7 @@ use super::*;
 use crate::msg::tables::State;
 
 pub(super) fn copy(from: u64, to: u64, len: u64, streaming: bool) -> Copy {
-    Copy { peer: Rank(1), from, to, len, streaming, by_kernel: false }
+    Copy { peer: PeerIndex(1), from, to, len, streaming, by_kernel: false }
 }
 
 /// The packet that a peer gets of a message for the receive `id`.
@@ -19,15 +19,15 @@ const LABEL_8: Label = Label { context: 0, tag: 8 };
 impl One {
     fn try_send(&mut self, tag: u32, bytes: Bytes) -> Option<Begun<()>> {
         let label = Label { context: 0, tag };
-        self.machine.try_send(&mut self.wire, Rank(1), label, bytes).unwrap()
+        self.machine.try_send(&mut self.wire, PeerIndex(1), label, bytes).unwrap()
     }
 
     fn send_short(&mut self, to: u32, len: u64) -> bool {
-        self.machine.send_short(&mut self.wire, Rank(to), LABEL, at(0x100, len))
+        self.machine.send_short(&mut self.wire, PeerIndex(to), LABEL, at(0x100, len))
     }
 }
 
-/// Messages leave a reserve of lines to other packets.
+/// Messages leave a reserve of lines for other packets.
 #[test]
 fn a_message_needs_its_lines_and_the_reserve() {
     let needs =
@@ -54,7 +54,7 @@ fn a_message_needs_its_lines_and_the_reserve() {
 }
 
 #[test]
-fn a_message_that_finds_no_room_asks_for_it_once() {
+fn a_message_that_finds_no_room_requests_it_once() {
     let mut one = One::new(Design::Mirror);
     one.wire.room[1] = 4;
     assert_eq!(one.try_send(7, at(0, 8)), None);
@@ -62,7 +62,7 @@ fn a_message_that_finds_no_room_asks_for_it_once() {
     let first = one.send(1, 7, at(0, 200)).pending().unwrap();
     let second = one.send(1, 8, at(0, 8)).pending().unwrap();
     assert_eq!(one.machine.counts().waited, 2);
-    assert_eq!(one.try_send(9, at(0, 8)), None, "others wait");
+    assert_eq!(one.try_send(9, at(0, 8)), None, "earlier messages wait");
     assert_eq!(one.did(), []);
     // There is room for the second one alone.
     one.wire.room[1] = 5;
@@ -75,10 +75,9 @@ fn a_message_that_finds_no_room_asks_for_it_once() {
     assert!(!one.machine.wants_poll());
 }
 
-/// The peer has returned something that was not enough, and may have missed the
-/// first request.
+/// The peer returned something that was not enough, and may have missed the first request.
 #[test]
-fn who_learned_something_that_is_not_enough_asks_again() {
+fn a_sender_requests_again_after_an_insufficient_answer() {
     let mut one = One::new(Design::Mirror);
     (0..4).for_each(|_| {
         one.send(1, 7, at(0, 8));
@@ -91,12 +90,12 @@ fn who_learned_something_that_is_not_enough_asks_again() {
 }
 
 #[test]
-fn a_quota_is_used_up_until_some_are_matched() {
+fn a_used_up_quota_is_refilled_by_matched_messages() {
     let mut one = One::new(Design::Mirror);
     for _ in 0..4 {
         assert_eq!(one.try_send(7, at(0, 8)), Some(Begun::Done(())));
     }
-    assert_eq!(one.wire.looks, 0, "what is known does");
+    assert_eq!(one.wire.looks, 0, "the known counts are enough");
     assert_eq!(one.try_send(7, at(0, 8)), None);
     assert!(!one.send_short(1, 8));
     one.wire.returned[1].matched = 1;
@@ -108,9 +107,9 @@ fn a_quota_is_used_up_until_some_are_matched() {
     assert_eq!(one.peer(1).sent, 5);
 }
 
-/// The log has twice the quota; it is only dropped as far as messages were taken.
+/// The log has twice the quota; entries are dropped only as far as messages were taken.
 #[test]
-fn a_full_log_lets_nothing_go() {
+fn a_full_log_holds_messages_back() {
     let mut one = One::new(Design::Mirror);
     for number in 0..8 {
         one.wire.returned[1].matched = number;
@@ -118,7 +117,7 @@ fn a_full_log_lets_nothing_go() {
     }
     one.wire.returned[1].matched = 8;
     for _ in 0..2 {
-        assert_eq!(one.try_send(7, at(0, 8)), None, "none was taken as far as is known");
+        assert_eq!(one.try_send(7, at(0, 8)), None, "no message is known to be taken");
         assert!(!one.send_short(1, 8));
     }
     assert_eq!((one.peer(1).matched_there, one.peer(1).log_low), (8, 0));
@@ -136,7 +135,7 @@ fn a_full_log_lets_nothing_go() {
 }
 
 #[test]
-fn a_short_send_is_for_a_rank_of_which_nothing_is_awaited() {
+fn a_short_send_needs_a_peer_without_pending_traffic() {
     let begins = |prepare: fn(&mut One), to: u32, len: u64| {
         let mut one = One::new(Design::Mirror);
         prepare(&mut one);
@@ -148,7 +147,7 @@ fn a_short_send_is_for_a_rank_of_which_nothing_is_awaited() {
         assert_eq!(one.peer(1).sent, sent + u32::from(goes && to == 1));
         if goes {
             assert_eq!(one.machine.counts().messages(Path::Inline).iter().sum::<u64>(), 1);
-            // It may still meet an offer that is under way.
+            // The message may still meet an offer that is under way.
             one.is_offered(to as usize, 9, 7, at(0x500, 3_000));
             assert_eq!(one.peer(to as usize).mirror_len, 0);
         }
@@ -182,16 +181,16 @@ fn a_message_passes_others_if_its_receive_is_known() {
     assert_eq!(one.did(), [Did::Inline(1, 8, 8)]);
     assert_eq!(waiting.map(|request| one.machine.has_ended(request)), [false, true, false]);
     assert_eq!(one.peer(1).mirror_len, 0);
-    // There is one place: the first of the others goes.
+    // There is room for one message: the first without a known receive goes.
     one.wire.returned[1].matched = 2;
     assert!(one.advance());
     assert_eq!(one.did()[0], Did::Inline(1, 8, 7));
     assert_eq!(waiting.map(|request| one.machine.has_ended(request)), [true, true, false]);
 }
 
-/// A bounded number of waiting messages is looked at to find one that may pass.
+/// A limited number of waiting messages is searched for one that may pass.
 #[test]
-fn how_far_it_is_looked_for_one_that_passes_is_bounded() {
+fn a_limited_number_of_messages_is_searched_for_one_that_passes() {
     for (before, passes) in [(63, true), (64, false)] {
         let mut one = One::new(Design::Mirror);
         (0..4).for_each(|_| {
@@ -207,26 +206,26 @@ fn how_far_it_is_looked_for_one_that_passes_is_bounded() {
 }
 
 #[test]
-fn a_send_is_refused_where_it_cannot_be() {
+fn a_send_with_bad_arguments_is_refused() {
     let mut one = One::with(Design::Mirror, OF_THREE, 1);
-    let none = Err(CallError::Addr(AddrError::NoSuchRank { rank: Rank(3), size: 3 }));
-    assert_eq!(one.machine.try_send(&mut one.wire, Rank(3), LABEL, at(0, 8)), none);
+    let none = Err(CallError::NoSuchPeer { peer: PeerIndex(3), peers: 3 });
+    assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(3), LABEL, at(0, 8)), none);
     one.send(1, 7, at(0, 9_000)).pending().unwrap();
     let full = Err(CallError::Busy(Why::NoTag));
-    assert_eq!(one.machine.try_send(&mut one.wire, Rank(1), LABEL, at(0, 9_000)), full);
-    assert!(one.try_send(7, at(0, 8)).is_some(), "it needs no request");
+    assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(1), LABEL, at(0, 9_000)), full);
+    assert!(one.try_send(7, at(0, 8)).is_some(), "an inline message needs no request");
     one.wire.room[1] = 0;
     let full = Err(CallError::Busy(Why::NoTag));
-    assert_eq!(one.machine.send(&mut one.wire, Rank(1), LABEL, at(0, 8)), full);
+    assert_eq!(one.machine.send(&mut one.wire, PeerIndex(1), LABEL, at(0, 8)), full);
     assert!(!one.machine.wants_poll());
     one.lose(2);
-    let lost = Err(CallError::Addr(AddrError::PeerLost { rank: Rank(2) }));
-    assert_eq!(one.machine.try_send(&mut one.wire, Rank(2), LABEL, at(0, 8)), lost);
+    let lost = Err(CallError::PeerLost { peer: PeerIndex(2) });
+    assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(2), LABEL, at(0, 8)), lost);
 }
 
 /// A message that waited has its request, even if no other is free.
 #[test]
-fn a_long_one_that_waited_needs_no_other_request() {
+fn a_long_message_that_waited_keeps_its_request() {
     let mut one = One::with(Design::Mirror, OF_THREE, 1);
     one.wire.room[1] = 0;
     let sent = one.send(1, 7, at(0x100, 9_000)).pending().unwrap();
@@ -253,15 +252,18 @@ fn an_offer_rides_on_a_message_that_is_not_inline() {
         Packet { tag: 7, a: 300, b: 0b11, count: Packet::OFFER, ..Packet::new(Kind::Eager) };
     assert_eq!(one.did()[1], Did::Pushed(1, packet, Some(offer)));
     one.send(1, 7, at(0x100, 9_000));
-    assert!(matches!(one.did()[..], [Did::Pushed(1, Packet { count: 2, .. }, None)]), "it is told");
+    assert!(
+        matches!(one.did()[..], [Did::Pushed(1, Packet { count: 2, .. }, None)]),
+        "the peer learns the count"
+    );
 }
 
 #[test]
-fn a_message_that_waited_goes_by_its_own_label() {
+fn a_message_that_waited_keeps_its_label() {
     let mut one = One::new(Design::Mirror);
     one.wire.room[1] = 0;
     let label = Label { context: 3, ..LABEL_8 };
-    one.machine.send(&mut one.wire, Rank(1), label, apart(0x100, 300)).unwrap();
+    one.machine.send(&mut one.wire, PeerIndex(1), label, apart(0x100, 300)).unwrap();
     one.wire.room[1] = 16;
     one.did();
     assert!(one.advance());

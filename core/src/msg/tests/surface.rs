@@ -11,7 +11,7 @@ fn of(peers: u32) -> One {
 }
 
 #[test]
-fn some_lanes_are_looked_at_in_turn() {
+fn lanes_are_looked_at_in_turn() {
     let mut one = of(8);
     let mut all = || {
         (0..8).for_each(|rank| one.comes(rank, POST));
@@ -24,11 +24,11 @@ fn some_lanes_are_looked_at_in_turn() {
 }
 
 #[test]
-fn lanes_that_had_something_are_looked_at_first() {
+fn lanes_that_had_packets_are_looked_at_first() {
     let mut one = of(16);
     for rank in [9, 10, 11, 12, 10, 13] {
         one.comes(rank, POST);
-        assert!(one.machine.advance_from(&mut one.wire, Rank(rank as u32)));
+        assert!(one.machine.advance_from(&mut one.wire, PeerIndex(rank as u32)));
     }
     assert_eq!(one.machine.recent, [13, 10, 12, 11]);
     one.popped();
@@ -36,26 +36,26 @@ fn lanes_that_had_something_are_looked_at_first() {
         one.comes(rank, POST);
     }
     one.comes(4, POST);
-    assert!(one.advance(), "the lanes that had something");
+    assert!(one.advance(), "the lanes that had packets");
     assert_eq!(one.popped()[9..14], [0, 1, 1, 1, 1]);
     assert_eq!(one.machine.recent, [11, 12, 10, 13]);
-    assert!(one.advance() && one.popped()[4] == 1, "the next four");
+    assert!(one.advance() && one.popped()[4] == 1, "the next four lanes");
     assert!(one.advance() && one.popped()[9] == 1, "the next four");
-    assert!(!one.advance(), "nothing is there");
+    assert!(!one.advance(), "all lanes are empty");
     assert_eq!(one.machine.turn, 0);
 }
 
 #[test]
-fn a_lane_that_is_no_ranks_is_empty() {
+fn the_lane_of_a_missing_rank_is_empty() {
     let mut one = of(2);
-    assert!(!one.machine.advance_from(&mut one.wire, Rank(2)));
+    assert!(!one.machine.advance_from(&mut one.wire, PeerIndex(2)));
     assert!(!one.look(77) && !one.look(1));
     one.comes(1, POST);
     assert!(one.look(1));
 }
 
 #[test]
-fn before_a_rest_all_are_told_and_looked_at() {
+fn a_rest_returns_all_credits_and_looks_at_all_lanes() {
     let mut one = of(8);
     for rank in [1, 7] {
         one.comes_inline(rank, 7, 8);
@@ -64,7 +64,7 @@ fn before_a_rest_all_are_told_and_looked_at() {
     let taken = Returned { taken: 1, ..Returned::default() };
     assert_eq!(one.did(), [Did::Told(1, taken), Did::Told(7, taken), Did::Fenced]);
     assert!(!one.rest());
-    assert_eq!(one.did(), [Did::Fenced], "they know it");
+    assert_eq!(one.did(), [Did::Fenced], "the credits were returned");
     // The same once more.
     one.comes_inline(1, 7, 8);
     assert!(one.rest() && !one.rest());
@@ -73,27 +73,27 @@ fn before_a_rest_all_are_told_and_looked_at() {
 }
 
 #[test]
-fn a_peer_that_asked_after_it_was_told_is_rung() {
+fn a_peer_that_requests_after_its_credits_is_rung() {
     let mut one = of(2);
     for _ in 0..4 {
         one.comes(1, POST);
     }
     assert!(one.advance());
-    assert!(matches!(one.did()[..], [Did::Told(1, _)]), "a quarter of the lines");
+    assert!(matches!(one.did()[..], [Did::Told(1, _)]), "a quarter of the lines is returned");
     one.wire.starved[1] = true;
     assert!(!one.rest());
-    assert_eq!(one.did(), [Did::Fenced, Did::Rang(1)], "there is nothing more to be told");
+    assert_eq!(one.did(), [Did::Fenced, Did::Rang(1)], "no further credits to return");
     assert!(!one.rest());
     assert_eq!(one.did(), [Did::Fenced], "once");
     one.comes(1, POST);
     one.lose(1);
     one.did();
     assert!(!one.rest());
-    assert_eq!(one.did(), [Did::Fenced], "the dead are told nothing");
+    assert_eq!(one.did(), [Did::Fenced], "a dead rank gets nothing");
 }
 
 #[test]
-fn a_rest_tells_who_asks_of_receives() {
+fn a_rest_offers_receives_to_a_peer_that_requests_room() {
     let mut one = of(2);
     one.post(Some(1), Some(7), at(64, 8));
     assert!(!one.rest());
@@ -104,18 +104,18 @@ fn a_rest_tells_who_asks_of_receives() {
 }
 
 #[test]
-fn no_rest_while_something_was_learned_or_is_to_be_taken() {
+fn no_rest_while_there_is_news_or_work() {
     let mut one = of(2);
     one.wire.room[1] = 0;
     let sent = one.send(1, 7, at(0, 8)).pending().unwrap();
-    assert!(!one.rest(), "it waits for room");
+    assert!(!one.rest(), "the send waits for room");
     one.wire.returned[1].lines = 1;
     assert!(one.rest(), "the peer has returned something");
     assert!(!one.rest());
     assert!(one.machine.watch(sent));
     one.wire.room[1] = 16;
-    assert!(one.rest(), "it went");
-    assert!(one.rest() && one.machine.has_news(), "its end is to be told of");
+    assert!(one.rest(), "the message was sent");
+    assert!(one.rest() && one.machine.has_news(), "the end is to be reported");
     assert_eq!(one.machine.poll_ended(), Some(sent));
     assert!(!one.rest() && !one.machine.has_news() && !one.machine.wants_poll());
     // Bytes are to be copied.
@@ -153,22 +153,22 @@ fn a_request_is_under_way_then_ended_then_gone() {
 }
 
 #[test]
-fn a_request_tells_with_whom_it_has_to_do() {
+fn a_request_reports_its_rank_and_tag() {
     let mut one = of(2);
     let exact = one.post(Some(1), Some(7), at(64, 8));
     let any = one.post(None, None, at(64, 8));
     one.wire.room[1] = 0;
     let sent = one.send(1, 9, at(0, 8)).pending().unwrap();
-    assert_eq!(one.machine.about(exact), (Some(Rank(1)), Some(7)));
+    assert_eq!(one.machine.about(exact), (Some(PeerIndex(1)), Some(7)));
     assert_eq!(one.machine.about(any), (None, None));
-    assert_eq!(one.machine.about(sent), (Some(Rank(1)), Some(9)));
-    assert!(!one.machine.is_lost(Rank(1)) && !one.machine.is_lost(Rank(2)));
+    assert_eq!(one.machine.about(sent), (Some(PeerIndex(1)), Some(9)));
+    assert!(!one.machine.is_lost(PeerIndex(1)) && !one.machine.is_lost(PeerIndex(2)));
     one.lose(1);
-    assert!(one.machine.is_lost(Rank(1)) && !one.machine.is_lost(Rank(0)));
+    assert!(one.machine.is_lost(PeerIndex(1)) && !one.machine.is_lost(PeerIndex(0)));
 }
 
 #[test]
-fn who_watches_is_told_once_and_in_order() {
+fn watched_requests_are_reported_once_and_in_order() {
     let mut one = of(2);
     let posts = [0, 1, 2, 3].map(|tag| one.post(Some(1), Some(tag), at(64, 8)));
     assert!(
@@ -179,8 +179,8 @@ fn who_watches_is_told_once_and_in_order() {
     }
     assert_eq!(one.machine.poll_ended(), None);
     one.advance();
-    assert!(!one.machine.watch(posts[2]), "it has ended");
-    assert_eq!(one.machine.take_whole(posts[0]), None, "it is to be told of");
+    assert!(!one.machine.watch(posts[2]), "the receive has ended");
+    assert_eq!(one.machine.take_whole(posts[0]), None, "the end is to be reported");
     assert_eq!(one.machine.poll_ended(), Some(posts[0]));
     assert!(one.machine.take_whole(posts[0]).is_some());
     // A request that is taken before it was reported is not reported any more.
@@ -206,7 +206,7 @@ fn a_watched_receive_is_listed_however_its_message_comes() {
 }
 
 #[test]
-fn only_what_came_whole_is_taken_as_such() {
+fn take_whole_takes_only_whole_messages() {
     let mut one = of(2);
     let posts = [8, 9, 7].map(|len| one.post(Some(1), Some(7), at(64, len)));
     let cancelled = one.post(Some(1), Some(8), at(64, 8));
@@ -224,7 +224,7 @@ fn only_what_came_whole_is_taken_as_such() {
 }
 
 #[test]
-fn a_send_that_waits_can_be_taken_back() {
+fn a_waiting_send_can_be_cancelled() {
     let mut one = of(2);
     one.wire.room[1] = 0;
     let sends = [7, 8, 9].map(|tag| one.send(1, tag, at(0, 8)).pending().unwrap());
@@ -252,7 +252,7 @@ fn a_request_is_found_by_its_name_alone() {
     let told = State::Told;
     let machine = &one.machine;
     assert_eq!(machine.named(id, 1, told), Some(sent.index as usize));
-    assert_eq!(machine.named(id, 2, told), None, "another peer's");
+    assert_eq!(machine.named(id, 2, told), None, "a request of another peer");
     assert_eq!(machine.named(id, 1, State::Pushing), None, "another state");
     assert_eq!(machine.named(id + (1 << 20), 1, told), None, "another life");
     assert_eq!(machine.named(id + 1, 1, told), None, "another place");
@@ -268,10 +268,9 @@ fn a_request_is_found_by_its_name_alone() {
     assert_eq!(one.open(), 2);
 }
 
-/// Any rank may request room after credits were returned, and before it sees
-/// them.
+/// Any rank may request room after credits were returned and before it sees them.
 #[test]
-fn who_asks_at_the_last_moment_is_heard() {
+fn a_request_at_the_last_moment_is_answered() {
     for rank in 0..3 {
         let mut one = One::with(Design::Mirror, OF_THREE, 8);
         one.post(Some(rank), Some(7), at(64, 8));

@@ -7,13 +7,13 @@ use super::*;
 
 /// The path of a message with a known receive.
 #[test]
-fn where_the_buffer_is_known_the_size_says_the_way() {
+fn the_size_decides_the_path_of_a_message_with_a_known_receive() {
     let way = |len: u64, in_reach: bool, is_known: bool, set: fn(&mut Thresholds)| {
         let mut one = One::new(Design::Mirror);
         set(one.thresholds(1));
         one.is_offered(1, 9, 7, Bytes { in_reach: is_known, ..at(0x5000, 1 << 20) });
         let begun = one.send(1, 7, Bytes { in_reach, ..at(0x100, len) });
-        assert_eq!(one.peer(1).mirror_len, 0, "the receive is this message's");
+        assert_eq!(one.peer(1).mirror_len, 0, "the mirror has no other receive");
         let job = one.machine.poll_job().map(|job| job.copy);
         (one.did(), begun.done().is_some(), job)
     };
@@ -41,7 +41,7 @@ fn where_the_buffer_is_known_the_size_says_the_way() {
     let (did, _, job) = way(131_072, true, true, defaults);
     assert_eq!(did, [pushed(direct(9, 131_072, 0))]);
     assert_eq!(job, Some(copy(0x100, 0x5000, 32 << 10, true)));
-    // Fetched, though it would fit into slots.
+    // Fetched, although the message would fit into slots.
     let pull: fn(&mut Thresholds) = |to| (to.pull_from, to.direct_from) = (500, 10_000);
     assert_eq!(way(500, true, true, pull), (vec![told(500, 2)], false, None));
     // A buffer out of reach, or not worth it, is treated as if it were unknown.
@@ -82,7 +82,7 @@ fn a_message_is_copied_as_far_as_there_is_room() {
 }
 
 #[test]
-fn a_message_in_halves_says_so_after_each() {
+fn a_message_in_halves_is_reported_after_each_half() {
     for (len, room, half) in [(3_000, 6, Some(1_536)), (3_000, 5, None), (999, 6, None)] {
         let mut one = One::new(Design::Mirror);
         one.thresholds(1).halves_from = 1_000;
@@ -107,14 +107,14 @@ fn a_message_in_halves_says_so_after_each() {
 
 /// Without a free slot a message stays with its sender.
 #[test]
-fn what_finds_no_slots_is_told() {
+fn a_message_without_slots_is_announced() {
     let mut one = One::new(Design::TwoCopy);
     let mut kinds = || {
         one.send(1, 7, at(0x100, 300));
         one.pushed()
     };
     assert_eq!(kinds(), [Kind::Eager]);
-    assert_eq!(kinds(), [Kind::Rts], "two are free, of which one is kept");
+    assert_eq!(kinds(), [Kind::Rts], "two slots are free, of which one is reserved");
     one.wire.returned[1].slots = 0b0011;
     let mut kinds = || {
         one.send(1, 7, at(0x100, 300));

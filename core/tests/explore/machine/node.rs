@@ -1,4 +1,4 @@
-//! A rank: its machine, the memory of that, and what its program has come to.
+//! A rank: its machine, the memory of the machine, and the progress of its program.
 
 use super::{By, LONG, REQUESTS, Real};
 use crate::program::{End, Message};
@@ -27,7 +27,7 @@ pub struct Memory {
     mirror: Vec<Mirrored>,
 }
 
-/// What a request is for.
+/// The operation that a request belongs to.
 #[derive(Clone, Copy)]
 pub enum Use {
     Send(Message),
@@ -43,7 +43,7 @@ pub struct Node<'m> {
     pub ended: Vec<Message>,
     pub is_dead: bool,
     pub lost: [bool; 3],
-    /// Its board, when it looked last.
+    /// The digest of the rank's board at its last look.
     pub seen: u64,
 }
 
@@ -57,14 +57,14 @@ impl BoardMemory {
     }
 
     pub fn board(&self) -> Board<'_> {
-        // SAFETY: large and aligned enough, and lives as long as it is lent.
+        // SAFETY: large and aligned enough, and lives as long as the board that borrows it.
         unsafe { Board::init(self.place, self.shape) }.unwrap()
     }
 }
 
 impl Drop for BoardMemory {
     fn drop(&mut self) {
-        // SAFETY: allocated so, and not lent any more.
+        // SAFETY: allocated with this layout, and no longer borrowed.
         unsafe { dealloc(self.place.as_ptr(), self.layout) }
     }
 }
@@ -82,7 +82,7 @@ impl Memory {
 }
 
 impl<'m> Node<'m> {
-    pub fn new(rank: mem::Rank, real: &Real<'_>, memory: &'m mut Memory) -> Self {
+    pub fn new(rank: mem::PeerIndex, real: &Real<'_>, memory: &'m mut Memory) -> Self {
         let tables = Tables {
             peers: &mut memory.peers,
             requests: &mut memory.requests,
@@ -105,7 +105,8 @@ impl<'m> Node<'m> {
             kernel_from: u32::MAX,
             ask_from: if real.by == By::Sender { 0 } else { u32::MAX },
         };
-        let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);
+        let machine =
+            Machine::new(mem::LocalRank(rank.0), real.shape(), real.design, thresholds, tables);
         Self {
             machine: machine.unwrap(),
             done: 0,

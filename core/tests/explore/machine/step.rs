@@ -1,47 +1,46 @@
-//! What can happen to machines, how a trace tells it, and by what a state is
-//! known.
+//! The steps of machines, their lines in a trace, and the digest of a state.
 
 use super::REQUESTS;
 use super::world::{Work, World};
-use crate::program::Rank;
+use crate::program::PeerIndex;
 use crate::search::mix;
 use tsumugi_core::msg::Design;
 use tsumugi_core::msg::board::{Board, Standing};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The next of its program.
+    /// The next operation of the rank's program.
     Do {
-        rank: Rank,
+        rank: PeerIndex,
     },
-    /// Sees one packet more, and takes it.
+    /// The rank sees one more packet and takes it.
     Take {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
-    /// Looks, with no packet that it has not seen.
+    /// The rank looks at its lanes, without any packet that it has not seen.
     Look {
-        rank: Rank,
+        rank: PeerIndex,
     },
-    /// A copy under way is done, or the part of it that was claimed last.
+    /// A copy under way is done, or its part that was claimed last.
     Copied {
         index: u8,
     },
     Die {
-        rank: Rank,
+        rank: PeerIndex,
     },
-    /// With the lock of the other's board in its hands.
+    /// The rank dies while it holds the lock of another rank's board.
     DieLocking {
-        rank: Rank,
-        of: Rank,
+        rank: PeerIndex,
+        of: PeerIndex,
     },
     Lose {
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
     },
 }
 
-/// How the posts of a board stand.
+/// A digest of the states of a board's posts.
 pub fn digest_of(board: &Board<'_>) -> u64 {
     let mut digest = 0;
     for index in 0..REQUESTS as u32 {

@@ -1,7 +1,7 @@
-//! What must be true after each step, and when nothing more can happen.
+//! The conditions after each step, and at the end, when no step is left.
 
 use super::world::{Work, World};
-use crate::program::{End as Ending, Rank, sender};
+use crate::program::{End as Ending, PeerIndex, sender};
 use crate::wire::End;
 
 impl World<'_, '_> {
@@ -36,7 +36,7 @@ impl World<'_, '_> {
         Ok(())
     }
 
-    /// Nothing is left to happen but what ranks do before they sleep.
+    /// Runs the steps that ranks take before they sleep, when no other step is left.
     pub fn come_to_rest(&mut self) -> Result<(), String> {
         for _ in 0..12 {
             for rank in 0..self.size() {
@@ -66,7 +66,7 @@ impl World<'_, '_> {
                 continue;
             }
             let outcome: Vec<Ending> = node.posts.iter().map(|post| post.0).collect();
-            self.real.judged.judge(rank as Rank, dead, &outcome)?;
+            self.real.judged.judge(rank as PeerIndex, dead, &outcome)?;
             for end in outcome {
                 if let Ending::Got(message) = end {
                     let from = &self.nodes[usize::from(sender(message))];

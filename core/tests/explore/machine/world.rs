@@ -1,9 +1,9 @@
-//! All ranks, and what happens at each.
+//! All ranks, and the effect of each step.
 
 use super::node::{Node, Use};
 use super::step::{Step, digest_of};
 use super::{LONG, PART, Real};
-use crate::program::{End as Ending, Message, Op, Rank, sender};
+use crate::program::{End as Ending, Message, Op, PeerIndex, sender};
 use crate::wire::{End, Net, address_of_message, address_of_post};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -24,16 +24,16 @@ pub struct World<'w, 'm> {
 
 /// A copy under way.
 pub struct Work {
-    pub rank: Rank,
+    pub rank: PeerIndex,
     pub job: Job,
-    /// Of one that both sides do: the part that this one has claimed, and
-    /// whether it had any.
+    /// For a copy by both sides: the part that this side has claimed, and whether it has claimed
+    /// any.
     pub part: Option<Range<u64>>,
     pub has_claimed: bool,
 }
 
 impl Work {
-    /// What is to be copied for certain.
+    /// The copy, if it is certain.
     pub fn copy(&self) -> Option<Copy> {
         let Copy { from, to, .. } = self.job.copy;
         match (&self.part, self.job.split) {
@@ -48,11 +48,11 @@ impl Work {
 }
 
 impl World<'_, '_> {
-    pub fn size(&self) -> Rank {
-        self.nodes.len() as Rank
+    pub fn size(&self) -> PeerIndex {
+        self.nodes.len() as PeerIndex
     }
 
-    pub fn next(&self, rank: Rank) -> Option<Op> {
+    pub fn next(&self, rank: PeerIndex) -> Option<Op> {
         self.real.judged.next(rank, self.nodes[usize::from(rank)].done as u8)
     }
 
@@ -104,7 +104,7 @@ impl World<'_, '_> {
                 self.net.borrow_mut().lanes[usize::from(from)][usize::from(rank)].seen += 1;
                 let mut end = End { net: self.net, rank };
                 let machine = &mut self.nodes[usize::from(rank)].machine;
-                machine.advance_from(&mut end, mem::Rank(from.into()));
+                machine.advance_from(&mut end, mem::PeerIndex(from.into()));
             }
             Step::Look { rank } => {
                 let mut end = End { net: self.net, rank };
@@ -116,9 +116,9 @@ impl World<'_, '_> {
                 self.net.borrow_mut().told(rank, &[1]);
             }
             Step::DieLocking { rank, of } => {
-                // Found out at once, and told to the machine later.
-                self.boards[usize::from(of)].lock(mem::Rank(rank.into()));
-                self.boards[usize::from(of)].lost(mem::Rank(rank.into()));
+                // The board learns of the death at once, the other machines later.
+                self.boards[usize::from(of)].lock(mem::LocalRank(rank.into()));
+                self.boards[usize::from(of)].lost(mem::LocalRank(rank.into()));
                 self.nodes[usize::from(rank)].is_dead = true;
                 self.net.borrow_mut().told(rank, &[2]);
             }
@@ -134,8 +134,8 @@ impl World<'_, '_> {
         self.check()
     }
 
-    /// The next of a rank's program.
-    fn act(&mut self, rank: Rank) {
+    /// Runs the next operation of a rank's program.
+    fn act(&mut self, rank: PeerIndex) {
         let op = self.next(rank).expect("there is more to do");
         let mut end = End { net: self.net, rank };
         let real = self.real;
@@ -149,7 +149,7 @@ impl World<'_, '_> {
                 let at = address_of_message(message);
                 let bytes = Bytes { at, len: real.size_of(message), in_reach: true };
                 let label = Label { context: 0, tag: tag.into() };
-                match node.machine.send(&mut end, mem::Rank(to.into()), label, bytes) {
+                match node.machine.send(&mut end, mem::PeerIndex(to.into()), label, bytes) {
                     Ok(Begun::Done(())) => self.sent(rank, message),
                     Ok(Begun::Pending(request)) => {
                         node.machine.watch(request);
@@ -160,7 +160,7 @@ impl World<'_, '_> {
             }
             Op::Post { from, tag } => {
                 let post = node.posts.len();
-                let source = from.map(|from| mem::Rank(from.into()));
+                let source = from.map(|from| mem::PeerIndex(from.into()));
                 let pattern = Pattern { context: 0, source, tag: tag.map(u32::from) };
                 let into = Bytes { at: address_of_post(rank, post), len: LONG, in_reach: true };
                 match node.machine.receive(&mut end, pattern, into) {
@@ -173,7 +173,7 @@ impl World<'_, '_> {
                         node.uses.insert(request.to_bits(), Use::Post(post));
                         node.posts.push((Ending::Open, Some(request)));
                     }
-                    Err(CallError::Addr(_)) => node.posts.push((Ending::Lost, None)),
+                    Err(CallError::PeerLost { .. }) => node.posts.push((Ending::Lost, None)),
                     Err(error) => panic!("rank {rank} can not receive: {error}"),
                 }
             }
@@ -199,7 +199,7 @@ impl World<'_, '_> {
         machine.job_done(&mut end, work.job.request, Ok(()));
     }
 
-    /// The next part of a copy that both sides make, or its end.
+    /// Claims the next part of a copy that both sides make, or ends it.
     fn claim(&mut self, mut work: Work, (id, side): (u32, Side)) {
         let Work { rank, job, .. } = work;
         let claimed = {
@@ -229,23 +229,23 @@ impl World<'_, '_> {
         }
     }
 
-    /// The whole of what the dead rank has pushed is seen before.
-    fn lose(&mut self, rank: Rank, peer: Rank) {
+    /// Reports a loss after all packets of the dead rank were seen.
+    fn lose(&mut self, rank: PeerIndex, peer: PeerIndex) {
         self.see_all(rank, peer);
         let node = &mut self.nodes[usize::from(rank)];
         node.lost[usize::from(peer)] = true;
         let mut end = End { net: self.net, rank };
-        node.machine.lost(&mut end, mem::Rank(peer.into()));
+        node.machine.lost(&mut end, mem::PeerIndex(peer.into()));
         end.net.borrow_mut().told(rank, &[u64::from(peer)]);
     }
 
-    pub fn see_all(&self, rank: Rank, from: Rank) {
+    pub fn see_all(&self, rank: PeerIndex, from: PeerIndex) {
         let lane = &mut self.net.borrow_mut().lanes[usize::from(from)][usize::from(rank)];
         lane.seen = lane.packets.len();
     }
 
-    /// What a machine wants to have copied, and what has ended.
-    pub fn collect(&mut self, rank: Rank) -> Result<(), String> {
+    /// Collects the copies that a machine requests, and the requests that have ended.
+    pub fn collect(&mut self, rank: PeerIndex) -> Result<(), String> {
         if self.nodes[usize::from(rank)].is_dead {
             return Ok(());
         }
@@ -267,12 +267,12 @@ impl World<'_, '_> {
         }
     }
 
-    fn sent(&mut self, rank: Rank, message: Message) {
+    fn sent(&mut self, rank: PeerIndex, message: Message) {
         self.nodes[usize::from(rank)].ended.push(message);
         self.net.borrow_mut().closed.push(address_of_message(message));
     }
 
-    fn received(&mut self, rank: Rank, post: usize, result: Result<Received, Ended>) {
+    fn received(&mut self, rank: PeerIndex, post: usize, result: Result<Received, Ended>) {
         let mut net = self.net.borrow_mut();
         let at = address_of_post(rank, post);
         net.closed.push(at);

@@ -1,57 +1,57 @@
-//! What can happen in the model of the mirror, and how a trace tells it.
+//! The steps of the model of the mirror, and their lines in a trace.
 
 use super::{Mirror, Packet, Place, State};
-use crate::program::{Op, Rank};
+use crate::program::{Op, PeerIndex};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The next of its program; a send goes by the lane.
+    /// The next operation of the rank's program; a send goes by the lane.
     Do {
-        rank: Rank,
+        rank: PeerIndex,
     },
     /// A send that found a post copies into it.
     Claim {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Publish {
-        rank: Rank,
+        rank: PeerIndex,
         post: u8,
     },
     Take {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
     Copied {
         index: u8,
     },
     Return {
-        rank: Rank,
-        from: Rank,
+        rank: PeerIndex,
+        from: PeerIndex,
     },
     ReadReturned {
-        rank: Rank,
-        to: Rank,
+        rank: PeerIndex,
+        to: PeerIndex,
     },
     FindEmpty {
-        rank: Rank,
-        to: Rank,
+        rank: PeerIndex,
+        to: PeerIndex,
     },
     Die {
-        rank: Rank,
+        rank: PeerIndex,
     },
     Lose {
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
     },
 }
 
 impl Mirror<'_> {
-    /// What can happen between two ranks.
+    /// The steps that are possible between two ranks.
     pub(super) fn steps_between(
         &self,
         state: &State,
-        rank: Rank,
-        peer: Rank,
+        rank: PeerIndex,
+        peer: PeerIndex,
         steps: &mut std::vec::Vec<Step>,
     ) {
         let lane = &state.lanes[usize::from(peer)][usize::from(rank)];
@@ -71,7 +71,7 @@ impl Mirror<'_> {
         if is_dead && !mine.is_lost && (lane.is_empty() || early) {
             steps.push(Step::Lose { rank, peer });
         }
-        // Only what makes a difference: an entry of the log that can go.
+        // Only if it makes a difference: the log has an entry that can go.
         let said = state.returned[usize::from(rank)][usize::from(peer)];
         if theirs.log.iter().any(|&(seq, _)| (said..mine.taken).contains(&seq)) {
             steps.push(Step::Return { rank, from: peer });
@@ -97,7 +97,7 @@ impl Mirror<'_> {
 
     /// The line of a trace for a step that is about to happen.
     pub(super) fn told(&self, before: &State, step: Step) -> String {
-        let node = |rank: Rank| &before.nodes[usize::from(rank)];
+        let node = |rank: PeerIndex| &before.nodes[usize::from(rank)];
         match step {
             Step::Do { rank } => match self.next(before, rank) {
                 Some(Op::Post { from, tag }) => {

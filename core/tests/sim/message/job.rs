@@ -1,16 +1,15 @@
-//! Ranks that send and receive at random, and what MPI says of it.
+//! Ranks that send and receive at random, checked against the rules of MPI.
 //!
-//! Each message to a rank from another has a length of its own there, so that
-//! what was received tells which message it was. After the last step
-//! everything is let through, and then:
+//! Each message from one rank to another has a length of its own there, so that the length of a
+//! received message identifies it. After the last step everything is delivered, and then:
 //!
-//! - no message and receive that could meet are both left over;
-//! - a receive has taken the first message that it could of its source, and a
-//!   message the first receive, as far as the other side was not used up;
-//! - every receive got the bytes that were sent, as many as fit, and nothing
-//!   was written into its buffer before or after;
-//! - every request has ended once, and receives from everybody find every
-//!   message that is left.
+//! - no message and no receive that could meet are both left over;
+//! - a receive has taken the first message of its source that it could take, and a message the
+//!   first receive, as far as the other side was not used up;
+//! - every receive got the bytes that were sent, as many as fit, and no byte before or after its
+//!   buffer was written;
+//! - every request has ended once, and receives from any source find every message that is
+//!   left.
 
 mod call;
 mod check;
@@ -24,22 +23,22 @@ use super::net::{At, Net, address};
 use super::post::Post;
 use loss::Parted;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::*;
 
-/// What may happen.
+/// The events that a run may have.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub design: Design,
     pub deaths: bool,
-    /// The network is cut, ranks give each other up, and it heals. Of two nodes.
+    /// The network is cut, ranks give each other up, and the cut heals. For two nodes.
     pub parts: bool,
     pub cancels: bool,
     pub wildcards: bool,
     /// Some ranks are on other nodes.
     pub far: bool,
-    /// Long messages between those are fetched, in most jobs.
+    /// Long messages between nodes are fetched, in most jobs.
     pub fetches: bool,
     /// Few lines, slots and requests, and many messages.
     pub tight: bool,
@@ -51,7 +50,7 @@ struct Sent {
     label: Label,
     at: u64,
     len: u64,
-    /// Where the bytes of all messages are taken from.
+    /// The start of the message's bytes in the common noise.
     phase: usize,
     step: u64,
     was_cancelled: bool,
@@ -80,13 +79,13 @@ struct Open {
 struct Player<'m> {
     machine: Machine<'m>,
     open: Vec<Open>,
-    /// And whether it has claimed a part of one that both sides do.
+    /// The jobs, and whether each has claimed a part of a copy that both sides make.
     jobs: Vec<(Job, bool)>,
     is_asleep: bool,
     is_dead: bool,
-    /// Whom it was told to have lost.
+    /// The ranks of which it has learned the loss.
     told: Vec<bool>,
-    /// Messages that others have posted receives for.
+    /// Messages for which other ranks have posted receives.
     wanted: Vec<(usize, Label)>,
 }
 
@@ -99,15 +98,15 @@ pub struct Game<'m> {
     sent: Vec<Sent>,
     posted: Vec<Posted>,
     noise: Vec<u8>,
-    /// How many contexts and tags there are, which lengths, and who talks.
+    /// The numbers of contexts and tags, the lengths, and the pairs that talk.
     contexts: u64,
     tags: u64,
     lengths: [u64; 10],
     pairs: u64,
-    /// Most receives are posted before most messages are sent.
+    /// Whether most receives are posted before most messages are sent.
     posts_first: bool,
     step: u64,
-    /// Once the network was cut: who gives up whom.
+    /// Set once the network was cut: the ranks that give each other up.
     parted: Option<Parted>,
     settled: Vec<(u64, u64)>,
 }
@@ -139,13 +138,19 @@ impl<'m> Game<'m> {
             ..Thresholds::DEFAULT
         };
         let kernel_fails = drawn(&[0, 0, 3, 8]);
-        // Lanes inside a node do not depend on whether there are others.
+        // Lanes inside a node do not depend on other nodes.
         let alone_from = if plan.far { 0 } else { drawn(&[0, 900, u32::MAX]) };
         let halves_from = drawn(&[0, 300, u32::MAX]);
         let thresholds = Thresholds { alone_from, halves_from, ..thresholds };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
-            machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
-                .unwrap(),
+            machine: Machine::new(
+                LocalRank(rank as u32),
+                shape,
+                plan.design,
+                thresholds,
+                room.tables(),
+            )
+            .unwrap(),
             open: Vec::new(),
             jobs: Vec::new(),
             is_asleep: false,
@@ -156,8 +161,9 @@ impl<'m> Game<'m> {
         let mut players: Vec<Player<'m>> = players.collect();
         for player in &mut players {
             player.machine.put_up(boards);
-            let rank = player.machine.rank();
-            let far = (0..shape.peers).map(Rank).filter(|peer| post.is_far(rank.0 as usize, *peer));
+            let rank = player.machine.own();
+            let far =
+                (0..shape.peers).map(PeerIndex).filter(|peer| post.is_far(rank.0 as usize, *peer));
             far.for_each(|peer| player.machine.set_far(peer));
         }
         let mut draw = |bound: u64| seeded.below(bound);
@@ -235,7 +241,7 @@ impl<'m> Game<'m> {
         address(rank, in_reach, at)
     }
 
-    /// The buffer is the caller's again.
+    /// Overwrites a buffer that belongs to the caller again.
     fn scribble(&mut self, at: u64, len: u64) {
         self.net.bytes(at, len).fill(USED);
         self.settled.push((at, len));

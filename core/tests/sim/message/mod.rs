@@ -1,6 +1,5 @@
-//! Messages: what MPI promises holds with a thousand seeds, however late
-//! lanes, return lines and copies are, and what was broken on purpose is
-//! found.
+//! Messages: the promises of MPI hold with a thousand seeds, however late lanes, return lines
+//! and copies are, and planted defects are found.
 
 mod job;
 mod net;
@@ -61,17 +60,17 @@ fn messages_meet_their_receives() {
 }
 
 #[test]
-fn without_wildcards_and_cancels() {
+fn messages_without_wildcards_and_cancels() {
     check(SEEDS.take(300), |seed| run(seed, Plan { wildcards: false, cancels: false, ..PLAIN }));
 }
 
 #[test]
-fn with_two_copies() {
+fn messages_with_two_copies() {
     check(SEEDS.take(300), |seed| run(seed, Plan { design: Design::TwoCopy, ..PLAIN }));
 }
 
 #[test]
-fn with_a_board() {
+fn messages_with_a_board() {
     check(SEEDS.take(600), |seed| {
         let deaths = seed % 4 == 3;
         run(seed, Plan { design: Design::Locked, deaths, tight: seed % 3 == 0, ..PLAIN });
@@ -79,7 +78,7 @@ fn with_a_board() {
 }
 
 #[test]
-fn with_room_for_little() {
+fn messages_with_little_room() {
     check(SEEDS.take(600), |seed| {
         let design = if seed % 4 == 0 { Design::TwoCopy } else { Design::Mirror };
         run(seed, Plan { design, tight: true, ..PLAIN })
@@ -87,17 +86,17 @@ fn with_room_for_little() {
 }
 
 #[test]
-fn after_a_death() {
+fn messages_after_a_death() {
     check(SEEDS.take(600), |seed| run(seed, Plan { deaths: true, tight: seed % 2 == 0, ..PLAIN }));
 }
 
 #[test]
-fn between_nodes() {
+fn messages_between_nodes() {
     check(SEEDS, |seed| run(seed, FAR));
 }
 
 #[test]
-fn between_nodes_with_long_messages_fetched() {
+fn messages_between_nodes_with_long_ones_fetched() {
     check(SEEDS.take(600), |seed| {
         let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
         let (deaths, tight) = (seed % 4 == 0, seed % 2 == 0);
@@ -106,7 +105,7 @@ fn between_nodes_with_long_messages_fetched() {
 }
 
 #[test]
-fn between_nodes_with_room_for_little() {
+fn messages_between_nodes_with_little_room() {
     check(SEEDS.take(600), |seed| {
         let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
         run(seed, Plan { design, tight: true, ..FAR });
@@ -114,7 +113,7 @@ fn between_nodes_with_room_for_little() {
 }
 
 #[test]
-fn between_nodes_with_other_designs() {
+fn messages_between_nodes_with_other_designs() {
     check(SEEDS.take(300), |seed| {
         let design = if seed % 2 == 0 { Design::TwoCopy } else { Design::Locked };
         run(seed, Plan { design, ..FAR });
@@ -122,7 +121,7 @@ fn between_nodes_with_other_designs() {
 }
 
 #[test]
-fn between_nodes_after_a_death() {
+fn messages_between_nodes_after_a_death() {
     check(SEEDS.take(600), |seed| {
         let design = [Design::Mirror, Design::Mirror, Design::Locked][seed as usize % 3];
         run(seed, Plan { design, deaths: true, tight: seed % 2 == 0, ..FAR });
@@ -130,7 +129,7 @@ fn between_nodes_after_a_death() {
 }
 
 #[test]
-fn between_nodes_that_give_each_other_up_and_live() {
+fn messages_between_nodes_that_give_each_other_up() {
     check(SEEDS, |seed| {
         let design = [Design::Mirror, Design::Mirror, Design::Locked][seed as usize % 3];
         let (tight, fetches) = (seed % 2 == 0, seed % 5 == 0);
@@ -138,9 +137,9 @@ fn between_nodes_that_give_each_other_up_and_live() {
     });
 }
 
-/// All kinds, as each seed draws it.
+/// All kinds of networks and ranks, as each seed draws them.
 #[test]
-fn any_kind_of_network_and_rank_will_do() {
+fn messages_on_any_kind_of_network() {
     check(SEEDS.take(600), |seed| {
         let mut kind = Seeded(!seed);
         let mut is_one_in = |count| kind.below(count) == 0;
@@ -171,7 +170,7 @@ fn planted_defects_are_caught() {
         ("msg_done_early", Plan { wildcards: false, ..PLAIN }),
         ("msg_split_sender_ends", PLAIN),
         ("msg_split_receiver_ends", PLAIN),
-        // Of what the kernel is to copy.
+        // Defects in copies by the kernel.
         ("msg_fetch_given_up", PLAIN),
         ("msg_fetch_ends_early", PLAIN),
         ("msg_part_is_all", Plan { wildcards: false, ..PLAIN }),

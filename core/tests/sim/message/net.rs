@@ -1,49 +1,48 @@
-//! Lanes, slots and memory of a few ranks, for machines of messages: a rank
-//! sees what another has done in its order, but late.
+//! Lanes, slots and memory of a few ranks, for machines of messages: a rank sees another rank's
+//! writes in their order, but late.
 //!
-//! What a rank writes for another (packets, what it returns, that it needs
-//! more) is numbered; how far the other sees is a number that moves on when
-//! the other looks, by as much as the seed says. So a lane, the lane back and
-//! the return line overtake each other in every way that memory allows.
-//! Ranks of different nodes have parcels instead: see `post`.
+//! The writes of a rank for another (packets, returned counts, requests for room) are numbered;
+//! the number up to which the reader sees them advances when the reader looks, by as much as the
+//! seed draws. Therefore the lane, the lane back and the return line overtake each other in
+//! every way that memory allows. Ranks of different nodes have parcels instead: see `post`.
 
 use super::post::{Own, PLACE, Post};
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
     Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Side, Split, Wire,
 };
 
-/// Everything that is between the ranks.
+/// All connections between the ranks.
 pub struct Net<'m> {
     pub shape: Shape,
     pub seeded: Seeded,
-    /// Of 8 looks, how many see more than before.
+    /// The number of looks, out of 8, that see more than the look before.
     pub sight: u64,
     /// Each rank's memory.
     pub memory: Vec<Vec<u8>>,
-    /// Who was rung or has a packet since it was looked at.
+    /// The ranks that were rung or got a packet since they last looked.
     pub bells: Vec<bool>,
-    /// What is between nodes.
+    /// The connections between nodes.
     pub post: Post<'m>,
-    /// By writer, then reader.
+    /// Indexed by writer, then reader.
     ways: Vec<Vec<Way>>,
     splits: Vec<Vec<Split>>,
 }
 
-/// From one rank to another.
+/// The connection from one rank to another.
 #[derive(Default)]
 struct Way {
     written: u64,
     seen: u64,
-    // The lane and what its receiver does.
+    // The lane and the receiver's progress.
     packets: VecDeque<(u64, Packet, Freight)>,
     pushed: u32,
     popped: u32,
     told: u32,
     slots: Vec<u8>,
-    // What the writer returns of the lane back, and asks of this one.
+    // The counts that the writer returns for the lane back, and its requests for this lane.
     returned: VecDeque<(u64, u32, Returned)>,
     asked: VecDeque<u64>,
     answered: usize,
@@ -55,13 +54,13 @@ enum Freight {
     Offer(Offer),
 }
 
-/// The network as one rank has it.
+/// The network as one rank sees it.
 pub struct At<'n, 'm> {
     pub net: &'n mut Net<'m>,
     pub me: usize,
 }
 
-/// The address of a byte: whose, whether in reach, and where.
+/// The address of a byte, made of its rank, whether it is in reach, and its offset.
 pub fn address(rank: usize, in_reach: bool, offset: usize) -> u64 {
     (rank as u64) << 32 | u64::from(in_reach) << 31 | offset as u64
 }
@@ -87,19 +86,19 @@ impl<'m> Net<'m> {
         }
     }
 
-    /// A rank sees all that another has done.
+    /// Lets a rank see all writes of another.
     pub fn see_all(&mut self, from: usize, me: usize) {
         let way = &mut self.ways[from][me];
         way.seen = way.written;
     }
 
-    /// Whether something lies in a lane to that rank.
+    /// Whether a packet lies in a lane to that rank.
     pub fn has_mail(&self, me: usize) -> bool {
         self.ways.iter().any(|from| !from[me].packets.is_empty())
     }
 
-    /// Parcels that wait at a rank go, if the network takes them, and some of
-    /// those on the way to it arrive. Whether any did, or waits.
+    /// Sends waiting parcels of a rank, if the network takes them, and delivers some of those for
+    /// it. Returns whether any was delivered or waits.
     pub fn carry(&mut self, me: usize) -> bool {
         if self.post.carry(me, &mut self.seeded) {
             self.bells[me] = true;
@@ -109,7 +108,7 @@ impl<'m> Net<'m> {
     }
 
     /// The word of the lane to a peer, or from it.
-    pub fn split(&self, me: usize, peer: Rank, side: Side) -> &Split {
+    pub fn split(&self, me: usize, peer: PeerIndex, side: Side) -> &Split {
         match side {
             Side::Sender => &self.splits[me][peer.0 as usize],
             Side::Receiver => &self.splits[peer.0 as usize][me],
@@ -140,7 +139,7 @@ impl<'m> Net<'m> {
 }
 
 impl<'m> At<'_, 'm> {
-    fn is_far(&self, rank: Rank) -> bool {
+    fn is_far(&self, rank: PeerIndex) -> bool {
         self.net.post.is_far(self.me, rank)
     }
 
@@ -155,8 +154,8 @@ impl<'m> At<'_, 'm> {
         (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me, fetches })
     }
 
-    /// What `from` has written for this rank, after another look at it.
-    fn look(&mut self, from: Rank) -> &mut Way {
+    /// The writes of `from` for this rank, after another look at them.
+    fn look(&mut self, from: PeerIndex) -> &mut Way {
         let (draw, sight) = (self.net.seeded.next(), self.net.sight);
         let way = &mut self.net.ways[from.0 as usize][self.me];
         if draw % 8 < sight {
@@ -166,7 +165,7 @@ impl<'m> At<'_, 'm> {
         way
     }
 
-    fn write(&mut self, to: Rank) -> (&mut Way, u64) {
+    fn write(&mut self, to: PeerIndex) -> (&mut Way, u64) {
         let way = &mut self.net.ways[self.me][to.0 as usize];
         way.written += 1;
         let number = way.written;
@@ -184,7 +183,7 @@ impl<'m> At<'_, 'm> {
 }
 
 impl Wire for At<'_, '_> {
-    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+    fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         if self.is_far(to) {
             return self.mail().has_room(to, lines);
         }
@@ -199,7 +198,7 @@ impl Wire for At<'_, '_> {
         pushed + lines - taken <= size
     }
 
-    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
         if self.is_far(to) {
             let (mail, mut own) = self.mail_and_own();
             return mail.push(to, packet, load, &mut own);
@@ -217,7 +216,7 @@ impl Wire for At<'_, '_> {
         self.net.bells[to.0 as usize] = true;
     }
 
-    fn peek(&mut self, from: Rank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         if self.is_far(from) {
             return self.mail().peek(from);
         }
@@ -226,7 +225,7 @@ impl Wire for At<'_, '_> {
         (*number <= way.seen).then_some(*packet)
     }
 
-    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+    fn deliver(&mut self, from: PeerIndex, at: u64, len: u64) {
         if self.is_far(from) {
             let (mail, mut own) = self.mail_and_own();
             return mail.deliver(from, at, len, &mut own);
@@ -237,7 +236,7 @@ impl Wire for At<'_, '_> {
         self.net.bytes(at, len).copy_from_slice(&bytes);
     }
 
-    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+    fn keep(&mut self, from: PeerIndex, into: &mut [u64; INLINE_WORDS]) {
         if self.is_far(from) {
             return self.mail().keep(from, into);
         }
@@ -255,7 +254,7 @@ impl Wire for At<'_, '_> {
         self.net.bytes(at, len).copy_from_slice(&bytes[..len as usize]);
     }
 
-    fn offer(&mut self, from: Rank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         if self.is_far(from) {
             return self.mail().offer(from);
         }
@@ -264,7 +263,7 @@ impl Wire for At<'_, '_> {
         *offer
     }
 
-    fn pop(&mut self, from: Rank) {
+    fn pop(&mut self, from: PeerIndex) {
         if self.is_far(from) {
             return self.mail().pop(from);
         }
@@ -273,7 +272,7 @@ impl Wire for At<'_, '_> {
         way.popped += packet.lines();
     }
 
-    fn returned(&mut self, to: Rank) -> Returned {
+    fn returned(&mut self, to: PeerIndex) -> Returned {
         if self.is_far(to) {
             return self.mail().returned(to);
         }
@@ -281,7 +280,7 @@ impl Wire for At<'_, '_> {
         self.net.ways[to.0 as usize][self.me].returned[0].2
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+    fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         if self.is_far(from) {
             return self.mail().give_back(from, returned);
         }
@@ -295,7 +294,7 @@ impl Wire for At<'_, '_> {
         was_starved
     }
 
-    fn untold(&mut self, from: Rank) -> u32 {
+    fn untold(&mut self, from: PeerIndex) -> u32 {
         if self.is_far(from) {
             return self.mail().untold(from);
         }
@@ -303,7 +302,7 @@ impl Wire for At<'_, '_> {
         lane.popped - lane.told
     }
 
-    fn set_starved(&mut self, to: Rank) {
+    fn set_starved(&mut self, to: PeerIndex) {
         if self.is_far(to) {
             return self.mail().set_starved(to);
         }
@@ -313,7 +312,7 @@ impl Wire for At<'_, '_> {
         self.net.see_all(to.0 as usize, self.me);
     }
 
-    fn is_starved(&mut self, from: Rank) -> bool {
+    fn is_starved(&mut self, from: PeerIndex) -> bool {
         if self.is_far(from) {
             return self.mail().is_starved(from);
         }
@@ -327,15 +326,15 @@ impl Wire for At<'_, '_> {
         }
     }
 
-    fn ring(&mut self, from: Rank) {
+    fn ring(&mut self, from: PeerIndex) {
         if self.is_far(from) {
-            // It will see what is on the way.
+            // The peer will see the packets that are under way.
             return;
         }
         self.net.bells[from.0 as usize] = true;
     }
 
-    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+    fn write_slots(&mut self, to: PeerIndex, slots: u32, at: u64, len: u64) {
         if self.is_far(to) {
             let (mail, mut own) = self.mail_and_own();
             return mail.write_slots(to, slots, at, len, &mut own);
@@ -346,7 +345,7 @@ impl Wire for At<'_, '_> {
         }
     }
 
-    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+    fn read_slots(&mut self, from: PeerIndex, slots: u32, at: u64, len: u64) {
         if self.is_far(from) {
             let (mail, mut own) = self.mail_and_own();
             return mail.read_slots(from, slots, at, len, &mut own);
@@ -358,11 +357,11 @@ impl Wire for At<'_, '_> {
         }
     }
 
-    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+    fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
         !self.is_far(to) && self.net.split(self.me, to, Side::Sender).open(id)
     }
 
-    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+    fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
         !self.is_far(from) && self.net.split(self.me, from, Side::Receiver).open(id)
     }
 

@@ -1,30 +1,30 @@
-//! Parcels between nodes: each arrives once or never, in any order, and now
-//! and then none is taken.
+//! Parcels between nodes: each arrives once or never, in any order, and at some times the
+//! network refuses parcels.
 
 use super::job::Plan;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Place, Shape};
 use tsumugi_core::sync::mutant;
 
-/// What is between ranks of different nodes.
+/// The connections between ranks of different nodes.
 pub struct Post<'m> {
     mails: Vec<Mail<'m>>,
-    /// Of each rank.
+    /// The node of each rank.
     nodes: Vec<u64>,
     flying: Vec<Parcel>,
     bytes_max: usize,
-    /// Whether bytes can be fetched from other nodes, and of 8 how many fail.
+    /// Whether bytes can be fetched from other nodes, and the number of fetches out of 8 that fail.
     fetches: bool,
     pub fails: u64,
-    /// Of 8 parcels, how many find no room.
+    /// The number of parcels, out of 8, that are refused.
     refused: u64,
-    /// Of 8 looks, at how many nothing comes.
+    /// The number of looks, out of 8, at which nothing arrives.
     idle: u64,
     dead: Vec<usize>,
-    /// Who has given whom up: nothing of that one comes in.
+    /// Pairs of a rank and a rank that it has given up, whose parcels are refused.
     shut: Vec<(usize, usize)>,
-    /// What is on the way between nodes waits.
+    /// Whether parcels between nodes are held.
     pub is_cut: bool,
     chunks: usize,
 }
@@ -59,7 +59,7 @@ impl Bag<'_> {
     }
 }
 
-/// As many as a rank can ever use.
+/// The number of chunks that a rank can use at most.
 fn chunks(shape: &Shape) -> usize {
     (shape.peers as usize + 1) * FarLane::places(shape)
 }
@@ -75,7 +75,7 @@ pub fn lanes_of<'m>(
     bags.iter_mut().map(lanes).collect()
 }
 
-/// Every rank's ends, connected, as they are used if ranks are far.
+/// The ends of every rank, connected, for ranks on different nodes.
 pub fn ends_of<'m>(
     lanes: &'m mut [(Vec<FarLane<'m>>, &'m mut [Chunk<'m>])],
     shape: &Shape,
@@ -87,7 +87,7 @@ pub fn ends_of<'m>(
     lanes.iter_mut().map(ends).collect()
 }
 
-/// The ends of a rank, the lanes that they are to get, and their chunks.
+/// The ends of a rank, the lanes that the ends will use, and their chunks.
 type Ends<'m> = (Vec<MailEnd<'m>>, Vec<&'m mut FarLane<'m>>, &'m mut [Chunk<'m>]);
 
 impl<'m> Post<'m> {
@@ -96,7 +96,7 @@ impl<'m> Post<'m> {
         for (ends, lanes, chunks) in ends {
             let mut mail = Mail::new(shape, ends).unwrap();
             mail.feed(chunks);
-            for (rank, lane) in (0..).map(Rank).zip(lanes.drain(..)) {
+            for (rank, lane) in (0..).map(PeerIndex).zip(lanes.drain(..)) {
                 mail.connect(rank, lane);
             }
             mails.push(mail);
@@ -134,7 +134,7 @@ impl<'m> Post<'m> {
         }
     }
 
-    pub fn is_far(&self, me: usize, rank: Rank) -> bool {
+    pub fn is_far(&self, me: usize, rank: PeerIndex) -> bool {
         self.nodes[me] != self.nodes[rank.0 as usize]
     }
 
@@ -146,22 +146,22 @@ impl<'m> Post<'m> {
         &mut self.mails[me]
     }
 
-    /// A rank is told that another has died.
+    /// Reports to a rank that another has died.
     pub fn lose(&mut self, me: usize, dead: usize) {
         if let Some(mail) = self.mails.get_mut(me) {
-            mail.lost(Rank(dead as u32));
+            mail.lost(PeerIndex(dead as u32));
         }
     }
 
-    /// A rank gives another up.
+    /// Lets a rank give another up.
     pub fn give_up(&mut self, me: usize, other: usize) {
         self.shut.push((me, other));
         self.lose(me, other);
     }
 
-    /// Whether a rank's requests to another are neither answered nor refused now.
+    /// Whether a rank's requests to another are currently neither answered nor refused.
     pub fn is_unanswered(&self, me: usize, by: usize) -> bool {
-        self.is_far(me, Rank(by as u32)) && (self.is_cut || self.shut.contains(&(by, me)))
+        self.is_far(me, PeerIndex(by as u32)) && (self.is_cut || self.shut.contains(&(by, me)))
     }
 
     /// Whether a rank has parcels that the network has not taken.
@@ -169,13 +169,13 @@ impl<'m> Post<'m> {
         self.mails.get(me).is_some_and(Mail::has_unsent)
     }
 
-    /// Whether parcels are on the way.
+    /// Whether parcels are under way.
     pub fn is_busy(&self) -> bool {
         !self.flying.is_empty()
     }
 
-    /// Posts what waits at a rank, and delivers some of what is on the way to
-    /// it. Whether anything came.
+    /// Posts the waiting parcels of a rank, and delivers some of those under way to it. Returns
+    /// whether any arrived.
     pub fn carry(&mut self, me: usize, seeded: &mut Seeded) -> bool {
         if self.mails.is_empty() {
             return false;
@@ -204,7 +204,7 @@ impl<'m> Post<'m> {
         }
     }
 
-    /// All that is on the way between two ranks.
+    /// Delivers all parcels under way between two ranks.
     pub fn deliver_all(&mut self, from: usize, to: usize) {
         while let Some(at) =
             self.flying.iter().position(|parcel| (parcel.from, parcel.to) == (from, to))
@@ -213,7 +213,7 @@ impl<'m> Post<'m> {
         }
     }
 
-    /// A rank has died: what was for it is gone, and some of what it had sent.
+    /// Handles a death: parcels to the rank are lost, and some of those that it had sent.
     pub fn drop_some(&mut self, dead: usize, seeded: &mut Seeded) {
         self.dead.push(dead);
         let kept = seeded.below(5);
@@ -234,7 +234,7 @@ impl<'m> Post<'m> {
             }
             self.mails[me].posted(to);
             let to = to.0 as usize;
-            assert!(self.is_far(me, Rank(to as u32)), "a parcel from {me} to {to}");
+            assert!(self.is_far(me, PeerIndex(to as u32)), "a parcel from {me} to {to}");
             if !self.dead.contains(&to) {
                 self.flying.push(Parcel { from: me, to, bytes: bytes[..len].to_vec() });
             }
@@ -246,7 +246,7 @@ impl<'m> Post<'m> {
         if self.shut.contains(&(to, from)) && !mutant("sim_given_up_let_in") {
             return;
         }
-        let taken = self.mails[to].take(Rank(from as u32), &bytes);
+        let taken = self.mails[to].take(PeerIndex(from as u32), &bytes);
         let is_late = self.dead.contains(&from);
         assert!(taken.is_ok() || is_late, "a parcel from {from} to {to}: {taken:?}");
     }
@@ -273,10 +273,10 @@ impl Buffers for Own<'_> {
 
     fn place(&mut self, at: u64, len: u64) -> Option<u64> {
         self.span(at, len as usize);
-        // Not the address itself.
+        // The place of the bytes is not equal to their address.
         (self.fetches && at >> 31 & 1 == 1).then_some(at ^ PLACE)
     }
 }
 
-/// What makes a place of an address, and the other way round.
+/// The mask that converts an address to a place and back.
 pub const PLACE: u64 = 0x55 << 56;

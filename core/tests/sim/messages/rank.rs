@@ -1,4 +1,4 @@
-//! A rank: the machine, its memory on a node, and whoever drives it.
+//! A rank: the machine, its memory on a node, and its driver.
 //!
 //! ```text
 //!   Event ─► machine.handle ─► poll ─► Story (handlers, ends of calls)
@@ -7,13 +7,12 @@
 //!                                                     something completes
 //! ```
 //!
-//! Between the network and the machine there may be one more layer, as there is
-//! above a device: it tells of completions late and in any order, after a death
-//! too, and keeps what is refused while others overtake it.
+//! Between the network and the machine there may be one more layer, as there is above a device:
+//! it reports completions late and in any order, also after a death, and keeps refused
+//! operations while others overtake them.
 //!
-//! It does something when it was told to and at no other time, so a wake-up
-//! that is lost is a call that never ends. Now and then it computes for a
-//! while and looks at nothing.
+//! A rank acts on events and at no other time, so that a lost wake-up is a call that never ends.
+//! Now and then it computes for a while and looks at nothing.
 
 use super::super::at;
 use super::story::Story;
@@ -26,33 +25,32 @@ use tsumugi_core::am::{
     Tables, has_rung,
 };
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, LocalAddr, Rank, Region, RemoteAddr};
+use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Rank, Region, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{self, Actor, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
-/// How large everything is.
+/// The sizes of all parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Sizes {
-    /// Ranks that speak to each other. A network of more nodes has several
-    /// such groups.
+    /// Ranks that communicate with each other. A network of more nodes has several such groups.
     pub(crate) ranks: u32,
-    /// The first so many of them have lanes for each other from the start, and
-    /// the rest have; the others are met later. 0: all have.
+    /// The first `apart` ranks have lanes for each other from the start, and so do the rest; ranks
+    /// of the other part are connected later. 0: all ranks are connected from the start.
     pub(crate) apart: u32,
     pub(crate) cells: u32,
     pub(crate) calls: usize,
     pub(crate) staging: usize,
     pub(crate) landings: usize,
-    /// To how many a rank speaks: itself and those that follow.
+    /// The number of ranks that a rank sends to: itself and those that follow.
     pub(crate) fan: u32,
-    /// What each of them sends.
+    /// The number of messages that each rank sends.
     pub(crate) messages: u32,
     pub(crate) time_limits: bool,
     pub(crate) looks_again: bool,
     pub(crate) bell: Bell,
-    /// Whether completions are told late, and what is refused is overtaken.
+    /// Whether completions are reported late, and refused operations are overtaken.
     pub(crate) layered: bool,
 }
 
@@ -61,7 +59,7 @@ pub(crate) struct Rooms<'m>(Vec<Room<'m>>);
 
 struct Room<'m> {
     peers: Vec<Peer>,
-    /// With those that are met later.
+    /// The peers, including those that are connected later.
     grown: Vec<Peer>,
     block: [Block<'m>; 1],
     calls: Vec<Call>,
@@ -74,13 +72,13 @@ pub(crate) struct Actors<'m> {
     pub(crate) ranks: Vec<Driven<'m>>,
 }
 
-/// One of them.
+/// One of the ranks.
 pub(crate) struct Driven<'m> {
     machine: Machine<'m>,
-    /// What it calls each rank.
+    /// The peer index of each rank.
     seats: Vec<u32>,
-    /// Where its lanes are at those that it has not met yet, and which.
-    unmet: Vec<(Rank, RemoteAddr, Rank)>,
+    /// Unconnected peers: index, address of this rank's lanes there, this rank's index there.
+    unmet: Vec<(PeerIndex, RemoteAddr, PeerIndex)>,
     sizes: Sizes,
     /// The node of its group's rank 0.
     base: u32,
@@ -89,7 +87,7 @@ pub(crate) struct Driven<'m> {
     seeded: Seeded,
     /// Operations that found the queue full.
     refused: VecDeque<Op>,
-    /// Completions that the machine is told of later, and when.
+    /// Completions that the machine gets later, and when.
     late: Vec<(Instant, Event)>,
     /// Tags of operations that have not completed.
     posted: BTreeSet<u64>,
@@ -154,7 +152,7 @@ impl<'m> Actors<'m> {
                 landings: &mut room.landings,
             };
             let (shape, near) = (sizes.shape(own), sizes.near(own));
-            let seat = Rank(own - near.start);
+            let seat = PeerIndex(own - near.start);
             let mut machine = Machine::new(seat, shape, sizes.bell, memory, tables).unwrap();
             let mut own_lanes = vec![(own_lanes, shape)];
             if let Some(region) = blocks.get(node.rank().0 as usize) {
@@ -168,8 +166,8 @@ impl<'m> Actors<'m> {
                 let of_all = if near.contains(&peer) { &lanes } else { &blocks };
                 let there = at(peer, &of_all[(base + peer) as usize], 0);
                 let first = if near.contains(&peer) { 0 } else { sizes.near(peer).len() as u32 };
-                let seat_there = Rank(seats[peer as usize][own as usize] - first);
-                let seat = Rank(seats_here[peer as usize]);
+                let seat_there = PeerIndex(seats[peer as usize][own as usize] - first);
+                let seat = PeerIndex(seats_here[peer as usize]);
                 if near.contains(&peer) {
                     machine.connect(seat, there, seat_there);
                 } else {
@@ -199,11 +197,11 @@ impl<'m> Actors<'m> {
         Self { ranks: ranks.collect() }
     }
 
-    /// Nothing moves any more: all has ended that had to.
+    /// Checks at the end that everything has ended that had to end.
     pub(crate) fn check_end(&self, net: &Net) {
         assert_eq!((net.in_flight(), net.next_due()), (0, None));
         let is_dead = |node: u32| net.is_dead(Rank(node));
-        // Also one that the other has given up, and that lives.
+        // Also a live rank that the other has given up.
         let parted =
             |a: u32, b: u32| net.is_lost(Rank(a), Rank(b)) || net.is_lost(Rank(b), Rank(a));
         for (node, rank) in (0..).zip(&self.ranks).filter(|(node, _)| !is_dead(*node)) {
@@ -217,7 +215,7 @@ impl<'m> Actors<'m> {
             let is_parted = |peer: &u32| parted(node, rank.base + peer);
             for peer in (0..rank.sizes.ranks).filter(|peer| !is_parted(peer)) {
                 let (to, other) = (Rank(peer), &self.ranks[(rank.base + peer) as usize]);
-                let room = machine.check_room(Rank(rank.seats[to.0 as usize]), true);
+                let room = machine.check_room(PeerIndex(rank.seats[to.0 as usize]), true);
                 assert_eq!(room, Ok(()), "room from rank {node} to its peer {peer}");
                 let own = node - rank.base;
                 let (sent, handled) = (rank.story.sent(peer), other.story.handled(own));
@@ -244,7 +242,7 @@ impl Driven<'_> {
         self.complete_late(now);
         let rung = std::mem::take(&mut self.rung);
         self.machine.handle(if rung { Event::Rang } else { Event::Tick }, now);
-        // All were told where their lanes are: some know it before others.
+        // Each rank connects its peers at a time of its own.
         while !self.unmet.is_empty() && self.seeded.below(3) > 0 {
             let (seat, there, own) = self.unmet.swap_remove(0);
             self.machine.connect(seat, there, own);
@@ -314,7 +312,7 @@ impl Driven<'_> {
         }
     }
 
-    /// Tells the machine of a completion.
+    /// Delivers a completion to the machine.
     fn complete(&mut self, event: Event, now: Instant) {
         if let Event::Completed { tag, .. } = event {
             self.posted.remove(&tag.to_bits());
@@ -322,7 +320,7 @@ impl Driven<'_> {
         self.machine.handle(event, now);
     }
 
-    /// The same of those that it was not told of when they came.
+    /// Delivers the completions that were held back.
     fn complete_late(&mut self, now: Instant) {
         while let Some(at) = self.late.iter().position(|(due, _)| *due <= now) {
             let (_, event) = self.late.swap_remove(at);
@@ -368,7 +366,7 @@ impl Actor for Driven<'_> {
                 let peer = lost.0.wrapping_sub(self.base);
                 if peer < self.sizes.ranks {
                     let seat = self.seats[peer as usize];
-                    self.machine.handle(Event::Lost(Rank(seat)), now);
+                    self.machine.handle(Event::Lost(PeerIndex(seat)), now);
                 }
             }
             sim::Event::Timer(ALARM) => self.alarm = None,
@@ -382,19 +380,19 @@ impl Actor for Driven<'_> {
 }
 
 impl Sizes {
-    /// Of a rank's lanes for those that it knows from the start.
+    /// The shape of a rank's lanes for the ranks that it knows from the start.
     fn shape(self, own: u32) -> Shape {
         let (cells, later_cells) = (self.cells, (self.cells / 2).max(1));
         Shape { peers: self.near(own).len() as u32, cells, later_cells }
     }
 
-    /// Those, itself among them.
+    /// The range of those ranks, which contains the rank itself.
     fn near(self, own: u32) -> Range<u32> {
         if own < self.apart { 0..self.apart } else { self.apart..self.ranks }
     }
 
-    /// What a rank's machine calls each rank: those that it meets have their
-    /// numbers in any order.
+    /// The peer index that a rank's machine uses for each rank: ranks that it connects to later
+    /// have their indices in any order.
     fn seats(self, own: u32, drawn: &mut Seeded) -> Vec<u32> {
         let near = self.near(own);
         let mut left: Vec<u32> = (near.len() as u32..self.ranks).collect();
@@ -418,7 +416,7 @@ fn words<'n>(node: Node<'n>, region: &Region) -> &'n [AtomicU64] {
 pub(super) const LANDING_BYTES: usize = 512;
 const CELL_BYTES: usize = tsumugi_core::am::CELL_BYTES;
 const LANDING: Duration = Duration::from_nanos(300);
-/// Timers.
+/// The kinds of timers.
 const LOOK: u64 = 0;
 const ALARM: u64 = 1;
 const LAND: u64 = 2;

@@ -1,7 +1,7 @@
-//! What one rank has sent, was asked and must be told: the promises, checked.
+//! The messages that one rank has sent and received and the replies that it expects, checked.
 //!
-//! A request carries its number among those of its pair, so whoever handles
-//! one knows which must be next; a reply says what it answers.
+//! A request carries its number among those of its pair, so that the handler knows which number
+//! must be next; a reply names its request.
 
 use super::rank::{LANDING_BYTES, Sizes};
 use std::time::Duration;
@@ -10,17 +10,17 @@ use tsumugi_core::am::{
     Answer, Body, CallError, HandlerId, Incoming, Inline, Machine, Payload, ReplyTo, SendError,
     Token,
 };
-use tsumugi_core::mem::{LocalAddr, Rank};
+use tsumugi_core::mem::{LocalAddr, PeerIndex, Rank};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 
 pub(super) struct Story<'m> {
     rank: u32,
-    /// What the machine calls each rank.
+    /// The peer index of each rank.
     seats: Vec<u32>,
     time_limits: bool,
     fan: u32,
-    /// It found no room, and there was none since.
+    /// The rank found no room, and got none since.
     pub(super) is_stuck: bool,
     to_send: u32,
     /// Requests sent to each rank so far, and handled from each.
@@ -43,7 +43,7 @@ struct Sent {
     handler: HandlerId,
     deadline: Option<Instant>,
     block: Option<usize>,
-    /// Its limit has passed, but its payload is not back.
+    /// The limit has passed, but the payload has not been released.
     is_abandoned: bool,
 }
 
@@ -105,12 +105,12 @@ impl<'m> Story<'m> {
         assert_eq!(self.blocks, [false; BLOCKS], "rank {}: payloads not given back", self.rank);
     }
 
-    /// Sends what there is room for.
+    /// Sends as much as there is room for.
     pub(super) fn send(&mut self, machine: &mut Machine<'_>, seeded: &mut Seeded, now: Instant) {
         while self.to_send > 0 && !self.is_stuck {
             let to =
                 (self.rank + seeded.below(u64::from(self.fan)) as u32) % self.sent.len() as u32;
-            let seat = Rank(self.seats[to as usize]);
+            let seat = PeerIndex(self.seats[to as usize]);
             let handler = [UNKNOWN, LATER, LATER, ECHO, ECHO][seeded.below(5) as usize];
             let limit = Duration::from_nanos(seeded.below(30_000));
             let is_limited = self.time_limits && seeded.below(3) == 0;
@@ -145,14 +145,14 @@ impl<'m> Story<'m> {
                     assert!(before.is_none(), "rank {}: {token:?} was given twice", self.rank);
                 }
                 Err(SendError::Busy(_)) => self.is_stuck = true,
-                // It has died.
-                Err(SendError::Addr(_)) => self.to_send -= 1,
+                // The peer has died.
+                Err(SendError::PeerLost { .. }) => self.to_send -= 1,
                 Err(error) => panic!("rank {} to {to}: {error}", self.rank),
             }
         }
     }
 
-    /// A request has come. Answers when it is to be answered, if not at once.
+    /// Handles a request; replies at once or when it is due.
     pub(super) fn serve(
         &mut self,
         machine: &mut Machine<'_>,
@@ -174,7 +174,7 @@ impl<'m> Story<'m> {
         let id = bytes.first_chunk().map_or(u64::MAX, |id| u64::from_le_bytes(*id));
         let is_whole = bytes == content(from, self.rank, id, bytes.len().saturating_sub(16));
         assert!(is_whole, "the request after {next} from {from} to {} is torn", self.rank);
-        // A long one of a rank that has died is skipped: its payload is gone.
+        // A long request of a rank that has died is skipped, since its payload is gone.
         assert!(id == next || id > next && is_dead(from), "{id} from {from} comes before {next}");
         self.handled[from as usize] = id + 1;
         if let Body::Landed(landed) = request.body {
@@ -196,7 +196,7 @@ impl<'m> Story<'m> {
         None
     }
 
-    /// Answers what is due, as far as there is room.
+    /// Sends the replies that are due, as far as there is room.
     pub(super) fn answer(&mut self, machine: &mut Machine<'_>, now: Instant) {
         for Deferred { reply_to, value, due } in std::mem::take(&mut self.unanswered) {
             let reply_to = match due <= now {
@@ -207,7 +207,7 @@ impl<'m> Story<'m> {
         }
     }
 
-    /// A call has ended.
+    /// Handles the end of a call.
     pub(super) fn end(
         &mut self,
         token: Token,
@@ -234,7 +234,7 @@ impl<'m> Story<'m> {
         }
     }
 
-    /// The payload of an abandoned call is back.
+    /// Handles the release of an abandoned call's payload.
     pub(super) fn release(&mut self, token: Token) {
         let call = self.calls[token.index()].as_ref();
         let is_waited_for = call.is_some_and(|call| call.token == token && call.is_abandoned);
@@ -244,7 +244,7 @@ impl<'m> Story<'m> {
 
     fn forget(&mut self, token: Token) {
         if let Some(block) = self.calls[token.index()].take().and_then(|call| call.block) {
-            // Whoever still reads it is found out.
+            // A peer that still reads the payload gets these words, which its check detects.
             let words = &self.user[block * LANDING_BYTES / 8..][..LANDING_BYTES / 8];
             words.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
             self.blocks[block] = false;
@@ -263,8 +263,8 @@ impl<'m> Story<'m> {
     }
 }
 
-/// The bytes of request `id`: 16 and `more`, which are one of two kinds, so
-/// that half of a request and half of an older one are easily taken for one.
+/// The bytes of request `id`: 16 and `more` bytes of one of two kinds, so that a mix of two
+/// requests is likely to look like one.
 fn content(from: u32, to: u32, id: u64, more: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(more + 16);
     bytes.extend_from_slice(&id.to_le_bytes());

@@ -10,7 +10,7 @@ impl List {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn assign<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         if self == other {
             return Ok(());
@@ -27,7 +27,7 @@ impl List {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn assign_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -354,7 +354,7 @@ fn adopt<S: Store + ?Sized>(
     if count == 0 {
         return set_words(store, end, [end.to_bits(), end.to_bits(), 0]);
     }
-    debug_assert!(first != before.to_bits(), "a list that counts has a first");
+    debug_assert!(first != before.to_bits(), "a list with elements has a first element");
     set_words(store, end, [first, last, count])?;
     set_words(store, after(store, GlobalAddr::from_bits(first), 8), [end.to_bits()])?;
     set_words(store, GlobalAddr::from_bits(last), [end.to_bits()])

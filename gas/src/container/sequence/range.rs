@@ -11,7 +11,7 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn assign<S: Store + ?Sized>(
         self,
         store: &S,
@@ -39,8 +39,8 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory,
-    /// [`ContainerError::OutOfRange`] if there is no such byte.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block,
+    /// [`ContainerError::OutOfRange`] if `at` is larger than the size.
     pub fn insert_range<S: Store + ?Sized>(
         self,
         store: &S,
@@ -72,7 +72,7 @@ impl Sequence {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn swap<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         let (_alone, theirs, _) = self.with(store, other, Mode::Exclusive, (0, 0))?;
         let own = self.body(store)?;

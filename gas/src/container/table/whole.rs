@@ -131,7 +131,7 @@ impl Table {
     /// # Errors
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach,
-    /// [`ContainerError::Heap`] if there is no memory.
+    /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn swap<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
         if self.addr == other.addr {
             return Ok(());

@@ -48,12 +48,14 @@ impl Claim {
             At::Announce => add(count::INTERESTED),
             At::Take | At::HandOver => cas(count::INTERESTED, count::INSIDE),
             At::Enter(_) => add(count::THERE),
-            At::Drain => add(count::drain(self.found.expect("it has entered"))),
+            At::Drain => add(count::drain(self.found.expect("the count was read"))),
             At::TryJoin => Op::compare_swap(lock.word(Word::Tail), 0, own.to_bits()),
             At::Peek | At::Recheck | At::TryLook | At::LookBits => look(count),
             At::TryTake(seen) => cas(seen, seen | count::THERE),
             At::Arrive => add(count::arrive(kind)),
-            At::ReaderJoin => swap(self.readers(self.found.expect("it has come")), own.to_bits()),
+            At::ReaderJoin => {
+                swap(self.readers(self.found.expect("the count was read")), own.to_bits())
+            }
             At::LeaveNext(_) => store(nodes.next_of(own), self.behind.to_bits()),
             At::Leave(state) => {
                 let (from, to) = (own.state(state), own.state(State::Left));
@@ -66,7 +68,7 @@ impl Claim {
             At::LookNext(node) => look(nodes.next_of(node)),
             At::WakeGiven(_, node) => wake(node, State::Queued, State::In),
             At::Drop if count::has_phases(kind) => {
-                add(count::leave(self.found.expect("it has looked")))
+                add(count::leave(self.found.expect("the count was read")))
             }
             At::Drop if mutant("lock_sweep_unguarded") => add(count::INSIDE.wrapping_neg()),
             At::Drop => cas(count::INSIDE, 0),
@@ -134,7 +136,7 @@ impl Claim {
                 }
             }
             At::Drain => {
-                let before = self.found.expect("it has entered");
+                let before = self.found.expect("the count was read");
                 self.found = Some(before | count::THERE | count::DRAINING);
                 if count::is_drained(before, old) && !mutant("lock_drain_unasked") {
                     At::Held
@@ -171,7 +173,7 @@ impl Claim {
             At::ReaderState if mutant("lock_recheck_early") => At::Recheck,
             At::ReaderState => At::ReaderJoin,
             At::Recheck if mutant("lock_recheck_early") => {
-                let found = self.found.expect("it has come");
+                let found = self.found.expect("the count was read");
                 if count::let_in(kind, found, old) { At::Held } else { At::ReaderJoin }
             }
             At::ReaderJoin => {
@@ -186,7 +188,7 @@ impl Claim {
                 }
             }
             At::Recheck => {
-                let found = self.found.expect("it has come");
+                let found = self.found.expect("the count was read");
                 if count::let_in(kind, found, old) {
                     At::TakeReaders(found)
                 } else {

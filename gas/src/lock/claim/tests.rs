@@ -76,10 +76,10 @@ fn a_writer_alone_takes_two_atomics_or_four() {
     assert_eq!(unlocking, first([OpKind::FetchAdd, OpKind::CompareSwap]));
 }
 
-/// A try that succeeds leaves the lock as a claim by the queue does: with another
-/// phase, and free.
+/// After a successful try the lock is left as after a claim by the queue: with another phase,
+/// and free.
 #[test]
-fn a_lock_that_was_tried_is_given_back() {
+fn a_try_leaves_the_lock_as_a_queued_claim_does() {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
     let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
     let lock = Lock { home, nodes, kind: Kind::Neutral };
@@ -96,7 +96,7 @@ fn a_lock_that_was_tried_is_given_back() {
             }
             run(&mut claim, words);
             assert_eq!(claim.standing(), Standing::Held);
-            assert!(claim.keep().found.is_some(), "it knows what it leaves");
+            assert!(claim.keep().found.is_some(), "the claim knows the state that it leaves");
             claim.release();
             run(&mut claim, words);
             assert_eq!(claim.standing(), Standing::Resting(Ended::Released));
@@ -153,14 +153,14 @@ fn node() -> NodeId {
 
 /// Carries out the next operation, which finds `old`.
 fn finds(claim: &mut Claim, old: u64) -> Op {
-    let (id, op) = claim.poll_op().expect("it goes on");
+    let (id, op) = claim.poll_op().expect("the claim has an operation");
     claim.handle_completed(id, Ok(old));
     op
 }
 
 /// A claim that was used is equal to a new one.
 #[test]
-fn a_claim_begins_as_a_new_one() {
+fn a_used_claim_equals_a_new_one() {
     for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral] {
         let (lock, own, mut words) = (lock_of(kind), node(), [0; 8]);
         let mut used = Claim::new(lock, own);
@@ -180,9 +180,9 @@ fn a_claim_begins_as_a_new_one() {
     }
 }
 
-/// One operation, if one is enough.
+/// A lock or unlock by a single operation, where one is enough.
 #[test]
-fn what_a_claim_alone_takes_can_be_done_without_it() {
+fn uncontended_operations_can_be_done_without_a_claim() {
     for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
         let lock = lock_of(kind);
         assert!(lock.first_op(Mode::Shared).is_some() && lock.last_op(Mode::Shared).is_some());
@@ -195,7 +195,7 @@ fn what_a_claim_alone_takes_can_be_done_without_it() {
 
 /// Only a claim that waits can give up.
 #[test]
-fn who_does_not_wait_does_not_leave() {
+fn a_claim_that_does_not_wait_cannot_give_up() {
     let mut claim = Claim::new(lock_of(Kind::Mutex), node());
     assert!(!claim.leave());
     claim.begin(Mode::Exclusive);
@@ -243,7 +243,7 @@ fn a_reader_that_tries_never_waits() {
 
 /// A writer that gives up after it has become the first must wait for the readers.
 #[test]
-fn who_leaves_too_late_goes_on() {
+fn a_claim_that_gives_up_too_late_continues() {
     let own = node();
     let mut claim = Claim::new(lock_of(Kind::Neutral), own);
     claim.begin(Mode::Exclusive);

@@ -70,7 +70,7 @@ impl Means for Words {
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError> {
         self.limits.borrow_mut().push(limit);
-        Ok(self.waits.borrow_mut().pop_front().expect("it need not wait"))
+        Ok(self.waits.borrow_mut().pop_front().expect("no further wait"))
     }
 }
 
@@ -91,7 +91,7 @@ const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Write
 
 /// A free lock is taken by a try and by a wait with a limit; a held lock is not.
 #[test]
-fn a_free_lock_is_had_whoever_asks() {
+fn a_free_lock_is_taken_by_try_and_by_limit() {
     for kind in KINDS {
         for mode in [Mode::Exclusive, Mode::Shared] {
             for is_try in [true, false] {
@@ -100,7 +100,7 @@ fn a_free_lock_is_had_whoever_asks() {
                     true => try_lock(words, &own, mode, node(0)),
                     false => lock_within(words, &own, mode, Duration::from_nanos(5), node(0)),
                 };
-                let held = asks(&words).unwrap().expect("it is free");
+                let held = asks(&words).unwrap().expect("the lock is free");
                 assert_eq!(held.mode(), mode);
                 assert_eq!(held.unlock(&words, &own), Ok(Some(node(0))));
                 let held = lock(&words, &own, Mode::Exclusive, |_| node(1)).unwrap();
@@ -117,12 +117,11 @@ fn a_free_lock_is_had_whoever_asks() {
 /// After its limit a claim leaves once: if it has become the first meanwhile, it
 /// waits for the readers inside, however long that takes.
 #[test]
-fn a_limit_is_over_once() {
+fn after_its_limit_a_claim_leaves_once() {
     let (words, own) = (Words::default(), node(0));
     let before = node(1);
     let reader = count::arrive(Kind::Neutral);
-    // The operations: state, next, join, link; leave; in, head, and a reader is
-    // there.
+    // The operations: state, next, join, link; leave; in, head; then a reader is inside.
     let finds = [0, 0, before.to_bits(), before.nobody_yet(), own.state(State::Head)];
     words.finds.borrow_mut().extend(finds.into_iter().chain([reader, 0, reader]));
     words.waits.borrow_mut().extend([None, Some(own.state(State::In))]);
@@ -134,16 +133,16 @@ fn a_limit_is_over_once() {
 
 /// A reader that leaves by one instruction, and was the last, wakes the writer.
 #[test]
-fn the_last_reader_wakes_a_writer_whatever_way_it_goes() {
+fn the_last_reader_wakes_a_writer_however_it_leaves() {
     for is_near in [true, false] {
         for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
             let (words, own) = (Words { is_near, ..Words::default() }, lock_of(kind));
-            let held = lock(&words, &own, Mode::Shared, |_| panic!("it is free")).unwrap();
+            let held = lock(&words, &own, Mode::Shared, |_| panic!("the lock is free")).unwrap();
             assert!(held.is_alone());
             let mut writer = Claim::new(own, node(1));
             writer.begin(Mode::Exclusive);
             while step(&words, &mut writer) {}
-            let (at, until) = writer.waits_for().expect("a reader is there");
+            let (at, until) = writer.waits_for().expect("a reader is inside");
             assert_eq!(held.unlock(&words, &own), Ok(None));
             let value = words.words.borrow()[at.offset as usize / 8];
             assert!(until.holds(value), "{kind:?} {is_near}");
@@ -155,25 +154,25 @@ fn the_last_reader_wakes_a_writer_whatever_way_it_goes() {
 
 /// If the lock does not count a claim, nothing has to be ended for it.
 #[test]
-fn a_claim_without_a_node_that_is_no_reader_is_dropped() {
+fn a_writers_claim_without_a_node_is_dropped() {
     let (words, own) = (Words::default(), lock_of(Kind::Mutex));
     let mut claim = Claim::new(own, NodeId::NONE);
     claim.begin(Mode::Exclusive);
-    assert_eq!(pass_on(&words, claim, None, || panic!("it needs none")), Ok(None));
+    assert_eq!(pass_on(&words, claim, None, || panic!("the claim needs no node")), Ok(None));
     assert_eq!(words.carried.get(), 0);
 }
 
 /// A claim that waits in a queue stays there when it is passed on: its node is in
 /// use.
 #[test]
-fn what_is_passed_on_says_whether_its_node_is_in_a_queue() {
+fn a_passed_claim_reports_whether_its_node_is_queued() {
     for kind in KINDS {
         let (words, own) = (Words::default(), lock_of(kind));
         let _held = lock(&words, &own, Mode::Exclusive, |_| node(0)).unwrap();
         let mut claim = Claim::new(own, node(1));
         claim.begin(Mode::Exclusive);
         while step(&words, &mut claim) {}
-        let passed = pass_on(&words, claim, None, || panic!("it has one")).unwrap();
+        let passed = pass_on(&words, claim, None, || panic!("the claim has a node")).unwrap();
         let left = Refused { node: node(1), has_left: true };
         assert_eq!(passed, Some(left), "{kind:?}");
         // A claim that has got its lock gives it back, or returns an error.
@@ -183,7 +182,7 @@ fn what_is_passed_on_says_whether_its_node_is_in_a_queue() {
             claim.begin(Mode::Exclusive);
             while step(&words, &mut claim) {}
             words.fails.set(if fails { words.carried.get() + 1 } else { 0 });
-            let passed = pass_on(&words, claim, None, || panic!("it has one"));
+            let passed = pass_on(&words, claim, None, || panic!("the claim has a node"));
             let free = Refused { node: node(1), has_left: false };
             assert_eq!(passed, if fails { Err(LOST) } else { Ok(Some(free)) }, "{kind:?}");
         }

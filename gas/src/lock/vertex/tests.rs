@@ -7,7 +7,7 @@ use tsumugi_core::mem::{Rank, RegionKey};
 /// A search that took two different vertices for equal would not see the steps of
 /// one of them.
 #[test]
-fn vertices_are_equal_if_they_will_do_the_same() {
+fn vertices_are_equal_if_their_next_steps_are() {
     let tree = Tree::new(8, 2, 2, RegionKey::new(0, 1), 0).unwrap();
     for (level, is_root) in [(0, false), (2, true)] {
         let id = VertexId { level, index: 0 };
@@ -19,7 +19,7 @@ fn vertices_are_equal_if_they_will_do_the_same() {
         other.turn = Side::All;
         assert_eq!(one == other, !is_root);
         other = Vertex { step: 7, ..one.clone() };
-        assert!(one == other, "a step has a number, and no meaning");
+        assert!(one == other, "the step number has no meaning");
         other = Vertex { seen: 1, ..one.clone() };
         assert!(one != other);
     }
@@ -62,7 +62,7 @@ impl Run {
     /// Carries out the only operation, which finds `old`; returns its address and
     /// operand.
     fn carries(&mut self, old: u64) -> (RemoteAddr, u64) {
-        let (step, op) = self.looks().expect("it goes on");
+        let (step, op) = self.looks().expect("the vertex has an operation");
         assert!(self.vertex.poll_op().is_none(), "{:?}", self.vertex);
         self.vertex.handle_completed(step, Ok(old));
         (op.remote, op.operand())
@@ -80,7 +80,7 @@ fn an_operation_of_a_vertex_ends_once() {
     for is_second in [false, true] {
         let mut run = Run::new(LEAF);
         run.words[0].1 = 2;
-        let (step, op) = run.looks().expect("it says what is wanted");
+        let (step, op) = run.looks().expect("the vertex reports the wanted side");
         assert_eq!(op.operand(), 1);
         if is_second {
             run.vertex.handle_completed(step, Ok(0));
@@ -117,8 +117,8 @@ fn a_grant_stays_until_it_is_revoked() {
         told.push((op.remote, op.operand()));
     }
     assert!(told.contains(&(tree.granted(tree.rank_of(LEAF, 0)), all)), "{told:?}");
-    assert!(told.iter().all(|(at, _)| *at != come(Side::All)), "it is open still: {told:?}");
-    assert!(run.is_quiet(), "it is kept");
+    assert!(told.iter().all(|(at, _)| *at != come(Side::All)), "the side is still open: {told:?}");
+    assert!(run.is_quiet(), "the grant is kept");
     run.words[2].1 |= REVOKED;
     assert_eq!(run.carries(all | OPEN), (come(Side::All), OPEN.wrapping_neg()));
 }

@@ -42,8 +42,8 @@ fn a_note_is_tried_at_four_words_and_then_later() {
                 (notes.offset..notes.offset + bytes).contains(&at.offset) && at.key == notes.key
             };
             assert!(tried.iter().all(is_note));
-            assert!(tried.iter().any(|at| *at != tried[0]), "not one word again and again");
-            let until = rig.machine.next_deadline().expect("it comes again").as_ns();
+            assert!(tried.iter().any(|at| *at != tried[0]), "the words differ between tries");
+            let until = rig.machine.next_deadline().expect("the note is tried again").as_ns();
             let pause = until - rig.now.as_ns();
             let spread = pause - (1_000 << doublings);
             assert!(spread < 1_024 && (spread == 0) == (own == OWN), "{pause}");
@@ -121,7 +121,7 @@ fn a_command_goes_ahead_of_its_note() {
 }
 
 #[test]
-fn an_end_is_of_its_life_and_says_how() {
+fn an_end_belongs_to_one_life_and_carries_its_result() {
     let copy = |rig: &Rig| Request::from(others(rig));
     let list = |rig: &Rig| {
         let entries = rig.at(3, OPEN, 0);
@@ -163,7 +163,7 @@ fn an_end_is_of_its_life_and_says_how() {
 
 /// With strided blocks, the source does not change the flag.
 #[test]
-fn who_asks_for_blocks_says_itself_that_they_are_there() {
+fn the_caller_of_a_strided_copy_changes_the_flag_itself() {
     for is_good in [true, false] {
         let mut rig = Rig::new(plain());
         let flag = rig.at(2, OPEN, 64);
@@ -185,7 +185,7 @@ fn who_asks_for_blocks_says_itself_that_they_are_there() {
 /// There are two places for commands; the third command is sent when one is free,
 /// and the place then has another life.
 #[test]
-fn what_has_no_place_waits_for_one() {
+fn a_command_without_a_place_waits_for_one() {
     let mut rig = Rig::new(plain());
     (0..3).for_each(|_| _ = rig.issue(others(&rig)));
     let notes = rig.ops();
@@ -222,7 +222,7 @@ fn a_place_is_free_when_the_source_has_answered() {
 
 /// Fresh memory has the value 0.
 #[test]
-fn no_life_of_a_command_is_0() {
+fn no_command_has_life_0() {
     let mut rig = Rig::new(plain());
     rig.machine.commands[0].stamp = u32::MAX;
     rig.issue(others(&rig));
@@ -232,7 +232,7 @@ fn no_life_of_a_command_is_0() {
 
 /// A note that was refused ends the job.
 #[test]
-fn a_source_that_cannot_be_asked_ends_the_copy() {
+fn a_refused_note_ends_the_copy() {
     let mut rig = Rig::new(plain());
     rig.issue(others(&rig));
     let note = rig.op();
@@ -246,7 +246,7 @@ fn a_source_that_cannot_be_asked_ends_the_copy() {
 /// Commands to a lost rank, and copies into its memory, end; after a loss, the
 /// caller asks the source to report the end.
 #[test]
-fn a_loss_ends_what_was_asked_of_that_rank() {
+fn a_loss_ends_the_commands_to_that_rank() {
     for (lost, ends) in [(1, true), (2, true), (3, false)] {
         for phase in 0..3 {
             let mut rig = Rig::new(plain());
@@ -278,7 +278,7 @@ fn a_loss_ends_what_was_asked_of_that_rank() {
 /// A command that was not sent yet is sent, because its source may not have lost the
 /// rank.
 #[test]
-fn what_waits_for_a_place_is_asked_after_a_loss() {
+fn a_command_that_waits_for_a_place_is_sent_after_a_loss() {
     let mut rig = Rig::new(plain());
     (0..3).for_each(|_| _ = rig.issue(others(&rig)));
     assert_eq!(rig.ops().len(), 2);

@@ -21,7 +21,7 @@ fn of_ours() -> Command {
     Command { request, index: 1, stamp: STAMP, to: OWN, no_relay: false }
 }
 
-/// A note comes, in that word.
+/// Lets a note arrive in the word `word`.
 fn note(rig: &mut Rig, word: usize, note: Note) {
     rig.write(rig.control.note_words() + word, &[note.encode()]);
     rig.handle(Event::Rang);
@@ -31,7 +31,7 @@ fn plain_note(index: u16) -> Note {
     Note { from: CALLER, index, stamp: STAMP as u16, is_relay: false }
 }
 
-/// A command comes with its note.
+/// Lets a command arrive with its note.
 fn comes(rig: &mut Rig, command: Command) {
     let words = command.encode(CALLER).unwrap();
     rig.write(rig.control.cell_words(CALLER), &words);
@@ -46,7 +46,7 @@ fn is_end(rig: &Rig, out: &Outgoing, end: End) -> bool {
 
 /// The command is fetched, the copy is done, and the caller gets a report.
 #[test]
-fn a_note_leads_to_a_command() {
+fn a_note_makes_the_source_fetch_its_command() {
     let mut rig = Rig::new(plain());
     note(&mut rig, 3, plain_note(1));
     let get = rig.op();
@@ -68,14 +68,14 @@ fn a_note_leads_to_a_command() {
 }
 
 #[test]
-fn what_is_no_command_of_the_notes_is_dropped() {
+fn a_command_that_does_not_match_its_note_is_dropped() {
     let mut rig = Rig::new(plain());
     for (index, is_there) in [(2, false), (1, true), (u16::MAX, false)] {
         let dropped = rig.machine.dropped();
         note(&mut rig, 3, plain_note(index));
         let ops = rig.finish();
-        assert_eq!(ops.len(), usize::from(is_there), "of two places for commands");
-        assert_eq!(rig.machine.dropped(), dropped + 1, "its words are zero");
+        assert_eq!(ops.len(), usize::from(is_there), "the caller has two places for commands");
+        assert_eq!(rig.machine.dropped(), dropped + 1, "the words of the command are zero");
     }
     let right = of_ours();
     for command in [
@@ -108,12 +108,12 @@ fn what_is_no_command_of_the_notes_is_dropped() {
 }
 
 #[test]
-fn a_command_that_came_along_is_not_fetched() {
+fn a_command_that_arrived_in_its_cell_is_not_fetched() {
     let mut rig = Rig::new(cells());
     comes(&mut rig, of_ours());
     assert_eq!(rig.op().op.kind, Kind::Put);
     assert_eq!(rig.machine.hints(), 1);
-    // A command in the cell that is not the note's is not used: the right one is
+    // A command in the cell that does not match the note is not used: the matching command is
     // fetched.
     let mut rig = Rig::new(cells());
     comes(&mut rig, Command { stamp: STAMP + 1, ..of_ours() });
@@ -123,7 +123,7 @@ fn a_command_that_came_along_is_not_fetched() {
 
 /// A rank that is not the source of the copy refuses it, with the source's address.
 #[test]
-fn what_is_asked_of_the_wrong_rank_is_refused() {
+fn a_command_at_the_wrong_rank_is_refused() {
     let mut rig = Rig::new(cells());
     let addr = rig.at(1, OPEN, 0);
     let request = Copy::new(rig.at(3, OPEN, 0), addr, 8).into();
@@ -135,7 +135,7 @@ fn what_is_asked_of_the_wrong_rank_is_refused() {
 
 /// The source reports the error of a put, also if the destination reports an end.
 #[test]
-fn an_error_is_told_by_the_source() {
+fn the_source_reports_an_error() {
     for ordered_bytes_max in [0, 8] {
         let mut rig = Rig::new(Setup { ordered_bytes_max, ..cells() });
         comes(&mut rig, of_ours());
@@ -162,7 +162,7 @@ fn behind(setup: Setup<'static>, change: impl Fn(&Rig, Command) -> Command) -> O
 }
 
 #[test]
-fn a_relay_goes_behind_the_last_put_where_that_helps() {
+fn a_relay_follows_the_last_put_where_order_is_kept() {
     let ordered = || Setup { ordered_bytes_max: 8, ..cells() };
     let same = |_: &Rig, command| command;
     let relay = behind(ordered(), same).expect("eight bytes keep their order");
@@ -172,14 +172,14 @@ fn a_relay_goes_behind_the_last_put_where_that_helps() {
     assert!(behind(Setup { ordered_bytes_max: 7, ..cells() }, same).is_none());
     assert!(behind(Setup { near: &[Rank(1)], ..ordered() }, same).is_none());
     let flights = Shape { flights: 1, ..cells().shape };
-    assert!(behind(Setup { shape: flights, ..ordered() }, same).is_none(), "no flight is left");
+    assert!(behind(Setup { shape: flights, ..ordered() }, same).is_none(), "no flight is free");
     let copy = |dst: GlobalAddr, rig: &Rig| Copy::new(dst, rig.at(0, OPEN, 16), 8);
     assert!(
         behind(ordered(), |rig, command| {
             Command { request: copy(rig.at(2, OPEN, 8), rig).into(), ..command }
         })
         .is_none(),
-        "the caller sees it itself"
+        "the caller is the destination"
     );
     assert!(behind(ordered(), |_, command| Command { no_relay: true, ..command }).is_none());
     assert!(
@@ -188,20 +188,20 @@ fn a_relay_goes_behind_the_last_put_where_that_helps() {
             Command { request, ..command }
         })
         .is_none(),
-        "the word comes after it"
+        "the flag comes after the copy"
     );
     let blocks = |rig: &Rig, command| {
         let request = copy(rig.at(1, OPEN, 8), rig).strided(2, 8, 8).into();
         Command { request, ..command }
     };
-    assert!(behind(ordered(), blocks).is_none(), "the first may land later");
+    assert!(behind(ordered(), blocks).is_none(), "the first block may land later");
     let parts = Setup { part_bytes_max: 4, ..ordered() };
-    assert!(behind(parts, same).is_none(), "the first may land later");
+    assert!(behind(parts, same).is_none(), "the first part may land later");
 }
 
 /// If two blocks go one after the other, the note follows the last one.
 #[test]
-fn blocks_one_by_one_are_told_of_behind_the_last() {
+fn for_single_blocks_the_relay_follows_the_last_one() {
     let shape = Shape { flights: 4, ..cells().shape };
     let mut rig = Rig::new(Setup { shape, ordered_bytes_max: 8, ..cells() });
     let copy = Copy::new(rig.at(1, OPEN, 8), rig.at(0, OPEN, 16), 8).strided(2, 8, 8);
@@ -210,26 +210,26 @@ fn blocks_one_by_one_are_told_of_behind_the_last() {
     assert!(first.then.is_none());
     rig.end(&first, Ok(0));
     let last = rig.op();
-    let relay = last.then.expect("nothing else is in flight");
+    let relay = last.then.expect("the last put has the relay");
     // The destination reports the end: nothing is left to do here.
     rig.handle(Event::Completed { tag: relay.tag, result: Ok(0) });
     rig.end(&last, Ok(0));
     assert!(rig.ops().is_empty());
     comes(&mut rig, of_ours());
-    assert_eq!(rig.op().op.remote.rank, Rank(1), "its place is free");
+    assert_eq!(rig.op().op.remote.rank, Rank(1), "the place of the relay is free");
 }
 
 /// If there is no room for the note, or it was not posted, the source reports the
 /// end.
 #[test]
-fn a_relay_that_is_not_there_is_made_up_for() {
+fn without_a_relay_the_source_reports_the_end() {
     for is_posted in [true, false] {
         let mut rig = Rig::new(Setup { ordered_bytes_max: 8, ..cells() });
         comes(&mut rig, of_ours());
         let put = rig.op();
-        let relay = put.then.expect("it keeps its order");
+        let relay = put.then.expect("the put keeps its order");
         rig.end(&put, Ok(0));
-        assert!(rig.ops().is_empty(), "it may have been told");
+        assert!(rig.ops().is_empty(), "the destination may have sent the report");
         rig.handle(match is_posted {
             true => Event::Completed { tag: relay.tag, result: Ok(77) },
             false => Event::NotPosted(relay.tag),
@@ -239,9 +239,9 @@ fn a_relay_that_is_not_there_is_made_up_for() {
     }
 }
 
-/// At the destination: the caller gets the report in place of the source's.
+/// The destination sends the report to the caller in place of the source.
 #[test]
-fn a_relay_is_told() {
+fn the_destination_passes_a_relay_on_to_the_caller() {
     let mut rig = Rig::new(cells());
     note(&mut rig, 3, Note { is_relay: true, ..plain_note(1) });
     let end = rig.op();
@@ -252,7 +252,7 @@ fn a_relay_is_told() {
 
 /// There are two places: the third note waits, and the words are taken in turn.
 #[test]
-fn notes_are_taken_in_turn_as_places_are_free() {
+fn notes_are_taken_in_turn_when_places_are_free() {
     let mut rig = Rig::new(plain());
     for (word, index) in [(3, 0), (9, 1), (5, 1)] {
         note(&mut rig, word, Note { from: Rank(1 + word as u32 / 4), ..plain_note(index) });

@@ -36,12 +36,12 @@ fn a_copy_goes_part_by_part_a_quarter_of_the_flights_at_a_time() {
         rig.end(&flown[6], Ok(9));
         assert!(rig.ops().is_empty());
         assert_eq!(rig.result(), Ok(0));
-        assert!(!rig.keeps(1), "nothing is under way there");
+        assert!(!rig.keeps(1), "no operation on rank 1 is under way");
     }
 }
 
 #[test]
-fn what_may_only_be_read_is_not_written_to() {
+fn a_read_only_region_is_not_written() {
     for (kind, name, is_good) in [
         (Kind::GetWord, READ, true),
         (Kind::PutWord, READ, false),
@@ -77,7 +77,7 @@ fn what_may_only_be_read_is_not_written_to() {
 /// Whether a part is inside a region is checked part by part; whether addresses have
 /// room for a block is checked before any part of it goes.
 #[test]
-fn what_lies_beyond_a_region_is_not_reached() {
+fn bytes_beyond_a_region_are_not_accessed() {
     let end = plain().split.region_bytes_max();
     for (offset, bytes, refused) in [
         (BYTES - 8, 8, None),
@@ -102,7 +102,7 @@ fn what_lies_beyond_a_region_is_not_reached() {
 /// If a put that has completed may not have landed, its last byte is read back
 /// before the word that reports the landing is changed.
 #[test]
-fn what_was_put_is_read_back_before_the_flag() {
+fn put_bytes_are_read_back_before_the_flag_is_changed() {
     let unconfirmed = Setup { remote_completion: false, ..plain() };
     let mut rig = Rig::new(unconfirmed);
     let (own, theirs, flag) = (rig.at(0, OPEN, 0), rig.at(1, OPEN, 16), rig.at(2, OPEN, 24));
@@ -131,7 +131,7 @@ fn what_was_put_is_read_back_before_the_flag() {
 /// The result is the word's old value for an operation on a word, and 0 for all
 /// others.
 #[test]
-fn only_a_word_has_a_value() {
+fn only_an_operation_on_a_word_has_a_value() {
     let mut rig = Rig::new(plain());
     rig.issue(Word::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64));
     let out = rig.op();
@@ -149,7 +149,7 @@ const BOTH: &[Rank] = &[Rank(1), Rank(2)];
 
 /// The driver copies between two near ranks; their tables stay meanwhile.
 #[test]
-fn a_copy_between_near_ranks_is_the_drivers() {
+fn a_copy_between_near_ranks_is_done_by_the_driver() {
     let mut rig = Rig::new(Setup { near: BOTH, remote_completion: false, ..plain() });
     rig.issue(Copy::new(rig.at(2, OPEN, 8), rig.at(1, OPEN, 16), 64));
     let out = rig.op();
@@ -166,14 +166,22 @@ fn a_copy_between_near_ranks_is_the_drivers() {
 /// The same if the memory of one of the two belongs to a device: then the source
 /// gets a command, because it has the device, and no table is kept for that.
 #[test]
-fn a_copy_between_near_ranks_of_a_devices_memory_is_the_sources() {
+fn a_copy_of_device_memory_between_near_ranks_is_done_by_the_source() {
     for (from, to) in [(DEVICES, OPEN), (OPEN, DEVICES), (DEVICES, DEVICES)] {
         let mut rig = Rig::new(Setup { near: BOTH, ..plain() });
         rig.issue(Copy::new(rig.at(2, to, 8), rig.at(1, from, 16), 64));
         let out = rig.op();
         assert_eq!((out.op.kind, out.op.remote.rank), (Kind::CompareSwap, Rank(1)));
-        assert_eq!(out.op.remote.key, rig.control.key, "it is a note");
+        assert_eq!(out.op.remote.key, rig.control.key, "the operation is a note");
         assert!(!rig.keeps(1) && !rig.keeps(2), "{from} {to}");
+        // Its note is tried as often as any.
+        rig.end(&out, Ok(5));
+        for _ in 1..4 {
+            assert_eq!(rig.machine.next_deadline(), None);
+            let out = rig.op();
+            rig.end(&out, Ok(5));
+        }
+        assert!(rig.ops().is_empty() && rig.machine.next_deadline().is_some());
     }
 }
 
@@ -225,8 +233,31 @@ fn a_list_is_read_in_batches() {
     assert_eq!(rig.result(), Ok(0));
 }
 
+/// Of a list of which the entries go on beyond the last address of their region, the
+/// entries before that are taken.
 #[test]
-fn an_entry_of_other_ranks_ends_a_list() {
+fn a_list_that_leaves_the_range_of_an_address_fails_there() {
+    let mut rig = Rig::new(plain());
+    let bytes = rig.split.region_bytes_max();
+    let region =
+        Region { key: key(OWN, NEW), base: NonNull::dangling(), bytes, access: Access::ReadWrite };
+    let first = rig.machine.register(0, &region, Agent::Cpu).unwrap();
+    assert_eq!(first, rig.at(0, NEW, 0));
+    let entries = rig.at(0, NEW, bytes - 10 * ENTRY_BYTES);
+    rig.issue(List { entries, count: 12, from: OWN, to: Rank(1) });
+    let get = rig.op();
+    assert_eq!((get.op.kind, get.op.bytes()), (Kind::Get, 10 * ENTRY_BYTES));
+    for entry in 0..10 {
+        rig.land(entry, rig.at(1, OPEN, 8 * entry), rig.at(0, READ, 0), 8);
+    }
+    rig.end(&get, Ok(0));
+    assert_eq!(rig.finish().len(), 10);
+    let beyond = AccessError::OutOfRange { addr: entries, bytes: 2 * ENTRY_BYTES };
+    assert_eq!(rig.result(), Err(beyond));
+}
+
+#[test]
+fn an_entry_with_other_ranks_ends_a_list() {
     for (to, from) in [(2, 0), (1, 3), (1, 0)] {
         let mut rig = Rig::new(plain());
         let list = List { entries: rig.at(0, OPEN, 0), count: 1, from: OWN, to: Rank(1) };
@@ -248,7 +279,7 @@ fn an_entry_of_other_ranks_ends_a_list() {
 /// If an entry of a list needs a device, the source gets a command for the list,
 /// after the operations in flight have completed.
 #[test]
-fn a_list_with_a_devices_memory_is_asked_of_its_source_in_the_end() {
+fn a_list_with_device_memory_is_passed_to_its_source() {
     let mut rig = Rig::new(Setup { near: BOTH, ..plain() });
     let list = List { entries: rig.at(0, OPEN, 0), count: 2, from: Rank(1), to: Rank(2) };
     rig.issue(list);

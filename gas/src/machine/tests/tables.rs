@@ -7,7 +7,7 @@ fn drained(queue: &mut Queue, jobs: &mut [Job]) -> Vec<usize> {
 }
 
 #[test]
-fn a_queue_has_a_job_once_and_in_its_order() {
+fn a_queue_holds_a_job_once_and_keeps_its_order() {
     let (mut jobs, mut queue) = (vec![Job::FREE; 4], Queue::EMPTY);
     for round in 0..2 {
         [1, 3, 1, 0].into_iter().for_each(|job| queue.push(&mut jobs, job));

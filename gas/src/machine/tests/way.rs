@@ -7,7 +7,7 @@ use crate::request::{Copy, List, Word};
 type Asks<'a> = &'a dyn Fn(&Rig) -> Request;
 
 #[test]
-fn what_is_nowhere_ends_with_its_address() {
+fn an_operation_on_a_missing_address_names_the_address() {
     let split = Split::DEFAULT;
     let setup = Setup { split, ..plain() };
     let place = Place { rank: Rank(1), color: 0, region: OPEN, life: 0, offset: 0 };
@@ -38,7 +38,7 @@ fn what_is_nowhere_ends_with_its_address() {
 
 /// A table that is older than the operation is read once more.
 #[test]
-fn a_region_that_is_not_listed_is_looked_for_in_a_newer_table() {
+fn an_unlisted_region_is_looked_up_in_a_newer_table() {
     for is_there in [true, false] {
         let mut rig = Rig::new(plain());
         rig.issue(Word::atomic(Kind::GetWord, rig.at(1, OPEN, 0), 0u64));
@@ -70,7 +70,7 @@ fn two_old_tables_are_read_once_more_each() {
 
 /// Each part of a request that may need the table of a lost rank.
 #[test]
-fn a_table_that_does_not_come_ends_what_needs_it() {
+fn a_table_that_cannot_be_read_ends_its_operations() {
     let plain_copy = |rig: &Rig, dst, src| Copy::new(rig.at(dst, OPEN, 0), rig.at(src, OPEN, 0), 8);
     let list = |rig: &Rig| List { entries: rig.at(1, OPEN, 0), count: 1, from: OWN, to: Rank(2) };
     let requests: [(Asks<'_>, usize); 5] = [
@@ -91,14 +91,13 @@ fn a_table_that_does_not_come_ends_what_needs_it() {
 
 /// An operation ends when nothing of it is in flight any more, with the first error.
 #[test]
-fn what_has_failed_ends_when_the_last_is_there() {
+fn a_failed_operation_ends_when_its_last_part_has_ended() {
     let mut rig = Rig::new(plain());
     let addr = rig.at(1, OPEN, 0);
     rig.issue(Copy::new(addr, rig.at(0, OPEN, 0), 700));
     let ops = rig.ops();
     assert_eq!(ops.len(), 4);
-    // The next part needs a table that its owner asks back and that does not come
-    // again.
+    // The next part needs a table that its owner requests back and that cannot be read again.
     assert!(rig.keeps(1));
     rig.lost = vec![Rank(1)];
     rig.end(&ops[0], Ok(0));
@@ -124,7 +123,7 @@ fn what_has_failed_ends_when_the_last_is_there() {
 
 /// A flush of a rank waits for all operations that read or change its memory.
 #[test]
-fn a_flush_waits_for_what_touches_the_rank() {
+fn a_flush_waits_for_operations_on_the_rank() {
     let requests: [(Asks<'_>, &[u32]); 5] = [
         (&|rig| Word::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64).into(), &[1]),
         (&|rig| Copy::new(rig.at(2, OPEN, 0), rig.at(0, OPEN, 0), 8).into(), &[0, 2]),
@@ -166,7 +165,7 @@ fn a_flush_waits_for_what_touches_the_rank() {
 /// An operation after a flush is not between the two ranks of the operation before
 /// the flush: it waits for all.
 #[test]
-fn what_goes_on_after_a_flush_waits_for_all() {
+fn a_continuation_after_a_flush_waits_for_all() {
     let mut rig = Rig::new(plain());
     let word =
         |rig: &Rig, rank| Request::from(Word::atomic(Kind::FetchAdd, rig.at(rank, OPEN, 0), 1u64));
@@ -179,9 +178,9 @@ fn what_goes_on_after_a_flush_waits_for_all() {
     rig.end(&ops[1], Ok(0));
     assert!(rig.ops().is_empty());
     assert_eq!(rig.ended().len(), 1);
-    assert!(rig.ops().is_empty(), "the other is under way");
-    assert_eq!(rig.ended().len(), 1, "the flush");
-    assert!(rig.ops().is_empty(), "the other is under way");
+    assert!(rig.ops().is_empty(), "the other operation is under way");
+    assert_eq!(rig.ended().len(), 1, "only the flush has ended");
+    assert!(rig.ops().is_empty(), "the other operation is under way");
     rig.end(&ops[0], Ok(0));
     assert!(rig.ops().is_empty());
     assert_eq!(rig.ended().len(), 1);

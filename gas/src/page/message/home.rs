@@ -122,7 +122,7 @@ impl Home {
             Message::Abort if self.moving == Some(from) => self.stay(),
             // Of a mover that was taken for dead.
             Message::Moved(_) | Message::Abort => {}
-            _ => unreachable!("{message:?} is no home's"),
+            _ => unreachable!("{message:?}: a home receives no such message"),
         }
         self.go_on();
     }
@@ -217,7 +217,7 @@ impl Home {
 
 impl Ranks {
     fn add(&mut self, rank: Rank) {
-        assert!(rank.0 < RANKS_MAX, "{rank}, where {RANKS_MAX} are known");
+        assert!(rank.0 < RANKS_MAX, "{rank}: a home can list {RANKS_MAX} ranks");
         self.0 |= 1 << rank.0;
     }
 

@@ -112,7 +112,7 @@ impl Requester {
                 self.owes = Owes::Stopped(epoch);
                 self.pays()
             }
-            _ => unreachable!("{message:?} is no requester's"),
+            _ => unreachable!("{message:?}: a requester receives no such message"),
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let mut own = Requester::default();
         assert_eq!(own.enter(Want::Read), Enter::Ask(Message::Query(Want::Read)));
         assert_eq!(own.enter(Want::Write), Enter::Wait);
-        assert!(!own.is_idle(), "an answer is on its way");
+        assert!(!own.is_idle(), "an answer is under way");
         assert_eq!(own.handle(Message::Told(AT)), None);
         own
     }
@@ -189,7 +189,7 @@ mod tests {
 
     /// A requester that waits for an answer sends no query.
     #[test]
-    fn the_new_owner_waits_to_be_told() {
+    fn the_new_owner_waits_for_its_message() {
         let mut own = Requester::default();
         own.expect();
         assert!(!own.is_idle());
@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_not_forgotten() {
+    fn a_page_in_use_is_not_forgotten() {
         assert!(Requester::default().is_idle() && told().is_idle());
         for want in [Want::Read, Want::Write] {
             let mut own = told();
             assert_eq!(own.enter(want), Enter::Go(AT));
             assert!(!own.is_idle());
-            // Also after a stop it is not forgotten.
+            // A stop does not free the page either.
             let answer = own.handle(Message::Stop(4));
             let stopped = Message::Stopped { epoch: 4, has_ended: false };
             assert_eq!(answer, (want == Want::Read).then_some(stopped));

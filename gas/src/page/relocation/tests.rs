@@ -33,7 +33,7 @@ fn left_behind(fails: impl Fn(At) -> bool, answer: Result<u64, AddrError>) -> u6
         }
         is_taken |= op.kind == Kind::CompareSwap && op.remote == book.bits(rank, 0);
         if op.kind == Kind::FetchAnd && op.remote == book.bits(rank, 0) {
-            assert!(has_failed && header & 1 == 0, "it is given back when it is not live");
+            assert!(has_failed && header & 1 == 0, "a frame is freed when it is not live");
         }
         let now = !has_failed && header != 0 && fails(own.at);
         has_failed |= now;
@@ -49,7 +49,7 @@ fn left_behind(fails: impl Fn(At) -> bool, answer: Result<u64, AddrError>) -> u6
 }
 
 #[test]
-fn a_frame_that_is_given_back_is_not_live() {
+fn a_freed_frame_is_not_live() {
     let key = RegionKey::new(0, 1);
     let addr = RemoteAddr { offset: 0, rank: Rank(0), key };
     let refused = Err(AddrError::Unsupported { addr });
@@ -60,16 +60,16 @@ fn a_frame_that_is_given_back_is_not_live() {
     assert_eq!(header, gone(header));
 }
 
-/// An heir that fails leaves the page with a new epoch, because the dead mover may
+/// A recovering mover that fails leaves the page with a new epoch, because the dead mover may
 /// have marked the old header, or may do so later.
 #[test]
-fn an_heir_that_fails_leaves_a_page_that_can_be_read() {
+fn a_recovering_mover_that_fails_leaves_a_readable_page() {
     heir_fails();
 }
 
 #[test]
 #[cfg(debug_assertions)]
-fn an_heir_that_restores_the_epoch_is_caught() {
+fn a_recovering_mover_that_restores_the_epoch_is_caught() {
     use tsumugi_core::sync::with_mutant;
     let caught =
         with_mutant("page_heir_restores_epoch", || std::panic::catch_unwind(heir_fails).is_err());
@@ -115,14 +115,18 @@ fn heir_fails() {
         }
         heir.answer(Ok(found));
     }
-    let State::At(now) = State::from_bits(entry) else { panic!("it is left locked") };
+    let State::At(now) = State::from_bits(entry) else { panic!("the entry is left locked") };
     assert_eq!((now.owner, now.frame, now.epoch), (was.owner, was.frame, 6));
-    assert_eq!(header, now.header(page), "live, and what the dead one marks is another");
+    assert_eq!(
+        header,
+        now.header(page),
+        "the header is live, and the dead mover marks another one"
+    );
 }
 
 /// Each word of bits is searched once, from the page's own word on.
 #[test]
-fn a_frame_is_looked_for_in_every_word() {
+fn every_word_is_searched_for_a_frame() {
     let homes = Homes::new(2, 2, Distribution::Block);
     let shape = Shape { homes, page_bytes: 8, slots: 2, frames: 130 };
     let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();

@@ -18,7 +18,7 @@ fn loose(first: u64, second: u64, header: u64) -> Loose {
 
 /// A read is good if it finds the page's header before and after the bytes.
 #[test]
-fn a_read_is_good_between_two_headers_of_the_page() {
+fn a_read_is_valid_between_two_equal_headers() {
     let book = book(3, false);
     let moved = FIRST.moved(MOVER, 1);
     let (right, header) = (FIRST.seen_of(PAGE), FIRST.header(PAGE));
@@ -48,7 +48,8 @@ fn a_read_is_good_between_two_headers_of_the_page() {
         assert_eq!(found, is_good.then_some(FIRST), "{seen:x} {entry:x} {before:x} {after:x}");
         assert!(reads.get() <= 1);
         words.header.store(header, Ordering::Relaxed);
-        let out_of_reach = own.hit(PAGE, |_| None::<(&AtomicU64, ())>, |()| panic!("it is"));
+        let out_of_reach =
+            own.hit(PAGE, |_| None::<(&AtomicU64, ())>, |()| panic!("the frame is out of reach"));
         assert_eq!(out_of_reach, None::<()>);
     }
 }
@@ -80,8 +81,8 @@ fn a_use_is_counted_while_it_lasts() {
             entry
         };
         assert_eq!(door.hit(PAGE, Some, access), is_good.then_some(FIRST));
-        assert_eq!(now(), word, "nobody is left in");
+        assert_eq!(now(), word, "no access is counted");
         assert_eq!(door.hit(PAGE, |_| None::<()>, |()| panic!("out of reach")), None::<()>);
-        assert_eq!(now(), word, "nobody is left in");
+        assert_eq!(now(), word, "no access is counted");
     }
 }

@@ -1,4 +1,4 @@
-//! The number of operations of a hold, and its pauses for others.
+//! The number of operations of a hold, and its pauses.
 
 use super::super::gate::Crowd;
 use super::*;
@@ -26,13 +26,13 @@ fn enters(own: &mut Hold, words: &mut Words, mut pauses: impl FnMut(&mut Words))
 /// list, one for the entry, two to store it; while the page is known, a hold takes
 /// three; and each takes one to leave.
 #[test]
-fn a_hold_takes_as_many_operations_as_it_must() {
+fn a_hold_takes_its_minimum_of_operations() {
     for is_apart in [false, true] {
         let book = book(3, is_apart);
         let mut words = world(&book, &[]);
         for (is_first, count) in [(true, 6), (false, 3)] {
             let mut own = Hold::new(book, MOVER, PAGE);
-            let ops = enters(&mut own, &mut words, |_| panic!("nobody is there"));
+            let ops = enters(&mut own, &mut words, |_| panic!("no other rank is active"));
             assert_eq!(ops.len(), count, "{is_apart} {is_first}: {ops:?}");
             own.release();
             let Act::Do(go) = own.act() else { panic!("{own:?}") };
@@ -45,7 +45,7 @@ fn a_hold_takes_as_many_operations_as_it_must() {
 
 /// The hold pauses while the page moves, and while another page has the slot.
 #[test]
-fn a_hold_comes_again_when_it_has_paused() {
+fn a_hold_tries_again_after_a_pause() {
     let book = book(8, false);
     let moving = State::Moving { owner: FIRST.owner, frame: FIRST.frame, by: Rank(2) };
     let later = FIRST.moved(Rank(2), 1);
@@ -72,7 +72,7 @@ fn a_hold_comes_again_when_it_has_paused() {
 
 /// A frame beyond the first word of bits is taken and given back by its number.
 #[test]
-fn a_frame_of_a_later_word_has_its_number() {
+fn a_frame_of_a_later_word_is_numbered_across_words() {
     let homes = Homes::new(3, 3, Distribution::Block);
     let shape = Shape { homes, page_bytes: 8, slots: 4, frames: 200 };
     let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
@@ -99,7 +99,7 @@ fn a_frame_of_a_later_word_has_its_number() {
 /// A sweep that loses the turn to a new reader turns the crowd that it finds then,
 /// and waits for both readers.
 #[test]
-fn a_sweep_waits_for_who_came_while_it_turned() {
+fn a_sweep_waits_for_a_reader_that_came_during_the_turn() {
     let book = book(1, false);
     let (mut own, mut words) = (Sweep::new(book), Words(Vec::new()));
     let crowd = book.crowd(Rank(0));
@@ -126,5 +126,5 @@ fn a_sweep_waits_for_who_came_while_it_turned() {
         }
     }
     assert_eq!((pauses, Crowd(*words.at(crowd)).count(0)), (2, 0));
-    assert_eq!(Crowd(*words.at(crowd)).phase(), 1, "it has been turned once");
+    assert_eq!(Crowd(*words.at(crowd)).phase(), 1, "the crowd was turned once");
 }

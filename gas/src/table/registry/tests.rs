@@ -89,7 +89,7 @@ fn bits_are_found_in_their_order() {
 /// The name that has been free for the longest time is given first; each time with
 /// another life.
 #[test]
-fn names_are_given_away_in_turn() {
+fn names_are_given_in_turn() {
     let mut rig = rig(false, vec![Record::FREE; REGIONS]);
     let all: Vec<GlobalAddr> = (0..REGIONS).map(|_| rig.named()).collect();
     let names: Vec<(u8, u8)> = all.iter().map(|addr| rig.name(*addr)).collect();
@@ -110,13 +110,13 @@ fn names_are_given_away_in_turn() {
         assert_eq!(rig.name(addr), (name, life));
         let at = entry_word(0, name.into());
         let words = [0, 1].map(|word| rig.words[at + word].load(Ordering::Relaxed));
-        let entry = Entry::decode(words).expect("it is there");
+        let entry = Entry::decode(words).expect("the entry exists");
         assert_eq!((entry.life, entry.bytes, entry.key), (life, 64, region(64).key));
     }
 }
 
 #[test]
-fn what_cannot_be_named_is_refused() {
+fn a_region_that_cannot_be_named_is_refused() {
     let mut rig = rig(false, vec![Record::FREE; REGIONS]);
     let none = NameError::NoSuchColor { color: 1, colors: 1 };
     assert_eq!(rig.registry.register(1, &region(8), Agent::Cpu), Err(none));
@@ -128,7 +128,7 @@ fn what_cannot_be_named_is_refused() {
 
 /// Old contents of the memory are ignored.
 #[test]
-fn a_table_begins_empty() {
+fn a_new_table_is_empty() {
     let used = Record { state: State::Live, life: 3, ..Record::FREE };
     let mut rig = rig(false, vec![used; REGIONS]);
     assert_eq!(rig.registry.len(), 0);
@@ -160,12 +160,12 @@ fn own_memory_is_found_by_its_address() {
 
 /// The ranks with a bit get one request each, and all of them are waited for.
 #[test]
-fn a_round_asks_all_holders_and_waits_for_each() {
+fn a_round_sends_to_all_holders_and_waits_for_each() {
     for has_hints in [false, true] {
         let mut rig = rig(has_hints, vec![Record::FREE; REGIONS]);
         let (first, second) = (rig.named(), rig.named());
         rig.holds(&[1, 63, 64, 129]);
-        assert!(rig.asked().is_empty(), "nothing was taken away");
+        assert!(rig.asked().is_empty(), "no region was unregistered");
         rig.registry.unregister(first).unwrap();
         assert_eq!(rig.asked(), [1, 63, 64, 129]);
         // A region that is unregistered now waits for the next round, and so do new
@@ -194,7 +194,7 @@ fn a_round_asks_all_holders_and_waits_for_each() {
 
 /// A rank that has died does not answer; a number that is no rank is ignored.
 #[test]
-fn the_dead_are_not_waited_for() {
+fn dead_ranks_are_not_waited_for() {
     let mut rig = rig(false, vec![Record::FREE; REGIONS]);
     for lost in [0, 63, 64, 65, 129] {
         let addr = rig.named();
@@ -228,7 +228,7 @@ fn a_region_in_use_is_not_retired() {
     let mut rig = rig(false, vec![Record::FREE; REGIONS]);
     let addr = rig.named();
     let (_, record) = rig.registry.resolve(addr, 8, Need::Write).unwrap();
-    let record = record.expect("it has a name");
+    let record = record.expect("the region has a name");
     rig.registry.pin(record);
     rig.registry.pin(record);
     rig.registry.unregister(addr).unwrap();

@@ -14,7 +14,7 @@ fn zeroes_are_a_rank_that_has_not_started() {
     assert_eq!((control.state(), control.pid()), (State::Starting, 0));
     assert!(control.is_alive() && control.regions().is_empty());
     assert_eq!((control.wanted_report(), control.card()), (None, None));
-    assert_eq!(control.check(Rank(0), 1), Err(HeaderError::Magic { found: 0 }));
+    assert_eq!(control.check(LocalRank(0), 1), Err(HeaderError::Magic { found: 0 }));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! An operation whose local end is whatever memory has a key.
+//! An operation cannot name local memory by a forged key.
 
 use tsumugi::{Error, Rank, RemoteAddr};
 use tsumugi_core::backend::execute;

@@ -1,4 +1,4 @@
-//! Stacks that run into each other unnoticed are a promise of the program's.
+//! Stacks without guards need an `unsafe` promise that none of them overflows.
 
 use tsumugi_ult::{Guards, Unguarded};
 

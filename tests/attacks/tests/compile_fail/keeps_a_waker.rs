@@ -1,5 +1,5 @@
-//! A waker that is kept although its sleep was refused would resume whatever is
-//! there then.
+//! A waker that is kept although its sleep was refused could resume another sleeper
+//! later.
 
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;

@@ -1,4 +1,4 @@
-//! Two threads that are the sleeper of one race write its waker at once.
+//! Two threads that both act as the sleeper of one race would write its waker at once.
 
 use tsumugi_core::wait::{Race, Waker};
 

@@ -1,4 +1,4 @@
-//! A foreign scheduler is given the names of its own tasks alone.
+//! A foreign scheduler must get names of its own tasks only.
 
 use std::ptr::NonNull;
 use tsumugi_core::wait::{Foreign, Task};

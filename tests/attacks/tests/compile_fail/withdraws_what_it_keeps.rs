@@ -1,4 +1,4 @@
-//! A waker that is said to be withdrawn, and used later.
+//! A waker that is reported as withdrawn could be used later.
 
 use std::time::Duration;
 use tsumugi_core::wait::{Reason, WaitFor};

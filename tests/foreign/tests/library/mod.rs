@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 use tsumugi_conformance::left_out;
 
-/// Compares a header with what the sources of a package make, by its own configuration.
+/// Compares a header with the one that cbindgen makes of the sources of a package, by the
+/// header's own configuration.
 pub fn header(library: &str, package: &str, sources: &[&str]) {
     let config =
         cbindgen::Config::from_file(root().join(format!("include/{library}.toml"))).unwrap();
@@ -31,7 +32,7 @@ pub fn header(library: &str, package: &str, sources: &[&str]) {
     }
 }
 
-/// Compiles a C program of this folder, and answers where it is.
+/// Compiles a C program of this folder; returns its path.
 pub fn compile(library: &Path, program: &str, link: &str) -> PathBuf {
     let source = root().join(format!("tests/foreign/{program}.c"));
     compile_source(library, &source, program, link)
@@ -78,31 +79,31 @@ fn path(package: &str, name: &str) -> PathBuf {
     root().join(format!("{package}/src/{name}.rs"))
 }
 
-/// Runs the documented command, in a target folder of its own, and answers
-/// where the libraries are.
+/// Runs the documented command, in a target folder of its own; returns the folder of the
+/// libraries.
 pub fn build() -> PathBuf {
     let target = scratch().join("target");
     let built = Command::new(env!("CARGO"))
         .current_dir(root())
         .args(["build", "--package", "tsumugi-capi", "--offline", "--target-dir"])
         .arg(&target)
-        // Nothing else that the tests were built with is meant for it.
+        // The tests' other flags are not meant for the library.
         .env("RUSTFLAGS", if cfg!(tsumugi_delays) { "--cfg tsumugi_delays" } else { "" })
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let built = target.join("debug");
-    // The name by which programs look for it; another test may have made it.
+    // Programs look for the library by this name. Another test may have made the link.
     match std::os::unix::fs::symlink("libtsumugi.so", built.join("libtsumugi.so.0")) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
         _ => built,
     }
 }
 
-/// Runs a program as ranks that a script starts, the last of them on another
-/// node than the others, over libfabric; not where there is none.
+/// Runs a program as `size` ranks without a launcher, over libfabric; the last rank is on
+/// another node than the others. Leaves the run out where there is no libfabric.
 pub fn on_two_nodes(program: &Path, size: u32, words: &[&str]) {
-    // A port that was free a moment ago.
+    // The port was free a moment ago.
     let master = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let start = |rank: u32| {
         Command::new("timeout")
@@ -113,7 +114,7 @@ pub fn on_two_nodes(program: &Path, size: u32, words: &[&str]) {
             .env("TSUMUGI_SIZE", size.to_string())
             .env("TSUMUGI_NODE", format!("node {}", (rank + 1) / size))
             .env("TSUMUGI_MASTER", master.to_string())
-            .env("TSUMUGI_SECRET", "a word that these tests share")
+            .env("TSUMUGI_SECRET", "the secret of this test's job")
             .env("TSUMUGI_INTERFACE", "127.0.0.1")
             .env("TSUMUGI_PROVIDER", "tcp;ofi_rxm")
             .stdin(Stdio::null())

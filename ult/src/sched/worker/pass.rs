@@ -269,7 +269,7 @@ impl Seat {
     /// Enters the bias of the park words, if this seat's worker owns it. `spent`
     /// is that worker's turn.
     #[inline(always)]
-    fn has_parks(&self, spent: Spent) -> bool {
+    pub(super) fn has_parks(&self, spent: Spent) -> bool {
         let parks = &self.place.parks;
         parks.inside().go_in_with(spent);
         // The address of the seat is the worker's name, if it has one.

@@ -82,7 +82,7 @@ impl Worker {
         // SAFETY: the record is the running ULT's own.
         if let Some(made_at) = unsafe { Record::seen(home) }.and_then(|known| known.suspends(what))
         {
-            self.report(slot, &format!("suspends ({what}) under the NoSuspend of {made_at}"));
+            self.report(slot, &format!("suspends ({what}) under the NoSuspend made at {made_at}"));
         }
     }
 

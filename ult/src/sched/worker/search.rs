@@ -128,7 +128,7 @@ impl Worker {
 
     /// Makes a ULT the next, before any queue.
     pub(super) fn set_next(&self, slot: Slot) {
-        debug_assert!(self.next.get().is_null(), "two are next");
+        debug_assert!(self.next.get().is_null(), "`next` has a ULT already");
         self.next.set(slot.as_ptr());
     }
 

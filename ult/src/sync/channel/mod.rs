@@ -119,8 +119,9 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// The value: in [`SendWithinError::Interrupted`] if the limit ended the
-    /// wait, in [`SendWithinError::Disconnected`] if all receivers are gone.
+    /// The value: in [`SendWithinError::Interrupted`] if the limit's point in time, or a
+    /// cancellation of the ULT, ended the wait; in [`SendWithinError::Disconnected`] if all
+    /// receivers are gone.
     pub fn send_within(&self, value: T, limit: impl Into<Limit>) -> Result<(), SendWithinError<T>> {
         let mut value = Some(value);
         let mut outcome = put(&self.0, &mut value);
@@ -212,9 +213,9 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// [`RecvWithinError::Interrupted`] if the limit ended the wait,
-    /// [`RecvWithinError::Disconnected`] if there is none and all senders are
-    /// gone.
+    /// [`RecvWithinError::Interrupted`] if the limit's point in time, or a cancellation of
+    /// the ULT, ended the wait; [`RecvWithinError::Disconnected`] if there is no value and
+    /// all senders are gone.
     pub fn recv_within(&self, limit: impl Into<Limit>) -> Result<T, RecvWithinError> {
         match take(&self.0) {
             Take::Value(value) => return Ok(value),

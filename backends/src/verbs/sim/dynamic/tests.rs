@@ -1,6 +1,6 @@
-//! The dynamically connected transport: the conformance tests of endpoints, with
-//! peers that do not poll; and the behaviour where a card has the transport in
-//! part, or not.
+//! The dynamically connected transport: the conformance tests of endpoints, with peers
+//! that do not poll; and the fallback where a card has the transport in part or not at
+//! all.
 
 use super::super::super::{Dynamic, VerbsDomain};
 use super::super::lessen;
@@ -69,31 +69,31 @@ fn reached(mut two: Two) -> [Dynamic; 2] {
 }
 
 #[test]
-fn who_does_not_ask_does_not_get_it() {
+fn dynamic_transport_is_used_only_on_request() {
     assert_eq!(reached(Two::new(false)), [Dynamic::Possible; 2]);
     assert_eq!(reached(Two::new(true)), [Dynamic::Used; 2]);
 }
 
 #[test]
-fn other_drivers_cards_are_reached_by_pairs() {
+fn cards_of_other_drivers_are_reached_by_pairs() {
     lessen(true, None);
     assert_eq!(reached(Two::new(true)), [Dynamic::NoLibrary; 2]);
 }
 
 #[test]
-fn what_does_not_do_all_is_not_used() {
+fn dynamic_transport_without_all_operations_is_not_used() {
     use crate::verbs::sys::{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_RDMA_WRITE, IBV_WR_SEND};
     for opcode in [IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP] {
         lessen(false, Some(opcode));
         assert_eq!(reached(Two::new(true)), [Dynamic::Refused; 2], "{opcode}");
     }
-    // Packets are not tried: what is refused of them is its peer's error.
+    // Packets are not probed: a refused packet is an error of its peer.
     lessen(false, Some(IBV_WR_SEND));
     assert_eq!(reached(Two::new(true)), [Dynamic::Used; 2]);
 }
 
 #[test]
-fn an_error_at_one_peer_is_no_other_peers() {
+fn an_error_at_one_peer_does_not_reach_other_peers() {
     let ranks = Ranks::new(4);
     let regions: Vec<Region> =
         (1..4).map(|rank| ranks.register(Rank(rank), 64, Access::ReadWrite)).collect();
@@ -115,7 +115,7 @@ fn an_error_at_one_peer_is_no_other_peers() {
         words.iter().map(|at| Op::get_word(*at, Width::W8).tagged(ranks.tag())).collect();
     assert!(run(&warm).iter().all(|done| done.result == Ok(0)));
     assert!(ranks.domains[2].unregister(regions[1].key));
-    // Of each of the three in turn.
+    // To each of the three ranks in turn.
     let adds: Vec<Op> = (0..30)
         .map(|round| Op::atomic(Kind::FetchAdd, words[round % 3], 1u64).tagged(ranks.tag()))
         .collect();
@@ -126,7 +126,7 @@ fn an_error_at_one_peer_is_no_other_peers() {
             _ => assert!(done.result.is_ok(), "{done:?}"),
         }
     }
-    assert_eq!([word(&regions[0], 0), word(&regions[2], 0)], [10, 10], "each once");
+    assert_eq!([word(&regions[0], 0), word(&regions[2], 0)], [10, 10], "each add was done once");
     let counts = end.counts();
     assert_eq!((counts.strays, counts.calls), (0, 0));
     assert!(counts.pairs_broken >= 1);

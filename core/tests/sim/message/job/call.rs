@@ -1,7 +1,7 @@
-//! What a rank may call, drawn at random.
+//! The calls of a rank, drawn at random.
 
 use super::{Game, NOISE, Open, Posted, Sent, What};
-use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::*;
 
 impl Game<'_> {
@@ -48,7 +48,7 @@ impl Game<'_> {
         self.net.bytes(at, len).copy_from_slice(&self.noise[phase..][..len as usize]);
         let is_tried = self.draw(2) == 0;
         let (machine, mut wire) = self.machine(from);
-        let (rank, bytes) = (Rank(to as u32), Bytes { at, len, in_reach });
+        let (rank, bytes) = (PeerIndex(to as u32), Bytes { at, len, in_reach });
         let begun = match is_tried && machine.send_short(&mut wire, rank, label, bytes) {
             true => Ok(Begun::Done(())),
             false => machine.send(&mut wire, rank, label, bytes),
@@ -56,8 +56,8 @@ impl Game<'_> {
         let begun = match begun {
             Ok(begun) => begun,
             Err(CallError::Busy(_)) => return,
-            Err(CallError::Addr(error)) => {
-                assert_eq!(error, AddrError::PeerLost { rank: Rank(to as u32) });
+            Err(error) => {
+                assert_eq!(error, CallError::PeerLost { peer: PeerIndex(to as u32) });
                 assert!(self.players[from].told[to], "{error}");
                 return;
             }
@@ -72,7 +72,7 @@ impl Game<'_> {
         }
     }
 
-    /// Anybody, or mostly one and the same.
+    /// Draws any rank, or mostly the same one.
     fn partner(&mut self, of: usize) -> usize {
         let ranks = self.players.len() as u64;
         if self.draw(4) < self.pairs * 2 {
@@ -87,7 +87,7 @@ impl Game<'_> {
         let any_tag = self.plan.wildcards && self.draw(4) == 0;
         Pattern {
             context: self.draw(self.contexts) as u16,
-            source: if any_source { None } else { Some(Rank(self.partner(by) as u32)) },
+            source: if any_source { None } else { Some(PeerIndex(self.partner(by) as u32)) },
             tag: if any_tag { None } else { Some(self.draw(self.tags) as u32) },
         }
     }
@@ -113,9 +113,9 @@ impl Game<'_> {
         let begun = match short.map_or_else(|| machine.receive(&mut wire, pattern, into), Ok) {
             Ok(begun) => begun,
             Err(CallError::Busy(_)) => return false,
-            Err(CallError::Addr(error)) => {
-                assert_eq!(Some(error), pattern.source.map(|rank| AddrError::PeerLost { rank }));
-                let is_told = |rank: Rank| self.players[by].told[rank.0 as usize];
+            Err(error) => {
+                assert_eq!(Some(error), pattern.source.map(|peer| CallError::PeerLost { peer }));
+                let is_told = |rank: PeerIndex| self.players[by].told[rank.0 as usize];
                 assert!(pattern.source.is_some_and(is_told), "{error}");
                 return false;
             }
@@ -140,13 +140,13 @@ impl Game<'_> {
         }
     }
 
-    /// A request is under way; whoever began it may want to be told of its end.
+    /// Records a request under way; its caller may watch for its end.
     fn open(&mut self, by: usize, request: Request, what: What) {
         let is_watched = self.draw(2) == 0 && self.players[by].machine.watch(request);
         self.players[by].open.push(Open { request, what, is_watched });
     }
 
-    /// Looks whether something is there; then it is the next that is received.
+    /// Probes; a message that was found is received next.
     fn probe(&mut self, by: usize) {
         let pattern = self.pattern(by);
         let receives = self.draw(2) == 0;
@@ -157,7 +157,11 @@ impl Game<'_> {
         }
         if let Some(Ok(message)) = self.posted.last().expect("it was posted").outcome {
             let Sent { from, len, .. } = self.sent[message];
-            assert_eq!((Rank(from as u32), len), (seen.source, seen.len), "another was seen");
+            assert_eq!(
+                (PeerIndex(from as u32), len),
+                (seen.source, seen.len),
+                "the probe saw another message"
+            );
         }
     }
 

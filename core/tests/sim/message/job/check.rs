@@ -1,12 +1,12 @@
-//! What must be true when nothing moves any more.
+//! The conditions at the end, when nothing moves any more.
 
 use super::{Game, Posted, Sent, USED, What};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{Design, Pattern};
 
 impl Game<'_> {
-    /// Lets everything through until nothing moves any more, and everybody has
-    /// told the others what they wait for, and sleeps.
+    /// Delivers everything until nothing moves any more, every rank has announced what it waits
+    /// for, and all sleep.
     fn quiesce(&mut self) {
         let mut quiet = 0;
         let mut rounds = 0;
@@ -48,7 +48,7 @@ impl Game<'_> {
             self.players[rank].is_asleep = false;
         }
         self.quiesce();
-        // What is left is found by receives from everybody.
+        // Receives from any source find the messages that are left.
         while let Some(left) = { self.undelivered().next() } {
             let (to, context) = (self.sent[left].to, self.sent[left].label.context);
             let pattern = Pattern { context, source: None, tag: None };
@@ -90,7 +90,7 @@ impl Game<'_> {
         })
     }
 
-    /// No message that was let out and receive of a rank could meet.
+    /// No delivered message and no receive of a rank could meet.
     fn check_nothing_hangs(&self) {
         for (number, posted) in self.posted.iter().enumerate() {
             if posted.outcome.is_some() || self.players[posted.by].is_dead {
@@ -101,7 +101,7 @@ impl Game<'_> {
                 // The limit that the design states.
                 let is_excused = self.is_waiting(left) && self.is_out_of_sight(number, sent);
                 assert!(
-                    is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label),
+                    is_excused || !posted.pattern.takes(PeerIndex(sent.from as u32), sent.label),
                     "message {left} and receive {number} never meet"
                 );
             }
@@ -111,7 +111,7 @@ impl Game<'_> {
     /// The limit that the design states: when nothing can be granted any more,
     /// a receive is known to a message beyond the quota only by an offer.
     fn is_out_of_sight(&self, number: usize, sent: &Sent) -> bool {
-        // Those of a rank that has died can still be received, and have places.
+        // Messages of a rank that has died can still be received, and occupy places.
         let is_left = |other: &&Sent| {
             other.to == sent.to && other.received_by.is_none() && !other.was_cancelled
         };
@@ -123,7 +123,7 @@ impl Game<'_> {
             return true;
         }
         let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();
-        let source = Some(Rank(sent.from as u32));
+        let source = Some(PeerIndex(sent.from as u32));
         let of_source = |other: &&Posted| mine(other) && other.pattern.source == source;
         self.posted.iter().filter(of_source).count() > self.net.shape.mirror as usize
             || self.posted[..=number].iter().filter(mine).any(|other| {
@@ -144,14 +144,14 @@ impl Game<'_> {
                 continue;
             }
             let sent = &self.sent[message];
-            let source = Rank(sent.from as u32);
+            let source = PeerIndex(sent.from as u32);
             for (earlier, other) in self.sent[..message].iter().enumerate() {
                 let same = (other.from, other.to) == (sent.from, sent.to) && !other.was_cancelled;
                 if same && posted.pattern.takes(source, other.label) {
                     assert!(
                         match other.received_by {
                             Some(by) => by < number,
-                            // Its bytes may have died with it.
+                            // The bytes of the message may have died with the sender.
                             None => self.is_lost(posted.by, other.from),
                         },
                         "receive {number} took message {message} and not {earlier}"
@@ -166,7 +166,7 @@ impl Game<'_> {
                     None => false,
                     Some(Err(_)) => true,
                     Some(Ok(taken)) if self.sent[taken].from == sent.from => taken < message,
-                    // Somebody else's, sent after this one had been received?
+                    // Another rank's message, sent before this one was received?
                     Some(Ok(taken)) => self.sent[taken].step <= posted.ended,
                 };
                 assert!(is_right, "message {message} passed receive {earlier} for {number}");

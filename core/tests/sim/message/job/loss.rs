@@ -1,11 +1,11 @@
 //! Ranks that die, and ranks that are given up and live.
 
 use super::Game;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 
-/// Of two nodes one gives the other up, or each the other.
+/// Two nodes of which one gives the other up, or both give each other up.
 pub struct Parted {
-    /// A rank of the one that is given up in any case.
+    /// A rank of the node that is given up in any case.
     far: usize,
     is_mutual: bool,
     far_ends: bool,
@@ -27,23 +27,23 @@ impl Game<'_> {
         self.parted = Some(Parted { far, is_mutual, far_ends });
     }
 
-    /// Whether a rank is lost to another, which may not have been told yet.
+    /// Whether a rank is lost to another rank, which may not have learned it yet.
     pub(super) fn is_lost(&self, by: usize, whom: usize) -> bool {
         self.players[whom].is_dead || self.gives_up(by, whom)
     }
 
     fn gives_up(&self, by: usize, whom: usize) -> bool {
         let Some(Parted { far, is_mutual, .. }) = self.parted else { return false };
-        let is_far = |rank| !self.net.post.is_far(far, Rank(rank as u32));
+        let is_far = |rank| !self.net.post.is_far(far, PeerIndex(rank as u32));
         is_far(by) != is_far(whom) && (is_mutual || is_far(whom))
     }
 
-    /// Nobody is lost to anybody.
+    /// Whether no rank is lost to any rank.
     pub(super) fn is_whole(&self) -> bool {
         self.parted.is_none() && self.players.iter().all(|player| !player.is_dead)
     }
 
-    /// A rank is told of the next that it has lost; whether there was one.
+    /// Reports the next lost rank to a rank; returns whether there was one.
     pub(super) fn lose_one(&mut self, rank: usize) -> bool {
         let all = 0..self.players.len();
         let mut lost = all.filter(|whom| self.is_lost(rank, *whom));
@@ -55,7 +55,7 @@ impl Game<'_> {
         self.players[rank].is_asleep = false;
         self.players[rank].told[lost] = true;
         let (machine, mut wire) = self.machine(rank);
-        machine.lost(&mut wire, Rank(lost as u32));
+        machine.lost(&mut wire, PeerIndex(lost as u32));
         if self.gives_up(rank, lost) {
             self.net.post.give_up(rank, lost);
         } else {
@@ -65,8 +65,7 @@ impl Game<'_> {
         true
     }
 
-    /// The cut heals, all that are to be given up have been, and those end that
-    /// are told so.
+    /// Reports all losses, heals the cut, and ends the ranks of the other node if the plan says so.
     pub(super) fn mend(&mut self) {
         let ranks = 0..self.players.len();
         if self.parted.is_none() {
@@ -78,7 +77,7 @@ impl Game<'_> {
         self.net.post.is_cut = false;
         let Some(Parted { far, far_ends: true, .. }) = self.parted else { return };
         let ended: Vec<usize> =
-            ranks.filter(|rank| !self.net.post.is_far(far, Rank(*rank as u32))).collect();
+            ranks.filter(|rank| !self.net.post.is_far(far, PeerIndex(*rank as u32))).collect();
         ended.into_iter().for_each(|rank| self.end(rank));
     }
 }

@@ -1,7 +1,7 @@
-//! How a rank gets on, and how its requests end.
+//! The progress of a rank, and the ends of its requests.
 
 use super::{FRESH, Game, Posted, What};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::*;
 
 impl Game<'_> {
@@ -18,7 +18,7 @@ impl Game<'_> {
         let mut has_moved = match self.draw(if self.plan.far { 7 } else { 6 }) {
             0 => self.run_job(rank),
             1 => {
-                let from = Rank(self.draw(self.players.len() as u64) as u32);
+                let from = PeerIndex(self.draw(self.players.len() as u64) as u32);
                 let (machine, mut wire) = self.machine(rank);
                 machine.advance_from(&mut wire, from)
             }
@@ -32,7 +32,7 @@ impl Game<'_> {
             }
             2 if self.players[rank].jobs.is_empty() => {
                 let (machine, mut wire) = self.machine(rank);
-                // What is not watched is to be asked for.
+                // Ends that are not watched are polled.
                 let has_moved = machine.rest(&mut wire) | self.collect(rank);
                 let waits = self.net.carry(rank);
                 if !has_moved && !waits && !self.net.has_mail(rank) {
@@ -73,13 +73,13 @@ impl Game<'_> {
             return true;
         }
         let is_dead = self.players[peer].is_dead;
-        // A peer that has given this one up and ended since has not answered either.
+        // A peer that has given this rank up and has ended since has not answered either.
         let result = if is_given_up || is_unanswered || is_dead && self.draw(2) == 0 {
-            Err(Ended::PeerLost { rank: job.copy.peer })
+            Err(Ended::PeerLost { peer: job.copy.peer })
         } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
             && self.draw(8) < self.net.post.fails
         {
-            Err(Ended::Failed { rank: job.copy.peer })
+            Err(Ended::Failed { peer: job.copy.peer })
         } else {
             self.net.copy(rank, &job.copy);
             Ok(())
@@ -89,7 +89,7 @@ impl Game<'_> {
         true
     }
 
-    /// One part of a job that both sides do, or its end.
+    /// Runs one part of a job that both sides do, or ends the job.
     fn run_split(&mut self, rank: usize, job: Job, (id, side): (u32, Side), has_claimed: bool) {
         let Copy { peer, from, to, len, .. } = job.copy;
         let split = self.net.split(rank, peer, side);
@@ -110,7 +110,7 @@ impl Game<'_> {
         }
     }
 
-    /// Requests that have ended, told or asked for.
+    /// Takes requests that have ended, whether watched or polled.
     pub(super) fn collect(&mut self, rank: usize) -> bool {
         let mut has_moved = false;
         let told = self.draw(2) == 0;
@@ -119,7 +119,7 @@ impl Game<'_> {
             let it = open.iter_mut().find(|open| open.request == request);
             let it = it.unwrap_or_else(|| panic!("{request:?} ended again"));
             let was_watched = core::mem::replace(&mut it.is_watched, false);
-            assert!(was_watched, "{request:?} was told of unasked, or twice");
+            assert!(was_watched, "{request:?} was reported without a watch, or twice");
             assert!(self.players[rank].machine.has_ended(request), "{request:?} has not ended");
         }
         let mut at = 0;
@@ -149,10 +149,10 @@ impl Game<'_> {
                 sent.was_cancelled = true;
             }
             Err(error) => {
-                let rank = Rank(sent.to as u32);
+                let peer = PeerIndex(sent.to as u32);
                 let (from, to) = (sent.from, sent.to);
                 let is_lost = self.is_lost(from, to);
-                assert!(is_lost && error == Ended::PeerLost { rank }, "message {number}: {error}");
+                assert!(is_lost && error == Ended::PeerLost { peer }, "message {number}: {error}");
             }
         }
         self.scribble(at, len);
@@ -165,8 +165,8 @@ impl Game<'_> {
         let received = match result {
             Ok(received) => received,
             Err(error) => {
-                if let Ended::PeerLost { rank } = error {
-                    assert!(self.is_lost(by, rank.0 as usize), "{rank} is not lost");
+                if let Ended::PeerLost { peer } = error {
+                    assert!(self.is_lost(by, peer.0 as usize), "{peer} is not lost");
                 }
                 assert!(!matches!(error, Ended::Failed { .. }), "receive {number} failed");
                 self.posted[number].outcome = Some(Err(error));
@@ -203,5 +203,5 @@ impl Game<'_> {
     }
 }
 
-/// Bytes that a side claims at least.
+/// The minimum number of bytes that a side claims.
 const LEAST: u64 = 64;

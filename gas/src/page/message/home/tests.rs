@@ -1,4 +1,4 @@
-//! The messages of a home, their order and their receivers.
+//! The messages that a home sends, their order and their receivers.
 
 extern crate std;
 
@@ -30,7 +30,7 @@ fn told() -> (Rank, Message) {
 }
 
 #[test]
-fn a_frame_is_free_when_the_last_has_read() {
+fn a_frame_is_free_after_its_last_reader() {
     let mut home = read_while_it_moves();
     home.handle(MOVER, Message::Moved(3));
     assert_eq!(sent(&mut home), [told()]);
@@ -60,7 +60,7 @@ fn stopped(epoch: u32, has_ended: bool) -> Message {
 
 /// When a page has moved, only the new owner is listed.
 #[test]
-fn only_who_has_asked_since_is_stopped() {
+fn only_ranks_that_have_asked_since_the_move_are_stopped() {
     let mut home = read_while_it_moves();
     home.handle(READER, Message::Ended(AT.epoch));
     home.handle(MOVER, Message::Moved(3));
@@ -104,7 +104,7 @@ fn a_frame_that_a_lost_rank_may_write_to_is_never_free() {
 
 /// The number of the lost rank is beyond those that can be listed.
 #[test]
-fn a_stranger_that_is_lost_changes_nothing() {
+fn the_loss_of_an_unlisted_rank_changes_nothing() {
     let mut home = Home::new(AT);
     home.handle(Rank(0), Message::Query(Want::Read));
     sent(&mut home);
@@ -119,7 +119,7 @@ fn a_stranger_that_is_lost_changes_nothing() {
 
 /// Nothing is sent to a rank that was lost meanwhile.
 #[test]
-fn a_new_owner_that_is_lost_is_told_nothing() {
+fn a_lost_new_owner_gets_no_message() {
     let mut home = Home::new(AT);
     home.handle(MOVER, Message::Own);
     assert_eq!(sent(&mut home), [(MOVER, Message::Permit(AT))]);
@@ -131,7 +131,7 @@ fn a_new_owner_that_is_lost_is_told_nothing() {
 /// A page that stays gets a new epoch; ranks that have not stopped stay listed, and
 /// the others do not.
 #[test]
-fn a_page_that_stays_lists_who_has_not_stopped() {
+fn a_page_that_stays_lists_the_ranks_that_have_not_stopped() {
     let mut home = Home::new(AT);
     for reader in [READER, OTHER] {
         home.handle(reader, Message::Query(Want::Read));
@@ -176,7 +176,7 @@ fn an_end_of_another_epoch_counts_for_nothing() {
 
 /// A rank that has owned the page gets it again after the ranks that wait for it.
 #[test]
-fn ranks_own_a_page_in_turn() {
+fn ranks_get_a_page_in_the_order_of_their_requests() {
     let mut home = Home::new(AT);
     for rank in [MOVER, OTHER, READER] {
         home.handle(rank, Message::Own);
@@ -195,7 +195,7 @@ fn ranks_own_a_page_in_turn() {
         let epoch = home.entry().epoch;
         home.handle(by, Message::Moved(1));
         for (to, message) in sent(&mut home) {
-            assert_ne!(message, Message::Yours, "{to} has moved away from it");
+            assert_ne!(message, Message::Yours, "the page has moved away from {to}");
             if let Message::Stop(_) = message {
                 home.handle(to, stopped(epoch + 1, true));
             }

@@ -9,6 +9,7 @@ use crate::stack::Class;
 use crate::task::State;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use tsumugi_core::sync::AtomicU64;
+use tsumugi_core::wait::Reason;
 
 /// Makes a ULT that runs on the first worker.
 fn running(bench: &Bench, traits: Traits) -> (Slot, &Head) {
@@ -256,6 +257,35 @@ fn a_suspension_is_looked_at_where_a_check_asks_for_it() {
     }
 }
 
+/// Where a suspension begins is the fast path's, which looks in builds with debug
+/// assertions only; in other builds the slow paths look.
+#[test]
+fn each_suspension_on_a_slow_path_was_looked_at() {
+    let bench = Bench::checked(1, SuspensionCheck::Panic);
+    let worker = &bench.workers[0];
+    let (slot, head) = running(&bench, Traits::default());
+    head.set_reason(&Reason::new("sleep"));
+    bench.shared.wanted.0.store(Wanted::CHECK, Ordering::Relaxed);
+    let mut never = |_: Waker| panic!("the hub puts it to sleep");
+    let ways: [(&str, &mut dyn FnMut()); 3] = [
+        ("yield", &mut || assert_eq!(worker.let_run(slot), Some(slot))),
+        ("park", &mut || assert_eq!(worker.let_park(slot), None)),
+        ("sleep", &mut || assert!(matches!(worker.let_sleep(slot, &mut never), Way::Ask))),
+    ];
+    let home = task(slot).locals.with_mut(|locals| locals);
+    // SAFETY: the home is the test's own.
+    let record = unsafe { Record::of(home) };
+    let here = Location::caller();
+    for (what, suspend) in ways {
+        let guard = record.begins(here);
+        suspend();
+        assert_eq!(record.ends(guard), Some((here, what)));
+    }
+    drop(record);
+    // SAFETY: as above.
+    unsafe { Locals::drop_all(home) };
+}
+
 /// Another process runs this test once more, so that its standard error can be read.
 #[test]
 fn what_is_told_names_the_ult_and_what_it_did() {
@@ -274,7 +304,7 @@ fn what_is_told_names_the_ult_and_what_it_did() {
     let lines: Vec<_> = said.lines().filter(|line| line.starts_with("tsumugi: ")).collect();
     let [unwinds, guarded, nameless] = lines[..] else { panic!("{said}") };
     assert_eq!(unwinds, "tsumugi: ULT 0 (odd) suspends (late) while it unwinds from a panic");
-    let under = "tsumugi: ULT 0 (odd) suspends (test) under the NoSuspend of ";
+    let under = "tsumugi: ULT 0 (odd) suspends (test) under the NoSuspend made at ";
     assert!(guarded.starts_with(under), "{guarded}");
     assert!(nameless.starts_with("tsumugi: ULT 1 suspends (test) under"), "{nameless}");
 }

@@ -77,6 +77,24 @@ fn ties() -> [fn(&Bench); 4] {
     ]
 }
 
+/// The owner is seen inside until it leaves; a worker that is not the owner goes out
+/// again at once.
+#[test]
+fn the_owner_of_the_park_words_is_seen_inside() {
+    for is_owner in [true, false] {
+        let bench = Bench::new(1, 0);
+        bench.shared.parks().claim(if is_owner { name(&bench) } else { 0 });
+        let seat = &bench.shared.seats[0];
+        let inside = seat.place.parks.inside();
+        let spent = inside.get().less(SWITCH);
+        assert!(!inside.has_owner());
+        assert_eq!(seat.has_parks(spent), is_owner);
+        assert_eq!(inside.has_owner(), is_owner);
+        inside.leave_with(spent);
+        assert!(!inside.has_owner());
+    }
+}
+
 #[test]
 fn one_that_yields_goes_to_the_oldest_that_did() {
     let (bench, slot) = bench();
