@@ -38,7 +38,7 @@ impl Fixture for Threads {
     fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
         let layout = Layout::from_size_align(bytes as usize, 64).unwrap();
         let memory = self.members[rank.0 as usize].exposed().allocate_zeroed(layout).unwrap();
-        // SAFETY: fresh exposed bytes, which nobody releases.
+        // SAFETY: fresh exposed bytes, which are never released.
         unsafe { self.memory(rank).register(memory, bytes, access).unwrap() }
     }
 

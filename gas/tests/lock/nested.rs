@@ -173,7 +173,7 @@ impl Windows {
         for (other, member) in world.members.iter().enumerate() {
             let beside = member.held.iter().flatten().find(|held| !are_compatible(**held, want));
             if let Some(held) = beside.filter(|_| other != rank) {
-                return Err(format!("{rank} has {want:?} beside {other}, who has {held:?}"));
+                return Err(format!("{rank} has {want:?} while {other} has {held:?}"));
             }
         }
         let member = &mut world.members[rank];

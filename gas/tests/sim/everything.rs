@@ -42,8 +42,7 @@ struct Known {
     addr: GlobalAddr,
     is_open: bool,
     shared: Shared,
-    /// Operations of which nobody knows whether they were done: by a rank that
-    /// died, or on one.
+    /// Operations that may or may not have been done: by a rank that died, or on one.
     unsure: u64,
 }
 

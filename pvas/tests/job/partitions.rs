@@ -81,7 +81,7 @@ fn populate(member: &mut Member) {
     // The tables of the allocator are touched as well.
     let (tables, both) = (64 << 10, 2 << 20);
     match space.populated(member.rank()) {
-        None => assert!(came <= tables, "{came} bytes of pages that nobody used"),
+        None => assert!(came <= tables, "{came} bytes of unused pages are in memory"),
         Some(done) => {
             assert!((both..both + 4 * tables).contains(&came), "{came} bytes of pages");
             assert!(done.bytes >= both && done.ns > 0, "{done:?}");
@@ -225,7 +225,7 @@ fn store(member: &mut Member) {
         let shape = member.space().shape();
         // Far from the memory that the peer's allocator uses.
         let at = shape.start(Rank(1)) + shape.stacks_offset() - 4096;
-        // SAFETY: mapped, and nobody's.
+        // SAFETY: mapped, and used by no other code.
         let word = unsafe { &*(at as *const AtomicU64) };
         assert_eq!(word.load(Ordering::Relaxed), 0);
         say("read before");

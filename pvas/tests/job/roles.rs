@@ -213,7 +213,7 @@ fn direct(member: &mut Member) {
         assert_eq!(load(at(1, open_key, 64)), Ok(word));
         let here = LocalAddr { key: open.key, offset: 0 };
         execute(&direct, &Op::get(at(1, open_key, 0), here, 4096)).unwrap();
-        // SAFETY: our own bytes, which nobody else writes.
+        // SAFETY: this rank's own bytes, which no other rank writes.
         assert_eq!(unsafe { memory.as_ptr().add(4095).read() }, 2, "all bytes arrived");
         let addr = at(1, open_key, 4089);
         let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: 4096 };

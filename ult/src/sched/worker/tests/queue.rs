@@ -77,7 +77,7 @@ fn offered_ults_are_taken_back_youngest_first() {
     let bench = Bench::new(2, 0);
     let (first, all) = pile(&bench, 24);
     let seat = &bench.shared.seats[0];
-    assert_eq!(bench.workers[0].take_back(), Some(first), "of one ULT, that one");
+    assert_eq!(bench.workers[0].take_back(), Some(first), "a single offered ULT is taken back");
     // SAFETY: this thread acts as the owner of the seat.
     unsafe {
         while let Some(task) = seat.ready.pop() {
