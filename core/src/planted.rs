@@ -14,8 +14,7 @@ tsumugi_conformance::planted! {
     },
     race: || {
         let racy = Racy::default();
-        // SAFETY: none: the race is the planted defect. Three bytes are not one
-        // word.
+        // SAFETY: none: the race is the planted defect. Three bytes are not a word.
         on_two_threads(|thread| unsafe {
             copy_bytes((&raw const thread).cast(), racy.get().cast(), black_box(3));
         });

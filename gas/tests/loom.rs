@@ -1,6 +1,6 @@
-//! Model checks of the cache that workers look into while the machine changes
-//! it. As it is, each model must pass in every execution that loom finds
-//! within its preemption bound; with a defect planted it must fail.
+//! Model checks of the cache that workers use while the machine changes it. Each model must pass
+//! in every execution that loom finds within its preemption bound; with a defect planted it must
+//! fail.
 //!
 //! Built only with `--cfg tsumugi_loom`: see `ci/loom.sh`.
 #![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
@@ -27,10 +27,10 @@ use tsumugi_gas::page::{
 use tsumugi_gas::steal::{self, Deque, Theft};
 use tsumugi_gas::table::{Agent, Entry, Record, Starter};
 
-/// A rank that holds an operation in flight on a table, and the table's owner
-/// that asks for it to be dropped: the answer comes after the operation.
+/// A rank with an operation in flight on a table, and the table's owner, which requests the table
+/// back: the answer comes after the operation.
 #[test]
-fn a_table_is_given_up_when_nothing_is_in_flight_on_it() {
+fn a_table_is_given_up_when_no_operation_uses_it() {
     let mutants = [
         "gas_pin_unchecked",
         "gas_pin_unordered",
@@ -50,9 +50,9 @@ fn a_table_is_given_up_when_nothing_is_in_flight_on_it() {
     });
 }
 
-/// The same for an access that a worker carries out from its seat.
+/// The same for an access that a worker carries out from its own seat.
 #[test]
-fn a_table_is_given_up_when_no_worker_is_at_it() {
+fn a_table_is_given_up_when_no_worker_uses_it() {
     let mutants =
         ["gas_seat_no_light", "gas_drain_unordered", "gas_seat_unseen", "gas_no_second_look"];
     check(&mutants, || {
@@ -67,10 +67,9 @@ fn a_table_is_given_up_when_no_worker_is_at_it() {
     });
 }
 
-/// The same for who looks for what the table does not list, or finds that it is
-/// being given up.
+/// The same for a lookup of an unlisted region, and for one that finds the table being given up.
 #[test]
-fn a_table_is_given_up_by_who_finds_nothing_in_it() {
+fn a_table_is_given_up_after_a_lookup_that_found_nothing() {
     check(&["gas_miss_untold"], || {
         gives_up(|cache, _| {
             assert!(cache.pin(unlisted(1), 8, Need::Read).is_err());
@@ -85,8 +84,8 @@ fn a_table_is_given_up_by_who_finds_nothing_in_it() {
     });
 }
 
-/// An access, which says when it is under way and whether its thread goes to
-/// the machine next, beside an owner that asks for its table.
+/// An access, which reports when it is under way and whether its thread calls the machine next,
+/// beside an owner that requests its table back.
 fn gives_up(access: impl FnOnce(Cache<'_>, &dyn Fn()) -> bool + Send + Sync + 'static) {
     let (words, mut machine) = rank(2);
     fetch(words, &mut machine, 1);
@@ -107,14 +106,14 @@ fn gives_up(access: impl FnOnce(Cache<'_>, &dyn Fn()) -> bool + Send + Sync + 's
         answered.store(1, Ordering::Relaxed);
     }
     let goes_on = worker.join().unwrap();
-    assert!(out.is_some() || goes_on, "nobody tells the machine that it may go on");
+    assert!(out.is_some() || goes_on, "no call lets the machine continue");
     machine.handle(Event::Tick, Instant::ZERO);
     let answers = u32::from(machine.poll_op().is_some()) + answered.load(Ordering::Relaxed);
     assert_eq!(answers, 1, "one answer");
 }
 
-/// A lookup while its slot goes to another rank's table: it finds the entry of
-/// its own rank, or nothing.
+/// A lookup while its slot passes to another rank's table: it finds the entry of its own rank, or
+/// nothing.
 #[test]
 fn a_lookup_never_mixes_two_tables() {
     check(&["gas_no_second_look"], || {
@@ -131,7 +130,7 @@ fn look(cache: Cache<'_>) {
     for rank in 1..3 {
         match cache.hold::<0>(0, addr(rank), 8, Need::Read) {
             Ok(Held { target, slot }) => {
-                assert_eq!(target.remote.key, key(rank), "another rank's");
+                assert_eq!(target.remote.key, key(rank), "the entry of another rank");
                 cache.release::<0>(0, slot);
             }
             Err(miss) => assert_eq!(miss, Miss::NoTable),
@@ -139,8 +138,8 @@ fn look(cache: Cache<'_>) {
     }
 }
 
-/// A read of a page where it was last seen, while the page leaves, and another
-/// comes to its frame: it finds the page's bytes, or nothing.
+/// A read of a page at its cached place, while the page leaves and another page comes to its
+/// frame: the read finds the page's bytes, or nothing.
 #[test]
 fn a_hit_never_reads_another_page() {
     check(&["page_hit_no_second_look", "page_hit_unfenced"], || {
@@ -151,19 +150,19 @@ fn a_hit_never_reads_another_page() {
         let reader = thread::spawn(move || hit(&book, word, entry));
         // The page leaves: its header is no longer live.
         header.store(entry.header(PageId(0)) & !1, Ordering::Release);
-        // No sweep waits for a hit. As whoever copies a page here.
+        // No sweep waits for a hit. The fence is the one of a rank that copies a page here.
         fence(Ordering::Release);
         bytes.store(THEIRS, Ordering::Relaxed);
         header.store(entry.header(PageId(1)), Ordering::Release);
         let found = reader.join().unwrap();
-        assert!(found.is_none_or(|found| found == OURS), "another page's: {found:?}");
+        assert!(found.is_none_or(|found| found == OURS), "the bytes of another page: {found:?}");
     });
 }
 
-/// The same while the page is on its way to where it was seen, as when what was
-/// seen is of two times: another page's entry, and the same epoch.
+/// The same while the page is on its way to its cached place, as when the cached entry is of two
+/// times: another page's entry, and the same epoch.
 #[test]
-fn a_hit_never_reads_what_is_not_there_yet() {
+fn a_hit_never_reads_a_page_that_has_not_arrived() {
     check(&["page_hit_no_first_look", "page_hit_unordered"], || {
         let (book, word, entry) = one_frame();
         let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
@@ -172,12 +171,15 @@ fn a_hit_never_reads_what_is_not_there_yet() {
         bytes.store(OURS, Ordering::Relaxed);
         header.store(entry.header(PageId(0)), Ordering::Release);
         let found = reader.join().unwrap();
-        assert!(found.is_none_or(|found| found == OURS), "not yet the page's: {found:?}");
+        assert!(
+            found.is_none_or(|found| found == OURS),
+            "not yet the bytes of the page: {found:?}"
+        );
     });
 }
 
-/// A page that its rank has seen at its one frame, as a glance leaves it, and
-/// where words are.
+/// A page that its rank has cached at its one frame, as a glance leaves it, and a function that
+/// finds words.
 fn one_frame() -> (Book, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, PageEntry) {
     let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
     let homes = Homes::new(1, 2, Distribution::Block);
@@ -200,15 +202,15 @@ fn one_frame() -> (Book, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, Pag
     (book, word, entry)
 }
 
-/// A hit of the page that was seen there.
+/// A hit of the page at its cached place.
 fn hit(book: &Book, word: impl Fn(RemoteAddr) -> &'static Word, entry: PageEntry) -> Option<u64> {
     let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
     let find = |found| (found == entry).then_some((header, ()));
     Own::of(book, Rank(0), PageId(0), word).hit(PageId(0), find, |()| bytes.load(Ordering::Relaxed))
 }
 
-/// A put by a gate that was valid, while the page leaves: the page has it where
-/// it has come to, or it was not done.
+/// A put by a gate that was valid, while the page leaves: either the page has the value at its
+/// new place, or the put was not done.
 #[test]
 fn a_put_by_a_valid_gate_is_never_lost() {
     check(&["page_door_unchecked", "page_door_unordered"], || {
@@ -221,7 +223,7 @@ fn a_put_by_a_valid_gate_is_never_lost() {
         let word = move |at: RemoteAddr| &words[at.rank.0 as usize * each + at.offset as usize / 8];
         word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
         word(book.header(Rank(0), 0)).store(entry.header(page), Ordering::Relaxed);
-        // It is at rank 0, which has put to it before.
+        // The page is at rank 0, which has put to it before.
         let mut hold = Hold::new(book, Rank(0), page);
         loop {
             match hold.act() {
@@ -262,7 +264,7 @@ fn a_put_by_a_valid_gate_is_never_lost() {
     });
 }
 
-/// As an operation is carried out.
+/// Carries out an operation.
 fn carry(word: &Word, op: &Op) -> u64 {
     match op.kind {
         Kind::GetWord => word.load(Ordering::Acquire),
@@ -340,13 +342,12 @@ fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
     Box::leak(vec.into_boxed_slice())
 }
 
-/// Carries out what the machine does to get a rank's table, which has one
-/// region.
+/// Runs the machine's operations that fetch the table of a rank, which has one region.
 fn fetch(words: &[AtomicU64], machine: &mut Machine<'_>, rank: u32) {
     while machine.want(addr(rank)).unwrap() != Wanted::Here {
         let Some(out) = machine.poll_op() else {
             while machine.poll().is_some() {}
-            // Its slot is looked at by somebody: another time.
+            // A worker looks at its slot: the machine tries again later.
             if machine.poll_op().is_none() {
                 return;
             }
@@ -381,7 +382,7 @@ fn addr(rank: u32) -> GlobalAddr {
     Split::DEFAULT.addr(place).unwrap()
 }
 
-/// Another region of the rank's, of which its table says nothing.
+/// A region of the rank that its table does not list.
 fn unlisted(rank: u32) -> GlobalAddr {
     let place = Place { rank: Rank(rank), color: 0, region: 1, life: 0, offset: 0 };
     Split::DEFAULT.addr(place).unwrap()
@@ -391,10 +392,10 @@ fn key(rank: u32) -> RegionKey {
     RegionKey::new(rank as usize, 7)
 }
 
-/// A rank that adds work and takes it, beside a thief: each item is somebody's
-/// once, as it was added.
+/// A rank that adds items and takes them, beside a thief: each item is taken once, as it was
+/// added.
 #[test]
-fn work_is_taken_once() {
+fn each_item_of_work_is_taken_once() {
     let mutants = [
         "steal_last_from_the_other_end",
         "steal_copy_kept",
@@ -413,7 +414,7 @@ fn work_is_taken_once() {
     });
 }
 
-/// All that is added is taken by one of both or is left.
+/// Each added item is taken by the rank or the thief, or is left.
 fn work(rank: impl Fn(&Deque<'_, 2>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send + Sync + 'static) {
     let words = Arc::new((Word::new(0), [(); 2].map(|()| [Word::new(0), Word::new(0)])));
     let theirs = words.clone();
@@ -452,8 +453,8 @@ fn steal(ends: &Word, items: &[[Word; 2]]) -> Option<[u64; 2]> {
     }
 }
 
-/// Explores `body`, which must pass, and then fail with each of `mutants`: in
-/// a process of its own, since a model that has failed aborts.
+/// Explores `body`, which must pass, and then fail with each of `mutants`, each in a process of
+/// its own, since a model that has failed aborts.
 fn check(mutants: &[&'static str], body: impl Fn() + Send + Sync + 'static) {
     if let Ok(planted) = env::var(PLANTED) {
         let mutant = mutants.iter().find(|mutant| ***mutant == *planted);
@@ -491,8 +492,8 @@ fn explore(body: impl Fn() + Send + Sync + 'static) -> usize {
     executions.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// A page's bytes, and those of the next.
+/// The bytes of a page, and those of the next one.
 const OURS: u64 = 11;
 const THEIRS: u64 = 22;
-/// Names the mutant to the process that is to fail by it.
+/// The variable that names the mutant to the process that must fail.
 const PLANTED: &str = "TSUMUGI_LOOM_MUTANT";

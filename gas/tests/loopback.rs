@@ -1,5 +1,5 @@
-//! The global memory over the loopback backend: what a program does from its
-//! start on, with addresses that it exchanges through the starter memory.
+//! The global memory over the loopback backend: a program from its start on, with addresses that
+//! its ranks exchange through the starter memory.
 #![cfg(not(tsumugi_loom))]
 
 use std::cell::Cell;
@@ -43,7 +43,7 @@ fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
     Box::leak(vec.into_boxed_slice())
 }
 
-/// Registers words of `here` that nobody else has.
+/// Registers fresh words of `here`.
 fn expose(here: Here<'_>, words: usize) -> Region {
     let memory = NonNull::new(zeroes(words).as_mut_ptr()).unwrap().cast();
     // SAFETY: leaked, and only ever touched through the backend and atomics.
@@ -117,7 +117,7 @@ impl World {
         Self { parties, split, polls: Cell::new(0) }
     }
 
-    /// Lets everything happen that is under way.
+    /// Runs everything that is under way to its end.
     fn settle(&mut self) {
         for quiet in 0.. {
             let mut is_idle = true;
@@ -140,7 +140,7 @@ impl World {
             if is_idle {
                 return;
             }
-            assert!(quiet < 10_000, "it never ends");
+            assert!(quiet < 10_000, "the world never comes to rest");
         }
     }
 
@@ -148,7 +148,7 @@ impl World {
         self.parties[rank].machine.try_issue(request.into(), after).unwrap()
     }
 
-    /// Issues and waits.
+    /// Issues a request and waits for its end.
     fn call(&mut self, rank: usize, request: impl Into<Request>) -> Result<u64, AccessError> {
         let handle = self.issue(rank, request, After::Nothing);
         self.settle();
@@ -159,7 +159,7 @@ impl World {
         let is_its =
             |out: &Out| matches!(out, Out::Ended { handle: ended, .. } if *ended == handle);
         let outs = &mut self.parties[rank].outs;
-        let at = outs.iter().position(is_its).expect("it has ended");
+        let at = outs.iter().position(is_its).expect("the request has ended");
         let Out::Ended { result, .. } = outs.remove(at) else { unreachable!() };
         assert!(self.parties[rank].machine.has_ended(handle));
         result
@@ -177,12 +177,12 @@ impl World {
 }
 
 impl Party<'_> {
-    /// True: there was nothing to do.
+    /// Returns true if there was nothing to do.
     fn pump(&mut self) -> bool {
         let mut is_idle = true;
         loop {
             let mut is_done = true;
-            // The endpoint holds as many as the machine has in flight.
+            // The endpoint holds as many operations as the machine has in flight.
             while let Some(out) = self.machine.poll_op() {
                 assert_eq!(self.endpoint.post(&[out.op]), 1);
                 is_done = false;
@@ -219,10 +219,10 @@ fn each_delivery(test: impl Fn(&mut World)) {
     }
 }
 
-/// Ranks tell each other where their memory is, in starter memory, and then
-/// one moves bytes between two others and raises a flag at a fourth.
+/// Ranks publish the addresses of their memory in starter memory; then one rank moves bytes
+/// between two others and raises a flag at a fourth.
 #[test]
-fn addresses_go_through_starter_memory_and_bytes_between_any_two() {
+fn addresses_are_exchanged_in_starter_memory_and_bytes_move_between_any_ranks() {
     each_delivery(|world| {
         let opened: Vec<(Region, GlobalAddr)> = (0..4).map(|rank| world.open(rank, 32)).collect();
         for (rank, (_, addr)) in opened.iter().enumerate() {
@@ -246,8 +246,8 @@ fn addresses_go_through_starter_memory_and_bytes_between_any_two() {
             let put = Word::atomic(Kind::PutWord, word(1, index), 100 + index as u64);
             assert_eq!(world.call(3, put), Ok(0));
         }
-        // Rank 3 has every second word of rank 1 copied to rank 2, from the
-        // end, and then the flag at rank 0 raised.
+        // Rank 3 has every second word of rank 1 copied to rank 2, backwards, and then the flag at
+        // rank 0 raised.
         let copy = Copy::new(word(2, 7), word(1, 0), 8).strided(4, -16, 16);
         assert_eq!(world.call(3, copy.then_add(word(0, 5), 9)), Ok(0));
         let here = world.parties[0].here;
@@ -257,8 +257,7 @@ fn addresses_go_through_starter_memory_and_bytes_between_any_two() {
     });
 }
 
-/// What is asked of others waits for what it is to come after, and a flush
-/// for all.
+/// A command to other ranks waits for the operations before it, and a flush for all.
 #[test]
 fn a_chain_through_three_ranks_keeps_its_order() {
     each_delivery(|world| {
@@ -281,7 +280,7 @@ fn a_chain_through_three_ranks_keeps_its_order() {
 }
 
 #[test]
-fn atomics_are_those_of_the_word() {
+fn atomics_follow_the_width_of_their_word() {
     let mut world = World::new(Delivery::default());
     let (_, wide) = world.open(2, 2);
     let narrow = world.split.add(wide, 12).unwrap();
@@ -312,7 +311,7 @@ fn a_wrong_access_is_an_error_with_its_address() {
         (Copy::new(GlobalAddr::NULL, own, 8), AccessError::Nowhere { addr: GlobalAddr::NULL }),
         (Copy::new(last, own, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
         (Copy::new(own, last, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
-        // Rank 3 is asked for this one.
+        // This copy is done by a command to rank 3.
         (Copy::new(last, world.starter(3, 0), 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
     ] {
         assert_eq!(world.call(1, copy), Err(error));
@@ -333,19 +332,19 @@ fn a_wrong_access_is_an_error_with_its_address() {
     assert_eq!(
         world.call(1, Copy::new(addr, own, 16)),
         Err(AccessError::Stale { addr }),
-        "and not an error of the device for {region:?}"
+        "stale, not an error of the device for {region:?}"
     );
 }
 
-/// A source that was given up for dead answers after all, when the place of
-/// its command is another's: that one goes on. What ends the second is told.
+/// A source that was given up answers late, when the place of its command belongs to another
+/// command: the second command continues. Its own end is reported.
 fn late_end() -> [Option<Out>; 3] {
     let mut world = World::new(Delivery::default());
     let addrs: Vec<GlobalAddr> = (0..4).map(|rank| world.open(rank, 8).1).collect();
     let Party { machine, words, shape, .. } = &mut world.parties[0];
     let before = |name| shape.parts().into_iter().take_while(move |part| part.name != name);
     let end: u64 = before("ends of commands").map(|part| part.bytes).sum();
-    // The command and its note arrive, and nothing else happens.
+    // The command and its note arrive, and the source does nothing.
     let ask = |machine: &mut Machine<'_>, src: GlobalAddr| {
         let copy = Copy::new(addrs[2], src, 8);
         machine.try_issue(copy.into(), After::Nothing).unwrap();
@@ -368,7 +367,7 @@ fn late_end() -> [Option<Out>; 3] {
 }
 
 #[test]
-fn an_end_that_comes_late_is_nobodys() {
+fn a_late_end_of_a_command_is_ignored() {
     let [lost, late, right] = late_end();
     let rank = Rank(1);
     assert!(
@@ -381,13 +380,13 @@ fn an_end_that_comes_late_is_nobodys() {
 
 #[test]
 #[cfg(debug_assertions)]
-fn an_end_of_any_life_is_caught() {
+fn accepting_a_late_end_is_caught() {
     let [_, late, _] = tsumugi_core::sync::with_mutant("gas_end_of_any_life", late_end);
     assert!(late.is_some());
 }
 
-/// Of a million ranks two hold the table: they are asked, each by its bit and
-/// the hint for it, and nobody else.
+/// Two of a million ranks hold the table: each gets a request, by its bit and the hint for it,
+/// and no other rank does.
 #[test]
 fn two_holders_among_a_million_are_found() {
     let job: &Job4<'static> = Box::leak(Box::new(Job4::new(1)));
@@ -420,7 +419,7 @@ fn two_holders_among_a_million_are_found() {
     let [one, other] = holders;
     assert_eq!(asked, [(one, false), (one, true), (other, false), (other, true)]);
     for rank in holders {
-        assert_eq!(machine.poll(), None, "before {rank} has answered");
+        assert_eq!(machine.poll(), None, "no region is free before {rank} has answered");
         set(bitmaps + 2 * bitmap, rank);
         set(hints + hint, rank / 64);
         assert!(has_rung(words, shape));
@@ -430,9 +429,9 @@ fn two_holders_among_a_million_are_found() {
     assert!(matches!(machine.poll(), Some(Out::Retired(retired)) if retired.addr == addr));
 }
 
-/// All names of a colour can be in use; they are given away in turn.
+/// All names of a colour can be in use; they are given in turn.
 #[test]
-fn names_run_out_and_come_back() {
+fn names_run_out_and_are_given_again() {
     let mut world = World::new(Delivery::default());
     let region = expose(world.parties[0].here, 1);
     let machine = &mut world.parties[0].machine;
@@ -451,8 +450,8 @@ fn names_run_out_and_come_back() {
     assert_eq!((old.region, old.life + 1), (new.region, new.life));
 }
 
-/// A worker's own accesses go by the cache and the backend, and by the machine
-/// only when the table is not here.
+/// A worker's own accesses use the cache and the backend, and the machine only when the table is
+/// not here.
 #[test]
 fn a_worker_needs_the_machine_for_a_miss_alone() {
     let mut world = World::new(Delivery::default());
@@ -466,36 +465,36 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     assert!(world.parties[1].outs.contains(&came));
     let Held { target, slot } = cache.hold::<0>(0, addr, 8, Need::Write).unwrap();
     execute(&here, &Op::put_word(target.remote, Width::W8, 5)).unwrap();
-    assert!(!cache.release::<0>(0, slot), "nobody waits for it");
+    assert!(!cache.release::<0>(0, slot), "no rank waits for the table");
     assert_eq!(peek(here, 2, &region, 0), 5);
     // A region that is younger than the copy of its table.
     let (_, younger) = world.open(2, 1);
     let Err(Miss::NotListed { version }) = cache.hold::<0>(0, younger, 8, Need::Read) else {
-        panic!("it was read before")
+        panic!("the table was read before the region existed")
     };
     assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(Wanted::Coming));
     world.settle();
     assert!(cache.hold::<0>(0, younger, 8, Need::Read).is_ok());
     assert!(!cache.release::<0>(0, slot));
     assert_eq!(world.parties[1].machine.table_counts(), (0, 2));
-    // An operation in flight keeps the region until it has ended, and so does
-    // a worker that is at it.
+    // An operation in flight keeps the region until it has ended, and so does a worker that
+    // accesses it.
     let held = cache.hold::<1>(1, addr, 8, Need::Write).unwrap();
     let pinned = cache.pin(addr, 8, Need::Write).unwrap();
     world.parties[2].machine.unregister(addr).unwrap();
     world.settle();
-    assert_eq!(world.parties[2].machine.names(), 2, "one is in use");
+    assert_eq!(world.parties[2].machine.names(), 2, "one name is in use");
     assert_eq!(cache.hold::<0>(0, addr, 8, Need::Write), Err(Miss::NoTable));
-    assert!(cache.unpin(pinned.slot), "somebody waits for that");
+    assert!(cache.unpin(pinned.slot), "the machine waits for the pin");
     world.settle();
-    assert_eq!(world.parties[2].machine.names(), 2, "one is in use");
-    assert!(cache.release::<1>(1, held.slot), "somebody waits for that");
+    assert_eq!(world.parties[2].machine.names(), 2, "one name is in use");
+    assert!(cache.release::<1>(1, held.slot), "the machine waits for the hold");
     world.settle();
     assert_eq!(world.parties[2].machine.names(), 1);
 }
 
-/// A name that is given away again is another region's: its old addresses lead
-/// nowhere, here and at a peer that has the new table.
+/// A name that is given again belongs to another region: its old addresses are stale, here and at
+/// a peer that has the new table.
 #[test]
 fn a_name_used_twice_is_two_regions() {
     let mut world = World::new(Delivery::default());
@@ -534,7 +533,7 @@ fn a_name_used_twice_is_two_regions() {
     world.parties[2].machine.unregister(new).unwrap();
 }
 
-/// Of a region of 16 bytes there is no 17th.
+/// A region of 16 bytes has no 17th byte.
 #[test]
 fn a_table_admits_no_byte_beyond_a_region() {
     let mut world = World::new(Delivery::default());
@@ -558,7 +557,7 @@ fn a_table_admits_no_byte_beyond_a_region() {
     }
 }
 
-/// What lies here needs no copy of a table.
+/// Memory of this rank needs no copy of a table.
 #[test]
 fn own_memory_is_found_without_a_table() {
     let mut world = World::new(Delivery::default());
@@ -570,7 +569,7 @@ fn own_memory_is_found_without_a_table() {
     assert_eq!(world.parties[1].machine.table_counts(), (0, 0));
 }
 
-/// The last word of a region is as good for a flag as any.
+/// The last word of a region can be a flag as any other.
 #[test]
 fn a_flag_may_be_the_last_word_of_a_region() {
     let mut world = World::new(Delivery::default());
@@ -581,8 +580,8 @@ fn a_flag_may_be_the_last_word_of_a_region() {
     assert_eq!(peek(world.parties[0].here, 2, &region, 1), 3);
 }
 
-/// A flush of one rank waits for what touches that rank: not for another's puts,
-/// nor for a fence that does.
+/// A flush of one rank waits for the operations on that rank: not for puts to another, nor for a
+/// fence that waits for those.
 #[test]
 fn a_flush_of_one_rank_waits_for_no_other() {
     let mut world = World::new(Delivery::default());

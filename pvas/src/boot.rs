@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_reads_everybodys_card_after_the_barrier() {
+    fn every_rank_reads_every_card_after_the_barrier() {
         std::thread::scope(|scope| {
             for mut member in members(4) {
                 scope.spawn(move || {

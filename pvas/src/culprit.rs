@@ -147,7 +147,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn without_a_launcher_no_word_is_waited_for() {
+    fn without_a_launcher_the_culprit_is_not_awaited() {
         let culprit = Culprit::default();
         assert!(!culprit.is_awaited());
         assert_eq!(culprit.wait(), None);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_counts_and_ends_the_wait() {
+    fn the_first_report_counts_and_ends_the_wait() {
         let culprit = Culprit::default();
         culprit.expect();
         assert!(culprit.is_awaited());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_does_not_come_is_waited_for_once() {
+    fn a_missing_report_is_awaited_once() {
         let culprit = Culprit::default();
         culprit.expect();
         assert_eq!(culprit.wait(), None);

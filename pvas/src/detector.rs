@@ -334,25 +334,24 @@ mod tests {
     fn deaths_are_declared_and_the_others_are_ended() {
         let (members, mut children) = with_processes(4);
         let _detector = Detector::start(&members[0], AT_ONCE, None).unwrap();
-        // The second neighbour first: the detector finds its death when the first
-        // one is gone.
+        // The second neighbour first: the detector finds its death when the first neighbour is
+        // gone.
         kill(&mut children[2]);
         kill(&mut children[1]);
         until_lost(&members[1]);
         until_lost(&members[2]);
         // SIGTERM goes also to the process that has noticed the death.
         for child in [3, 0] {
-            // `wait` would close the input, and then the child would exit with code
-            // 0.
+            // `wait` would close the input, and then the child would exit with code 0.
             let _input = children[child].stdin.take();
             assert!(!children[child].wait().unwrap().success());
         }
         until_lost(&members[3]);
-        assert!(members[0].control().is_alive(), "nobody watches that one here");
+        assert!(members[0].control().is_alive(), "no rank watches rank 0 here");
     }
 
     #[test]
-    fn where_somebody_else_does_it_nobody_is_ended() {
+    fn a_detector_that_leaves_others_alone_ends_no_rank() {
         let (members, mut children) = with_processes(3);
         let _detector = Detector::start(&members[0], Rest::Leave, None).unwrap();
         kill(&mut children[1]);
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_finished_may_go() {
+    fn a_rank_that_has_finished_may_exit() {
         let (members, mut children) = with_processes(3);
         members[1].finish();
         let _detector = Detector::start(&members[0], AT_ONCE, None).unwrap();
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_other_namespaces_are_passed_over_and_it_ends_when_told() {
+    fn a_detector_skips_processes_of_other_namespaces_and_can_be_stopped() {
         let members = members(2);
         members[1].control().set_pid_space(1);
         members[1].control().pid_word().store(u32::MAX >> 2, Ordering::SeqCst);
@@ -391,14 +390,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_launcher_says_is_known_to_all() {
+    fn the_report_of_the_launcher_reaches_all_ranks() {
         let (members, mut children) = with_processes(2);
         let (deaths, mut launcher) = io::pipe().unwrap();
         let (mut told, losses) = io::pipe().unwrap();
         let from = Launcher { deaths, losses: Some(losses) };
         let detector = Detector::start(&members[0], Rest::Leave, Some(from)).unwrap();
-        // The first number is no rank, and the second word is the first that
-        // counts.
+        // The first number is not a rank; the second report is the first valid one.
         for rank in [7_u32, 1, 0] {
             io::Write::write_all(&mut launcher, &rank.to_le_bytes()).unwrap();
         }
@@ -406,8 +404,8 @@ mod tests {
         until_lost(&members[1]);
         let mut word = [0; 4];
         told.read_exact(&mut word).unwrap();
-        assert_eq!(word, 1_u32.to_le_bytes(), "before it was declared lost");
-        // The drop returns only if all waits are broken off.
+        assert_eq!(word, 1_u32.to_le_bytes(), "the report comes before the rank is declared lost");
+        // The drop returns only if all waits are interrupted.
         drop(detector);
         assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));
         children.iter_mut().for_each(kill);

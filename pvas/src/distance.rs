@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_near_and_none_shares_a_core() {
+    fn ranks_of_a_group_are_near_and_share_no_core() {
         let of = |one, other| place(one).distance(&place(other));
         assert_eq!(
             [of(0, 1), of(0, 0), of(1, 1), of(1, 2)],
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_what_is_read() {
+    fn a_published_group_is_read_unchanged() {
         let place = place(0);
         let (thresholds, is_measured) = place.thresholds(Distance::Far);
         assert_eq!((thresholds, is_measured), (Thresholds::unmeasured(Distance::Far), false));

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registered_process_may_ask_for_barriers() {
+    fn a_registered_process_may_request_barriers() {
         if register() {
             assert!(sys::membarrier(GLOBAL_EXPEDITED));
         }

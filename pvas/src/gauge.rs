@@ -205,7 +205,7 @@ mod tests {
             gauge.observe(ns);
             assert_eq!(gauge.distance(), after, "{ns}");
             assert_eq!(gauge.changed(), (before != after).then_some(after), "{ns}");
-            assert_eq!(gauge.changed(), None, "it is told once");
+            assert_eq!(gauge.changed(), None, "a change is reported once");
         }
     }
 
@@ -216,23 +216,23 @@ mod tests {
             (near_below, far_from)
         };
         assert_eq!(of(None, None), (150, 250));
-        // Far cores between which a kilobyte takes 160 ns; near cores between which
-        // it takes as long.
+        // Far cores between which a kilobyte takes 160 ns; near cores between which it takes as
+        // long.
         assert_eq!(of(None, Some(160)), (80, 120));
         assert_eq!(of(Some(160), None), (240, 320));
         assert_eq!(of(Some(90), Some(400)), (245, 245));
-        assert_eq!(of(Some(90), Some(80)), (90, 90), "they make no difference");
+        assert_eq!(of(Some(90), Some(80)), (90, 90), "times in the wrong order give one threshold");
     }
 
     #[test]
-    fn a_shared_core_stays_one() {
+    fn a_shared_core_stays_shared() {
         let gauge = Gauge::new(Distance::SameCore, Bounds::UNMEASURED);
         (0..4).for_each(|_| gauge.observe(500));
         assert_eq!(gauge.distance(), Distance::SameCore);
     }
 
     #[test]
-    fn timed_or_not_a_copy_is_whole() {
+    fn a_copy_is_whole_whether_it_is_timed_or_not() {
         let gauge = Gauge::new(Distance::Far, Bounds::UNMEASURED);
         for bytes in [0, 100, TIMED_MIN - 1, TIMED_MIN, TIMED_MIN + 77] {
             for mode in [Mode::Plain, Mode::Streaming] {

@@ -58,22 +58,22 @@ mod tests {
     use tsumugi_core::sync::Ordering;
 
     #[test]
-    fn a_neighbour_that_is_stopped_is_ended() {
+    fn a_stopped_neighbour_is_ended() {
         let members = Member::threads(2, &Config::small()).unwrap();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        assert!(!members[0].end_neighbour(Rank(1)), "this very process");
+        assert!(!members[0].end_neighbour(Rank(1)), "the rank is this process");
         members[1].control().pid_word().store(child.id(), Ordering::SeqCst);
         let process = sys::pidfd(child.id()).unwrap();
         sys::send_signal(process.as_fd(), libc::SIGSTOP).unwrap();
         assert!(members[0].end_neighbour(Rank(1)));
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-        assert!(!members[0].end_neighbour(Rank(1)), "it has ended");
+        assert!(!members[0].end_neighbour(Rank(1)), "the rank has ended");
         members[1].finish();
-        assert!(!members[0].end_neighbour(Rank(1)), "it was done");
+        assert!(!members[0].end_neighbour(Rank(1)), "the rank was ended already");
     }
 
     #[test]
-    fn a_debugger_and_a_core_are_left_alone() {
+    fn a_process_under_a_debugger_or_in_a_core_dump_is_not_ended() {
         for (status, is_so) in [
             ("Name:\tcat\nState:\tT (stopped)\nCoreDumping:\t0\n", false),
             ("Name:\tcat\nState:\tt (tracing stop)\nCoreDumping:\t0\n", true),

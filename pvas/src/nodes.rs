@@ -214,22 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_are_alike_cost_as_one() {
+    fn equal_nodes_cost_as_much_as_one() {
         let cost = |ids: &mut dyn Iterator<Item = u64>| {
             let nodes = Nodes::new(ids);
             (nodes.count(), nodes.stretches.len(), nodes.sizes.len())
         };
         assert_eq!(cost(&mut (0..1_000_000).map(|rank| rank / 32)), (31_250, 1, 1));
-        // The last node has fewer; round robin; one of the nodes has fewer.
+        // The last node has fewer ranks; round robin; one of the nodes has fewer.
         assert_eq!(cost(&mut (0..1_000).map(|rank| rank / 32)), (32, 1, 2));
         assert_eq!(cost(&mut (0..3_200).map(|rank| rank % 100)), (100, 32, 1));
         assert_eq!(cost(&mut (0..320).filter(|r| *r != 100).map(|rank| rank / 32)), (10, 2, 3));
     }
 
-    /// Compares with a count rank by rank, in all orders of up to seven ranks on up
-    /// to four nodes.
+    /// Compares with a count rank by rank, in all orders of up to seven ranks on up to four nodes.
     #[test]
-    fn places_are_those_that_are_counted() {
+    fn places_equal_a_count_rank_by_rank() {
         for (ranks, case) in (1..=7).flat_map(|n| (0..4_u64.pow(n)).map(move |case| (n, case))) {
             let ids: Vec<u64> = (0..ranks).map(|at| case / 4_u64.pow(at) % 4).collect();
             let nodes = Nodes::new(ids.iter().copied());

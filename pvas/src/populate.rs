@@ -139,7 +139,7 @@ mod tests {
 
     const BYTES: usize = 1 << 20;
 
-    /// Pages of these bytes that the process has mapped.
+    /// The bytes of mapped pages of the process in the range from `at`.
     fn resident(at: usize) -> usize {
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let from = smaps.find(&format!("{at:x}-")).unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_bring_the_pages_and_change_no_byte() {
+    fn both_ways_populate_pages_and_change_no_byte() {
         for by_kernel in [true, false] {
             let file = sys::memory_file(BYTES).unwrap();
             let at = sys::map(file.as_fd(), None, BYTES).unwrap().as_ptr() as usize;

@@ -1,4 +1,4 @@
-//! Direct keeps every promise of the load/store seam.
+//! `Direct` keeps every promise of the load/store seam.
 
 use std::alloc::Layout;
 use std::thread;
@@ -38,7 +38,7 @@ impl Fixture for Threads {
     fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
         let layout = Layout::from_size_align(bytes as usize, 64).unwrap();
         let memory = self.members[rank.0 as usize].exposed().allocate_zeroed(layout).unwrap();
-        // SAFETY: fresh exposed bytes, which nobody releases.
+        // SAFETY: fresh exposed bytes, which are never released.
         unsafe { self.memory(rank).register(memory, bytes, access).unwrap() }
     }
 
@@ -61,7 +61,7 @@ impl Fixture for Threads {
             let _ = waiters.wait(member.control().lot(), word, until, &Parks);
         });
         while !format!("{:?}", self.members[rank.0 as usize].control().lot()).contains("(1 ") {
-            assert!(!parked.is_finished(), "the waiter has nothing to wait for");
+            assert!(!parked.is_finished(), "the waiter returned without a wait");
             thread::yield_now();
         }
     }
@@ -71,7 +71,7 @@ impl Fixture for Threads {
     }
 }
 
-/// Puts a thread to sleep for good, once it has said what it waits for.
+/// Puts a thread to sleep for ever after it has announced what it waits for.
 struct Parks;
 
 // SAFETY: `commit` runs once; the sleep never returns.

@@ -1,4 +1,4 @@
-//! What Direct adds to the promises of the seam: places, reach, notices.
+//! What `Direct` adds to the promises of the seam: places, reach, notices.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -26,7 +26,7 @@ fn starter(rank: u32, offset: u64) -> RemoteAddr {
 }
 
 #[test]
-fn both_ranks_mean_the_same_word() {
+fn both_ranks_access_the_same_word() {
     let (zero, one) = pair();
     let mine = one.starter().base;
     assert_eq!(zero.direct().resolve(starter(1, 8), 8, Need::Write), Ok(mine_at(mine, 8)));
@@ -95,9 +95,9 @@ fn memory_that_is_not_exposed_is_out_of_reach() {
     }
 }
 
-/// What the lookup of an operation found is used after the region is gone.
+/// An operation that has resolved its address uses it after the region is gone.
 #[test]
-fn a_late_operation_touches_exposed_bytes_alone() {
+fn a_late_operation_touches_only_exposed_bytes() {
     let (zero, one) = pair();
     let (area, bytes) = (one.exposed(), 256);
     let layout = Layout::from_size_align(bytes as usize, 64).unwrap();
@@ -112,7 +112,7 @@ fn a_late_operation_touches_exposed_bytes_alone() {
     assert_eq!(zero.direct().resolve(addr, 8, Need::Read), Err(AddrError::StaleKey { addr }));
 
     let own: Vec<_> = (0..1000).map(|_| one.heap().allocate(layout).unwrap()).collect();
-    assert!(!own.contains(&at), "the heap never gets it");
+    assert!(!own.contains(&at), "the heap never gets the block");
     // SAFETY: exposed memory is mapped for good and holds plain bytes.
     unsafe { at.as_ptr().write_bytes(0xff, bytes as usize) };
     assert_eq!(area.free_bytes(), area.bytes());
@@ -130,6 +130,6 @@ fn a_notice_rings_only_for_waiters() {
     let (zero, one) = pair();
     let at = one.starter().base;
     zero.direct().notify(starter(1, 0), at);
-    assert!(!one.control().lot().has_fired(), "nobody waits");
+    assert!(!one.control().lot().has_fired(), "no thread waits");
     zero.direct().notify(starter(9, 0), at);
 }

@@ -1,4 +1,4 @@
-//! A job of several nodes, as the ranks of one of them see it.
+//! A job of several nodes, from the point of view of one node's ranks.
 
 use std::sync::Arc;
 use tsumugi_core::backend::{LoadStore, execute};
@@ -26,7 +26,7 @@ fn starter(rank: u32) -> RemoteAddr {
 }
 
 #[test]
-fn ranks_are_the_jobs() {
+fn ranks_are_numbers_of_the_job() {
     for (local, (member, rank)) in (0..).zip(members().iter().zip(OWN)) {
         assert_eq!((member.rank(), member.size(), member.local()), (rank, 5, LocalRank(local)));
         assert_eq!((member.node(), member.nodes().count()), (0, 2));
@@ -37,7 +37,7 @@ fn ranks_are_the_jobs() {
 }
 
 #[test]
-fn everybody_of_the_node_is_reached_across_the_gap() {
+fn every_rank_of_the_node_is_reached_across_the_gap() {
     let members = members();
     for (from, to) in members.iter().flat_map(|from| OWN.map(|to| (from, to))) {
         let add = Op::atomic(Kind::FetchAdd, starter(to.0), 1u64).notifying();
@@ -52,7 +52,7 @@ fn everybody_of_the_node_is_reached_across_the_gap() {
 }
 
 #[test]
-fn others_are_elsewhere_and_nobody_is_nobody() {
+fn ranks_of_other_nodes_and_missing_ranks_are_errors() {
     for member in members() {
         let resolve = |rank| member.direct().resolve(starter(rank), 8, Need::Read);
         assert_eq!(resolve(1), Err(AddrError::OtherNode { rank: Rank(1) }));
@@ -63,7 +63,7 @@ fn others_are_elsewhere_and_nobody_is_nobody() {
 }
 
 #[test]
-fn the_dead_are_known_by_their_numbers() {
+fn deaths_are_recorded_by_rank() {
     let members = members();
     assert!(members[0].declare_lost(Rank(2)) && !members[2].declare_lost(Rank(2)));
     let lost = Err(AddrError::PeerLost { rank: Rank(2) });
@@ -79,12 +79,12 @@ fn the_dead_are_known_by_their_numbers() {
     assert_eq!(
         (lot.lost(), lot.latest_lost()),
         (Some(Rank(2)), Some(Rank(4))),
-        "the first is named"
+        "the first lost rank is named"
     );
     assert!(members[1].declare_node_lost(1) && !members[0].declare_node_lost(1));
     assert!(!members[0].declare_node_lost(0) && !members[0].declare_node_lost(2));
     assert!(members.iter().all(|member| !member.is_alive(Rank(1)) && member.is_alive(Rank(3))));
 }
 
-/// Those of the first node.
+/// The ranks of the first node.
 const OWN: [Rank; 3] = [Rank(0), Rank(2), Rank(3)];

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_streak_makes_it_ones_own_until_another_comes() {
+    fn a_streak_sets_an_owner_until_another_thread_comes() {
         register();
         let bias = Bias::new();
         for _ in 0..STREAK {
@@ -381,25 +381,25 @@ mod tests {
         assert!(bias.enter(ME) && !bias.enter(OTHER));
         assert_eq!(bias.end(OTHER, |inside| assert!(inside)), Ended::Inside);
         assert!(bias.is_shared() && !bias.is_still_of(ME));
-        assert_eq!(bias.end(OTHER, |_| panic!("it has ended")), Ended::Before);
-        assert!(!bias.note(ME) && !bias.enter(ME), "never again");
+        assert_eq!(bias.end(OTHER, |_| panic!("the bias has ended")), Ended::Before);
+        assert!(!bias.note(ME) && !bias.enter(ME), "a shared bias has no owner again");
     }
 
     #[test]
-    fn two_in_turn_share_it_at_once() {
+    fn two_users_in_turn_share_a_bias_at_once() {
         let bias = Bias::new();
         assert!(!bias.note(ME) && !bias.is_shared());
         assert!(!bias.note(OTHER) && bias.is_shared());
-        let nobodys = Bias::new();
-        assert!(!nobodys.is_of(NAMELESS) && !nobodys.enter(NAMELESS));
-        assert!(!nobodys.note(NAMELESS) && nobodys.is_shared());
+        let unnamed = Bias::new();
+        assert!(!unnamed.is_of(NAMELESS) && !unnamed.enter(NAMELESS));
+        assert!(!unnamed.note(NAMELESS) && unnamed.is_shared());
         let nameless = Bias::new();
         nameless.claim(NAMELESS);
         assert!(nameless.is_shared());
     }
 
     #[test]
-    fn ones_own_end_needs_no_barrier() {
+    fn the_owner_ends_its_bias_without_a_barrier() {
         let bias = Bias::new();
         assert!(bias.claim(ME) && !bias.claim(OTHER));
         assert_eq!(bias.end(ME, |inside| assert!(!inside)), Ended::Outside);

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_any_size_and_alignment_come_back() {
+    fn values_of_any_size_and_alignment_can_be_put_and_taken() {
         #[repr(align(64))]
         struct Aligned(u8);
         let room = Room::new();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_closure_is_dropped_and_says_so() {
+    fn a_cancelled_closure_is_dropped_and_its_outcome_is_cancelled() {
         let witness = alloc::sync::Arc::new(());
         let held = witness.clone();
         let body = {

@@ -221,15 +221,15 @@ mod tests {
         let fourth = record.begins(here);
         assert_eq!(record.ends(first), Some((here, "lock")));
         assert_eq!(record.ends(third), Some((here, "lock")));
-        assert_eq!(record.ends(third), None, "it has ended");
-        assert_eq!(record.ends(fourth), None, "nothing was under it");
+        assert_eq!(record.ends(third), None, "the guard has ended");
+        assert_eq!(record.ends(fourth), None, "no suspension was under the guard");
         assert_eq!(record.suspends("lock"), None);
         // SAFETY: as above.
         unsafe { Locals::drop_all(&mut home) };
     }
 
     #[test]
-    fn each_is_said_once() {
+    fn each_report_is_made_once() {
         assert!(is_news("a name", "suspends (one)"));
         assert!(!is_news("a name", "suspends (one)"));
         assert!(is_news("a name", "suspends (two)"));

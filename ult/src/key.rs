@@ -82,9 +82,9 @@ mod tests {
     #[repr(transparent)]
     struct Other(Cell<u64>);
 
-    /// A compiler may place two constants so.
+    /// A compiler may place two constants at one address.
     #[test]
-    fn two_keys_at_one_place_have_values_of_their_own() {
+    fn two_keys_at_one_address_have_values_of_their_own() {
         static NUMBERS: LocalKey<Cell<u64>> = LocalKey::new(|| Cell::new(1));
         // SAFETY: a key of either type is one function pointer. The two functions'
         // results have the same layout, because `Other` is transparent.

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_two_types_at_one_place_are_two() {
+    fn keys_of_two_types_at_one_address_are_different() {
         let mut home: *mut Locals = ptr::null_mut();
         let place = (&raw const home).cast();
         // SAFETY: `home` belongs to the test, and the values are alive.

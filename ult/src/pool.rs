@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_cache_hands_back_and_an_empty_one_refills() {
+    fn a_full_cache_returns_a_batch_and_an_empty_one_refills() {
         let (depot, mut cache) = (Depot::new(), Cache::new());
         for item in 0..3 * BATCH {
             cache.put(item, &depot);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_due_early() {
+    fn no_timer_is_due_early() {
         let mut heap = Timers::new();
         let mut all = timers([30, 10, 20]);
         for timer in &mut all {
@@ -233,7 +233,7 @@ mod tests {
 
     /// Compares with a sorted list, over a stream of pseudo-random steps.
     #[test]
-    fn it_agrees_with_a_sorted_list() {
+    fn the_heap_agrees_with_a_sorted_list() {
         let mut random = 88172645463325252u64;
         let mut draw = move |below: u64| {
             random ^= random << 13;
@@ -265,8 +265,7 @@ mod tests {
                         let due = heap.expire(now).map(|timer| (*timer).deadline);
                         let first = model.keys().next().copied().filter(|(at, _)| *at <= now);
                         assert_eq!(due, first.map(|(at, _)| at));
-                        // Equal deadlines come in any order, so this finds which
-                        // timer it was.
+                        // Equal deadlines may come in any order: this finds the timer that fired.
                         if let Some((at, _)) = first {
                             let gone = |index: usize| !all[index].armed;
                             let mut same = model.range((at, 0)..=(at, usize::MAX));

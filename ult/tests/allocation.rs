@@ -1,5 +1,5 @@
-//! After a warm-up, spawning, joining, yielding, parking and locking allocate
-//! nothing. Counted on the test's own thread, which is the only worker.
+//! After a warm-up, spawns, joins, yields, parks and locks allocate nothing. The allocations are
+//! counted on the test's own thread, which is the only worker.
 
 mod common;
 

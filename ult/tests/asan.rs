@@ -1,5 +1,5 @@
-//! The address sanitizer sees what ULTs do: defects planted on their stacks are
-//! caught, and what is no defect is not. Built by `ci/asan.sh` alone.
+//! The address sanitizer sees the accesses of ULTs: defects planted on their stacks are caught, and
+//! correct programs are not reported. Built by `ci/asan.sh` alone.
 #![cfg(tsumugi_asan)]
 
 mod common;
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use tsumugi_conformance::planted;
 use tsumugi_ult::{Builder, park, spawn, unparker, yield_now};
 
-/// Does it on a ULT of a child; `None` in the child.
+/// Runs the defect on a ULT of a child process; `None` in the child.
 fn again(name: &str, defect: fn()) -> Option<(String, bool)> {
     planted::again(name, move || {
         scheduler(1, 8).run(move || {
-            // Switches and a panic before: the sanitizer knows this stack.
+            // Switches and a panic before the defect: the sanitizer still knows this stack.
             spawn(|| std::panic::resume_unwind(Box::new(()))).join().unwrap_err();
             Builder::new().stack_bytes(128 << 10).spawn(yield_now).join().unwrap();
             yield_now();
@@ -78,7 +78,7 @@ fn a_write_past_an_array_of_a_sleeper_is_caught() {
 }
 
 #[test]
-fn what_is_no_defect_is_not_reported() {
+fn a_correct_program_is_not_reported() {
     let no_defect = || {
         for _ in 0..100 {
             let panics = spawn(|| {
@@ -98,7 +98,7 @@ fn what_is_no_defect_is_not_reported() {
             waker.join().unwrap();
         }
     };
-    if let Some((said, ended_well)) = again("what_is_no_defect_is_not_reported", no_defect) {
+    if let Some((said, ended_well)) = again("a_correct_program_is_not_reported", no_defect) {
         assert!(ended_well, "{said}");
         assert!(!said.contains("ASan") && !said.contains("AddressSanitizer"), "{said}");
     }

@@ -1,4 +1,4 @@
-//! What one worker did without atomic instructions, when others come.
+//! Changes that one worker made without atomic instructions, when other threads come.
 #![cfg(not(tsumugi_loom))]
 
 mod common;
@@ -11,7 +11,7 @@ use tsumugi_ult::biased::BiasedLock;
 use tsumugi_ult::sync::{Condvar, Mutex};
 use tsumugi_ult::{park, spawn, unparker, yield_now};
 
-/// Locks until the mutex is the calling worker's.
+/// Locks until the calling worker owns the bias of the mutex.
 fn make_ones_own(mutex: &Mutex<u64>) -> u64 {
     (0..=STREAK).for_each(|_| *mutex.lock() += 1);
     u64::from(STREAK) + 1
@@ -72,7 +72,7 @@ fn a_guard_is_given_to_a_thread() {
 }
 
 #[test]
-fn a_lock_that_its_owner_has_is_not_taken_again() {
+fn a_locked_mutex_is_not_locked_again_by_its_owner() {
     scheduler(1, 8).run(|| {
         let lock = BiasedLock::new(0);
         (0..=STREAK).for_each(|_| *lock.lock() += 1);
@@ -84,11 +84,11 @@ fn a_lock_that_its_owner_has_is_not_taken_again() {
 }
 
 #[test]
-fn a_thread_tries_what_is_free_and_what_is_not() {
+fn a_thread_tries_a_free_and_a_taken_lock() {
     scheduler(1, 8).run(|| {
         let tries = |mutex: &Mutex<u64>| {
             std::thread::scope(|scope| {
-                scope.spawn(|| mutex.try_lock().is_some()).join().expect("it only tries")
+                scope.spawn(|| mutex.try_lock().is_some()).join().expect("the thread only tries")
             })
         };
         for held in [false, true] {
@@ -107,7 +107,7 @@ fn a_thread_notifies_a_workers_own_condvar() {
     scheduler(1, 8).run(|| {
         let state = Arc::new((Mutex::new(0), Condvar::new()));
         make_ones_own(&state.0);
-        (0..=STREAK).for_each(|_| assert!(!state.1.notify_one(), "nobody waits"));
+        (0..=STREAK).for_each(|_| assert!(!state.1.notify_one(), "no waiter"));
         let thread = {
             let state = state.clone();
             std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! ULTs and OS threads sleep as `Wait` promises.
+//! ULTs and OS threads keep the promises of `Wait`.
 #![cfg(not(tsumugi_loom))]
 
 mod common;
@@ -8,10 +8,10 @@ use tsumugi_ult::Here;
 /// A ULT beside another worker.
 struct Ult;
 
-/// A ULT that has its scheduler for itself.
+/// A ULT that is the only one of its scheduler.
 struct LoneUlt;
 
-/// A thread of the system's.
+/// A thread of the operating system.
 struct OsThread;
 
 impl tsumugi_conformance::sleep::Fixture for Ult {

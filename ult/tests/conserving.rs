@@ -1,5 +1,5 @@
-//! No worker is idle while a ULT is ready and its holder computes: whoever is
-//! ready is run by some worker, although the others never switch.
+//! No worker is idle while a ULT is ready and its holder computes: some worker runs each ready ULT,
+//! although the others never switch.
 
 mod common;
 
@@ -16,31 +16,30 @@ fn child_first<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Joi
     Builder::new().order(Order::ChildFirst).spawn(f)
 }
 
-/// Computes, as far as its worker knows, until a count is reached.
+/// Computes without a suspension until a count is reached.
 fn compute_until(count: &AtomicUsize, reached: usize) {
     let started = Instant::now();
     while count.load(Ordering::Acquire) < reached {
         assert!(started.elapsed() < LIMIT, "a ready ULT that no worker runs, at {reached}");
-        // The processor, not the worker, is for others.
+        // Gives the processor, but not the worker, to others.
         std::thread::yield_now();
     }
 }
 
-/// Runs `f` on two workers, idle ones of which search for long, and then on two
-/// that sleep at once.
+/// Runs `f` on two workers that search for long when idle, and then on two that sleep at once.
 fn on_two_workers(f: impl Fn() + Clone + Send) {
     scheduler(2, 8).run(f.clone());
     Scheduler::new(Config { spin: 0, ..config(2, 8) }).unwrap().run(f);
 }
 
-/// After so long the test says that it hangs.
+/// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
 fn the_child_goes_before_its_parent_at_every_spawn() {
     scheduler(1, 8).run(|| {
         let ran = Arc::new(AtomicUsize::new(0));
-        // Ready all the time, so that each fair turn has somebody to prefer.
+        // Ready all the time, so that each fair turn has a ULT to prefer.
         let beside = spawn({
             let ran = ran.clone();
             move || {
@@ -57,7 +56,7 @@ fn the_child_goes_before_its_parent_at_every_spawn() {
             });
             let seen = ran.clone();
             let child = child_first(move || seen.fetch_add(1, Ordering::Relaxed));
-            assert_eq!(ran.load(Ordering::Relaxed), round, "the parent went on first");
+            assert_eq!(ran.load(Ordering::Relaxed), round, "the parent continued first");
             child.join().unwrap();
             if let Some(urgent) = urgent {
                 urgent.join().unwrap();
@@ -84,10 +83,10 @@ fn a_parent_and_its_child_compute_until_the_other_did() {
     });
 }
 
-/// Each end of a child hands its worker over to the joiner, unless it is the
-/// turn of the one beside, which computes until the joiner has gone on.
+/// Each end of a child hands its worker over to the joiner, unless it is the turn of the ULT beside
+/// it, which computes until the joiner has continued.
 #[test]
-fn a_joiner_goes_on_although_its_turn_is_taken() {
+fn a_joiner_continues_although_its_turn_is_taken() {
     on_two_workers(|| {
         let joins = Arc::new(AtomicUsize::new(0));
         let beside = spawn({
@@ -102,7 +101,7 @@ fn a_joiner_goes_on_although_its_turn_is_taken() {
             }
         });
         for round in 1..=ROUNDS {
-            // It has begun, so that it is not run in the joiner's place.
+            // The child has begun, so that it does not run in the joiner's place.
             child_first(yield_now).join().unwrap();
             joins.store(round, Ordering::Release);
         }
@@ -110,9 +109,9 @@ fn a_joiner_goes_on_although_its_turn_is_taken() {
     });
 }
 
-/// One lets another run that computes until the first goes on.
+/// A ULT yields to another one that computes until the first continues.
 #[test]
-fn who_yields_to_another_goes_on_beside_it() {
+fn a_ult_that_yields_to_another_continues_beside_it() {
     on_two_workers(|| {
         let turns = Arc::new(AtomicUsize::new(0));
         for round in 1..=ROUNDS {
@@ -125,9 +124,9 @@ fn who_yields_to_another_goes_on_beside_it() {
     });
 }
 
-/// The same, and the other is pinned, so that it is in another queue.
+/// The same with a pinned ULT, which is in another queue.
 #[test]
-fn who_yields_to_a_pinned_one_goes_on_beside_it() {
+fn a_ult_that_yields_to_a_pinned_one_continues_beside_it() {
     for worker in 0..2 {
         on_two_workers(move || {
             let turns = Arc::new(AtomicUsize::new(0));

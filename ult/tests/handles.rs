@@ -1,4 +1,4 @@
-//! What a scheduler and its handles say of themselves.
+//! The information that a scheduler and its handles give about themselves.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn a_scheduler_is_started_once() {
 }
 
 #[test]
-fn as_many_workers_as_there_are_bells_may_be() {
+fn there_can_be_as_many_workers_as_bells() {
     for workers in [0, Bells::WORKERS_MAX + 1] {
         let refused = Scheduler::new(config(workers, 1)).unwrap_err();
         assert!(matches!(refused, StartError::Workers(n) if n == workers), "{refused}");
@@ -36,7 +36,7 @@ fn as_many_workers_as_there_are_bells_may_be() {
 }
 
 #[test]
-fn what_is_not_said_is_as_documented() {
+fn defaults_of_the_configuration_are_as_documented() {
     let config = Config::new(StackArea::map(64 << 20).unwrap());
     assert_eq!((config.stack_bytes, config.main_stack_bytes), (65_536, 8_388_608));
     assert_eq!((config.inline_bytes, config.spin), (32_768, 100));
@@ -54,7 +54,7 @@ fn a_handle_knows_its_scheduler() {
     let early = spawner.now();
     scheduler.run(|| {
         assert!(spawner.worker().is_some_and(|worker| worker < 2));
-        assert_eq!(other.worker(), None, "it is another's");
+        assert_eq!(other.worker(), None, "the ULT belongs to another scheduler");
         let on = |worker| {
             let spawner = spawner.clone();
             let pinned = Builder::new().pin(worker).spawn(move || spawner.worker());
@@ -75,12 +75,12 @@ fn a_handle_knows_its_scheduler() {
         assert_eq!(spawner.timers(), 0);
         assert!(spawner.now() > early && !in_callback());
     });
-    assert_eq!(spawner.worker(), None, "this thread is none any more");
+    assert_eq!(spawner.worker(), None, "this thread is no longer a worker");
     assert_eq!(spawner.counts()[Counter::Spawned], 4);
 }
 
 #[test]
-fn a_dump_tells_those_apart_that_run_wait_and_are_done() {
+fn a_dump_distinguishes_running_waiting_and_ended_ults() {
     let scheduler = scheduler(1, 8);
     let spawner = scheduler.spawner();
     scheduler.run(|| {
@@ -104,7 +104,7 @@ fn a_dump_tells_those_apart_that_run_wait_and_are_done() {
 }
 
 #[test]
-fn no_handle_keeps_or_needs_a_scheduler_that_has_ended() {
+fn no_handle_keeps_or_needs_an_ended_scheduler() {
     let progress = Arc::new(tsumugi_ult::NoProgress);
     let config = Config { progress: progress.clone(), ..config(1, 8) };
     let mut scheduler = Scheduler::new(config).unwrap();

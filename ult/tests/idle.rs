@@ -1,5 +1,5 @@
-//! What an idle scheduler costs: nothing. Alone in its process, whose whole
-//! processor time it reads.
+//! An idle scheduler uses no processor time. The test is alone in its process, whose processor time
+//! it reads.
 
 mod common;
 
@@ -22,8 +22,8 @@ fn idle_workers_use_no_processor() {
         let (before, sleeps) = (processor_time(), spawner.counts()[Counter::Sleeps]);
         std::thread::sleep(Duration::from_secs(1));
         let used = processor_time() - before;
-        // Workers that never slept would have used two seconds, and those that
-        // somebody wakes now and then would have slept again.
+        // Workers that never slept would have used two seconds, and workers that are woken now and
+        // then would have slept again.
         let woken = spawner.counts()[Counter::Sleeps] - sleeps;
         if used < Duration::from_millis(50) && woken == 0 {
             break;

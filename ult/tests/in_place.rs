@@ -1,5 +1,5 @@
-//! What a child keeps to itself that runs in the place of its joiner, and what
-//! its joiner keeps: on the joiner's stack, on one of its own, and either.
+//! The state that is private to a child which runs in the place of its joiner, and the state of its
+//! joiner: on the joiner's stack, on a stack of its own, and either.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn thread() -> std::thread::ThreadId {
     std::thread::current().id()
 }
 
-/// For what is certain, sooner or later.
+/// A limit for events that are certain to happen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 struct Counted(Cell<u32>, RefCell<Option<Arc<AtomicUsize>>>);
@@ -38,7 +38,7 @@ struct Counted(Cell<u32>, RefCell<Option<Arc<AtomicUsize>>>);
 impl Drop for Counted {
     fn drop(&mut self) {
         if let Some(dropped) = &*self.1.borrow() {
-            // As whoever it belonged to, and a destructor may wait.
+            // It runs as the ULT to which it belonged, and a destructor may wait.
             dropped.store(id().unwrap().slot as usize + 1, Ordering::Relaxed);
             yield_now();
         }
@@ -58,7 +58,7 @@ fn a_child_has_values_of_its_own_and_drops_them() {
             let witness = dropped.clone();
             let child = spawn(move || {
                 OWN.with(|own| {
-                    assert_eq!(own.0.get(), 0, "somebody else's");
+                    assert_eq!(own.0.get(), 0, "the value of another ULT");
                     own.0.set(9);
                     own.1.replace(Some(witness));
                 });
@@ -71,9 +71,9 @@ fn a_child_has_values_of_its_own_and_drops_them() {
     });
 }
 
-/// Joins a child that joins a child, and so on: how many of them ran where
-/// their joiner left off, and how many elsewhere. Each uses half of what it is
-/// promised, because frames are large in builds that are not optimised.
+/// Joins a child that joins a child, and so on: the number of children that ran on their joiners'
+/// stacks, and of those elsewhere. Each uses half of the promised bytes, because frames are large
+/// in builds that are not optimised.
 fn chain(depth: usize, joiner: usize) -> (usize, usize) {
     let mut room = MaybeUninit::<[u8; PROMISED / 2]>::uninit();
     let bytes = std::hint::black_box(room.as_mut_ptr().cast::<u8>());
@@ -91,28 +91,27 @@ fn chain(depth: usize, joiner: usize) -> (usize, usize) {
     if below { (inside + 1, elsewhere) } else { (inside, elsewhere + 1) }
 }
 
-/// What is left of a stack for a child, at least: two of [`chain`] find it on one
-/// of 64 KiB.
+/// The minimum that is left of a stack for a child: two of [`chain`] find it on one of 64 KiB.
 const PROMISED: usize = 32 << 10;
 
 #[test]
 #[cfg_attr(tsumugi_asan, ignore = "frames are larger")]
-fn a_child_finds_as_much_stack_as_it_is_promised() {
+fn a_child_finds_the_promised_stack() {
     for workers in [1, 2] {
         let config = tsumugi_ult::Config { inline_bytes: PROMISED, ..config(workers, 64) };
         let (inside, elsewhere) = Scheduler::new(config).unwrap().run(|| chain(40, 0));
-        // Another worker may come for each of them.
-        assert!(inside > 0 || workers > 1, "all of {elsewhere} on stacks of their own");
+        // Another worker may take each child.
+        assert!(inside > 0 || workers > 1, "all {elsewhere} children on stacks of their own");
         assert!(elsewhere > 1, "{inside} on their joiners' stacks");
     }
 }
 
 #[test]
-fn a_cancelled_child_is_not_its_joiner() {
+fn a_cancel_of_a_child_does_not_reach_its_joiner() {
     each_way(1, |_| {
         let parent = spawn(|| {
             let child = spawn(is_cancelled);
-            assert!(!child.join().unwrap(), "it is the joiner that is asked");
+            assert!(!child.join().unwrap(), "the joiner is not cancelled");
             is_cancelled()
         });
         parent.cancel();
@@ -156,7 +155,7 @@ fn a_pinned_joiner_stays_when_its_child_is_stolen() {
             let home = thread();
             let moved = Arc::new(AtomicUsize::new(0));
             let seen = moved.clone();
-            // Keeps the worker, so that the child goes on only elsewhere.
+            // Keeps the worker busy, so that the child can only continue elsewhere.
             let busy = Builder::new().pin(0).spawn(move || {
                 let start = Instant::now();
                 while seen.load(Ordering::Acquire) == 0 && start.elapsed() < PATIENCE {
@@ -183,7 +182,7 @@ fn a_pinned_joiner_stays_when_its_child_is_stolen() {
 }
 
 #[test]
-fn a_pinned_or_urgent_child_goes_where_it_must() {
+fn a_pinned_or_urgent_child_runs_where_it_must() {
     each_way(2, |_| {
         for order in [Order::HelpFirst, Order::ChildFirst] {
             let homes: Vec<_> = (0..20)
@@ -197,10 +196,10 @@ fn a_pinned_or_urgent_child_goes_where_it_must() {
 }
 
 #[test]
-fn nobody_is_lost_between_a_handover_and_a_child_that_goes_first() {
+fn no_ult_is_lost_between_a_handover_and_a_child_that_runs_first() {
     each_way(1, |_| {
-        // Each end hands over to a joiner, each spawn puts a child before it,
-        // and every so often the hub looks elsewhere in between.
+        // Each end hands over to a joiner, each spawn puts a child before it, and now and then the
+        // hub looks elsewhere in between.
         let all: Vec<_> = (0..30)
             .map(|_| {
                 spawn(|| {
@@ -239,7 +238,7 @@ fn a_child_that_sleeps_is_woken_as_itself() {
 }
 
 #[test]
-fn a_joiner_is_shown_to_wait_for_a_child_that_left_its_place() {
+fn a_dump_shows_a_joiner_that_waits_for_a_child_which_left_its_place() {
     let config = tsumugi_ult::Config { inline_bytes: usize::MAX, ..config(1, 8) };
     let scheduler = Scheduler::new(config).unwrap();
     let spawner = scheduler.spawner();
@@ -256,7 +255,7 @@ fn a_joiner_is_shown_to_wait_for_a_child_that_left_its_place() {
             yield_now();
         }
         assert!(shown().contains(&(joiner.id(), "join")), "{:?}", shown());
-        assert_eq!(spawner.counts()[Counter::Parks], 2, "the child's and its joiner's");
+        assert_eq!(spawner.counts()[Counter::Parks], 2, "the child and its joiner have parked");
         room.release(1);
         joiner.join().unwrap();
     });
@@ -264,7 +263,7 @@ fn a_joiner_is_shown_to_wait_for_a_child_that_left_its_place() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn control_words_stay_between_joiner_and_child() {
+fn control_words_are_private_to_joiner_and_child() {
     fn rounding() -> u32 {
         let mut word = 0u32;
         // SAFETY: writes the word.

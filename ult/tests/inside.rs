@@ -1,5 +1,4 @@
-//! Looking inside: dumps with backtraces, the watchdog, reports on a signal,
-//! traces.
+//! Inspection: dumps with backtraces, the watchdog, reports on a signal, and traces.
 
 mod common;
 
@@ -15,11 +14,11 @@ use tsumugi_ult::sync::{Mutex, Semaphore, channel};
 use tsumugi_ult::{Builder, Here, State, park, spawn, unparker, yield_now};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A name that a file has to quote.
+/// A name that has to be quoted in a file.
 const ODD: &str = "it's \"odd\", \\ and\ntwo lines";
 
-/// Where one ULT sleeps. A dump says that it does when it is about to, but one
-/// that is woken here slept.
+/// The place where one ULT sleeps. A dump shows a ULT as asleep when it is about to sleep, but a
+/// ULT that is woken here has slept.
 #[derive(Default)]
 struct Bed(std::sync::Mutex<Option<Waker>>);
 
@@ -33,7 +32,7 @@ impl Bed {
         unsafe { Here.sleep(Reason::new("bed"), &mut publish) };
     }
 
-    /// Waits until it is asleep, and wakes it.
+    /// Waits until the ULT is asleep, and wakes it.
     fn wake(&self) {
         loop {
             if let Some(waker) = self.0.lock().unwrap().take() {
@@ -52,7 +51,7 @@ fn waits_here_for_room(room: &Semaphore) -> u64 {
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(tsumugi_asan)))]
-fn sleepers_are_shown_with_their_backtraces() {
+fn a_dump_shows_sleepers_with_their_backtraces() {
     for workers in [1, 2] {
         let mut scheduler = scheduler(workers, 32);
         scheduler.start().unwrap();
@@ -78,26 +77,26 @@ fn sleepers_are_shown_with_their_backtraces() {
             let mut shown = Vec::new();
             let whole =
                 spawner.inspect(PATIENCE, &mut |ult, backtrace| shown.push((ult, backtrace)));
-            assert!(whole, "all workers stood still");
+            assert!(whole, "all workers paused");
             assert_eq!(shown.len(), 4);
             for (ult, backtrace) in shown {
                 assert!(ult.name.unwrap().starts_with("sleeper "));
                 assert_eq!(ult.reason.unwrap().what, "semaphore");
-                let backtrace = backtrace.expect("it sleeps");
+                let backtrace = backtrace.expect("the ULT sleeps");
                 assert!(backtrace.contains("waits_here_for_room"), "{backtrace}");
                 assert!(!backtrace.contains("walk_from"), "{backtrace}");
-                // It ends at the ULT's root, not on a worker's stack.
+                // The backtrace ends at the root of the ULT, not on a worker's stack.
                 assert!(!backtrace.contains("Worker::execute"), "{backtrace}");
             }
         }
-        // And they are unharmed.
+        // The sleepers are unharmed.
         room.release(4);
         assert_eq!(sleepers.into_iter().map(|one| one.join().unwrap()).sum::<u64>(), 4);
     }
 }
 
 #[test]
-fn a_worker_that_does_not_stand_still_is_not_waited_for() {
+fn an_inspection_does_not_wait_for_a_worker_that_does_not_pause() {
     let mut scheduler = scheduler(2, 8);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
@@ -119,7 +118,7 @@ fn a_worker_that_does_not_stand_still_is_not_waited_for() {
     assert!(!spawner.inspect(patience, &mut |ult, backtrace| shown.push((ult, backtrace))));
     assert_eq!(shown.len(), 1);
     assert_eq!((shown[0].0.state, &shown[0].1), (State::Running, &None));
-    assert_eq!(spawner.spawn(|| 3).join().unwrap(), 3, "the other worker goes on");
+    assert_eq!(spawner.spawn(|| 3).join().unwrap(), 3, "the other worker continues");
     stop.store(true, Ordering::Release);
     hog.join().unwrap();
     assert!(
@@ -130,7 +129,7 @@ fn a_worker_that_does_not_stand_still_is_not_waited_for() {
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(tsumugi_asan)))]
-fn a_worker_that_is_never_idle_stands_still() {
+fn a_worker_that_is_never_idle_pauses_for_an_inspection() {
     let mut scheduler = scheduler(1, 8);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
@@ -175,9 +174,9 @@ fn a_ult_can_inspect_its_own_scheduler() {
     assert!(text.contains("\"parked\" Sleeping: park, for "), "{text}");
 }
 
-/// Where ULTs go straight from one to the next.
+/// With one worker, ULTs switch directly to the next one.
 #[test]
-fn those_of_the_only_worker_are_shown_as_they_stand() {
+fn a_dump_shows_the_ults_of_the_only_worker() {
     let scheduler = scheduler(1, 16);
     let spawner = scheduler.spawner();
     scheduler.run(move || {
@@ -220,7 +219,7 @@ fn those_of_the_only_worker_are_shown_as_they_stand() {
 }
 
 #[test]
-fn the_watchdog_names_who_does_not_let_go() {
+fn the_watchdog_names_a_ult_that_keeps_its_worker() {
     let mut scheduler = scheduler(1, 8);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
@@ -234,7 +233,7 @@ fn the_watchdog_names_who_does_not_let_go() {
         tells.fetch_or(is_hog, Ordering::Release);
     };
     let watchdog = spawner.watch(limit, tell).unwrap();
-    assert!(spawner.watch(limit, |_| ()).is_err(), "there is one already");
+    assert!(spawner.watch(limit, |_| ()).is_err(), "a watchdog exists already");
     let polite = spawner.spawn(move || {
         let start = Instant::now();
         while start.elapsed() < limit * 3 {
@@ -243,7 +242,7 @@ fn the_watchdog_names_who_does_not_let_go() {
     });
     polite.join().unwrap();
     let hog = Builder::new().name("hog").try_spawn_on(&spawner, move || {
-        // Until the watchdog has told of it, and for as long again.
+        // Until the watchdog has reported it, and for as long again.
         let start = Instant::now();
         while !told.load(Ordering::Acquire) && start.elapsed() < PATIENCE {
             std::hint::spin_loop();
@@ -263,13 +262,13 @@ fn the_watchdog_names_who_does_not_let_go() {
 }
 
 #[test]
-fn a_signal_asks_for_a_report() {
+fn a_signal_requests_a_report() {
     let mut scheduler = scheduler(1, 8);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
     let (sender, receiver) = channel::unbounded();
     let on = spawner.report_on(libc::SIGUSR2, move |text| sender.send(text).unwrap()).unwrap();
-    assert!(spawner.report_on(libc::SIGUSR1, |_| ()).is_err(), "one of a process");
+    assert!(spawner.report_on(libc::SIGUSR1, |_| ()).is_err(), "a process has one report signal");
     for _ in 0..2 {
         // SAFETY: it is handled.
         assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGUSR2) }, 0);
@@ -282,7 +281,7 @@ fn a_signal_asks_for_a_report() {
 }
 
 #[test]
-fn a_trace_names_who_has_ended_and_who_came_from_outside() {
+fn a_trace_names_ended_ults_and_those_from_outside() {
     let mut scheduler = scheduler(1, 8);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
@@ -294,7 +293,7 @@ fn a_trace_names_who_has_ended_and_who_came_from_outside() {
         let brief = builder.name("brief").try_spawn_on(&spawner, move || its.sleep());
         bed.wake();
         brief.map_err(|_| "ended").unwrap().join().unwrap();
-        // Its place is another's now, which has no name.
+        // Its place now belongs to another ULT, which has no name.
         spawner.spawn(|| ()).join().unwrap();
         let mut text = Vec::new();
         recording.stop().write_chrome(&mut text).unwrap();
@@ -304,7 +303,7 @@ fn a_trace_names_who_has_ended_and_who_came_from_outside() {
         }
         assert_eq!(text.matches("\"name\":\"brief\"").count(), 2, "{text}");
     }
-    // What ends while nobody records is forgotten.
+    // A ULT that ends while no trace is recorded is not named.
     drop(spawner.trace(16).unwrap());
     let early = Builder::new().name("early").try_spawn_on(&spawner, || ());
     early.map_err(|_| "ended").unwrap().join().unwrap();
@@ -316,12 +315,12 @@ fn a_trace_names_who_has_ended_and_who_came_from_outside() {
 }
 
 #[test]
-fn a_trace_shows_who_ran_and_who_woke_whom() {
+fn a_trace_shows_runs_and_wakes() {
     let scheduler = scheduler(2, 64);
     let spawner = scheduler.spawner();
     let trace = scheduler.run(move || {
         let recording = spawner.trace(1 << 16).unwrap();
-        assert!(spawner.trace(1).is_none(), "one at a time");
+        assert!(spawner.trace(1).is_none(), "one trace at a time");
         let end = Arc::new(Semaphore::new(0));
         let until = end.clone();
         let odd = Builder::new().name(ODD).spawn(move || until.acquire(1));
@@ -337,7 +336,7 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
                 })
             })
             .collect();
-        // Each of them finds it held, and sleeps.
+        // Each of them finds the lock taken, and sleeps.
         let mut asleep = 0;
         while asleep < 11 {
             yield_now();
@@ -347,7 +346,7 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
         drop(held);
         all.into_iter().for_each(|one| one.join().unwrap());
         let trace = recording.stop();
-        assert!(spawner.trace(16).is_some(), "and again");
+        assert!(spawner.trace(16).is_some(), "another trace can be taken");
         end.release(1);
         odd.join().unwrap();
         trace
@@ -363,17 +362,17 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
         events.iter().filter(is_it).collect()
     };
     let bars = having("ph", &|phase| phase == "X");
-    assert!(bars.len() >= 20, "each ran twice at least:\n{text}");
+    assert!(bars.len() >= 20, "each ULT ran at least twice:\n{text}");
     assert!(bars.iter().all(|bar| bar["ts"].is_f64() && bar["dur"].is_f64()), "{text}");
     let left = |how: &str| bars.iter().filter(|bar| bar["args"]["left"] == how).count();
     assert!(left("mutex") >= 10, "{text}");
     assert_eq!(left("end"), 10, "{text}");
     assert_eq!(having("name", &|name| name.starts_with("spawn ")).len(), 11, "{text}");
     assert!(!having("name", &|name| name == ODD).is_empty(), "{text}");
-    // Each arrow that arrives has left, before.
+    // Each arrow that arrives has left before.
     let (from, to) = (having("ph", &|phase| phase == "s"), having("ph", &|phase| phase == "f"));
-    // Of those that were seen asleep one may have been about to, and was let in.
-    assert!(to.len() >= 20, "to each from who spawned it and who woke it:\n{text}");
+    // One of the ULTs that looked asleep may have been about to sleep, and was let in.
+    assert!(to.len() >= 20, "an arrow from the spawner and from the waker of each ULT:\n{text}");
     for end in to {
         let start = from.iter().find(|start| start["id"] == end["id"]);
         let start = start.unwrap_or_else(|| panic!("{end} comes from nowhere"));

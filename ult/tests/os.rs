@@ -1,5 +1,5 @@
-//! What the system does to ULTs: overflows, forks, shared stacks. Each test
-//! runs itself again as a child where the child must die.
+//! ULTs and the operating system: overflows, forks, shared stacks. Where a process must die, a test
+//! runs itself again as a child.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn child() -> Option<String> {
     std::env::var("TSUMUGI_CHILD").ok()
 }
 
-/// Eats `depth` frames of stack.
+/// Uses `depth` frames of stack.
 #[inline(never)]
 fn dig(depth: u64) -> u64 {
     let frame = std::hint::black_box([depth; 64]);
@@ -45,7 +45,7 @@ fn an_overflow_is_named() {
     if let Some(what) = child() {
         let mut config = common::config(1, 16);
         config.stack_bytes = 16 << 10;
-        // On a stack of its own, not on main's.
+        // On a stack of its own, not on the stack of main.
         config.inline_bytes = usize::MAX;
         config.guards = match what.as_str() {
             "guard" => Guards::Pages(8192),
@@ -54,11 +54,11 @@ fn an_overflow_is_named() {
             _ => Guards::Canaries,
         };
         Scheduler::new(config).unwrap().run(|| {
-            // The canary of the digger is at the top of the other's stack.
+            // The canary of the digger is at the top of the other ULT's stack.
             let below = spawn(yield_now);
             yield_now();
             let digger = Builder::new().name("digger").spawn(|| {
-                // 16 KiB, and a little over: a canary is no wall.
+                // 16 KiB and a little more: a canary does not stop the access.
                 let depth = (16 << 10) / size_of_dig() + 2;
                 std::hint::black_box(dig(depth));
                 yield_now();
@@ -68,7 +68,7 @@ fn an_overflow_is_named() {
         });
         return;
     }
-    // The first of each group has a page, the digger is the second.
+    // The first stack of each group has a guard page; the digger has the second stack.
     let cases = [
         ("guard", libc::SIGSEGV),
         ("group", libc::SIGSEGV),
@@ -88,7 +88,7 @@ fn an_overflow_is_named() {
     }
 }
 
-/// Bytes that one frame of `dig` takes.
+/// The bytes of one frame of `dig`.
 fn size_of_dig() -> u64 {
     #[inline(never)]
     fn here() -> usize {
@@ -106,14 +106,14 @@ fn size_of_dig() -> u64 {
 }
 
 #[test]
-fn a_segmentation_fault_elsewhere_is_not_ours() {
+fn a_segmentation_fault_elsewhere_is_not_reported() {
     if child().is_some() {
         common::scheduler(1, 4).run(|| {
             // SAFETY: none: this is the fault.
             unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) }
         });
     }
-    let output = again("a_segmentation_fault_elsewhere_is_not_ours", "fault");
+    let output = again("a_segmentation_fault_elsewhere_is_not_reported", "fault");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("overflowed"), "{said}");
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
@@ -167,17 +167,17 @@ fn a_worker_that_panics_outside_of_any_ult_ends_the_process() {
 }
 
 #[test]
-fn the_first_segv_that_was_sent_kills() {
+fn a_sent_segv_kills_the_process() {
     if child().is_some() {
         common::scheduler(1, 4).run(|| {
             // SAFETY: a plain call.
             unsafe { libc::kill(libc::getpid(), libc::SIGSEGV) };
-            // Any thread may get it, while the handler is there.
+            // Any thread may get the signal while the handler is installed.
             std::thread::sleep(std::time::Duration::from_secs(20));
         });
         return;
     }
-    let output = again("the_first_segv_that_was_sent_kills", "sent");
+    let output = again("a_sent_segv_kills_the_process", "sent");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
 }
@@ -186,7 +186,7 @@ fn the_first_segv_that_was_sent_kills() {
 fn programs_start_from_a_ult_on_shared_stacks() {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let bytes = StackArea::bytes_for(16, stack_bytes, main_stack_bytes);
-    // SAFETY: a memfd of our own, mapped for this test only.
+    // SAFETY: a memfd of this test, mapped for this test only.
     let base = unsafe {
         let memfd = libc::memfd_create(c"stacks".as_ptr(), libc::MFD_CLOEXEC);
         assert_eq!(libc::ftruncate(memfd, bytes as i64), 0);
@@ -203,15 +203,15 @@ fn programs_start_from_a_ult_on_shared_stacks() {
     Scheduler::new(config).unwrap().run(|| {
         let ult = spawn(|| {
             for _ in 0..10 {
-                // posix_spawn: the child never runs on our stack.
+                // posix_spawn: the child never runs on the ULT's stack.
                 assert!(Command::new("true").status().unwrap().success());
-                // fork: it would; on the worker's stack it may.
+                // fork: the child would run on that stack; it may run on the worker's stack.
                 let mut forked = Command::new("true");
                 // SAFETY: an empty closure is sound in a forked child.
                 unsafe { forked.pre_exec(|| Ok(())) };
                 assert!(on_os_stack(move || forked.status()).unwrap().success());
             }
-            // Without that the child dies, and we live and are told.
+            // Without `on_os_stack` the child dies, and the parent lives and gets the error.
             let mut forked = Command::new("true");
             // SAFETY: as above.
             unsafe { forked.pre_exec(|| Ok(())) };
@@ -220,7 +220,7 @@ fn programs_start_from_a_ult_on_shared_stacks() {
         assert!(!ult.join().unwrap(), "a child has no ULT stacks");
         assert_eq!(spawn(|| 1).join().unwrap(), 1);
     });
-    // SAFETY: nobody uses it any more.
+    // SAFETY: nothing uses it any more.
     unsafe { libc::munmap(base, bytes) };
 }
 
@@ -240,20 +240,20 @@ fn a_signal_handler_raises_a_flag() {
     extern "C" fn handler(_: i32) {
         FLAG.raise();
     }
-    // SAFETY: the handler is async-signal-safe; nobody else uses the signal.
+    // SAFETY: the handler is async-signal-safe; nothing else uses the signal.
     unsafe { libc::signal(libc::SIGUSR2, handler as *const () as usize) };
     // SAFETY: the calling thread lives until `raiser` was joined.
     let own = unsafe { libc::pthread_self() } as usize;
     common::scheduler(1, 8).run(|| {
         let raiser = std::thread::spawn(move || {
             for _ in 0..2000 {
-                // SAFETY: as said there.
+                // SAFETY: the calling thread lives until `raiser` was joined.
                 unsafe { libc::pthread_kill(own as libc::pthread_t, libc::SIGUSR2) };
                 std::thread::yield_now();
             }
         });
         let waiter = spawn(|| (0..3).for_each(|_| FLAG.wait()));
-        // The worker is interrupted at whatever it does.
+        // The worker is interrupted at any point.
         for round in 0u64.. {
             spawn(move || round).join().unwrap();
             tsumugi_ult::yield_now();

@@ -1,5 +1,4 @@
-//! What can be asked of a ULT: to stay, to hurry, to give up, to borrow, to
-//! keep things to itself.
+//! The options of a ULT: pinned, urgent, cancellable, scoped, with values of its own.
 
 mod common;
 
@@ -43,7 +42,7 @@ fn a_pinned_ult_stays_where_it_is() {
             .collect();
         let homes: Vec<_> = pinned.into_iter().map(|one| one.join().unwrap()).collect();
         for (worker, home) in &homes {
-            assert_eq!(*home, homes[*worker].1, "all of worker {worker}");
+            assert_eq!(*home, homes[*worker].1, "all ULTs pinned to worker {worker}");
         }
         assert_ne!(homes[0].1, homes[1].1);
     });
@@ -95,7 +94,7 @@ fn a_pinned_ult_is_woken_from_outside() {
 }
 
 #[test]
-fn a_ult_has_the_stack_that_it_asked_for() {
+fn a_ult_has_the_requested_stack_size() {
     scheduler(1, 64).run(|| {
         // More than an ordinary stack has.
         let large = Builder::new().stack_bytes(512 << 10).spawn(|| {
@@ -133,7 +132,7 @@ fn urgent_ults_go_first() {
 }
 
 #[test]
-fn a_yield_goes_to_the_one_that_is_meant() {
+fn a_yield_to_a_ult_runs_that_ult() {
     scheduler(1, 64).run(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         let all: Vec<_> = (0..10)
@@ -148,12 +147,12 @@ fn a_yield_goes_to_the_one_that_is_meant() {
         assert_eq!(first[3], 0);
         let done = spawn(|| ());
         yield_now();
-        assert!(!yield_to(&done), "it has ended");
+        assert!(!yield_to(&done), "the ULT has ended");
     });
 }
 
 #[test]
-fn who_is_asked_to_give_up_does_when_it_looks() {
+fn a_cancelled_ult_gives_up_when_it_looks() {
     for workers in [1, 2] {
         scheduler(workers, 16).run(|| {
             let polite = spawn(|| {
@@ -168,7 +167,7 @@ fn who_is_asked_to_give_up_does_when_it_looks() {
             polite.cancel();
             polite.join().unwrap();
 
-            // Each of these waits for what never comes.
+            // Each of these waits for an event that never comes.
             let lock = Arc::new(Mutex::new(()));
             let held = lock.lock();
             let waits: [Box<dyn FnOnce() -> Interrupted + Send>; 6] = [
@@ -192,7 +191,7 @@ fn who_is_asked_to_give_up_does_when_it_looks() {
             let waiting: Vec<_> = waits.into_iter().map(spawn).collect();
             for ult in &waiting {
                 yield_now();
-                // Some before they sleep, some in their sleep.
+                // Some are cancelled before they sleep, some in their sleep.
                 ult.cancel();
             }
             for ult in waiting {
@@ -205,7 +204,7 @@ fn who_is_asked_to_give_up_does_when_it_looks() {
             yield_now();
             calm.cancel();
             calm.join().unwrap();
-            assert!(!is_cancelled(), "nobody asked main");
+            assert!(!is_cancelled(), "main was not cancelled");
         });
     }
 }
@@ -233,7 +232,7 @@ fn scoped_ults_borrow_and_end_before_the_scope() {
             let ended = AtomicUsize::new(0);
             scope(|scope| {
                 for _ in 0..8 {
-                    // Nobody joins these, and each starts another.
+                    // No ULT joins these, and each starts another one.
                     let ended = &ended;
                     let _ = scope.spawn(move || {
                         scope.spawn(move || {
@@ -244,7 +243,7 @@ fn scoped_ults_borrow_and_end_before_the_scope() {
                 }
             });
             assert_eq!(ended.load(Ordering::Relaxed), 8);
-            // Joined by another one, while the scope is ending.
+            // Joined by another ULT, while the scope ends.
             scope(|scope| {
                 let slow = scope.spawn(|| sleep(Duration::from_millis(2)));
                 scope.spawn(move || slow.join().unwrap());
@@ -254,7 +253,7 @@ fn scoped_ults_borrow_and_end_before_the_scope() {
 }
 
 #[test]
-fn a_scope_says_that_a_ult_of_it_panicked() {
+fn a_scope_panics_if_one_of_its_ults_did() {
     scheduler(1, 16).run(|| {
         let silent = || -> () { std::panic::resume_unwind(Box::new("why")) };
         let caught = caught(|| {
@@ -271,7 +270,11 @@ fn a_scope_says_that_a_ult_of_it_panicked() {
             let handle = scope.spawn(silent);
             handle.join().unwrap_err()
         });
-        assert_eq!(*panic.downcast_ref::<&str>().unwrap(), "why", "joined: the scope is fine");
+        assert_eq!(
+            *panic.downcast_ref::<&str>().unwrap(),
+            "why",
+            "a joined panic is not one of the scope"
+        );
     });
 }
 
@@ -327,9 +330,9 @@ fn local_values_stay_with_their_ult() {
         all.into_iter().for_each(|one| one.join().unwrap());
         assert_eq!(VISITS.with(Cell::get), 0, "main is a ULT of its own");
     });
-    // The counts were dropped first, being younger, and made again.
+    // The counts, being younger, were dropped first, and made again.
     assert_eq!(drops.load(Ordering::Relaxed), 8);
-    assert_eq!(VISITS.with(Cell::get), 1000, "and so is this thread");
+    assert_eq!(VISITS.with(Cell::get), 1000, "this thread has values of its own");
 }
 
 #[test]
@@ -351,7 +354,7 @@ fn a_future_runs_as_a_ult() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn control_words_are_kept_for_those_who_ask() {
+fn control_words_are_kept_on_request() {
     fn rounding() -> u32 {
         let mut word = 0u32;
         // SAFETY: it writes the word.
@@ -367,7 +370,7 @@ fn control_words_are_kept_for_those_who_ask() {
         let modes: Vec<_> = [0x2000, 0x4000, 0x6000]
             .map(|mode| {
                 Builder::new().keep_fp_control(true).spawn(move || {
-                    assert_eq!(rounding(), 0, "a new one has its worker's");
+                    assert_eq!(rounding(), 0, "a new ULT has the words of its worker");
                     round(mode);
                     (0..20).all(|_| {
                         yield_now();
@@ -379,7 +382,7 @@ fn control_words_are_kept_for_those_who_ask() {
             .collect();
         for _ in 0..30 {
             yield_now();
-            assert_eq!(rounding(), 0, "others do not see them");
+            assert_eq!(rounding(), 0, "other ULTs have other words");
         }
         assert!(modes.into_iter().all(|one| one.join().unwrap()));
         assert_eq!(rounding(), 0);

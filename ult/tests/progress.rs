@@ -1,4 +1,4 @@
-//! Work that is done by polling, and bells that others ring.
+//! Work by polls, and bells that other threads ring.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tsumugi_core::wait::{Bells, Reason, Wait, Waker};
 use tsumugi_ult::{Here, Progress, Scheduler, SystemFutex, spawn, yield_now};
 
-/// A device: an event comes, a poll finds it and wakes who waits for it.
+/// A device: an event comes, and a poll finds it and wakes the waiter.
 #[derive(Default)]
 struct Device {
     event: AtomicBool,
@@ -19,7 +19,7 @@ struct Device {
 }
 
 impl Device {
-    /// Somebody waits, and not for an event that was sent already.
+    /// Whether a ULT waits for an event that has not been sent yet.
     fn is_waited_for(&self) -> bool {
         let waiting = self.waiting.lock().unwrap();
         waiting.is_some() && !self.event.load(Ordering::SeqCst)
@@ -31,7 +31,7 @@ impl Progress for Device {
         self.polls.fetch_add(1, Ordering::Relaxed);
         let waiting = {
             let mut waiting = self.waiting.lock().unwrap();
-            // One event wakes one waiter, whoever polls.
+            // One event wakes one waiter, whichever worker polls.
             if waiting.is_none() || !self.event.swap(false, Ordering::SeqCst) {
                 return false;
             }
@@ -74,8 +74,8 @@ fn a_peer_rings_and_a_worker_polls() {
                     while !device.is_waited_for() {
                         std::thread::yield_now();
                     }
-                    // Some come while a worker looks, some when one is about to
-                    // sleep, or does.
+                    // Some events come while a worker searches, some when one is about to sleep or
+                    // sleeps.
                     std::thread::sleep(Duration::from_micros(200));
                     while event == 0 && device.armed.load(Ordering::Relaxed) == asleep {
                         std::thread::yield_now();
@@ -105,7 +105,7 @@ fn busy_workers_poll_now_and_then() {
         };
         yield_now();
         device.event.store(true, Ordering::SeqCst);
-        // This ULT never leaves the worker idle.
+        // This ULT keeps the worker from becoming idle.
         while !waiter.is_finished() {
             yield_now();
         }

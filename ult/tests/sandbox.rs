@@ -1,9 +1,9 @@
-//! Systems that refuse what a scheduler can do without.
+//! Systems that refuse calls which a scheduler does not need.
 
 use std::thread;
 use tsumugi_ult::{Config, Scheduler, StackArea};
 
-/// The calling thread is refused `madvise` with this advice, and those that it starts.
+/// Makes `madvise` with this advice fail in the calling thread and in those that it starts.
 fn refuse_advice(advice: libc::c_int, errno: libc::c_int) {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let (load, equal, end) = (0x20, 0x15, 0x06);
@@ -26,7 +26,7 @@ fn refuse_advice(advice: libc::c_int, errno: libc::c_int) {
 }
 
 #[test]
-fn a_system_that_does_not_know_the_advice_about_children_runs_threads() {
+fn a_scheduler_runs_where_madvise_dontfork_is_refused() {
     for errno in [libc::EINVAL, libc::EPERM] {
         let sandbox = thread::spawn(move || {
             refuse_advice(libc::MADV_DONTFORK, errno);

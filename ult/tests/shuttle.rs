@@ -1,10 +1,8 @@
-//! Random schedules of mixes that are too large for loom, on the whole
-//! scheduler with its real switches: three workers, several ULTs, several
-//! steps each.
+//! Random schedules of mixes that are too large for loom, on the whole scheduler with its real
+//! switches: three workers, several ULTs, several steps each.
 //!
-//! Every schedule is sequentially consistent: orderings are loom's business,
-//! the order of steps is that of these. Each mix must pass, and fail with each
-//! of its planted defects.
+//! Every schedule is sequentially consistent: loom checks the orderings, and this test the order of
+//! steps. Each mix must pass, and fail with each of its planted defects.
 //!
 //! Built only with `--cfg tsumugi_loom --cfg tsumugi_shuttle`: see
 //! `ci/shuttle.sh`.
@@ -17,13 +15,13 @@ use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_ult::sync::{Condvar, Mutex, channel};
 use tsumugi_ult::{Scheduler, park, spawn, unparker, yield_now};
 
-/// Schedules of a mix; `TSUMUGI_SCHEDULES` overrides.
+/// Schedules of a mix; `TSUMUGI_SCHEDULES` overrides the number.
 const SCHEDULES: usize = 2_000;
-/// As by default.
+/// The default of the configuration.
 const INLINE_BYTES: usize = 32 << 10;
 
-/// Runs `mix` of test `test` on many schedules, as it is and then with each
-/// mutant until it fails.
+/// Runs `mix`, the mix of test `test`, on many schedules, unchanged and then with each mutant until
+/// it fails.
 fn check(test: &str, mutants: &[&'static str], mix: fn()) {
     let schedules = std::env::var("TSUMUGI_SCHEDULES").ok().and_then(|n| n.parse().ok());
     let schedules = schedules.unwrap_or(SCHEDULES);
@@ -54,8 +52,8 @@ fn trees_of_children_are_joined() {
 }
 
 #[test]
-fn tokens_go_round() {
-    check("tokens_go_round", &["park_no_second_look"], || {
+fn tokens_are_passed_in_a_circle() {
+    check("tokens_are_passed_in_a_circle", &["park_no_second_look"], || {
         scheduler(3).run(|| {
             let count = Arc::new(AtomicUsize::new(0));
             let main = unparker();
@@ -111,8 +109,8 @@ fn a_queue_of_a_mutex_and_a_condvar_loses_nothing() {
 }
 
 #[test]
-fn channels_bring_everything() {
-    check("channels_bring_everything", &["channel_no_second_look"], || {
+fn channels_deliver_every_value() {
+    check("channels_deliver_every_value", &["channel_no_second_look"], || {
         scheduler(2).run(|| {
             let (sender, receiver) = channel::bounded(1);
             let senders: Vec<_> = (0..2)

@@ -57,13 +57,13 @@ fn a_panic_is_carried_to_the_joiner() {
 }
 
 #[test]
-fn a_panic_of_main_goes_on_in_the_caller() {
+fn a_panic_of_main_continues_in_the_caller() {
     let caught = std::panic::catch_unwind(|| scheduler(1, 4).run(|| panic!("main")));
     assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"main"));
 }
 
 #[test]
-fn results_nobody_wants_are_dropped() {
+fn results_that_are_not_joined_are_dropped() {
     let alive = Arc::new(AtomicUsize::new(0));
     struct Counted(Arc<AtomicUsize>);
     impl Drop for Counted {
@@ -76,7 +76,7 @@ fn results_nobody_wants_are_dropped() {
         Counted(alive.clone())
     };
     scheduler(1, 8).run(|| {
-        // Dropped before, while and after the ULT runs; and never run at all.
+        // Dropped before, while and after the ULT runs; and without any run of it.
         let early = make(&alive);
         drop(spawn(move || early));
         yield_now();
@@ -92,7 +92,7 @@ fn results_nobody_wants_are_dropped() {
 }
 
 #[test]
-fn outsiders_spawn_and_join() {
+fn threads_from_outside_spawn_and_join() {
     let mut scheduler = scheduler(2, 64);
     let spawner = scheduler.spawner();
     let before: Vec<_> = (0..50u32).map(|n| spawner.spawn(move || n * 2)).collect();
@@ -113,13 +113,13 @@ fn outsiders_spawn_and_join() {
 }
 
 #[test]
-fn what_the_end_cuts_off_is_told_so() {
+fn ults_cut_off_by_the_end_are_reported_as_cancelled() {
     let mut scheduler = scheduler(1, 8);
     let spawner = scheduler.spawner();
     let never = spawner.spawn(|| 1);
     drop(scheduler);
     assert!(never.join().unwrap_err().is::<Cancelled>());
-    assert!(spawner.try_spawn(|| 2).is_err(), "it has ended");
+    assert!(spawner.try_spawn(|| 2).is_err(), "the scheduler has ended");
 
     scheduler = common::scheduler(1, 8);
     scheduler.start().unwrap();
@@ -137,7 +137,7 @@ fn what_the_end_cuts_off_is_told_so() {
 }
 
 #[test]
-fn what_is_cut_off_while_it_yields_leaves_once() {
+fn a_ult_cut_off_while_it_yields_leaves_once() {
     static LEFT: AtomicU32 = AtomicU32::new(0);
     static YIELDED: AtomicU32 = AtomicU32::new(0);
     let mut scheduler = scheduler(1, 8);
@@ -157,7 +157,7 @@ fn what_is_cut_off_while_it_yields_leaves_once() {
     while YIELDED.load(Ordering::SeqCst) < 100 {
         std::thread::yield_now();
     }
-    assert_eq!(LEFT.load(Ordering::SeqCst), 0, "they go on");
+    assert_eq!(LEFT.load(Ordering::SeqCst), 0, "the ULTs continue");
     drop(scheduler);
     assert_eq!(LEFT.load(Ordering::SeqCst), 2);
 }
@@ -215,10 +215,10 @@ fn more_ults_than_stacks_take_turns() {
 }
 
 #[test]
-fn several_schedulers_live_side_by_side() {
+fn several_schedulers_run_side_by_side() {
     let schedulers: Vec<_> = (0..3)
         .map(|_| {
-            // Room for one to run inside a ULT.
+            // Room for a scheduler that runs inside a ULT.
             let mut config = config(1, 80);
             config.stack_bytes = 128 << 10;
             let mut scheduler = Scheduler::new(config).unwrap();
@@ -226,17 +226,17 @@ fn several_schedulers_live_side_by_side() {
             scheduler
         })
         .collect();
-    // A ULT of each joins a ULT of the next.
+    // A ULT of each scheduler joins a ULT of the next.
     let (a, b, c) = (schedulers[0].spawner(), schedulers[1].spawner(), schedulers[2].spawner());
     let answer = a.spawn(move || b.spawn(move || c.spawn(|| 42).join().unwrap()).join().unwrap());
     assert_eq!(answer.join().unwrap(), 42);
-    // And one runs inside another's ULT.
+    // A scheduler runs inside another scheduler's ULT.
     let nested = schedulers[0].spawner().spawn(|| scheduler(1, 4).run(|| fib(5)));
     assert_eq!(nested.join().unwrap(), 5);
 }
 
 #[test]
-fn a_dump_shows_who_sleeps_for_what() {
+fn a_dump_shows_the_reasons_of_sleepers() {
     let mut scheduler = scheduler(2, 16);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
@@ -273,7 +273,7 @@ fn yielding() {
 }
 
 #[test]
-fn counters_count() {
+fn counters_count_spawns_and_yields() {
     let scheduler = scheduler(1, 16);
     let spawner = scheduler.spawner();
     scheduler.run(|| {
@@ -282,17 +282,17 @@ fn counters_count() {
         }
     });
     let counts = spawner.counts();
-    // Main runs each in its own place, so it never sleeps.
+    // Main runs each child in its own place, so that it never sleeps.
     assert_eq!((counts[Counter::Spawned], counts[Counter::Yields]), (20, 10), "{counts:?}");
 }
 
 #[test]
-fn waits_and_wakes_from_afar_are_counted() {
+fn waits_and_wakes_by_other_threads_are_counted() {
     let scheduler = scheduler(1, 16);
     let spawner = scheduler.spawner();
     scheduler.run(move || {
         let before = spawner.counts();
-        // The thread may be there before main sleeps.
+        // The thread may have unparked main before main sleeps.
         while spawner.counts()[Counter::WokenAfar] == before[Counter::WokenAfar] {
             let main = unparker();
             let thread = std::thread::spawn(move || main.unpark());
@@ -309,7 +309,7 @@ fn waits_and_wakes_from_afar_are_counted() {
 }
 
 #[test]
-fn what_others_count_is_the_workers() {
+fn counts_of_other_parts_are_added_to_the_worker() {
     let scheduler = scheduler(1, 16);
     let spawner = scheduler.spawner();
     Here.count(Counter::Busy);
@@ -342,7 +342,7 @@ fn a_scheduler_is_freed_unless_it_abandons_sleepers() {
         Arc::strong_count(&progress) == 1
     };
     assert!(freed(false));
-    assert!(!freed(true), "others may point into the sleeper's stack");
+    assert!(!freed(true), "other threads may point into the sleeper's stack");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What is said of suspensions under a `NoSuspend`. Those of a ULT that unwinds,
-//! and what stands on standard error, are attacks (`tests/attacks`).
+//! Reports of suspensions under a `NoSuspend`. ULTs that unwind and the text on standard error are
+//! tested as attacks (`tests/attacks`).
 
 mod common;
 
@@ -25,7 +25,7 @@ fn checked(check: SuspensionCheck, main: impl Fn(&Spawner) + Send + Sync) {
     }
 }
 
-/// What the guard panics with under which `f` runs.
+/// The message of the panic by which the guard over `f` reports, if it does.
 fn told(f: impl FnOnce() + Send + 'static) -> Option<String> {
     let panic = spawn(move || under(f)).join().err()?;
     Some(panic.downcast_ref::<String>().expect("a sentence").clone())
@@ -38,10 +38,10 @@ fn under(f: impl FnOnce()) {
 }
 
 #[test]
-fn each_kind_of_suspension_is_told() {
+fn each_kind_of_suspension_is_reported() {
     checked(SuspensionCheck::Panic, |spawner| {
         let is_told = |what: &str, f: Box<dyn FnOnce() + Send>| {
-            let told = told(f).unwrap_or_else(|| panic!("{what}: nothing is told"));
+            let told = told(f).unwrap_or_else(|| panic!("{what}: no report"));
             assert!(told.contains(&format!("suspended ({what}) under")), "{what}: {told}");
             assert!(told.contains(file!()), "{told}");
         };
@@ -70,12 +70,12 @@ fn each_kind_of_suspension_is_told() {
             yield_now();
         }
         drop(held);
-        assert!(waits.join().is_err(), "a lock that waits");
+        assert!(waits.join().is_err(), "the lock waits");
     });
 }
 
 #[test]
-fn what_does_not_suspend_is_not_told() {
+fn calls_that_do_not_suspend_are_not_reported() {
     checked(SuspensionCheck::Panic, |spawner| {
         let (lock, its) = (Arc::new(Mutex::new(0)), spawner.clone());
         let ended = spawn(|| 3);
@@ -99,7 +99,7 @@ fn a_guard_counts_as_long_as_it_lives() {
     checked(SuspensionCheck::Panic, |_| {
         drop(NoSuspend::new());
         yield_now();
-        // Another ULT's, whether that runs on a stack of its own or not.
+        // A guard of another ULT, whether that runs on a stack of its own or not.
         let other = spawn(|| {
             let here = NoSuspend::new();
             let innocent = spawn(|| {
@@ -111,16 +111,16 @@ fn a_guard_counts_as_long_as_it_lives() {
         });
         let (innocent, is_well) = other.join().unwrap();
         assert!(is_well && innocent.join().is_ok());
-        // In any order, each for what was under it.
+        // Guards may end in any order, each reports suspensions during its life.
         let (first, second) = (NoSuspend::new(), NoSuspend::new());
         drop(first);
         yield_now();
         let third = NoSuspend::new();
         assert!(catch_unwind(move || drop(second)).is_err());
         assert!(catch_unwind(move || drop(third)).is_ok());
-        // In a callback it is nothing: there a suspension is refused.
+        // In a callback the guard has no effect: there a suspension is refused.
         callback(|| drop(NoSuspend::new()));
-        // One that is forgotten says nothing later.
+        // A guard that is forgotten reports nothing later.
         std::mem::forget(NoSuspend::new());
         yield_now();
     });
@@ -141,16 +141,16 @@ fn a_thread_locals_value_is_for_one_turn() {
         let place = format!("(yield) under the NoSuspend made at ult/tests/suspension.rs:{line}:");
         assert!(told.contains(&place), "{told}");
     });
-    // No ULT: the value is this thread's, however long it waits.
+    // Outside of a ULT the value belongs to this thread, however long it waits.
     with_thread_local(&COUNT, |_| sleep(Duration::from_millis(1)));
 }
 
 #[test]
-fn who_is_not_asked_says_nothing() {
+fn without_a_check_nothing_panics() {
     for check in [SuspensionCheck::Off, SuspensionCheck::Report] {
         checked(check, |_| assert_eq!(told(|| sleep(Duration::from_millis(1))), None));
     }
-    // No ULT.
+    // Outside of a ULT.
     let _here = NoSuspend::new();
     sleep(Duration::from_millis(1));
 }

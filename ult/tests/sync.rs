@@ -1,5 +1,5 @@
-//! Locks, meeting points and channels: between ULTs, between OS threads, and
-//! across, with one worker and with two.
+//! Locks, barriers and channels: between ULTs, between OS threads, and across, with one worker and
+//! with two.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn readers_share_and_writers_do_not() {
         });
         assert_eq!(torn.load(Ordering::Relaxed), 0);
         assert_eq!(lock.read().0, 400);
-        assert!(lock.try_write().is_some(), "nobody has it");
+        assert!(lock.try_write().is_some(), "the lock is free");
     });
 }
 
@@ -60,13 +60,13 @@ fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
                 while lock.try_read().is_some() {
                     yield_now();
                 }
-                // The writer waits: we queue behind it.
+                // The writer waits: the reader queues behind it.
                 drop(lock.read_for(LONG).expect("let in when the writer gave up"));
                 let_in.store(true, Ordering::Release);
             })
         };
         latch.count_down(1);
-        // It may have had no turn while the writer waited.
+        // This ULT may have had no turn while the writer waited.
         while !let_in.load(Ordering::Acquire) {
             assert!(lock.write_for(Duration::from_millis(30)).is_none());
         }
@@ -91,12 +91,12 @@ fn timed_calls_give_up_and_leave_nothing_behind() {
 
         let (condvar, mut guard) = (Condvar::new(), mutex.lock());
         assert!(!condvar.wait_timeout(&mut guard, SHORT));
-        assert!(!condvar.notify_one(), "the one that gave up waits no more");
+        assert!(!condvar.notify_one(), "the waiter that gave up is gone");
         drop(guard);
 
         let none = Semaphore::new(1);
         assert!(!none.acquire_for(2, SHORT));
-        assert!(none.try_acquire(1), "nobody is in front any more");
+        assert!(none.try_acquire(1), "no waiter is in front");
 
         let barrier = Barrier::new(2);
         assert_eq!(barrier.wait_within(SHORT), Err(Interrupted::TimedOut));
@@ -120,7 +120,7 @@ fn timed_calls_give_up_and_leave_nothing_behind() {
 }
 
 #[test]
-fn permits_go_to_the_first_and_none_is_lost() {
+fn permits_go_to_the_first_waiter_and_none_is_lost() {
     everywhere(|party| {
         let (room, inside) = (Arc::new(Semaphore::new(2)), Arc::new(AtomicUsize::new(0)));
         party.each(|n| {
@@ -147,9 +147,9 @@ fn permits_go_to_the_first_and_none_is_lost() {
     });
 }
 
-/// One that wants more than there is stands in the way only while it waits.
+/// A waiter that wants more permits than there are blocks others only while it waits.
 #[test]
-fn who_gives_up_lets_the_next_in() {
+fn a_waiter_that_gives_up_lets_the_next_one_in() {
     everywhere(|party| {
         let (room, is_over) = (Arc::new(Semaphore::new(1)), Arc::new(AtomicBool::new(false)));
         let (first, over) = (room.clone(), is_over.clone());
@@ -170,17 +170,17 @@ fn who_gives_up_lets_the_next_in() {
 }
 
 #[test]
-fn nobody_overtakes_who_waits_for_more() {
+fn a_waiter_for_many_permits_is_not_overtaken() {
     everywhere(|party| {
         let room = Arc::new(Semaphore::new(2));
         room.acquire(1);
         let first = room.clone();
         let waits = party.spawn(move || first.acquire(2));
-        // One is free until the other waits.
+        // One permit is free until the other ULT waits.
         let start = Instant::now();
         while room.try_acquire(1) {
             room.release(1);
-            assert!(start.elapsed() < LONG, "it is overtaken for ever");
+            assert!(start.elapsed() < LONG, "the waiter is overtaken for ever");
             yield_now();
         }
         room.release(1);
@@ -190,7 +190,7 @@ fn nobody_overtakes_who_waits_for_more() {
 }
 
 #[test]
-fn once_is_once_and_survives_a_panic() {
+fn once_runs_once_and_survives_a_panic() {
     everywhere(|party| {
         let (once, runs) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
         let cell = Arc::new(OnceCell::new());
@@ -277,12 +277,12 @@ fn values_arrive_once_and_in_order() {
 }
 
 #[test]
-fn a_disconnected_channel_says_so() {
+fn a_disconnected_channel_returns_an_error() {
     everywhere(|party| {
         let (sender, receiver) = channel::bounded(2);
         sender.send(1).unwrap();
         drop(sender);
-        assert_eq!(receiver.recv(), Ok(1), "what was sent is still there");
+        assert_eq!(receiver.recv(), Ok(1), "values that were sent can still be received");
         assert!(receiver.recv().is_err());
         assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
         assert_eq!(receiver.recv_timeout(LONG), Err(RecvWithinError::Disconnected));
@@ -299,12 +299,16 @@ fn a_disconnected_channel_says_so() {
         }
         drop(receiver);
         waiting.join();
-        assert_eq!(Arc::strong_count(&witness), 1, "nobody can receive them");
+        assert_eq!(
+            Arc::strong_count(&witness),
+            1,
+            "the values were dropped, since no receiver is left"
+        );
         let refused = sender.try_send(witness).unwrap_err();
         assert!(matches!(refused, TrySendError::Disconnected(_)));
 
         let (sender, receiver) = channel::bounded::<()>(0);
-        assert!(matches!(sender.try_send(()), Err(TrySendError::Full(()))), "nobody waits");
+        assert!(matches!(sender.try_send(()), Err(TrySendError::Full(()))), "no receiver waits");
         let waiting = party.spawn(move || assert!(receiver.recv().is_err()));
         yield_now();
         drop(sender);
@@ -332,7 +336,7 @@ fn futures_send_and_receive_and_lose_nothing() {
         assert_eq!(sum, 4950);
         producer.join();
 
-        // A receiver that was handed a value and is dropped gives it on.
+        // A receiver that was handed a value and is dropped passes it on.
         let (sender, receiver) = channel::bounded(4);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let mut first = Box::pin(receiver.recv_async());

@@ -34,7 +34,7 @@ fn many_sleepers_all_wake_and_none_too_early() {
     for workers in [1, 2] {
         scheduler(workers, 64).run(|| {
             let start = Instant::now();
-            // Started in another order than they are due.
+            // Started in another order than that of their deadlines.
             let all: Vec<_> = (0..50)
                 .map(|n| {
                     let deadline = start + Duration::from_micros(n * 7 % 50 * 100);
@@ -59,12 +59,12 @@ fn a_park_ends_by_its_token_or_its_limit() {
         let other = party.spawn(move || me.unpark());
         assert_eq!(park_within(LONG), Ok(()));
         other.join();
-        assert!(!park_timeout(SHORT), "and is one");
+        assert!(!park_timeout(SHORT), "there is one token");
     });
 }
 
 #[test]
-fn a_join_gives_the_handle_back_in_time() {
+fn a_join_with_a_limit_returns_the_handle() {
     scheduler(2, 8).run(|| {
         let room = Arc::new(Semaphore::new(0));
         let inside = room.clone();
@@ -72,16 +72,16 @@ fn a_join_gives_the_handle_back_in_time() {
             inside.acquire(1);
             5
         });
-        let child = child.join_timeout(SHORT).expect_err("it waits for us");
+        let child = child.join_timeout(SHORT).expect_err("the child waits for this ULT");
         room.release(1);
         assert_eq!(child.join_timeout(LONG).unwrap().unwrap(), 5);
     });
 }
 
 #[test]
-fn a_timed_sleep_publishes_and_withdraws() {
+fn a_timed_sleep_publishes_and_withdraws_its_waker() {
     everywhere(|party| {
-        // A lock that a commit may take: nobody sleeps while holding it.
+        // A lock that a commit may take, since no ULT sleeps while it holds the lock.
         let published: Arc<std::sync::Mutex<Option<Waker>>> = Arc::default();
         let wait = |limit| {
             let mut publish = |waker| {
@@ -141,10 +141,10 @@ fn a_ult_that_computes_delays_only_its_own_worker() {
     });
 }
 
-/// Of two workers that sleep one does so until the earliest deadline; if it is
-/// that one which has to run a hog, the other must come to know of the deadline.
+/// One of two sleeping workers sleeps until the earliest deadline; if that one has to run a hog,
+/// the other worker must learn of the deadline.
 #[test]
-fn a_deadline_is_kept_when_its_keeper_is_busy() {
+fn a_deadline_is_met_when_its_keeper_is_busy() {
     let mut scheduler = scheduler(2, 8);
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
@@ -157,7 +157,7 @@ fn a_deadline_is_kept_when_its_keeper_is_busy() {
                 woken.store(1, Ordering::Release);
             })
         };
-        // Both workers fall asleep meanwhile, as a rule.
+        // Usually both workers fall asleep meanwhile.
         std::thread::sleep(SHORT * 5);
         let hog = Builder::new().pin(worker).try_spawn_on(&spawner, move || {
             let start = Instant::now();
@@ -205,7 +205,7 @@ fn pending_timers_are_seen_and_cost_no_wake_ups() {
         std::thread::yield_now();
     }
     assert_eq!(watch.pending.load(Ordering::SeqCst), 1);
-    // Once all have fallen asleep nobody wakes before the deadline.
+    // Once all have fallen asleep, no worker wakes before the deadline.
     let sleeps = || spawner.counts()[Counter::Sleeps];
     let is_calm = |_| {
         let before = sleeps();
@@ -217,12 +217,12 @@ fn pending_timers_are_seen_and_cost_no_wake_ups() {
         sleeper.cancel();
     }
     assert!(sleepers[0].join_is_pending(), "this park may not be cancelled");
-    // One of the workers sleeps until the end of the hours.
+    // One of the workers sleeps until the late deadline.
     for worker in 0..2 {
         let quick = Builder::new().pin(worker).try_spawn_on(&spawner, || sleep(SHORT));
         quick.unwrap_or_else(|_| unreachable!()).join().unwrap();
     }
-    assert_eq!(watch.pending.load(Ordering::SeqCst), 1, "the long ones are still there");
+    assert_eq!(watch.pending.load(Ordering::SeqCst), 1, "the long sleeps are still pending");
     assert_eq!(watch.changes.load(Ordering::SeqCst), 1);
 }
 

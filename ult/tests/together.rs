@@ -1,5 +1,4 @@
-//! Waking many at once: nobody is forgotten, whoever they are and whoever
-//! wakes them.
+//! Waking many sleepers at once: none is forgotten, of any kind and by any waker.
 
 mod common;
 
@@ -13,8 +12,8 @@ use tsumugi_ult::{Builder, JoinHandle, Spawner, yield_now};
 const LONG: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 20;
 
-/// More than are taken out of a queue at a time, of all kinds: ULTs of two
-/// schedulers, pinned, urgent, with a limit, and OS threads.
+/// More sleepers than are taken out of a queue at a time, of all kinds: ULTs of two schedulers,
+/// pinned, urgent, with a limit, and OS threads.
 fn wait_and_be_woken(
     wait: impl Fn(bool) + Clone + Send + 'static,
     asleep: impl Fn() -> usize,
@@ -49,10 +48,10 @@ fn wait_and_be_woken(
     assert_eq!(woken.load(Ordering::Relaxed), 29);
 }
 
-/// All of it, by whoever calls.
+/// Wakes sleepers of all kinds, as the calling thread or ULT.
 fn each_kind(spawners: &[Spawner]) {
     for _ in 0..ROUNDS {
-        // Who waits says so under the lock that whoever wakes takes.
+        // A sleeper announces itself under the lock that its waker takes.
         let shared = Arc::new((Mutex::new((0, false)), Condvar::new()));
         let (theirs, mine) = (shared.clone(), shared.clone());
         let wait = move |limited| {
@@ -104,12 +103,12 @@ fn each_kind(spawners: &[Spawner]) {
 }
 
 #[test]
-fn everybody_is_woken() {
+fn all_sleepers_are_woken() {
     for workers in [1, 2] {
         let mut schedulers = [scheduler(workers, 64), scheduler(workers, 64)];
         schedulers.iter_mut().for_each(|scheduler| scheduler.start().unwrap());
         let spawners: Vec<_> = schedulers.iter().map(|scheduler| scheduler.spawner()).collect();
-        // By an OS thread, and by a ULT of one of the two.
+        // From an OS thread, and from a ULT of one of the two schedulers.
         each_kind(&spawners);
         let theirs = spawners.clone();
         spawners[0].spawn(move || each_kind(&theirs)).join().unwrap();

@@ -11,7 +11,7 @@ use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
 use tsumugi_ult::{Here, block_on, id, park, spawn, unparker, yield_now};
 
 #[test]
-fn ten_thousand_meet_at_a_barrier() {
+fn ten_thousand_ults_meet_at_a_barrier() {
     const ULTS: usize = 10_000;
     for workers in [1, 2] {
         let leaders = scheduler(workers, ULTS).run(|| {
@@ -29,7 +29,7 @@ fn ten_thousand_meet_at_a_barrier() {
 }
 
 #[test]
-fn a_token_is_kept_and_is_one() {
+fn one_token_is_kept() {
     scheduler(1, 8).run(|| {
         let me = unparker();
         me.unpark();
@@ -39,7 +39,7 @@ fn a_token_is_kept_and_is_one() {
             park();
             me.unpark();
         });
-        // A new ULT may have its descriptor's token of an earlier life: none.
+        // A new ULT may have the descriptor of an earlier one, but not that one's token.
         let it = spawn(unparker).join().unwrap();
         it.unpark();
         yield_now();
@@ -52,7 +52,7 @@ fn a_token_is_kept_and_is_one() {
 }
 
 #[test]
-fn threads_wake_ults_in_a_storm() {
+fn threads_wake_many_ults() {
     const ROUNDS: usize = 2000;
     for workers in [1, 2] {
         let woken = scheduler(workers, 64).run(|| {
@@ -93,14 +93,14 @@ fn threads_wake_ults_in_a_storm() {
 }
 
 #[test]
-fn nobody_starves_behind_a_yielder_or_a_ping_pong() {
+fn no_ult_starves_behind_a_yielder_or_a_ping_pong() {
     scheduler(1, 32).run(|| {
         let stop = Arc::new(AtomicBool::new(false));
         let until = |stop: &Arc<AtomicBool>| {
             let stop = stop.clone();
             move || stop.load(Ordering::Acquire)
         };
-        // Two that wake each other for ever, always the youngest in the deque.
+        // Two ULTs that wake each other for ever, always the youngest in the deque.
         let (mutex, condvar) = (Arc::new(Mutex::new(0u64)), Arc::new(Condvar::new()));
         let oldest = {
             let stop = stop.clone();
@@ -120,7 +120,7 @@ fn nobody_starves_behind_a_yielder_or_a_ping_pong() {
                 })
             })
             .collect();
-        // And one that only yields.
+        // And a ULT that only yields.
         let done = until(&stop);
         while !done() {
             yield_now();
@@ -134,7 +134,7 @@ fn nobody_starves_behind_a_yielder_or_a_ping_pong() {
 }
 
 #[test]
-fn a_yielder_lets_new_and_outside_work_run() {
+fn a_yielding_ult_lets_new_and_outside_ults_run() {
     let scheduler = scheduler(1, 8);
     let spawner = scheduler.spawner();
     scheduler.run(move || {
@@ -150,13 +150,13 @@ fn a_yielder_lets_new_and_outside_work_run() {
 }
 
 #[test]
-fn a_ult_is_itself_on_whatever_worker() {
+fn a_ult_keeps_its_identity_on_any_worker() {
     scheduler(2, 16).run(|| {
         let all: Vec<_> = (0..6)
             .map(|_| {
                 spawn(|| {
-                    // One function, many suspensions: what a compiler could
-                    // keep across them would be another thread's.
+                    // One function, many suspensions: a value that a compiler kept across them
+                    // would belong to another thread.
                     let mine = id();
                     for _ in 0..20_000 {
                         yield_now();
@@ -197,7 +197,7 @@ fn a_mutex_excludes_ults_and_threads() {
 }
 
 #[test]
-fn a_condvar_hands_over_between_ult_and_thread() {
+fn a_condvar_works_between_ult_and_thread() {
     let mut scheduler = scheduler(1, 8);
     scheduler.start().unwrap();
     let state = Arc::new((Mutex::new(0u32), Condvar::new()));
@@ -219,7 +219,7 @@ fn a_condvar_hands_over_between_ult_and_thread() {
 }
 
 #[test]
-fn futures_are_waited_for_on_ults_and_threads() {
+fn ults_and_threads_wait_for_futures() {
     async fn twice() -> u32 {
         let mut polls = 0;
         std::future::poll_fn(|context| {
@@ -231,7 +231,7 @@ fn futures_are_waited_for_on_ults_and_threads() {
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(2));
                 waker.wake_by_ref();
-                // Late, when its ULT is long gone.
+                // Late, when its ULT has ended.
                 std::thread::sleep(Duration::from_millis(5));
                 waker.wake();
             });
@@ -245,7 +245,7 @@ fn futures_are_waited_for_on_ults_and_threads() {
 }
 
 #[test]
-fn a_commit_that_says_no_goes_on_at_once() {
+fn a_refused_commit_continues_at_once() {
     let early = || {
         let mut calls = 0;
         let mut refuse = |_: Waker| {
@@ -269,7 +269,7 @@ fn a_commit_that_says_no_goes_on_at_once() {
 }
 
 #[test]
-fn a_callback_that_blocks_is_told_so() {
+fn a_callback_that_blocks_panics_with_a_message() {
     let all = || {
         let limit = Duration::from_millis(1);
         let blocked = |what: &str, call: &dyn Fn()| {
@@ -295,7 +295,7 @@ fn a_callback_that_blocks_is_told_so() {
     scheduler(2, 4).run(all);
 }
 
-/// The ULT on whose stack a callback runs is itself again after that.
+/// The ULT on whose stack a callback runs is unchanged after it.
 #[test]
 fn a_callback_leaves_its_ult_as_it_was() {
     scheduler(1, 8).run(|| {
@@ -312,9 +312,9 @@ fn a_callback_leaves_its_ult_as_it_was() {
     });
 }
 
-/// Each look at all queues comes when the oldest of the worker's own is due.
+/// Each look at all queues comes when the oldest ULT of the worker's own queue is due.
 #[test]
-fn who_comes_from_outside_runs_beside_those_that_compute() {
+fn a_ult_from_outside_runs_beside_computing_ults() {
     let scheduler = scheduler(1, 16);
     let spawner = scheduler.spawner();
     scheduler.run(move || {
@@ -324,7 +324,7 @@ fn who_comes_from_outside_runs_beside_those_that_compute() {
         let outsider = std::thread::spawn(from_outside).join().unwrap();
         let mut rounds = 0;
         while !came.load(Ordering::SeqCst) {
-            assert!(rounds < 10_000, "it is never its turn");
+            assert!(rounds < 10_000, "the ULT from outside never runs");
             rounds += 1;
             let compute = || {
                 let begin = Instant::now();

@@ -1,15 +1,14 @@
-//! A test: a client of libfabric that knows the calls, the form of packets, and all
-//! addresses of a rank, but has seen neither traffic nor card. Its writes, atomics,
-//! reads and packets are refused. The same calls succeed with the key and the
-//! number of the job.
+//! A test: a client of libfabric that knows the calls, the form of packets, and all addresses of a
+//! rank, but has seen neither traffic nor a card. Its writes, atomics, reads and packets
+//! are refused. The same calls succeed with the key and the number of the job.
 //!
 //! Over udp the reliability layer (`ofi_rxd` of libfabric 1.17) reports success to
 //! a client that is refused, or nothing, so that the client sends again for a
 //! minute or more: there the test checks only the memory that is written and the
 //! bytes that are read.
 //!
-//! Without libfabric there is nothing to test, and the test says so and passes;
-//! `ci/ofi.sh` installs it.
+//! Without libfabric there is nothing to test: the test reports that and passes; `ci/ofi.sh`
+//! installs it.
 
 use super::choice::{Choice, Fabric};
 use super::sys::*;
@@ -27,16 +26,16 @@ use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, Rank, Region};
 
 #[test]
-fn who_has_seen_nothing_does_not_get_in() {
+fn a_client_without_keys_is_refused_over_tcp() {
     tries_to_get_in("tcp;ofi_rxm", true);
 }
 
 #[test]
-fn who_has_seen_nothing_does_not_get_in_over_udp() {
+fn a_client_without_keys_is_refused_over_udp() {
     tries_to_get_in("udp;ofi_rxd", false);
 }
 
-/// Whether the provider answers a client that is refused.
+/// Checks that the client is refused; `is_answered`: whether the provider reports the refusals.
 fn tries_to_get_in(provider: &str, is_answered: bool) {
     if let Err(error) = Library::load() {
         return left_out("a stranger over libfabric", &error.to_string(), "ci/ofi.sh");
@@ -51,7 +50,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     };
     let domain = OfiDomain::open(&config, Rank(0), 2).unwrap();
     let mr_mode = domain.facts().mr_mode;
-    assert_eq!(mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW), 0, "the keys are this rank's to choose");
+    assert_eq!(mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW), 0, "this rank can choose its keys");
     assert_eq!(domain.facts().key_bytes, 8);
     let base = NonNull::from(&mut memory).cast();
     // SAFETY: the memory outlives the domain's registration; peers change it as
@@ -64,13 +63,13 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     let patience = if is_answered { LIMIT } else { PATIENCE };
     let meet = |patience| Stranger::open(&fabric, &choice, &card.address, patience);
 
-    // What a rank of the job does: it reads the region's key in the directory.
+    // A rank of the job reads the region's key in the directory.
     let mut insider = meet(LIMIT);
     let slot = card.origin + (region.key.index() * SLOT_BYTES) as u64;
     insider.get(&mut victim, slot, card.key, SLOT_BYTES).unwrap();
     let (origin, key) = (insider.word(3), insider.word(6));
     if mr_mode & FI_MR_VIRT_ADDR != 0 {
-        assert_eq!(origin, base.as_ptr() as u64, "the region's place is no secret");
+        assert_eq!(origin, base.as_ptr() as u64, "the address of the region is not secret");
     }
     for (index, what) in Change::ALL.into_iter().enumerate() {
         let at = origin + 8 * index as u64;
@@ -84,8 +83,8 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     victim.hears(&["packet of rank 1: from rank 1", "bell at 24"]);
     let before = victim.words();
 
-    // Guesses of the client: keys of a program that counts, keys that the same
-    // generator gives for small seeds, and near misses of the true keys.
+    // Guesses of the client: keys of a program that counts, keys that the same generator gives for
+    // small seeds, and near misses of the true keys.
     let mut keys: Vec<u64> = (0..20).collect();
     keys.extend([u64::from(region.key.to_bits()), region.key.index() as u64 + 16, u64::MAX]);
     keys.extend((0..4).map(|seed| Noise::new(seed).draw()));
@@ -120,8 +119,7 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     }
     stranger.send(&mut victim, &packet(job, 2, PACKET, b"there is no rank 2")).unwrap();
 
-    // The last packet is accepted, all the others were not; and the insider still
-    // works.
+    // The last packet is accepted, and none of the others was; and the insider still works.
     stranger.send(&mut victim, &packet(job, 1, PACKET, b"the end")).unwrap();
     victim.hears(&["packet of rank 1: the end"]);
     assert_eq!(victim.words(), before);
@@ -157,7 +155,7 @@ impl Victim<'_> {
     }
 
     fn awaits(&mut self, index: usize, word: u64) {
-        within("the word is written", || {
+        within("the write of the word", || {
             self.poll();
             self.words()[index] == word
         });
@@ -165,7 +163,7 @@ impl Victim<'_> {
 
     /// Checks that exactly these arrivals have come.
     fn hears(&mut self, expected: &[&str]) {
-        within("all has arrived", || {
+        within("all arrivals", || {
             self.poll();
             self.arrived.len() >= expected.len()
         });
@@ -210,7 +208,7 @@ struct Stranger {
     patience: Duration,
 }
 
-/// The changes of a word that it tries.
+/// The ways in which the client tries to change a word.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Put,
@@ -286,8 +284,7 @@ impl Stranger {
         self.run(victim, |wire, context| unsafe { wire.send(near, len, peer, context) })
     }
 
-    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not
-    /// come.
+    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not arrive.
     fn run(
         &mut self,
         victim: &mut Victim<'_>,
@@ -298,7 +295,7 @@ impl Stranger {
         let start = Instant::now();
         while end.is_none() {
             if start.elapsed() >= self.patience {
-                assert!(self.patience < LIMIT, "an operation ends: not within {LIMIT:?}");
+                assert!(self.patience < LIMIT, "an operation did not end within {LIMIT:?}");
                 return Err(UNANSWERED);
             }
             if !posted {
@@ -314,7 +311,7 @@ impl Stranger {
         match end {
             Some(End::Done(_)) => Ok(()),
             Some(End::Refused { code, .. }) => Err(code),
-            other => panic!("it ended as {other:?}"),
+            other => panic!("the operation ended as {other:?}"),
         }
     }
 
@@ -372,7 +369,7 @@ const PACKET: u32 = 1;
 const BELL: u32 = 2;
 const SLOT_BYTES: usize = 128;
 const AREA_BYTES: usize = 4096;
-/// A number that is no error of libfabric.
+/// A number that is not an error of libfabric.
 const UNANSWERED: c_int = 0;
 /// An operation that is accepted takes some ten microseconds here.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -147,7 +147,7 @@ impl<P: Provider> endpoint::Fixture for Job<P> {
         }
         let answer = self.order(rank.0, &format!("register {bytes} {}", access as u32));
         let key = RegionKey::from_bits(answer.parse().unwrap());
-        // Nobody but the peer can use the base.
+        // Only the peer can use the base.
         Region { key, base: NonNull::dangling(), bytes, access }
     }
 

@@ -88,7 +88,7 @@ impl Net {
             self.breaks(format!("bytes are put to {to:#x}, which is not in use any more"));
         }
         let Some(message) = message else {
-            return self.breaks(format!("bytes that nobody wrote are put to {to:#x}"));
+            return self.breaks(format!("bytes that were never written are put to {to:#x}"));
         };
         let part = address - to..address - to + len;
         let content = self.buffers.entry(to).or_insert(Content { message, parts: BTreeMap::new() });

@@ -15,7 +15,7 @@ fn bytes_of(store: &View<'_>, element: Element) -> Vec<u8> {
     bytes
 }
 
-/// The keys, each once.
+/// The keys; each is found once.
 fn keys(store: &View<'_>, table: Table, reach: Reach) -> BTreeSet<Vec<u8>> {
     let (mut found, mut at) = (BTreeSet::new(), table.begin(store, reach).unwrap());
     while at != table.end() {
@@ -42,7 +42,7 @@ fn keys(store: &View<'_>, table: Table, reach: Reach) -> BTreeSet<Vec<u8>> {
     found
 }
 
-/// All keys, which are what the ranks say of their own.
+/// The keys of all ranks, each found at its own rank.
 fn everywhere(plain: &Plain, table: Table) -> BTreeSet<Vec<u8>> {
     let all = keys(&plain.view(0), table, Reach::All);
     let each = (0..3).flat_map(|rank| keys(&plain.view(rank), table, Reach::Local));
@@ -50,7 +50,7 @@ fn everywhere(plain: &Plain, table: Table) -> BTreeSet<Vec<u8>> {
     all
 }
 
-/// Two, of the same shape or not.
+/// Two containers, of the same shape or of different ones.
 fn two<K: Keyed>(store: &View<'_>, seed: u64) -> [K; 2] {
     let one = K::create(store, &[Rank(0), Rank(2)], 3, Rank(1)).unwrap();
     let ranks: &[Rank] = if seed.is_multiple_of(2) { &[Rank(0), Rank(2)] } else { &[Rank(1)] };
@@ -60,7 +60,7 @@ fn two<K: Keyed>(store: &View<'_>, seed: u64) -> [K; 2] {
 }
 
 #[test]
-fn sets_do_what_a_tree_does() {
+fn sets_behave_as_a_btree_set() {
     for seed in 0..4 {
         let plain = Plain::new(3);
         let (store, mut random) = (plain.view(seed as u32 % 3), Random(seed));
@@ -113,7 +113,7 @@ fn sets_do_what_a_tree_does() {
 }
 
 #[test]
-fn multisets_count() {
+fn multisets_count_their_keys() {
     for seed in 0..4 {
         let plain = Plain::new(3);
         let (store, mut random) = (plain.view(0), Random(seed));
@@ -179,7 +179,7 @@ fn maps_have_values_of_any_length() {
             let (map, other) = (maps[at], maps[1 - at]);
             let theirs = models[1 - at].clone();
             let model = &mut models[at];
-            // Some keys are longer than what is compared in one go.
+            // Some keys are longer than the part that is compared at once.
             let mut key = random.bytes(2).iter().map(|byte| byte % 4).collect::<Vec<u8>>();
             key.resize(key.len() + random.below(2) as usize * 600, 7);
             let (data, value) = (Data::Here(&key), random.bytes(50));
@@ -231,19 +231,19 @@ fn maps_have_values_of_any_length() {
     }
 }
 
-/// Some words of a rank's memory.
+/// Words of a rank's memory.
 fn words<const N: usize>(store: &View<'_>, addr: u64) -> [u64; N] {
     let mut words = [[0; 8]; N];
     store.read(GlobalAddr::from_bits(addr), words.as_flattened_mut()).unwrap();
     words.map(u64::from_le_bytes)
 }
 
-/// The elements of a slot as programs that were written for ACP find them: each
-/// one's address, from the first to the last and back.
+/// The elements of a slot as programs written for ACP find them: the address of each, from the
+/// first to the last and back.
 fn walk(store: &View<'_>, directory: GlobalAddr, slot: u64) -> Vec<u64> {
     let [slots] = words(store, directory.to_bits());
     let [lock, first, last, count] = words(store, slots + slot * 32);
-    assert_eq!(lock, 0, "the lock of ACP's own");
+    assert_eq!(lock, 0, "the lock word of ACP");
     let (mut at, mut before, mut found) = (first, 0, Vec::new());
     while at != 0 {
         let [next, back] = words(store, at);
@@ -256,7 +256,7 @@ fn walk(store: &View<'_>, directory: GlobalAddr, slot: u64) -> Vec<u64> {
 }
 
 #[test]
-fn tables_are_those_of_acp() {
+fn tables_have_the_layout_of_acp() {
     let plain = Plain::new(1);
     let store = plain.view(0);
     let key = |n: usize| b"ABCDEFGHIJ"[..n].to_vec();
@@ -270,8 +270,8 @@ fn tables_are_those_of_acp() {
         many.insert(&store, Data::Here(&key)).unwrap();
         many.insert(&store, Data::Here(&key)).unwrap();
     }
-    // Where the upper 48 bits of the keys' CRC-64/XZ send them, in the order in
-    // which they came.
+    // In the slots that the upper 48 bits of the keys' CRC-64/XZ select, in the order of their
+    // insertion.
     let bytes = |at: u64, count: u64| {
         bytes_of(&store, Element { addr: GlobalAddr::from_bits(at), bytes: count })
     };
@@ -294,7 +294,7 @@ fn tables_are_those_of_acp() {
         assert_eq!(words(&store, at + 16), [2, n]);
         assert_eq!(bytes(at + 32, n), key(n as usize));
     }
-    // The first, one between and the last go.
+    // The first element, one in between and the last are removed.
     for n in [1, 5, 10] {
         assert_eq!(set.remove(&store, Data::Here(&key(n))), Ok(true));
         many.remove(&store, Data::Here(&key(n))).unwrap();
@@ -305,7 +305,7 @@ fn tables_are_those_of_acp() {
     let times: Vec<u64> =
         walk(&store, many.addr, 0).into_iter().map(|at| words::<1>(&store, at + 16)[0]).collect();
     assert_eq!(times, [1, 2, 2, 2, 1, 2, 2, 2, 2, 1]);
-    // What another takes over keeps its order.
+    // Elements that another container takes over keep their order.
     let other = Set::create(&store, &[Rank(0)], 1, Rank(0)).unwrap();
     Keyed::assign(other, &store, set, Reach::All).unwrap();
     let order = |set: Set| {

@@ -14,7 +14,7 @@ fn bytes_of(store: &View<'_>, element: Element) -> Vec<u8> {
     bytes
 }
 
-/// All elements, from the front, and they are the same from the back.
+/// All elements from the front; checked to be the same from the back.
 fn all(store: &View<'_>, list: List) -> Model {
     let (mut found, mut at) = (Vec::new(), list.begin(store).unwrap());
     while at != list.end(store) {
@@ -36,13 +36,13 @@ fn all(store: &View<'_>, list: List) -> Model {
 }
 
 fn compare(store: &View<'_>, one: Element, other: Element) -> Ordering {
-    // By the first byte only, so that equal ones differ.
+    // By the first byte only, so that equal elements can differ.
     let first = |element| bytes_of(store, element).first().copied();
     first(one).cmp(&first(other))
 }
 
 #[test]
-fn lists_do_what_a_vector_of_elements_does() {
+fn lists_behave_as_a_vector_of_elements() {
     for seed in 0..20 {
         let plain = Plain::new(3);
         let (store, mut random) = (plain.view(seed as u32 % 3), Random(seed));
@@ -57,7 +57,7 @@ fn lists_do_what_a_vector_of_elements_does() {
             let at = nth(&store, list, place);
             let (first, last) = range(&mut random, theirs.len());
             let span = (nth(&store, other, first), nth(&store, other, last));
-            // Few different bytes, so that some are equal.
+            // Few different bytes, so that some elements are equal.
             let data: Vec<u8> = random.bytes(3).iter().map(|byte| byte % 3).collect();
             let rank = random.below(3) as u32;
             let element = (data.clone(), rank);
@@ -162,7 +162,7 @@ fn lists_do_what_a_vector_of_elements_does() {
 }
 
 #[test]
-fn cursors_go_forth_and_back() {
+fn cursors_move_forward_and_back() {
     let plain = Plain::new(2);
     let store = plain.view(0);
     let list = List::create(&store, Rank(0)).unwrap();

@@ -1,5 +1,5 @@
-//! Containers over plain memory: against those of std by a random checker, and
-//! by many threads at once.
+//! Containers over plain memory: compared with those of std by random calls, and used by many
+//! threads at once.
 
 mod keyed;
 mod list;
@@ -7,7 +7,7 @@ mod plain;
 mod sequence;
 mod together;
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 

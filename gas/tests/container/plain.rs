@@ -1,5 +1,5 @@
-//! All ranks' memory as words of this process, which knows what is allocated:
-//! an access to anything else is a defect.
+//! The memory of all ranks as words of this process. It knows the allocated blocks: an access
+//! outside of them is a defect.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ pub struct Plain {
     live: Mutex<BTreeMap<GlobalAddr, u64>>,
 }
 
-/// One rank's view of it.
+/// The view of one rank.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub plain: &'a Plain,
@@ -43,7 +43,7 @@ impl Plain {
         View { plain: self, rank: Rank(rank) }
     }
 
-    /// Blocks that nobody has given back.
+    /// The number of blocks that were not freed.
     pub fn live(&self) -> usize {
         self.live.lock().unwrap().len()
     }
@@ -58,7 +58,7 @@ impl Plain {
         assert_eq!(inside, Some(true), "{bytes} bytes at {}", SPLIT.show(addr));
     }
 
-    /// A rank's words, and the byte of them that is meant.
+    /// The word of a rank that contains the address, and the byte in it.
     fn place(&self, addr: GlobalAddr) -> (&[AtomicU64], usize) {
         let place = SPLIT.place(addr).expect("an address");
         (&self.ranks[place.rank.0 as usize], place.offset as usize)
@@ -151,14 +151,14 @@ impl Store for View<'_> {
         let addr =
             malloc(&Plain::heap(rank), bytes, self.rank.0, |word| Ok(self.plain.execute(word)))?;
         self.plain.live.lock().unwrap().insert(addr, bytes);
-        // What was there before is not zero.
+        // Fresh memory is not zero.
         self.write(addr, &vec![0xee; bytes as usize]).map_err(HeapError::Access)?;
         Ok(addr)
     }
 
     fn free(&self, addr: GlobalAddr) -> Result<(), HeapError> {
         let known = self.plain.live.lock().unwrap().remove(&addr);
-        assert!(known.is_some(), "{} is freed and no block", SPLIT.show(addr));
+        assert!(known.is_some(), "{} is freed but was not allocated", SPLIT.show(addr));
         let rank = SPLIT.rank(addr).expect("an address");
         free(&Plain::heap(rank), addr, |word| Ok(self.plain.execute(word)))
     }
@@ -185,7 +185,7 @@ impl Store for View<'_> {
     }
 
     fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {
-        assert_eq!(SPLIT.rank(at), Some(self.rank), "who waits waits at home");
+        assert_eq!(SPLIT.rank(at), Some(self.rank), "a rank waits on its own word");
         let word = self.plain.word(at);
         loop {
             let value = word.load(Ordering::Acquire);
@@ -206,7 +206,7 @@ impl Store for View<'_> {
 }
 
 fn base(rank: Rank, offset: u64) -> GlobalAddr {
-    SPLIT.addr(Place { rank, color: 0, region: 0, life: 0, offset }).expect("it fits")
+    SPLIT.addr(Place { rank, color: 0, region: 0, life: 0, offset }).expect("the place fits")
 }
 
 pub const SPLIT: Split = Split::DEFAULT;

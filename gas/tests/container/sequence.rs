@@ -1,4 +1,4 @@
-//! Vectors and deques against std's.
+//! Vectors and deques compared with those of std.
 
 use crate::Random;
 use crate::plain::{Plain, SPLIT, View};
@@ -13,7 +13,7 @@ fn all(store: &View<'_>, sequence: Sequence) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that lie in some rank's memory.
+/// Writes bytes to the memory of a rank.
 fn put(store: &View<'_>, bytes: &[u8], rank: u64) -> Element {
     let addr = store.allocate(Rank(rank as u32), bytes.len() as u64).unwrap();
     store.write(addr, bytes).unwrap();
@@ -21,7 +21,7 @@ fn put(store: &View<'_>, bytes: &[u8], rank: u64) -> Element {
 }
 
 #[test]
-fn vectors_do_what_vec_does() {
+fn vectors_behave_as_vec() {
     for seed in 0..10 {
         let plain = Plain::new(3);
         let (store, mut random) = (plain.view(seed as u32 % 3), Random(seed));
@@ -111,7 +111,7 @@ fn vectors_do_what_vec_does() {
 }
 
 #[test]
-fn deques_do_what_vec_deque_does() {
+fn deques_behave_as_vec_deque() {
     for seed in 0..10 {
         let plain = Plain::new(2);
         let (store, mut random) = (plain.view(0), Random(seed));
@@ -161,7 +161,7 @@ fn deques_do_what_vec_deque_does() {
     }
 }
 
-/// The words of a header, and the bytes where they say that they are.
+/// The words of a header.
 fn header(store: &View<'_>, addr: GlobalAddr) -> [u64; 4] {
     let mut words = [[0; 8]; 4];
     store.read(addr, words.as_flattened_mut()).unwrap();
@@ -170,12 +170,12 @@ fn header(store: &View<'_>, addr: GlobalAddr) -> [u64; 4] {
 
 /// Programs that were written for ACP read the headers.
 #[test]
-fn headers_are_those_of_acp() {
+fn headers_have_the_layout_of_acp() {
     let plain = Plain::new(2);
     let store = plain.view(1);
     let vector = Vector::create(&store, 0, Rank(0)).unwrap();
     assert_eq!(header(&store, vector.addr()), [0; 4]);
-    // One word after the other while it is small, and in the same place.
+    // While the vector is small, it holds one element after the other at the same address.
     let mut first = None;
     for count in 1..=16 {
         vector.push_back(&store, Data::Here(&[count; 4])).unwrap();
@@ -185,7 +185,7 @@ fn headers_are_those_of_acp() {
         assert_eq!(*first.get_or_insert(at), at, "it has moved");
     }
     vector.push_back(&store, Data::Here(&[0])).unwrap();
-    assert_eq!(vector.capacity(&store), Ok(96), "by half");
+    assert_eq!(vector.capacity(&store), Ok(96), "the capacity grows by half");
 
     let deque = Deque::create(&store, 0, Rank(0)).unwrap();
     for count in 1..=3 {
@@ -196,7 +196,7 @@ fn headers_are_those_of_acp() {
     deque.pop_front(&store, 6).unwrap();
     assert_eq!(header(&store, deque.addr())[1..], [6, 9, 15]);
     deque.push_front(&store, Data::Here(&[7; 8])).unwrap();
-    // Full: the bytes are in a row again, from the first on.
+    // A full deque has its bytes in order again, from the first one on.
     assert_eq!(header(&store, deque.addr())[1..], [0, 17, 17]);
     deque.pop_back(&store, 9).unwrap();
     deque.shrink_to_fit(&store).unwrap();
@@ -213,7 +213,7 @@ fn headers_are_those_of_acp() {
     assert_eq!(plain.live(), 0);
 }
 
-/// What lies on the rank that a container was made on stays there.
+/// Bytes on the rank that a container was made on stay there.
 #[test]
 fn a_swap_between_ranks_leaves_bytes_on_their_ranks() {
     let plain = Plain::new(2);
@@ -234,7 +234,7 @@ fn a_swap_between_ranks_leaves_bytes_on_their_ranks() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error() {
+fn an_access_to_a_missing_element_is_an_error() {
     let plain = Plain::new(1);
     let store = plain.view(0);
     let vector = Vector::create(&store, 4, Rank(0)).unwrap();

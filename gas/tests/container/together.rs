@@ -1,4 +1,4 @@
-//! Containers that many threads use at once: each call is as if alone.
+//! Containers that many threads use at once: each call acts as if it were alone.
 
 use crate::Random;
 use crate::plain::{Plain, View};
@@ -18,7 +18,7 @@ fn on_threads(plain: &Plain, call: impl Fn(View<'_>, u64) + Sync) {
 }
 
 #[test]
-fn what_is_pushed_is_there_once() {
+fn each_pushed_element_is_there_once() {
     let plain = Plain::new(3);
     let store = plain.view(0);
     let vector = Vector::create(&store, 0, Rank(2)).unwrap();
@@ -63,7 +63,7 @@ fn what_is_pushed_is_there_once() {
 }
 
 #[test]
-fn one_of_those_who_insert_a_key_is_the_first() {
+fn of_several_inserts_of_a_key_one_is_the_first() {
     let plain = Plain::new(3);
     let store = plain.view(0);
     let ranks = [0, 1, 2].map(Rank);
@@ -96,7 +96,7 @@ fn one_of_those_who_insert_a_key_is_the_first() {
     assert_eq!(plain.live(), 0);
 }
 
-/// Whoever reads a value reads one that somebody wrote.
+/// A value that is read was written as a whole by one thread.
 #[test]
 fn a_value_is_read_whole() {
     let plain = Plain::new(3);
@@ -123,10 +123,10 @@ fn a_value_is_read_whole() {
     assert_eq!(plain.live(), 0);
 }
 
-/// Two that take each other's, in either order: nobody waits for ever and
-/// nothing is lost.
+/// Two containers that take each other's elements, in either order: no thread waits for ever,
+/// and no element is lost.
 #[test]
-fn two_are_taken_into_each_other() {
+fn two_containers_are_merged_into_each_other() {
     let plain = Plain::new(3);
     let store = plain.view(0);
     let lists = [0, 1].map(|rank| List::create(&store, Rank(rank)).unwrap());

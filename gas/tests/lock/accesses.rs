@@ -1,5 +1,4 @@
-//! Accesses to a window by each design, with nested holds, on a network that
-//! does its worst.
+//! Accesses to a window by each design, with nested holds, on a network with all faults.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +14,7 @@ use tsumugi_gas::lock::{
     NodeTable, Plan, Refused, Side, StepId, Tree, Vertex, VertexStep, Waiting, Want,
 };
 
-/// Who holds what, as an observer sees it.
+/// The current holders, as an observer sees them.
 #[derive(Default)]
 struct Held {
     all: u32,
@@ -32,7 +31,10 @@ impl Held {
                 self.all += 1;
             }
             Want::Shared(target) => {
-                assert_eq!(self.writers[target.0 as usize], 0, "{rank} reads what is written");
+                assert_eq!(
+                    self.writers[target.0 as usize], 0,
+                    "{rank} reads while {target} is written"
+                );
                 self.readers[target.0 as usize] += 1;
             }
             Want::Exclusive(target) => {
@@ -52,7 +54,7 @@ impl Held {
     }
 }
 
-/// A rank: at most two accesses at a time, the second of a greater target.
+/// A rank: at most two accesses at a time, the second to a greater target.
 struct Member {
     rank: Rank,
     accesses: [Access; 2],
@@ -107,7 +109,7 @@ impl Member {
         while self.ended.is_ok() && self.moves(node) {}
     }
 
-    /// One move, if there is one.
+    /// Makes one move, if one is possible.
     fn moves(&mut self, node: &Node<'_>) -> bool {
         if self.stages == [Stage::Rest; 2] && self.left > 0 {
             self.left -= 1;
@@ -172,7 +174,7 @@ impl Member {
         }
     }
 
-    /// Holding a target, asks for a greater one.
+    /// Requests a greater target while it holds one.
     fn nest(&mut self, target: Rank) {
         if self.stages[1] == Stage::Rest && target.0 + 1 < self.ranks && self.draw.below(2) == 0 {
             self.begin(1, Want::Exclusive(Rank(target.0 + 1)));
@@ -259,7 +261,7 @@ fn all_end(seed: u64) {
     let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
     let mut members = members(&net, plan, seed);
     net.start(&mut members);
-    // A network that takes longer than this goes round for ever.
+    // A run that takes longer than this never ends.
     net.run_until(Instant::from_ns(1_000_000_000), &mut members);
     for (rank, member) in members.iter().enumerate() {
         assert!(member.is_done(), "{plan:?}: {rank} waits for ever: {:?}", member.stages);
@@ -283,7 +285,7 @@ fn broken_groups_are_caught_on_a_network_too() {
     }
 }
 
-/// A rank dies at any time. All others end, or get an error that names it.
+/// A rank dies at any time. All other ranks end, or get an error that names it.
 #[test]
 fn a_death_ends_every_access() {
     let mut failed = 0;
@@ -315,9 +317,9 @@ fn a_death_ends_every_access() {
     assert!(failed > 0 || !is_own);
 }
 
-/// The network is cut and heals, and ranks give each other up. All that have not
-/// ended since come to their end or are told why not, and nobody is inside with who
-/// must not be there, also not with one that the others have given up.
+/// The network is cut and heals, and ranks give each other up. All ranks that have not ended
+/// then end or learn why not, and no rank is inside together with a rank that excludes it, also
+/// not with a live rank that others have given up.
 fn parted(seed: u64) -> u32 {
     let mut failed = 0;
     let mut draw = Seeded(seed);
@@ -349,16 +351,16 @@ fn parted(seed: u64) -> u32 {
 }
 
 #[test]
-fn who_is_given_up_and_lives_is_inside_with_nobody() {
+fn a_live_rank_that_is_given_up_is_inside_with_no_other() {
     let mut failed = 0;
     let is_own = check(SEEDS, |seed| failed += parted(seed));
     println!("{failed} ranks were told of a loss");
     assert!(failed > 0 || !is_own);
 }
 
-/// Whoever is inside does not enter again, nor on the other side.
+/// A rank that is inside does not enter again, nor on the other side.
 #[test]
-fn what_would_wait_for_itself_is_refused() {
+fn an_access_that_would_wait_for_itself_is_refused() {
     for (design, refused) in [
         (Design::Tree, Refused::OtherSide { side: Side::Exclusive }),
         (Design::Global, Refused::OneLock),
@@ -377,9 +379,9 @@ fn what_would_wait_for_itself_is_refused() {
 }
 
 const DESIGNS: [Design; 3] = [Design::Global, Design::TwoLevel, Design::Tree];
-/// What every commit tries anew.
+/// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1_000);
-/// Those by one of which each planted defect is caught: always the same.
+/// The seeds that catch each planted defect: always the same.
 #[cfg(debug_assertions)]
 const PLANTED: std::ops::Range<u64> = 0..1_000;
 const ACTS: u32 = 5;

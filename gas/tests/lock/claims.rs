@@ -12,12 +12,12 @@ use tsumugi_gas::lock::{
     Claim, Ended, Kind, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, Standing,
 };
 
-/// What a rank does: claims, one after the other.
+/// The program of a rank: claims, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Act {
     mode: Mode,
     is_try: bool,
-    /// May give up at any time.
+    /// Whether the rank may give up at any time.
     is_impatient: bool,
 }
 
@@ -45,20 +45,20 @@ struct Member {
     claim: Claim,
     slots: [NodeSlot; SLOTS],
     done: usize,
-    /// What is posted, and whether the claim waits for its end.
+    /// The posted operations, and whether the claim waits for the end of each.
     flights: Vec<(Flight, bool)>,
-    /// Has the lock: from the moment when it learns so until its first step
-    /// out is taken.
+    /// Whether the rank has the lock: from the moment at which it learns so until the first step of
+    /// its release.
     is_inside: bool,
-    /// Writers that went in since it came to wait.
+    /// The number of writers that entered since the rank began to wait.
     overtaken: u8,
-    /// Its writer was next to the last that went in, at that moment.
+    /// Whether its writer was the next one when the last writer entered.
     is_due: bool,
-    /// Whom its writer is next to.
+    /// The rank behind whose writer its own writer is next.
     next_to: Option<usize>,
 }
 
-/// An operation, as far as it matters.
+/// An operation, reduced to what matters for the state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Flight {
     kind: u8,
@@ -88,7 +88,7 @@ impl Claims {
         Lock { home, nodes, kind: self.kind }
     }
 
-    /// Lets a rank do what it does without anybody seeing it: begin, go, post.
+    /// Runs the steps of a rank that no other rank can see: begin, continue, post.
     fn drive(&self, world: &mut World, rank: usize) -> Result<(), String> {
         loop {
             let member = &mut world.ranks[rank];
@@ -110,7 +110,7 @@ impl Claims {
                     let load = |slot: usize| world.memory[node_word(rank, slot)];
                     let mut pool = NodePool::new(Rank(rank as u32), &mut member.slots);
                     let Some(node) = pool.try_take(load) else {
-                        // Its nodes are still in queues: it does without.
+                        // All nodes are still in queues: the claim has no node.
                         continue;
                     };
                     member.claim = Claim::new(self.lock(), node);
@@ -137,7 +137,7 @@ impl Claims {
         }
     }
 
-    /// A rank learns that it has the lock.
+    /// Records that a rank has learned that it has the lock.
     fn enter(&self, world: &mut World, rank: usize) -> Result<(), String> {
         let writes = self.acts[rank][world.ranks[rank].done - 1].mode == Mode::Exclusive;
         let alone = writes || self.kind == Kind::Mutex;
@@ -179,7 +179,7 @@ impl Claims {
         let is_cas = flight.kind == OpKind::CompareSwap as u8;
         let gives_up = flight.operand & 0xff == u64::from(LEFT);
         if is_cas && is_state && old != flight.compare && !gives_up && old & 0xff != LEFT.into() {
-            return Err(format!("{rank} wakes somebody who does not wait: {old:#x}"));
+            return Err(format!("{rank} wakes a claim that does not wait: {old:#x}"));
         }
         let member = &mut world.ranks[rank];
         if is_cas && is_node && !is_state && old == flight.compare {
@@ -193,7 +193,7 @@ impl Claims {
         }
         member.is_inside = false;
         if is_waited_for {
-            let id = member.claim.under_way().expect("it waits for this");
+            let id = member.claim.under_way().expect("the claim waits for this operation");
             member.claim.handle_completed(id, Ok(old));
         }
         self.drive(world, rank)
@@ -219,7 +219,7 @@ impl Model for Claims {
         let memory = vec![0; LOCK_WORDS + ranks * SLOTS * 2];
         let mut world = World { memory, ranks: vec![member; ranks] };
         for rank in 0..ranks {
-            self.drive(&mut world, rank).expect("nobody is there yet");
+            self.drive(&mut world, rank).expect("no rank is inside yet");
         }
         world
     }
@@ -245,7 +245,7 @@ impl Model for Claims {
             Step::Perform { rank, index } => self.perform(world, rank, index),
             Step::Notice { rank } => {
                 let claim = &mut world.ranks[rank].claim;
-                let (word, _) = claim.waits_for().expect("it waits");
+                let (word, _) = claim.waits_for().expect("the claim waits");
                 claim.handle_word(world.memory[address(word)]);
                 self.drive(world, rank)
             }
@@ -272,7 +272,7 @@ impl Model for Claims {
             }
         }
         let [count, tail, _, readers, others, ..] = world.memory[..] else { unreachable!() };
-        // What readers that left have counted stays, and the phase.
+        // The counts of readers that have left remain, and so does the phase.
         let phases = matches!(self.kind, Kind::Neutral | Kind::Writers);
         let rest = if phases { count & 0x1_ffff_fffb } else { count };
         match rest | tail | readers | others {
@@ -362,7 +362,7 @@ fn programs() -> Vec<Vec<&'static [Act]>> {
     ]
 }
 
-/// What takes longer: seconds to minutes in a release build.
+/// Larger programs: seconds to minutes in a release build.
 fn large() -> Vec<Vec<&'static [Act]>> {
     vec![
         vec![&[READ, READ], &[WRITE, WRITE], &[READ, WRITE]],

@@ -1,4 +1,4 @@
-//! What a lock costs that nobody is in the way of, in operations.
+//! The number of operations that an uncontended lock takes.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tsumugi_gas::lock::{Claim, Kind, LOCK_BYTES, Lock, Mode, NodePool, NodeSlot,
 struct Ledger {
     words: RefCell<Vec<u64>>,
     kinds: RefCell<Vec<OpKind>>,
-    /// The words are loaded and stored; else each operation is posted.
+    /// Whether the words are loaded and stored; otherwise each operation is posted.
     is_at_hand: bool,
 }
 
@@ -22,7 +22,7 @@ impl Ledger {
         Self { words, kinds: RefCell::default(), is_at_hand }
     }
 
-    /// Atomics, stores and looks since the last time.
+    /// Atomics, stores and loads since the previous call.
     fn take(&self) -> [usize; 3] {
         let kinds = self.kinds.take();
         let of = |kind| kinds.iter().filter(|other| **other == kind).count();
@@ -64,11 +64,11 @@ impl Means for Ledger {
         _: Until,
         _: Option<Duration>,
     ) -> Result<Option<u64>, AddrError> {
-        panic!("waits for {at:?}, and nobody is there")
+        panic!("waits for {at:?}, but no other rank is there")
     }
 }
 
-/// Atomics, stores and looks to lock, and to unlock.
+/// Atomics, stores and loads to lock, and to unlock.
 fn costs(is_at_hand: bool, kind: Kind, mode: Mode) -> [[usize; 3]; 2] {
     let key = RegionKey::new(0, 1);
     let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
@@ -77,7 +77,7 @@ fn costs(is_at_hand: bool, kind: Kind, mode: Mode) -> [[usize; 3]; 2] {
     let mut slots = [NodeSlot::default()];
     let rounds = [(); 3].map(|()| {
         let mut pool = NodePool::new(Rank(0), &mut slots);
-        let take = |_: &Claim| pool.try_take(|_| 0).expect("it was given back");
+        let take = |_: &Claim| pool.try_take(|_| 0).expect("the node was released");
         let held = drive::lock(&ledger, &lock, mode, take).unwrap();
         let locked = ledger.take();
         if let Some(node) = held.unlock(&ledger, &lock).unwrap() {
@@ -85,12 +85,15 @@ fn costs(is_at_hand: bool, kind: Kind, mode: Mode) -> [[usize; 3]; 2] {
         }
         [locked, ledger.take()]
     });
-    assert!(rounds.iter().all(|round| *round == rounds[0]), "each time the same: {rounds:?}");
+    assert!(
+        rounds.iter().all(|round| *round == rounds[0]),
+        "each round costs the same: {rounds:?}"
+    );
     rounds[0]
 }
 
 #[test]
-fn a_lock_that_nobody_else_wants_costs_what_is_said() {
+fn an_uncontended_lock_costs_the_documented_operations() {
     let one = [1, 0, 0];
     for is_at_hand in [false, true] {
         for (kind, mode, said) in [
@@ -98,9 +101,9 @@ fn a_lock_that_nobody_else_wants_costs_what_is_said() {
             (Kind::Readers, Mode::Exclusive, [one, one]),
             (Kind::Neutral, Mode::Shared, [one, one]),
             (Kind::Writers, Mode::Shared, [one, one]),
-            // And two stores to the own node.
+            // Plus two stores to the own node.
             (Kind::Neutral, Mode::Exclusive, [[2, 2, 0], [2, 0, 0]]),
-            // And a look there: a writer that waits is let in first.
+            // Plus a load there: a waiting writer is let in first.
             (Kind::Writers, Mode::Exclusive, [[2, 2, 0], [2, 0, 1]]),
             (Kind::Mutex, Mode::Exclusive, [[1, 2, 0], one]),
         ] {

@@ -1,4 +1,4 @@
-//! A group lock on a tree, every interleaving of ranks that go in and out.
+//! A group lock on a tree: every interleaving of ranks that enter and leave.
 
 use crate::explore_each;
 use crate::search::Model;
@@ -13,7 +13,7 @@ use tsumugi_gas::lock::{Entry, Place, Side, StepId, Tree, Vertex, VertexStep};
 const A: Side = Side::All;
 const X: Side = Side::Exclusive;
 
-/// A tree, and what each rank does in it.
+/// A tree, and the program of each rank.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     per_leaf: u32,
@@ -24,7 +24,7 @@ struct Program {
 struct Group {
     program: Program,
     tree: Tree,
-    /// Where the words of each rank begin.
+    /// The index of the first word of each rank.
     starts: Vec<usize>,
 }
 
@@ -41,11 +41,11 @@ struct Member {
     done: usize,
     flight: Option<Flight>,
     is_inside: bool,
-    /// How often its leaf was opened for the other side since it asked.
+    /// The number of times that its leaf was opened for the other side since its request.
     passed: u8,
 }
 
-/// A vertex, and what it has posted.
+/// A vertex, and the operations that it has posted.
 #[derive(Clone)]
 struct Run {
     vertex: Vertex,
@@ -91,7 +91,7 @@ impl Group {
         Flight { adds, at: self.at(op.remote), operand, notify: op.notify }
     }
 
-    /// Lets a rank do what nobody sees.
+    /// Runs the steps of a rank that no other rank can see.
     fn drive(&self, world: &mut World, rank: usize) -> Result<(), String> {
         loop {
             let member = &mut world.members[rank];
@@ -125,15 +125,15 @@ impl Group {
         let (memory, run) = (&world.memory, &mut world.vertices[index]);
         run.is_rung = false;
         let load = |addr| Ok::<u64, AddrError>(memory[self.at(addr)]);
-        run.vertex.handle_words(load).expect("words of its own");
+        run.vertex.handle_words(load).expect("the vertex's own words");
         while let Some((step, op)) = run.vertex.poll_op() {
             run.flights.push((step, self.flight(&op)));
         }
         run.flights.sort_by_key(|(_, flight)| flight.at);
     }
 
-    /// A leaf has done something to its own words: nobody of the other side who
-    /// waits may be passed more often than by the turn that is, and the next.
+    /// Checks that a leaf which has opened a side passes no waiting rank of the other side more
+    /// often than by the present turn and the next.
     fn opens(&self, world: &mut World, index: usize, flight: Flight) -> Result<(), String> {
         let id = world.vertices[index].vertex.id();
         let first = id.index * self.program.per_leaf;
@@ -195,7 +195,7 @@ impl Model for Group {
             vertices: ranks.flat_map(|rank| self.tree.vertices_of(rank)).map(run).collect(),
         };
         for rank in 0..self.program.ranks.len() {
-            self.drive(&mut world, rank).expect("nobody is there yet");
+            self.drive(&mut world, rank).expect("no rank is inside yet");
         }
         world
     }
@@ -223,11 +223,12 @@ impl Model for Group {
         match step {
             Step::Member { rank } => {
                 let member = &mut world.members[rank];
-                let flight = member.flight.take().expect("a step of it");
+                let flight = member.flight.take().expect("an operation in flight");
                 member.is_inside = false;
                 let old = self.land(world, flight);
                 let member = &mut world.members[rank];
-                let id: StepId = member.entry.under_way().expect("it waits for this");
+                let id: StepId =
+                    member.entry.under_way().expect("the entry waits for this operation");
                 member.entry.handle_completed(id, Ok(old));
                 if member.entry.waits_for().is_some() {
                     member.passed = 0;
@@ -236,7 +237,7 @@ impl Model for Group {
             }
             Step::Notice { rank } => {
                 let entry = &mut world.members[rank].entry;
-                let (word, _) = entry.waits_for().expect("it waits");
+                let (word, _) = entry.waits_for().expect("the entry waits");
                 entry.handle_word(world.memory[self.at(word)]);
                 self.drive(world, rank)
             }
@@ -248,7 +249,7 @@ impl Model for Group {
                 self.look(world, index);
                 let turns = self.program.ranks.iter().map(|sides| sides.len()).sum::<usize>() + 1;
                 if !flight.adds && flight.operand >> 8 > turns as u64 {
-                    return Err("turns go round, and nobody is served".to_owned());
+                    return Err("the turns repeat, and no rank enters".to_owned());
                 }
                 Ok(())
             }
@@ -291,9 +292,9 @@ impl std::hash::Hash for Run {
 }
 
 const STATES_MAX: usize = 20_000_000;
-/// Turns of the other side at a leaf while one waits there.
+/// The number of turns of the other side at a leaf while a rank waits there.
 const PASSED_MAX: u8 = 1;
-/// Where a leaf's ranks count themselves in, and what opens a side.
+/// The word in which the ranks of a leaf count themselves; a change of it opens a side.
 const COME_ALL: usize = 16;
 const COME_EXCLUSIVE: usize = 32;
 const OPEN: u64 = 1;
@@ -312,7 +313,7 @@ const PROGRAMS: &[Program] = &[
     Program { per_leaf: 1, arity: 2, ranks: &[&[], &[X], &[], &[A]] },
 ];
 
-/// What takes longer: minutes in a release build.
+/// Larger programs: minutes in a release build.
 const LARGE: &[Program] = &[
     Program { per_leaf: 2, arity: 2, ranks: &[&[A], &[X], &[A]] },
     Program { per_leaf: 2, arity: 2, ranks: &[&[A], &[A], &[X]] },

@@ -1,5 +1,5 @@
-//! What accesses of one rank leave in the words of their locks, one operation after
-//! the other, and which of them are equal.
+//! The words of the locks after each operation of one rank's accesses, and the equality of
+//! accesses.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use tsumugi_gas::lock::{
     NodeTable, Plan, Refused, Tree, Waiting, Want,
 };
 
-/// One rank of some, its door, and all words that are not 0.
+/// One of several ranks, its door, and all words that are not 0.
 struct Alone {
     plan: Plan,
     door: Door,
@@ -33,7 +33,7 @@ impl Alone {
         NodePool::new(Rank(0), &mut self.slots).try_take(|_| 0).expect("a free node")
     }
 
-    /// An access that has asked, and has gone as far as it could.
+    /// An access that has been requested and has run as far as it could.
     fn asks(&mut self, want: Want) -> Result<Access, Refused> {
         let (node, mut access) = (self.node(), Access::new(self.plan));
         access.begin(&mut self.door, want, node)?;
@@ -42,7 +42,7 @@ impl Alone {
     }
 
     fn holds(&mut self, want: Want) -> Access {
-        let access = self.asks(want).expect("it is on the same side");
+        let access = self.asks(want).expect("the access is on the same side");
         assert!(access.is_held(), "{access:?}");
         access
     }
@@ -56,7 +56,7 @@ impl Alone {
 
     fn run(&mut self, access: &mut Access) {
         while let Some((id, op)) = access.poll_op(&mut self.door) {
-            assert_eq!(access.poll_done(), None, "it is under way");
+            assert_eq!(access.poll_done(), None, "the access is under way");
             assert_eq!(access.under_way(&self.door), Some(id));
             let at = (op.remote.rank, op.remote.offset);
             let old = self.words.remove(&at).unwrap_or(0);
@@ -78,8 +78,8 @@ impl Alone {
     }
 }
 
-/// With two levels, a rank that holds targets exclusively is counted in the window's
-/// word once, from its first until its last; one that holds all, once for each hold.
+/// With two levels, a rank that holds targets exclusively is counted in the window's word once,
+/// from its first hold until its last; a rank that holds all targets, once for each hold.
 #[test]
 fn a_rank_is_counted_in_the_window_until_its_last_hold() {
     let mut rank = Alone::new(Design::TwoLevel);
@@ -106,10 +106,10 @@ fn a_rank_is_counted_in_the_window_until_its_last_hold() {
     assert!(rank.words.is_empty(), "{:?}", rank.words);
 }
 
-/// Who finds a target taken comes again, after longer and longer, and no sooner than
-/// it has paused.
+/// A rank that finds a target taken tries again after longer and longer pauses, and not before a
+/// pause has ended.
 #[test]
-fn who_finds_a_target_taken_pauses() {
+fn a_rank_that_finds_a_target_taken_pauses() {
     let mut rank = Alone::new(Design::TwoLevel);
     rank.words.insert((Rank(1), 0), 1);
     let mut access = rank.asks(Want::Exclusive(Rank(1))).unwrap();
@@ -130,9 +130,9 @@ fn who_finds_a_target_taken_pauses() {
     assert!(access.is_held(), "{access:?}");
 }
 
-/// One lock for all: a rank that has given back what it shared may have it alone.
+/// One lock for all targets: a rank that has released its shared hold may have it exclusively.
 #[test]
-fn one_lock_is_free_behind_its_last_hold() {
+fn a_lock_is_free_after_its_last_hold() {
     let mut rank = Alone::new(Design::Global);
     let held = [Want::All, Want::Shared(Rank(1)), Want::All].map(|want| rank.holds(want));
     assert_eq!(rank.door.holds(), 3);
@@ -149,10 +149,10 @@ fn one_lock_is_free_behind_its_last_hold() {
     assert_eq!((rank.door.holds(), rank.word(0, 0)), (0, 0));
 }
 
-/// An operation that fails ends an access with its error, wherever it stood, and it
-/// does nothing more.
+/// A failed operation ends an access with its error, in any state, and the access posts nothing
+/// more.
 #[test]
-fn an_operation_that_fails_ends_its_access() {
+fn a_failed_operation_ends_its_access() {
     let lost = AddrError::PeerLost { rank: Rank(2) };
     for design in [Design::Global, Design::TwoLevel, Design::Tree] {
         for want in [Want::All, Want::Shared(Rank(2)), Want::Exclusive(Rank(2))] {
@@ -160,7 +160,7 @@ fn an_operation_that_fails_ends_its_access() {
             let mut access = Access::new(rank.plan);
             let node = rank.node();
             access.begin(&mut rank.door, want, node).unwrap();
-            let (id, _) = access.poll_op(&mut rank.door).expect("it asks");
+            let (id, _) = access.poll_op(&mut rank.door).expect("the access posts its request");
             access.handle_completed(&mut rank.door, id, Err(lost));
             assert_eq!(access.poll_done(), Some(Err(lost)), "{design:?} {want:?}");
             assert!(access.poll_op(&mut rank.door).is_none());
@@ -170,16 +170,16 @@ fn an_operation_that_fails_ends_its_access() {
     let mut rank = Alone::new(Design::TwoLevel);
     let mut access = rank.holds(Want::Exclusive(Rank(2)));
     access.release(&mut rank.door);
-    let (id, _) = access.poll_op(&mut rank.door).expect("it gives back");
+    let (id, _) = access.poll_op(&mut rank.door).expect("the access posts its release");
     access.handle_completed(&mut rank.door, id, Err(lost));
     assert_eq!(access.poll_done(), Some(Err(lost)));
     assert!(access.poll_op(&mut rank.door).is_none());
 }
 
-/// Two accesses are equal if they will do the same, however they came there; then
-/// they have one hash, too.
+/// Two accesses are equal if their next steps are equal, whatever led to them; then they also
+/// have equal hashes.
 #[test]
-fn accesses_that_will_do_the_same_are_equal() {
+fn accesses_are_equal_if_their_next_steps_are() {
     let hash = |access: &Access| {
         let mut hasher = DefaultHasher::new();
         access.hash(&mut hasher);
@@ -191,15 +191,15 @@ fn accesses_that_will_do_the_same_are_equal() {
         let mut again = rank.holds(Want::Shared(Rank(1)));
         assert_ne!(again, fresh);
         again.release(&mut rank.door);
-        assert_ne!(again, fresh, "it is under way");
+        assert_ne!(again, fresh, "the access is under way");
         rank.run(&mut again);
         let [one, other] = [1, 2].map(|target| rank.holds(Want::Shared(Rank(target))));
-        assert_ne!(one, other, "of two targets");
+        assert_ne!(one, other, "the targets differ");
         assert_eq!((one.clone(), hash(&one.clone())), (one.clone(), hash(&one)));
         let (mut one, mut same) = (one.clone(), one);
         one.release(&mut rank.door);
-        assert_ne!(one, same, "one gives back");
-        // The same stage, and another step of it.
+        assert_ne!(one, same, "one access releases");
+        // The same stage, but another step of it.
         same = one.clone();
         let posted = one.poll_op(&mut rank.door);
         assert!(posted.is_some());
@@ -209,5 +209,5 @@ fn accesses_that_will_do_the_same_are_equal() {
 
 const RANKS: u32 = 4;
 const NODES: usize = 16;
-/// Where the window's own word is.
+/// The offset of the window's own word.
 const WINDOW: u64 = 40;

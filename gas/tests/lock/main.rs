@@ -1,10 +1,9 @@
-//! Locks, explored exhaustively and run on a network that does its worst.
+//! Locks, explored exhaustively and run on a network with all faults.
 //!
-//! Every interleaving of small programs of the machines themselves: who is
-//! inside with whom, who overtakes whom, and whether all come to their end. A
-//! machine with one rule broken must fail, and tells how: run with
-//! `--nocapture` to read the shortest trace of each mutant. `TSUMUGI_LARGE=1`
-//! explores larger programs: minutes in a release build.
+//! Every interleaving of small programs of the machines themselves: which ranks are inside
+//! together, which overtake others, and whether all end. A machine with one rule broken must
+//! fail, and reports its trace: run with `--nocapture` to read the shortest trace of each mutant.
+//! `TSUMUGI_LARGE=1` explores larger programs: minutes in a release build.
 
 mod accesses;
 mod claims;
@@ -23,8 +22,8 @@ use search::{Model, explore};
 use std::env;
 use std::fmt::Debug;
 
-/// Explores a machine that runs each of these programs, and each of the large
-/// ones if that is asked for.
+/// Explores a machine that runs each of these programs, and each of the large programs if
+/// `TSUMUGI_LARGE` is set.
 fn explore_each<P: Copy + Debug, M: Model>(
     programs: &[P],
     large: &[P],

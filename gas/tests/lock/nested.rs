@@ -1,5 +1,5 @@
-//! Accesses to a window by the tree, with one hold inside another, every
-//! interleaving: entries, claims and vertices together.
+//! Accesses to a window by the tree, with one hold inside another: every interleaving of entries,
+//! claims and vertices together.
 
 use crate::explore_each;
 use crate::search::Model;
@@ -14,7 +14,7 @@ use tsumugi_gas::lock::{
     NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
 };
 
-/// What a rank holds, and what inside of that.
+/// The hold of a rank, and the hold inside of it.
 #[derive(Clone, Copy, Debug)]
 struct Act(Want, Option<Want>);
 
@@ -35,7 +35,7 @@ struct Program {
 struct Windows {
     program: Program,
     plan: Plan,
-    /// Where the words of each rank begin.
+    /// The index of the first word of each rank.
     starts: Vec<usize>,
 }
 
@@ -53,14 +53,14 @@ struct Member {
     door: Door,
     nodes: [NodeId; 2],
     slots: [NodeSlot; 2],
-    /// What each access has, from when it learns so until its first step out.
+    /// The hold of each access, from the moment at which it is known until the first step out.
     held: [Option<Want>; 2],
     flights: [Option<Flight>; 2],
-    /// The inner one has been had.
+    /// Whether the inner hold was had, so that the rank leaves.
     is_going: bool,
 }
 
-/// A vertex, and what it has posted.
+/// A vertex, and the operations that it has posted.
 #[derive(Clone)]
 struct Run {
     vertex: Vertex,
@@ -109,7 +109,7 @@ impl Windows {
         Flight { kind: op.kind as u8, at: self.at(op.remote), operand, compare, notify: op.notify }
     }
 
-    /// Lets a rank do what nobody sees.
+    /// Runs the steps of a rank that no other rank can see.
     fn drive(&self, world: &mut World, rank: usize) -> Result<(), String> {
         while self.moves(world, rank)? {}
         Ok(())
@@ -138,7 +138,7 @@ impl Windows {
                 let node = std::mem::take(&mut member.nodes[index]);
                 NodePool::new(Rank(rank as u32), &mut member.slots).release(node, false);
                 member.held[index] = None;
-                // What is outside of the other one ends after it.
+                // The outer hold ends after the inner one.
                 member.is_going = index == 1;
                 return Ok(true);
             }
@@ -166,14 +166,14 @@ impl Windows {
         Ok(false)
     }
 
-    /// A rank learns that it has what it asked for.
+    /// Records that a rank has learned that it has a hold.
     fn enter(&self, world: &mut World, rank: usize, index: usize) -> Result<(), String> {
         let Act(outer, inner) = self.program.ranks[rank][world.members[rank].done - 1];
-        let want = if index == 0 { outer } else { inner.expect("it asked") };
+        let want = if index == 0 { outer } else { inner.expect("the inner hold was requested") };
         for (other, member) in world.members.iter().enumerate() {
             let beside = member.held.iter().flatten().find(|held| !are_compatible(**held, want));
             if let Some(held) = beside.filter(|_| other != rank) {
-                return Err(format!("{rank} has {want:?} beside {other}, who has {held:?}"));
+                return Err(format!("{rank} has {want:?} while {other} has {held:?}"));
             }
         }
         let member = &mut world.members[rank];
@@ -188,7 +188,7 @@ impl Windows {
         let (memory, run) = (&world.memory, &mut world.runs[index]);
         run.is_rung = false;
         let load = |addr| Ok::<u64, AddrError>(memory[self.at(addr)]);
-        run.vertex.handle_words(load).expect("words of its own");
+        run.vertex.handle_words(load).expect("the vertex's own words");
         while let Some((step, op)) = run.vertex.poll_op() {
             run.flights.push((step, self.flight(&op)));
         }
@@ -213,14 +213,14 @@ impl Windows {
 impl Member {
     fn begin(&mut self, rank: usize, index: usize, want: Want) {
         let mut pool = NodePool::new(Rank(rank as u32), &mut self.slots);
-        let node = pool.try_take(|_| 0).expect("one for each access");
+        let node = pool.try_take(|_| 0).expect("a node for each access");
         self.nodes[index] = node;
         self.accesses[index].begin(&mut self.door, want, node).expect("in order");
     }
 
     fn release(&mut self, index: usize) {
         self.accesses[index].release(&mut self.door);
-        // With nothing to post, it is given back already.
+        // With nothing to post, the hold is released already.
         if index == 1 {
             self.is_going = true;
         }
@@ -260,7 +260,7 @@ impl Model for Windows {
             runs: ranks.flat_map(|rank| tree.vertices_of(rank)).map(run).collect(),
         };
         for rank in 0..self.program.ranks.len() {
-            self.drive(&mut world, rank).expect("nobody is there yet");
+            self.drive(&mut world, rank).expect("no rank is inside yet");
         }
         world
     }
@@ -291,20 +291,21 @@ impl Model for Windows {
         match step {
             Step::Access { rank, index } => {
                 let member = &mut world.members[rank];
-                let flight = member.flights[index].take().expect("a step of it");
+                let flight = member.flights[index].take().expect("an operation in flight");
                 if !member.accesses[index].is_held() {
                     member.held[index] = None;
                 }
                 let old = self.land(world, flight);
                 let Member { accesses, door, .. } = &mut world.members[rank];
-                let id: StepId = accesses[index].under_way(door).expect("it waits for this");
+                let id: StepId =
+                    accesses[index].under_way(door).expect("the access waits for this operation");
                 accesses[index].handle_completed(door, id, Ok(old));
                 self.drive(world, rank)
             }
             Step::Notice { rank, index } => {
                 let Member { accesses, door, .. } = &mut world.members[rank];
                 let Some(Waiting::Word(word, _)) = accesses[index].waits_for(door) else {
-                    unreachable!("it waits for a word")
+                    unreachable!("the access waits for a word")
                 };
                 accesses[index].handle_wake(door, world.memory[self.at(word)]);
                 self.drive(world, rank)
@@ -376,7 +377,7 @@ const PROGRAMS: &[Program] = &[
     Program { per_leaf: 1, arity: 2, ranks: &[&[BOTH], &[ALL]] },
 ];
 
-/// What takes longer: up to minutes in a release build.
+/// Larger programs: up to minutes in a release build.
 const LARGE: &[Program] = &[
     Program { per_leaf: 2, arity: 2, ranks: &[&[BOTH, ALL], &[ALL, BOTH]] },
     Program { per_leaf: 1, arity: 2, ranks: &[&[BOTH], &[BOTH]] },
@@ -385,7 +386,7 @@ const LARGE: &[Program] = &[
 ];
 
 #[test]
-fn one_hold_inside_another_waits_for_nobody_in_a_circle() {
+fn nested_holds_do_not_deadlock() {
     explore_each(PROGRAMS, LARGE, Windows::new, STATES_MAX);
 }
 

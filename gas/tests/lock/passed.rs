@@ -1,5 +1,5 @@
-//! Claims whose owner never goes on after any of their operations, and which
-//! somebody else ends: the lock is free then, and so is the claim's node.
+//! Claims whose owner never continues after one of their operations, and which another thread
+//! ends: then the lock is free, and so is the claim's node.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,15 +12,15 @@ use tsumugi_gas::lock::{
     Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
 };
 
-/// Words of one rank, and who is cut off at which operation.
+/// The words of one rank, and the operation after which the caller is cut off.
 struct Memory {
     words: RefCell<Vec<u64>>,
     slots: RefCell<[NodeSlot; SLOTS]>,
-    /// Operations until then; `None`: nobody is.
+    /// The number of operations until the caller is cut off; `None`: it is not.
     left: Cell<Option<usize>>,
-    /// The claim, and what its operation has found.
+    /// The claim, and the result of its operation.
     cut: RefCell<Option<(Claim, Option<u64>)>>,
-    /// Operations until one fails.
+    /// The number of operations until one fails.
     fails_after: Cell<Option<usize>>,
     has_failed: Cell<bool>,
 }
@@ -51,7 +51,7 @@ impl Memory {
         NodePool::new(Rank(0), &mut *self.slots.borrow_mut()).release(node, has_left);
     }
 
-    /// The caller is cut off, if it is time.
+    /// Cuts the caller off, if its time has come.
     fn may_cut(&self, claim: &Claim, found: Option<u64>) {
         match self.left.get() {
             Some(0) => {
@@ -70,11 +70,11 @@ impl Memory {
             }
             self.node()
         };
-        drive::lock(self, lock, mode, node).expect("nobody dies")
+        drive::lock(self, lock, mode, node).expect("no rank dies")
     }
 
     fn unlock(&self, lock: &Lock, held: Held) {
-        if let Some(node) = held.unlock(self, lock).expect("nobody dies") {
+        if let Some(node) = held.unlock(self, lock).expect("no rank dies") {
             self.release(node, false);
         }
     }
@@ -103,7 +103,7 @@ impl Means for Memory {
             }
             after => self.fails_after.set(after.map(|after| after - 1)),
         }
-        assert!(!self.has_failed.get(), "an operation behind one that failed");
+        assert!(!self.has_failed.get(), "an operation after one that failed");
         let result = self.carry(op);
         self.may_cut(claim, result.ok());
         result
@@ -135,9 +135,9 @@ impl Means for Memory {
     }
 }
 
-/// Locks and unlocks, and is cut off at an operation; `holder` has the lock
-/// meanwhile, and gives it back before the claim is passed on or after. Whether there
-/// was such an operation.
+/// Locks and unlocks, and is cut off at an operation; `holder` has the lock meanwhile, and
+/// releases it before the claim is passed on or after. Returns whether there was such an
+/// operation.
 fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usize) -> bool {
     let (memory, lock) = (Memory::new(), lock_of(kind));
     let held = holder.map(|mode| memory.lock(&lock, mode));
@@ -149,7 +149,7 @@ fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usi
         |held: Option<Held>| held.into_iter().for_each(|held| memory.unlock(&lock, held));
     let pass_on = |(claim, found): (Claim, Option<u64>)| {
         let passed = drive::pass_on(&memory, claim, found.map(Ok), || memory.node());
-        if let Some(Refused { node, has_left }) = passed.expect("nobody dies") {
+        if let Some(Refused { node, has_left }) = passed.expect("no rank dies") {
             memory.release(node, has_left);
         }
     };
@@ -165,7 +165,7 @@ fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usi
     for mode in [Mode::Exclusive, Mode::Shared, Mode::Exclusive] {
         memory.unlock(&lock, memory.lock(&lock, mode));
     }
-    // All nodes are free, too.
+    // All nodes are free as well.
     (0..SLOTS).for_each(|_| _ = memory.node());
     is_cut
 }
@@ -186,10 +186,10 @@ fn a_claim_that_is_cut_off_at_any_operation_is_ended_by_another() {
     assert!(cuts > 100, "{cuts}");
 }
 
-/// Whichever operation fails, to lock or to unlock, that call ends with its error, and
-/// does nothing more.
+/// Whichever operation fails in a lock or an unlock, that call ends with its error and posts
+/// nothing more.
 #[test]
-fn an_operation_that_fails_ends_lock_or_unlock() {
+fn a_failed_operation_ends_lock_or_unlock() {
     let mut failed = [0; 2];
     for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
         for mode in [Mode::Exclusive, Mode::Shared] {
@@ -204,10 +204,12 @@ fn an_operation_that_fails_ends_lock_or_unlock() {
                         continue;
                     }
                 };
-                assert!(!memory.has_failed.get(), "{kind:?} {mode:?}: held in spite of it");
+                assert!(!memory.has_failed.get(), "{kind:?} {mode:?}: held in spite of the error");
                 match held.unlock(&memory, &lock) {
                     Err(error) => assert!(error == LOST && memory.has_failed.get()),
-                    Ok(_) if memory.has_failed.get() => panic!("{kind:?} {mode:?} in spite of it"),
+                    Ok(_) if memory.has_failed.get() => {
+                        panic!("{kind:?} {mode:?}: success in spite of the error")
+                    }
                     Ok(_) => break,
                 }
                 failed[1] += 1;
@@ -225,5 +227,5 @@ fn lock_of(kind: Kind) -> Lock {
 
 const LOST: AddrError = AddrError::PeerLost { rank: Rank(7) };
 const SLOTS: usize = 3;
-/// More than a claim takes to lock and to unlock.
+/// More operations than a claim takes to lock and to unlock.
 const OPERATIONS_MAX: usize = 30;

@@ -1,5 +1,5 @@
-//! Random programs on a network that does its worst: claims of every kind,
-//! with those that give up, and ranks that die.
+//! Random programs on a network with all faults: claims of every kind, claims that give up, and
+//! ranks that die.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use tsumugi_gas::lock::{
     Standing, StepId,
 };
 
-/// Who is inside, as an observer sees it.
+/// The ranks that are inside, as an observer sees them.
 #[derive(Default)]
 struct Inside {
     readers: u32,
@@ -31,7 +31,7 @@ struct Claimant {
     slots: [NodeSlot; SLOTS],
     draw: Seeded,
     left: u32,
-    /// Which claim this is, so that completions of others are known.
+    /// The number of the claim, by which completions of earlier claims are recognized.
     number: u64,
     mode: Mode,
     is_inside: bool,
@@ -68,7 +68,7 @@ impl Claimant {
         let (key, offset) = (self.lock.nodes.key, self.lock.nodes.offset);
         let load = |slot: usize| node.load(key, offset + slot as u64 * NODE_BYTES).unwrap();
         let mut pool = NodePool::new(node.rank(), &mut self.slots);
-        // Those that were left may be in queues for long: then not this time.
+        // Abandoned nodes may be in queues for long: then the rank claims nothing this time.
         let Some(own) = pool.try_take(load) else { return };
         self.claim = Claim::new(self.lock, own);
         let writes = self.draw.below(1_000) < 400 || self.lock.kind == Kind::Mutex;
@@ -197,7 +197,7 @@ fn all_end(seed: u64) {
     for (rank, claimant) in claimants.iter().enumerate() {
         assert!(claimant.is_done(), "{kind:?}: {rank} waits for ever: {:?}", claimant.claim);
     }
-    assert!(inside.borrow().entries > 0, "nobody was inside");
+    assert!(inside.borrow().entries > 0, "no rank was inside");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn claims_exclude_each_other_on_any_network() {
 
 #[cfg(debug_assertions)]
 #[test]
-fn on_a_network_too_broken_claims_are_caught() {
+fn broken_claims_are_caught_on_a_network_too() {
     use std::panic::catch_unwind;
     let caught = |seed: &u64| catch_unwind(|| all_end(*seed)).is_err();
     for mutant in ["lock_hand_over_unchecked", "lock_left_unnoticed", "lock_recheck_skipped"] {
@@ -217,10 +217,10 @@ fn on_a_network_too_broken_claims_are_caught() {
     }
 }
 
-/// The network is cut and heals, and ranks give each other up. All that have not
-/// ended since get in or are told why not, nobody is inside with a writer, also
-/// not with one that the others have given up; and where the lock is, the next
-/// epoch is free, whatever comes late.
+/// The network is cut and heals, and ranks give each other up. All ranks that have not ended
+/// then enter or learn why not, no rank is inside with a writer, also not with a live rank that
+/// others have given up; and at the home of the lock the next epoch is free, whatever arrives
+/// late.
 fn parted(seed: u64) -> u32 {
     let mut failed = 0;
     let mut draw = Seeded(seed);
@@ -264,16 +264,15 @@ fn parted(seed: u64) -> u32 {
 }
 
 #[test]
-fn who_is_given_up_and_lives_holds_nothing_of_the_next_epoch() {
+fn a_live_rank_that_is_given_up_holds_nothing_of_the_next_epoch() {
     let mut failed = 0;
     let is_own = check(SEEDS, |seed| failed += parted(seed));
     println!("{failed} ranks were told of a loss");
     assert!(failed > 0 || !is_own);
 }
 
-/// A rank dies, anywhere and at any time, but the lock's home. All others end,
-/// or get an error that names it; and when they have, the lock of the next
-/// epoch is free.
+/// A rank other than the lock's home dies, at any place and time. All other ranks end, or get an
+/// error that names it; and when they have, the lock of the next epoch is free.
 #[test]
 fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
     let mut failed = 0;
@@ -299,7 +298,7 @@ fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
             let ended = names_it || claimant.is_done();
             assert!(ended, "{kind:?}: {rank} hangs: {:?}", claimant.claim);
         }
-        // They agree, and go on.
+        // The living ranks agree on the next epoch and continue.
         *inside.borrow_mut() = Inside::default();
         for rank in living() {
             let claimant = &mut ranks[rank.0 as usize];
@@ -319,9 +318,9 @@ fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
 }
 
 const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
-/// What every commit tries anew.
+/// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1_000);
-/// Those by one of which each planted defect is caught: always the same.
+/// The seeds that catch each planted defect: always the same.
 #[cfg(debug_assertions)]
 const PLANTED: std::ops::Range<u64> = 0..1_000;
 const ACTS: u32 = 6;

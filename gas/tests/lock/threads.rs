@@ -1,5 +1,5 @@
-//! Claims that block, on real threads: what they protect tells whether they
-//! exclude each other, not the lock's own words.
+//! Claims that block, on real threads: the protected data, and not the lock's own words, show
+//! whether they exclude each other.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl<L: LoadStore> Means for Own<'_, L> {
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError> {
         if limit.is_some() {
-            // No patience at all.
+            // A look without any wait.
             let value = self.carry(&Op::atomic(OpKind::FetchAdd, at, 0u64))?;
             return Ok(until.holds(value).then_some(value));
         }
@@ -84,8 +84,8 @@ impl<L: LoadStore> Means for Own<'_, L> {
     }
 }
 
-/// Two counters that are equal whenever nobody writes, and lose an increment
-/// if two do.
+/// Two counters that are equal whenever no thread writes, and that lose an increment if two
+/// threads write at once.
 #[derive(Default)]
 struct Protected([AtomicU64; 2]);
 
@@ -119,7 +119,7 @@ fn all_writes_count(kind: Kind) {
     for rank in (0..RANKS as u32).map(Rank) {
         let words: &'static mut [u64] = vec![0; bytes as usize / 8].leak();
         let base = NonNull::from(words).cast();
-        // SAFETY: leaked, and nobody else's.
+        // SAFETY: leaked, and used by nothing else.
         let region = unsafe { job.rank(rank).register(base, bytes, Access::ReadWrite) };
         assert_eq!(region.expect("a first region").key, key);
     }
@@ -141,7 +141,8 @@ fn all_writes_count(kind: Kind) {
                     let state = |slot: usize| {
                         let offset = LOCK_BYTES + slot as u64 * NODE_BYTES;
                         let at = RemoteAddr { rank: Rank(rank as u32), key, offset };
-                        own.carry(&Op::atomic(OpKind::FetchAdd, at, 0u64)).expect("an own word")
+                        own.carry(&Op::atomic(OpKind::FetchAdd, at, 0u64))
+                            .expect("a word of this rank")
                     };
                     let asked = match round % 3 {
                         0 => None,
@@ -154,14 +155,14 @@ fn all_writes_count(kind: Kind) {
                             Some(drive::lock_within(&own, &lock, mode, Duration::ZERO, node))
                         }
                     };
-                    let held = match asked.transpose().expect("nobody dies") {
+                    let held = match asked.transpose().expect("no rank dies") {
                         Some(Ok(held)) => held,
                         refused => {
                             if let Some(Err(Refused { node, has_left })) = refused {
                                 pool.release(node, has_left);
                             }
                             let node = |_: &Claim| take(&mut pool, state);
-                            drive::lock(&own, &lock, mode, node).expect("nobody dies")
+                            drive::lock(&own, &lock, mode, node).expect("no rank dies")
                         }
                     };
                     if writes {
@@ -169,7 +170,7 @@ fn all_writes_count(kind: Kind) {
                     } else {
                         protected.read()
                     }
-                    if let Some(node) = held.unlock(&own, &lock).expect("nobody dies") {
+                    if let Some(node) = held.unlock(&own, &lock).expect("no rank dies") {
                         pool.release(node, false);
                     }
                 }
@@ -181,7 +182,7 @@ fn all_writes_count(kind: Kind) {
     assert_eq!((first, second), ((each * RANKS) as u64, (each * RANKS) as u64), "{kind:?}");
 }
 
-/// A free node; those that were left are free soon.
+/// A free node; abandoned nodes are free soon.
 fn take(pool: &mut NodePool<'_>, state: impl Fn(usize) -> u64) -> NodeId {
     loop {
         match pool.try_take(&state) {
@@ -192,13 +193,13 @@ fn take(pool: &mut NodePool<'_>, state: impl Fn(usize) -> u64) -> NodeId {
 }
 
 #[test]
-fn claims_on_threads_protect_what_they_claim() {
+fn claims_on_threads_protect_their_data() {
     for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
         all_writes_count(kind);
     }
 }
 
 const RANKS: usize = 3;
-/// Queue nodes of a rank: some were left in a queue.
+/// The queue nodes of a rank, of which some were abandoned in a queue.
 const NODES: usize = 8;
 const ROUNDS: usize = 500;

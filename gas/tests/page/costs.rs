@@ -1,5 +1,5 @@
-//! What it costs to own a page that so many others have read, or have written
-//! to: operations by atomics, messages by the paper's directory.
+//! The cost of owning a page that other ranks have read or written: operations by atomics,
+//! messages by the paper's directory.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
@@ -9,11 +9,11 @@ use tsumugi_gas::page::{
     Act, Book, Distribution, Entry, Glance, Hold, Homes, PageId, Relocation, Shape, Sweep,
 };
 
-/// Words of all ranks, and what was done to those of others than `by`.
+/// The words of all ranks, and the operations on those of ranks other than `by`.
 struct Memory {
     words: HashMap<RemoteAddr, u64>,
     by: Rank,
-    /// And all that was done.
+    /// The operations on words of other ranks, and all operations.
     remote: u64,
     all: u64,
 }
@@ -37,7 +37,7 @@ impl Memory {
         old
     }
 
-    /// A page comes to a rank, where it was not.
+    /// Moves a page to a rank that does not have it.
     fn own(&mut self, book: Book, rank: Rank, page: PageId) {
         let mut own = Relocation::new(book, rank, page);
         loop {
@@ -55,15 +55,15 @@ impl Memory {
     }
 }
 
-/// Requester, home and owner are three ranks, others come behind.
+/// Requester, home and owner are three ranks; the readers and writers come after them.
 const B: Rank = Rank(0);
 const HOME: Rank = Rank(1);
 const A: Rank = Rank(2);
 const RANKS: u32 = 3 + 32;
 const PAGE: PageId = PageId(1);
 
-/// Operations on other ranks: of the own, and of the sweep, which is shared by
-/// all pages that moved before it.
+/// The operations on other ranks of the own, and of the sweep, which is shared by all pages that
+/// moved before it.
 fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
     let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 2 };
@@ -109,7 +109,7 @@ fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     (owned, memory.remote - owned)
 }
 
-/// Messages between ranks, and the copy.
+/// The messages between ranks, including the copy.
 fn by_messages(listed: u32) -> u64 {
     let mut home = Home::new(Entry { owner: A, frame: 0, epoch: 0 });
     let mut requesters: HashMap<Rank, Requester> = HashMap::new();
@@ -117,7 +117,7 @@ fn by_messages(listed: u32) -> u64 {
     let mut read = BTreeSet::new();
     for reader in (3..3 + listed).map(Rank) {
         let Enter::Ask(query) = requesters.entry(reader).or_default().enter(Want::Read) else {
-            unreachable!("it knows nothing")
+            unreachable!("the requester has no cached entry")
         };
         letters.push_back((reader, HOME, query));
     }
@@ -133,7 +133,7 @@ fn by_messages(listed: u32) -> u64 {
         };
         match message {
             Message::Permit(_) => {
-                // The copy, and what it says then.
+                // The copy, and the message after it.
                 sent += 2;
                 requesters.entry(B).or_default().expect();
                 letters.push_back((B, HOME, Message::Moved(0)));
@@ -166,24 +166,28 @@ fn by_messages(listed: u32) -> u64 {
 fn by_atomics_readers_cost_nothing() {
     println!("listed  atomics, by readers  by writers  a sweep  messages");
     let alone = by_atomics(false, 0, 0);
-    assert_eq!(by_atomics(true, 0, 0), alone, "as many by a device");
+    assert_eq!(by_atomics(true, 0, 0), alone, "a device takes as many operations");
     for listed in [0, 1, 8, 32] {
         let (readers, writers) = (by_atomics(false, listed, 0), by_atomics(false, 0, listed));
         let messages = by_messages(listed);
         println!("{listed:6}  {:19}  {:10}  {:7}  {messages:8}", readers.0, writers.0, readers.1);
-        assert_eq!(readers, alone, "who reads is neither asked nor waited for");
-        assert_eq!(writers.0, alone.0 + u64::from(listed), "each is stopped, by one");
-        // By a device, that has no swap, the list is looked at first.
+        assert_eq!(readers, alone, "readers cost no operation");
+        assert_eq!(
+            writers.0,
+            alone.0 + u64::from(listed),
+            "each writer is stopped by one operation"
+        );
+        // By a device, which has no swap, the list is read first.
         let by_device = [by_atomics(true, listed, 0), by_atomics(true, 0, listed)].map(|own| own.0);
         assert_eq!(by_device, [readers.0, writers.0 + u64::from(listed > 0)]);
-        // Own, permit, copy, moved, told, free; and stop and stopped of each.
+        // Own, permit, copy, moved, told, free; plus stop and stopped of each listed rank.
         assert_eq!(messages, 6 + 2 * u64::from(listed));
     }
 }
 
-/// However many pages a rank has, it finds room for one more at once.
+/// However many pages a rank has, a page that arrives finds a free frame at once.
 #[test]
-fn a_page_that_comes_finds_its_place() {
+fn an_arriving_page_finds_a_free_frame_at_once() {
     for dealt in [Distribution::Block, Distribution::Cyclic] {
         let homes = Homes::new(3, 10_000, dealt);
         let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 10_064 };

@@ -16,13 +16,13 @@ use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::page::{Act, Book, Distribution, Entry, Sweep};
 
-/// What everybody did to each element.
+/// The operations of all ranks on each element.
 pub struct Log {
     pub now: u64,
     pub elements: Vec<Vec<Access>>,
     pub moves: u64,
     pub failed: u64,
-    /// Nobody has died, or was given up.
+    /// Whether no rank has died or was given up.
     pub is_whole: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Desk {
     pub ults: Vec<Ult>,
     queue: VecDeque<Op>,
     pub lost: Vec<Rank>,
-    /// By the paper's directory.
+    /// The messages, if the directory is the paper's.
     pub mail: Option<Post>,
 }
 
@@ -51,7 +51,7 @@ impl Log {
 }
 
 impl Desk {
-    /// A rank with what it has at first.
+    /// A rank in its first state.
     pub fn new(net: &Net, rank: Rank, book: Book, log: &Rc<RefCell<Log>>) -> Self {
         let node = net.node(rank);
         let region = node.allocate(book.shape().bytes(), Rights::ReadWrite).unwrap();
@@ -68,7 +68,7 @@ impl Desk {
         Self { book, rank, log, ults: vec![], queue, lost, mail }
     }
 
-    /// Puts every page to where it is at first.
+    /// Puts every page to its first place.
     pub fn deal(net: &Net, book: &Book, dealt: Distribution) {
         let homes = book.shape().homes;
         for rank in (0..homes.ranks()).map(Rank) {
@@ -89,14 +89,14 @@ impl Desk {
         }
     }
 
-    /// Gives it a ULT that does `steps` things.
+    /// Gives the rank a ULT that does `steps` operations.
     pub fn spawn(&mut self, seed: u64, steps: u32, plan: Plan) {
         let scratch = self.ults.len() as u64 * SCRATCH;
         assert!(scratch < ULTS_MAX * SCRATCH, "too many ULTs");
         self.ults.push(Ult::new(seed, steps, plan, scratch));
     }
 
-    /// It has died: what was under way may have taken effect, or may yet.
+    /// Records that the rank has died: operations under way may have taken effect, or may yet.
     pub fn note_death(&self) {
         let mut log = self.log.borrow_mut();
         log.is_whole = false;
@@ -108,7 +108,7 @@ impl Desk {
         }
     }
 
-    /// Lets those that were spawned since begin.
+    /// Lets ULTs that were spawned since begin.
     pub fn go_on(&mut self, node: &Node<'_>) {
         self.drive(node);
     }
@@ -128,7 +128,7 @@ impl Desk {
         }
     }
 
-    /// Lets a ULT go on until it waits for something.
+    /// Runs a ULT until it waits.
     fn run(&mut self, node: &Node<'_>, number: usize) {
         loop {
             let rank = node.rank();
@@ -211,13 +211,13 @@ impl Desk {
                 let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
                 Op::get(bytes.add(first * 8), local, count * 8)
             }
-            Does::Own(_) => unreachable!("it is no access"),
+            Does::Own(_) => unreachable!("an own is not an access"),
         };
         self.post(number, Part::Access, op);
     }
 
     pub fn post(&mut self, number: usize, part: Part, op: Op) {
-        // What every device has.
+        // The atomics that every device has.
         let is_any_devices = matches!(op.kind, Kind::FetchAdd | Kind::CompareSwap);
         let is_devices = self.book.directory() == Some(op.remote.key);
         assert!(is_any_devices || !is_devices, "{op:?} of a word that is a device's");
@@ -238,8 +238,8 @@ impl Desk {
             (Ok(value), Part::Word | Part::Access) => ult.value = value,
             (Ok(_), Part::Bytes) => {}
             (Ok(_), Part::Fetched) => {
-                let Task::Own(own) = &ult.task else { unreachable!("nobody else fetches") };
-                let Act::Copy { to, .. } = own.act() else { unreachable!("it copies") };
+                let Task::Own(own) = &ult.task else { unreachable!("only an own fetches") };
+                let Act::Copy { to, .. } = own.act() else { unreachable!("the own copies") };
                 let local = LocalAddr { key: OWN, offset: ult.scratch };
                 let put = Op::put(local, to, self.book.shape().page_bytes);
                 return self.post(number as usize, Part::Bytes, put);
@@ -275,28 +275,28 @@ impl Desk {
                 self.used(node, number as usize, asked, result.is_ok());
                 self.end(node, number as usize, result.err());
             }
-            (Task::None, _) => unreachable!("nothing was asked for"),
+            (Task::None, _) => unreachable!("no message was expected"),
         }
     }
 
-    /// Another rank has given this one up. What it reads from here on may be old, and
-    /// what it writes lost, until it is told.
+    /// Whether another rank has given this one up. From then on its reads may be old and its writes
+    /// lost, until it learns so.
     fn is_given_up(&self, node: &Node<'_>) -> bool {
         let mut others = (0..self.book.shape().homes.ranks()).map(Rank);
         others.any(|by| node.net().is_lost(by, self.rank))
     }
 
-    /// A task is over.
+    /// Ends a task.
     pub fn end(&mut self, node: &Node<'_>, number: usize, error: Option<AddrError>) {
         let is_given_up = self.is_given_up(node);
         let ult = &mut self.ults[number];
         let mut log = self.log.borrow_mut();
         if let Some(error) = error {
             let is_sweep = matches!(ult.task, Task::Sweep(..));
-            assert!(!is_sweep, "a sweep fails by {error}: who is dead reads nothing");
+            assert!(!is_sweep, "a sweep fails by {error}: a dead rank reads nothing");
             let AddrError::PeerLost { rank } = error else { panic!("{error}") };
             let is_lost = node.net().is_lost(node.rank(), rank);
-            assert!(is_lost || is_given_up, "{} took {rank} for dead", node.rank());
+            assert!(is_lost || is_given_up, "{} regards the living {rank} as dead", node.rank());
             log.failed += 1;
         }
         ult.task = match &ult.task {
@@ -350,7 +350,7 @@ impl Actor for Desk {
                     Task::Own(task) => task.answer(result),
                     Task::Sweep(task, _) => task.answer(result),
                     Task::Asked(_) => {}
-                    Task::None | Task::Free => unreachable!("it does not pause"),
+                    Task::None | Task::Free => unreachable!("the task does not pause"),
                 }
             }
             Event::PeerLost(rank) => {
@@ -367,7 +367,7 @@ impl Actor for Desk {
 
 pub const PAGES: RegionKey = RegionKey::new(0, 1);
 const OWN: RegionKey = RegionKey::new(1, 1);
-/// If it lies apart.
+/// The key of the directory's region, if it lies apart.
 pub const DIRECTORY: RegionKey = RegionKey::new(2, 1);
 const SCRATCH: u64 = 8 * ELEMENTS;
 const ULTS_MAX: u64 = 8;

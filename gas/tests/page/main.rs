@@ -1,9 +1,9 @@
-//! Pages that move, explored exhaustively and run on a network that does its
-//! worst; by remote atomics alone (`words`) and by messages (`messages`), and
-//! both with random programs whose histories are checked (`random`).
+//! Pages that move, explored exhaustively and run on a network with all faults; by remote atomics
+//! alone (`words`) and by messages (`messages`), and both with random programs whose histories
+//! are checked (`random`).
 //!
-//! Where each hazard of own, get and put is tested, and by which planted defect
-//! the test is known to see it:
+//! The tests of each hazard of own, get and put, and the planted defect that proves that the test
+//! detects it:
 //!
 //! | | by atomics | by messages |
 //! |---|---|---|

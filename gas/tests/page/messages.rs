@@ -1,9 +1,8 @@
-//! The paper's directory: every interleaving of small programs, and of their
-//! messages, which come in any order.
+//! The paper's directory: every interleaving of small programs and of their messages, which
+//! arrive in any order.
 //!
-//! The nine defects of the model that this was made from: seven are planted in
-//! the machines, two in the driver, whose duty it is not to do that; and one more
-//! of a driver's.
+//! Of the nine defects of the model that this was made from, seven are planted in the machines
+//! and two in the driver, which must not have them; one more is a defect of a driver.
 
 #[cfg(debug_assertions)]
 use crate::search::Failure;
@@ -32,20 +31,20 @@ struct Pages {
     ranks: usize,
     owner: Rank,
     ults: Vec<(usize, &'static [Does])>,
-    /// A rank that may die.
+    /// The rank that may die.
     mortal: Option<usize>,
     wrong: Wrong,
 }
 
-/// What a driver may get wrong.
+/// The possible errors of a driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    /// It takes a put for done when its source may be written again.
+    /// The driver takes a put for done when its source may be written again.
     LocalCompletion,
-    /// It leaves what has to wait in the home's queue.
+    /// The driver leaves a message that has to wait in the home's queue.
     InlineDefer,
-    /// It uses a page that has come before the home has heard of that.
+    /// The driver uses a page that has arrived before the home has learned so.
     UsedUnheard,
 }
 
@@ -129,7 +128,7 @@ impl Model for Pages {
             }
             Step::Perform(number) => self.perform(world, number),
             Step::Deliver(index) => self.deliver(world, index),
-            Step::Die => self.die(world, self.mortal.expect("it may")),
+            Step::Die => self.die(world, self.mortal.expect("the rank may die")),
         }
     }
 
@@ -173,28 +172,28 @@ impl Model for Pages {
     }
 }
 
-/// Small programs, by the roles that fall together.
+/// Small programs, by the roles that one rank has.
 fn programs() -> Vec<Pages> {
     vec![
-        // Home, owner, requester and new owner apart.
+        // Home, owner, requester and new owner are different ranks.
         Pages::new(4, 1, &[(2, &[Put, Put, Put]), (3, &[Own])]),
         Pages::new(4, 1, &[(2, &[Get, Put]), (3, &[Own])]),
         Pages::new(4, 1, &[(2, &[Get, Get]), (3, &[Own, Put])]),
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Get])]),
-        // The home is the owner, the requester, the new owner.
+        // The home is the owner, the requester or the new owner.
         Pages::new(3, 0, &[(1, &[Put, Get]), (2, &[Own])]),
         Pages::new(3, 1, &[(0, &[Put, Put]), (2, &[Own])]),
         Pages::new(3, 1, &[(2, &[Get, Put]), (0, &[Own])]),
-        // The owner and the new owner use it themselves.
+        // The owner and the new owner access the page themselves.
         Pages::new(3, 1, &[(1, &[Put, Get]), (2, &[Own])]),
         Pages::new(3, 1, &[(2, &[Put, Put]), (2, &[Own])]),
         Pages::new(2, 0, &[(0, &[Put, Own]), (1, &[Own, Put])]),
-        // Several own it, and it comes back.
+        // Several ranks own the page, and it comes back.
         Pages::new(3, 0, &[(1, &[Own]), (2, &[Own]), (0, &[Put])]),
         Pages::new(3, 0, &[(1, &[Own]), (0, &[Own]), (2, &[Get])]),
         Pages::new(2, 0, &[(1, &[Own, Own]), (0, &[Own, Own]), (0, &[Get, Put])]),
         Pages::new(3, 1, &[(2, &[Get]), (2, &[Get, Put]), (0, &[Own])]),
-        // A requester, a mover, an owner dies.
+        // A requester, a mover or an owner dies.
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Put])]).lives(2),
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Put])]).lives(3),
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Put])]).lives(1),
@@ -229,8 +228,8 @@ fn planted_defects_are_caught() {
     tell("used unheard", fails(Wrong::UsedUnheard));
 }
 
-/// As the model has them: dekker, unordered, ack_early, free_no_get_drain,
-/// interest_after_read, readers_not_listed, no_defer.
+/// The names in the model: dekker, unordered, ack_early, free_no_get_drain, interest_after_read,
+/// readers_not_listed, no_defer.
 #[cfg(debug_assertions)]
 const MUTANTS: [&str; 7] = [
     "page_write_uncounted",

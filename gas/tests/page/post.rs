@@ -1,5 +1,5 @@
-//! The same ULTs by the paper's directory: homes, requesters, and letters
-//! between them that come in any order.
+//! The same ULTs by the paper's directory: homes, requesters, and messages between them that
+//! arrive in any order.
 
 use crate::desk::{Desk, PAGES};
 use crate::ult::{Does, ELEMENTS, Part, Task};
@@ -15,14 +15,14 @@ use tsumugi_core::time::Instant;
 use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
 use tsumugi_gas::page::{Book, Distribution, Entry, PageId};
 
-/// What a rank knows of pages, and what its pages' homes do.
+/// The pages that a rank has cached, and the homes of its pages.
 pub struct Post {
     requesters: HashMap<PageId, Requester>,
     homes: BTreeMap<PageId, Home>,
     mail: Rc<RefCell<Mail>>,
 }
 
-/// Letters of all ranks.
+/// The messages of all ranks.
 pub struct Mail {
     letters: HashMap<u64, Letter>,
     sent: u64,
@@ -35,7 +35,7 @@ struct Letter {
     message: Message,
 }
 
-/// What a ULT waits for.
+/// The request that a ULT waits for.
 #[derive(Clone, Copy)]
 pub enum Asked {
     Enter,
@@ -75,7 +75,7 @@ impl Post {
         Self { requesters: HashMap::new(), homes, mail: Rc::clone(mail) }
     }
 
-    /// What is known of a page; of others that nobody uses some are forgotten.
+    /// The requester of a page; some unused requesters of other pages are dropped.
     fn requester(&mut self, page: PageId, slots: u32) -> &mut Requester {
         if self.requesters.len() > slots as usize {
             let idle = self.requesters.iter().find(|(of, known)| **of != page && known.is_idle());
@@ -88,7 +88,7 @@ impl Post {
 }
 
 impl Desk {
-    /// Goes on with what was asked; false if it waits.
+    /// Continues a request; false if it waits.
     pub fn ask(&mut self, node: &Node<'_>, number: usize, asked: Asked) -> bool {
         let (book, does) = (self.book, self.ults[number].does);
         let page = does.page();
@@ -138,10 +138,10 @@ impl Desk {
         true
     }
 
-    /// A letter has come.
+    /// Handles a message.
     pub fn receive(&mut self, node: &Node<'_>, number: u64) {
         let letter = self.by_mail().mail.borrow_mut().letters.remove(&number);
-        let Letter { from, page, message } = letter.expect("each comes once");
+        let Letter { from, page, message } = letter.expect("each message arrives once");
         if self.lost.contains(&from) {
             return;
         }
@@ -160,7 +160,7 @@ impl Desk {
                 let number = self.ults.iter().position(|ult| {
                     matches!(ult.task, Task::Asked(Asked::Permit)) && ult.does.page() == page
                 });
-                let number = number.expect("who asked to own it");
+                let number = number.expect("the ULT that asked to own the page");
                 match message {
                     Message::Permit(entry) => self.permitted(node, number, entry),
                     _ => self.end(node, number, None),
@@ -168,7 +168,7 @@ impl Desk {
             }
             Message::Free(frame) => {
                 self.set_taken(node, frame, false);
-                // Whoever reads it still finds out.
+                // A rank that still reads the frame detects the change.
                 let entry = Entry { owner: node.rank(), frame, epoch: 0 };
                 for element in 0..ELEMENTS {
                     let at = self.book.bytes(entry).add(element * 8);
@@ -183,16 +183,16 @@ impl Desk {
         }
     }
 
-    /// A rank has died.
+    /// Handles the death of a rank.
     pub fn mourn(&mut self, node: &Node<'_>, rank: Rank) {
         let pages: Vec<_> = self.by_mail().homes.keys().copied().collect();
         for page in pages {
-            self.by_mail().homes.get_mut(&page).expect("it is there").handle_lost(rank);
+            self.by_mail().homes.get_mut(&page).expect("the home exists").handle_lost(rank);
             self.home_sends(node, page);
         }
     }
 
-    /// An access of a ULT has ended, or a copy.
+    /// Handles the end of an access of a ULT, or of a copy.
     pub fn used(&mut self, node: &Node<'_>, number: usize, asked: Asked, ok: bool) {
         let does = self.ults[number].does;
         let (page, slots) = (does.page(), self.book.shape().slots);
@@ -260,7 +260,7 @@ impl Desk {
     }
 
     fn by_mail(&mut self) -> &mut Post {
-        self.mail.as_mut().expect("it goes by mail")
+        self.mail.as_mut().expect("the directory uses messages")
     }
 }
 
@@ -276,5 +276,5 @@ impl Does {
     }
 }
 
-/// Tokens of timers from here on are letters.
+/// Timer tokens from here on are messages.
 pub const LETTERS: u64 = 1 << 32;

@@ -1,5 +1,5 @@
-//! Random programs on a network that does its worst: gets, puts, atomics on
-//! elements and owns, by several ULTs of each rank, and a rank that dies.
+//! Random programs on a network with all faults: gets, puts, atomics on elements and owns, by
+//! several ULTs of each rank, and a rank that dies.
 
 use crate::desk::{DIRECTORY, Desk, Log, PAGES};
 use crate::post::{Mail, Post};
@@ -17,10 +17,10 @@ use tsumugi_core::sync::with_mutant;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::page::{Book, Distribution, Homes, PageId, Shape, State};
 
-/// How a program is drawn from its seed.
+/// The plan of a program, drawn from its seed.
 fn plan(draw: &mut Seeded) -> Plan {
     match draw.below(4) {
-        // All want the same pages.
+        // All ULTs want the same pages.
         0 => Plan::Mix { gets: 20, puts: 10, adds: 10 },
         // A storm of puts.
         1 => Plan::Mix { gets: 10, puts: 60, adds: 20 },
@@ -29,23 +29,23 @@ fn plan(draw: &mut Seeded) -> Plan {
     }
 }
 
-/// Which directory there is.
+/// The kinds of directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Atomics,
-    /// The same, whose words lie apart: a device's.
+    /// The directory of atomics, whose words lie in a device's region.
     Device,
     Messages,
 }
 
-/// Whether a rank dies.
+/// The kinds of deaths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     None,
     Any,
-    /// What it has sent comes long after its death was heard of.
+    /// The operations of the dead rank arrive long after its death is known.
     OfTheSlow,
-    /// None does: the network is cut, ranks give each other up, and it heals.
+    /// No rank dies: the network is cut, ranks give each other up, and the cut heals.
     Parted,
 }
 
@@ -60,7 +60,7 @@ fn run(seed: u64, by: By, death: Death) -> Log {
         _ => Distribution::By(|page| Rank((page.0 & 1) as u32)),
     };
     let homes = Homes::new(ranks as u32, pages, dealt);
-    // Few frames and slots, so that they are used again.
+    // Few frames and slots, so that they are reused.
     let (slots, frames) = (1 + draw.below(3) as u32, (pages + draw.below(3)) as u32);
     let shape = Shape { homes, page_bytes: 8 * ELEMENTS, slots, frames };
     let book = match by {
@@ -69,7 +69,7 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     };
     let mut config = Config::drawn(ranks as u32, seed);
     if kill {
-        // Sooner or later than what the dead had begun arrives.
+        // Sooner or later than the last operations of the dead rank arrive.
         config.detect_ns = [1_000, 1_000_000][draw.below(2) as usize];
     }
     if death == Death::OfTheSlow {
@@ -110,7 +110,7 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     for (rank, desk) in desks.iter().enumerate() {
         assert!(net.is_dead(Rank(rank as u32)) || desk.is_done(), "rank {rank} hangs");
     }
-    // Whoever lives brings every page to itself, and reads it.
+    // A living rank owns every page, and reads it.
     let lives = |rank: &Rank| match death {
         Death::Parted => *rank == stays,
         _ => Some(*rank) != dead,
@@ -123,16 +123,16 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     net.run_until(Instant::from_ns(2 * END_NS), &mut desks);
     assert!(desks[last.0 as usize].is_done(), "the last hangs");
     drop(desks);
-    let log = Rc::into_inner(log).expect("nobody else has it").into_inner();
+    let log = Rc::into_inner(log).expect("the log has no other owner").into_inner();
     check_log(&log);
     if death == Death::None {
-        assert_eq!(log.failed, 0, "failures, and nobody died");
+        assert_eq!(log.failed, 0, "failures, but no rank died");
         check_rest(&net, &book, last, by);
     }
     log
 }
 
-/// Each element, as if one had come after the other.
+/// Checks that the operations on each element have a sequential order.
 fn check_log(log: &Log) {
     for (index, events) in log.elements.iter().enumerate() {
         let (page, element) = (PageId(index as u64 / ELEMENTS), index as u64 % ELEMENTS);
@@ -151,7 +151,7 @@ fn check_log(log: &Log) {
     }
 }
 
-/// Every page is at one place, and no frame is lost.
+/// Checks that every page is at one place, and that no frame is lost.
 fn check_rest(net: &Net, book: &Book, last: Rank, by: By) {
     let shape = book.shape();
     let mut taken = 0;
@@ -176,17 +176,17 @@ fn each_element_is_as_if_nothing_moved(by: By) {
 }
 
 #[test]
-fn whatever_moves_each_element_is_as_if_nothing_did_by_atomics() {
+fn moving_pages_keep_their_elements_by_atomics() {
     each_element_is_as_if_nothing_moved(By::Atomics);
 }
 
 #[test]
-fn whatever_moves_each_element_is_as_if_nothing_did_by_a_device() {
+fn moving_pages_keep_their_elements_by_a_device() {
     each_element_is_as_if_nothing_moved(By::Device);
 }
 
 #[test]
-fn whatever_moves_each_element_is_as_if_nothing_did_by_messages() {
+fn moving_pages_keep_their_elements_by_messages() {
     each_element_is_as_if_nothing_moved(By::Messages);
 }
 
@@ -201,48 +201,48 @@ fn a_death_is_named(by: By, death: Death, seeds: Seeds) {
 }
 
 #[test]
-fn a_death_is_named_and_nobody_hangs_by_atomics() {
+fn a_death_is_named_and_no_call_hangs_by_atomics() {
     a_death_is_named(By::Atomics, Death::Any, SEEDS.and(ERASED));
 }
 
 #[test]
-fn a_death_is_named_and_nobody_hangs_by_a_device() {
+fn a_death_is_named_and_no_call_hangs_by_a_device() {
     a_death_is_named(By::Device, Death::Any, SEEDS);
 }
 
 #[test]
-fn a_death_is_named_and_nobody_hangs_by_messages() {
+fn a_death_is_named_and_no_call_hangs_by_messages() {
     a_death_is_named(By::Messages, Death::Any, SEEDS.and(ROLLED_BACK));
 }
 
 #[test]
-fn what_the_dead_had_sent_comes_late_by_atomics() {
+fn late_operations_of_a_dead_rank_do_no_harm_by_atomics() {
     a_death_is_named(By::Atomics, Death::OfTheSlow, SEEDS.and(TORN));
 }
 
 #[test]
-fn what_the_dead_had_sent_comes_late_by_messages() {
+fn late_operations_of_a_dead_rank_do_no_harm_by_messages() {
     a_death_is_named(By::Messages, Death::OfTheSlow, SEEDS);
 }
 
 #[test]
-fn who_is_given_up_and_lives_loses_nothing_of_the_others_by_atomics() {
+fn a_live_rank_that_is_given_up_loses_no_data_of_others_by_atomics() {
     a_death_is_named(By::Atomics, Death::Parted, SEEDS);
 }
 
 #[test]
-fn who_is_given_up_and_lives_loses_nothing_of_the_others_by_a_device() {
+fn a_live_rank_that_is_given_up_loses_no_data_of_others_by_a_device() {
     a_death_is_named(By::Device, Death::Parted, SEEDS);
 }
 
 #[test]
-fn who_is_given_up_and_lives_loses_nothing_of_the_others_by_messages() {
+fn a_live_rank_that_is_given_up_loses_no_data_of_others_by_messages() {
     a_death_is_named(By::Messages, Death::Parted, SEEDS);
 }
 
 #[test]
 #[cfg(debug_assertions)]
-fn on_a_network_too_planted_defects_are_caught() {
+fn planted_defects_are_caught_on_a_network_too() {
     for (mutant, by, death) in MUTANTS {
         let caught = |seed: &u64| catch_unwind(|| run(*seed, by, death)).is_err();
         let found = with_mutant(mutant, || (0..DEFECT_SEEDS).find(caught));
@@ -259,7 +259,7 @@ fn is_caught(mutant: &'static str, seeds: &[u64], death: Death) {
     }
 }
 
-/// What is as rare as once in some ten thousand seeds.
+/// Defects that only about one of ten thousand seeds finds.
 #[test]
 #[cfg(debug_assertions)]
 fn rare_defects_are_caught_by_their_seeds() {
@@ -267,7 +267,7 @@ fn rare_defects_are_caught_by_their_seeds() {
     is_caught("page_seen_unchecked", TORN, Death::OfTheSlow);
 }
 
-/// By which directory, and who dies.
+/// The directory and the death with which each mutant is found.
 #[cfg(debug_assertions)]
 const MUTANTS: [(&str, By, Death); 20] = [
     ("page_count_apart", By::Atomics, Death::None),
@@ -291,23 +291,23 @@ const MUTANTS: [(&str, By, Death); 20] = [
     ("page_taint_forgotten", By::Messages, Death::Any),
     ("page_sweep_ends_at_the_dead", By::Atomics, Death::Any),
 ];
-/// What every commit tries anew.
+/// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1_000);
-/// By which a completed update was rolled back: its mover had told the home of
-/// the page's coming, used the page at once, and died before the letter came.
+/// Seeds by which a completed update was rolled back: its mover had sent the home the message of
+/// the page's arrival, used the page at once, and died before the message arrived.
 const ROLLED_BACK: &[u64] = &[
     0x192e, 0xf44e4, 0xf54e2, 0xf696c, 0xf6ec9, 0xf7591, 0xf7617, 0xf761d, 0xf770a, 0xf7df1,
     0xf84af,
 ];
-/// By which a list of holders was emptied by a mover that had died, when others
-/// had been entered in it since.
+/// Seeds by which a list of holders was emptied by a mover that had died, when others had been
+/// entered in it since.
 const ERASED: &[u64] = &[0x4ea6aa6d0c229];
-/// By which a page was read where a torn note of two pages said, and where it came
-/// to be meanwhile.
+/// Seeds by which a page was read at the place of a torn cached entry of two pages, and came to
+/// that place meanwhile.
 const TORN: &[u64] = &[0x4ea6aa6d08feb];
-/// A rare one takes some thousands.
+/// A rare defect takes some thousands of seeds.
 #[cfg(debug_assertions)]
 const DEFECT_SEEDS: u64 = 20_000;
 const STEPS: u32 = 12;
-/// Who has not ended by then never does.
+/// A ULT that has not ended by then never does.
 const END_NS: u64 = 1_000_000_000;

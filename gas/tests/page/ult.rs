@@ -1,4 +1,4 @@
-//! A ULT of a rank: what it is to do, what it does, and what is noted of it.
+//! A ULT of a rank: its program, its progress, and its log.
 
 use crate::desk::Log;
 use crate::post::Asked;
@@ -12,12 +12,11 @@ pub struct Ult {
     pub draw: Seeded,
     pub left: u32,
     pub plan: Plan,
-    /// Pages that are to come, in this order.
+    /// The pages that are to be owned next, in this order.
     pub to_own: VecDeque<PageId>,
     pub does: Does,
     pub task: Task,
-    /// Which operation is the last that was posted; completions of others are
-    /// late.
+    /// The number of the operation that was posted last; completions of others are late.
     pub sequence: u64,
     pub parts: Vec<(u64, Part)>,
     pub header: u64,
@@ -29,14 +28,14 @@ pub struct Ult {
     pub paused: bool,
 }
 
-/// What a ULT does.
+/// The program of a ULT.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
-    /// So many of a hundred; the rest are owns.
+    /// Percentages of the operations; the rest are owns.
     Mix { gets: u64, puts: u64, adds: u64 },
     /// Reads all pages.
     Read,
-    /// Owns each before.
+    /// Owns and reads each page.
     Collect,
 }
 
@@ -63,13 +62,13 @@ pub enum Part {
     Word,
     Header,
     Bytes,
-    /// Those of a page that goes on to another rank.
+    /// The bytes of a page that moves to another rank.
     Fetched,
     Access,
 }
 
 impl Ult {
-    /// One that does `steps` things, and has its bytes at `scratch`.
+    /// A ULT that does `steps` operations and has its buffer at `scratch`.
     pub fn new(seed: u64, steps: u32, plan: Plan, scratch: u64) -> Self {
         let is_collecting = matches!(plan, Plan::Collect);
         let to_own = (0..u64::from(steps)).filter(|_| is_collecting).map(PageId).collect();
@@ -96,7 +95,7 @@ impl Ult {
         let pages = book.shape().homes.pages();
         if let Some(page) = self.to_own.pop_front() {
             self.does = Does::Own(page);
-            // Now and then to somebody else, who takes no part.
+            // Now and then to another rank, which takes no part.
             let to = match self.plan {
                 Plan::Mix { .. } if !by_mail && self.draw.below(3) == 0 => {
                     Rank(self.draw.below(book.shape().homes.ranks().into()) as u32)
@@ -137,7 +136,7 @@ impl Ult {
             _ if by_mail => Task::Asked(Asked::Enter),
             Does::Get { page, .. } => Task::Glance(Glance::new(book, rank, page)),
             Does::Put { page, .. } | Does::Add { page } => Task::Hold(Hold::new(book, rank, page)),
-            Does::Own(_) => unreachable!("it is not one step"),
+            Does::Own(_) => unreachable!("an own is not a single step"),
         };
     }
 
@@ -159,7 +158,7 @@ impl Ult {
                     note(page, 0, What::Add(old));
                 }
             }
-            Does::Get { .. } | Does::Own(_) => unreachable!("it writes nothing"),
+            Does::Get { .. } | Does::Own(_) => unreachable!("the operation writes nothing"),
         }
     }
 }
@@ -178,7 +177,7 @@ impl Does {
     }
 }
 
-/// What an element has at first.
+/// The first value of an element.
 pub const fn first(page: PageId, element: u64) -> u64 {
     1 << 40 | unique(page.0, element)
 }
@@ -187,5 +186,5 @@ pub const fn unique(start: u64, element: u64) -> u64 {
     start * ELEMENTS + element
 }
 
-/// Of a page: a counter, and registers.
+/// The elements of a page: a counter, and registers.
 pub const ELEMENTS: u64 = 5;

@@ -1,6 +1,6 @@
-//! Gets, puts and owns by remote atomics alone: every interleaving of small
-//! programs. A put must land where the page is, a get must return what the page
-//! had at some moment of it, and in the end everything is given back.
+//! Gets, puts and owns by remote atomics alone: every interleaving of small programs. A put must
+//! land at the page's place, a get must return a value that the page had at some moment of the
+//! get, and at the end all gates and frames are released.
 
 #[cfg(debug_assertions)]
 use crate::search::Failure;
@@ -14,7 +14,7 @@ mod world;
 
 use world::{Flight, Task, Ult, World};
 
-/// What a ULT does with a page.
+/// An operation of a ULT on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Does {
     Get(u64),
@@ -28,9 +28,9 @@ use Does::{Get, Own, Put};
 struct Pages {
     book: Book,
     ults: Vec<(Rank, &'static [Does])>,
-    /// Bits of a header that are read at one moment, and at another.
+    /// The bits of a header that are read at one moment, and those read at another.
     tears: [u64; 2],
-    /// Of the last page, at first.
+    /// The first epoch of the last page.
     epoch: u32,
 }
 
@@ -49,14 +49,14 @@ impl Pages {
         Self { book, ults, tears: [u64::MAX, 0], epoch: 0 }
     }
 
-    /// Of a network that reads the first byte of a word at another moment than
-    /// the rest; another page comes to a frame with just that byte.
+    /// A network that reads the first byte of a word at another moment than the rest; another page
+    /// comes to a frame with just that byte.
     fn torn(self) -> Self {
         Self { tears: [0xff, !0xff], epoch: 127, ..self }
     }
 
-    /// Of a directory whose words are a device's: its atomics are whole, its
-    /// reads come in two parts.
+    /// A directory whose words belong to a device: its atomics are whole, its reads come in two
+    /// parts.
     fn by_device(self) -> Self {
         let book = Book::apart(self.book.shape(), RegionKey::new(1, 1), RegionKey::new(0, 1));
         Self { book: book.unwrap(), ..self }
@@ -96,7 +96,7 @@ impl Model for Pages {
         };
         let mut world = World { memory, ults: vec![ult; self.ults.len()], pages };
         for number in 0..self.ults.len() {
-            self.drive(&mut world, number).expect("nothing has happened yet");
+            self.drive(&mut world, number).expect("the first step");
         }
         world
     }
@@ -123,7 +123,7 @@ impl Model for Pages {
                     Task::Hold(hold) => hold.answer(Ok(0)),
                     Task::Own(own) => own.answer(Ok(0)),
                     Task::Sweep(sweep, _) => sweep.answer(Ok(0)),
-                    Task::None | Task::Free => unreachable!("it does not pause"),
+                    Task::None | Task::Free => unreachable!("the task does not pause"),
                 }
                 self.drive(world, number)
             }
@@ -194,26 +194,26 @@ fn programs() -> Vec<Pages> {
         Pages::new(2, 1, 2, &[(0, &[Put(0)]), (0, &[Put(0)]), (1, &[Own(0)])]),
         Pages::new(2, 1, 2, &[(0, &[Get(0)]), (0, &[Put(0)]), (1, &[Own(0)])]),
         Pages::new(2, 1, 2, &[(0, &[Put(0)]), (1, &[Put(0)]), (1, &[Own(0)])]),
-        // Another page takes the frame, and the slot.
+        // Another page takes the frame and the slot.
         Pages::new(2, 2, 2, &[(0, &[Own(1)]), (1, &[Own(0), Own(1)]), (0, &[Get(0)])]),
         Pages::new(2, 2, 2, &[(0, &[Put(0), Put(1)]), (0, &[Put(1)]), (1, &[Own(0)])]),
     ]
 }
 
-/// What takes longer: a test of its own.
+/// Larger programs: they have a test of their own.
 fn large() -> Vec<Pages> {
     vec![
         Pages::new(2, 1, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0)]), (1, &[Put(0)])]),
-        // A page comes back into the frame that a reader remembers.
+        // A page comes back into the frame that a reader has cached.
         Pages::new(2, 1, 1, &[(0, &[Get(0), Get(0)]), (1, &[Own(0), Put(0)]), (0, &[Own(0)])]),
         Pages::new(2, 2, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0)]), (0, &[Own(1)])]).torn(),
     ]
 }
 
-/// Programs whose directory is a device's.
+/// Programs whose directory belongs to a device.
 fn by_device() -> Vec<Pages> {
     vec![
-        // The page comes to a frame that is another's at its old owner.
+        // The page comes to a frame whose number belongs to another page at the old owner.
         Pages::new(2, 2, 2, &[(0, &[Put(0)]), (1, &[Own(0)])]).by_device(),
         Pages::new(2, 1, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0), Put(0)])]).by_device(),
         Pages::new(2, 1, 2, &[(0, &[Own(0), Own(0)]), (1, &[Own(0), Own(0)])]).by_device(),
@@ -221,7 +221,7 @@ fn by_device() -> Vec<Pages> {
     ]
 }
 
-/// Every interleaving of each.
+/// Explores every interleaving of each program.
 fn explores(programs: &[Pages]) {
     for (number, program) in programs.iter().enumerate() {
         match explore(program, STATES_MAX) {
@@ -242,11 +242,11 @@ fn every_interleaving_of_larger_programs() {
 }
 
 #[test]
-fn every_interleaving_where_a_device_has_the_directory() {
+fn every_interleaving_with_the_directory_of_a_device() {
     explores(&by_device());
 }
 
-/// An entry that comes in parts is of no place where the page ever was.
+/// An entry that is read in parts names a place where the page never was.
 #[test]
 #[cfg(debug_assertions)]
 fn a_plain_read_of_a_devices_word_is_caught() {
@@ -267,7 +267,7 @@ fn planted_defects_are_caught() {
     }
 }
 
-/// And the first program that catches it.
+/// Each mutant, and the first program that catches it.
 #[cfg(debug_assertions)]
 const MUTANTS: [(&str, usize); 10] = [
     ("page_count_apart", 0),

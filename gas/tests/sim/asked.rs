@@ -1,5 +1,5 @@
-//! Which copies a third rank is asked for, what is left of those that were cut
-//! off, and words that are no commands.
+//! Which copies are passed to another rank, the rest of those that were cut off, and words that
+//! are not commands.
 
 use super::copies::trips;
 use super::rank::{Party, Room, Sizes};
@@ -10,10 +10,10 @@ use tsumugi_gas::machine::Event;
 use tsumugi_gas::order::After;
 use tsumugi_gas::request::Copy;
 
-/// Of one block, of a size in between, and from one rank to another; all else is
-/// asked of the source.
+/// The caller carries copies of one block, of a size in between, and from one rank to another; all
+/// other copies are passed to the source.
 #[test]
-fn what_is_carried_and_what_is_asked() {
+fn copies_of_medium_size_are_carried_by_the_caller() {
     let net = Net::new(Config::calm(3, 0));
     let sizes = Sizes { joined_bytes_max: 128, carried_bytes_max: 1024, ..Sizes::new(3) };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
@@ -38,9 +38,9 @@ fn what_is_carried_and_what_is_asked() {
     }
 }
 
-/// A machine begins anew, whatever another one has left in its tables.
+/// A machine starts in a clean state, whatever another machine has left in its tables.
 #[test]
-fn tables_may_have_been_used() {
+fn a_machine_ignores_the_old_content_of_its_tables() {
     let sizes = Sizes::new(3);
     let sizes = Sizes { shape: Shape { commands: 1, ..sizes.shape }, ..sizes };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
@@ -68,9 +68,9 @@ fn tables_may_have_been_used() {
     }
 }
 
-/// Words that others have left for nobody are counted, and do no more.
+/// Words for no operation are counted and have no other effect.
 #[test]
-fn what_comes_for_nobody_is_dropped() {
+fn words_for_no_operation_are_dropped() {
     let net = Net::new(Config::calm(2, 0));
     let sizes = Sizes::new(2);
     let mut room = Room::new(&sizes);

@@ -1,4 +1,4 @@
-//! Messages of all lengths, through rings that most of them do not fit in.
+//! Messages of all lengths, through rings that are shorter than most of them.
 
 use super::rank::{Party, Room, Sizes};
 use super::*;
@@ -15,7 +15,7 @@ use tsumugi_gas::request::Word;
 const MESSAGES: u64 = 12;
 const LONGEST: u64 = 500;
 
-/// What message `number` has at `index`.
+/// The byte at `index` of message `number`.
 fn byte(number: u64, index: u64) -> u8 {
     (number * 37 + index * 11 + 5) as u8
 }
@@ -119,7 +119,7 @@ fn run(seed: u64) {
     programs.iter_mut().for_each(Program::go_on);
     net.run_until(Instant::from_ns(200_000_000), &mut programs);
     let End::Receives { next, .. } = programs[1].end else { unreachable!() };
-    assert_eq!(next, MESSAGES, "received of those that were sent");
+    assert_eq!(next, MESSAGES, "not all messages that were sent were received");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Containers of several ranks, each of several programs, on networks that do
-//! their worst; and with a rank that dies with locks in its hands.
+//! Containers of several ranks, each used by several programs, on networks with all faults; and
+//! with a rank that dies while it holds locks.
 
 use super::desk::{Desk, Job, NODES, View, run_jobs};
 use super::rank::{Party, Room, Sizes};
@@ -23,12 +23,12 @@ struct All {
     set: Set,
     counts: Multiset,
     map: Map,
-    /// That only those use who live.
+    /// A container that only programs of living ranks use.
     apart: Vector,
 }
 
 fn make(view: &View, ranks: u32) -> All {
-    // None of it is on the last rank, which may die.
+    // No container is on the last rank, which may die.
     let last = Rank((ranks - 1).saturating_sub(1));
     let homes: Vec<Rank> = (0..=last.0).map(Rank).collect();
     All {
@@ -42,7 +42,7 @@ fn make(view: &View, ranks: u32) -> All {
     }
 }
 
-/// What a client has done.
+/// The calls of a client.
 #[derive(Default)]
 struct Tally {
     firsts: u64,
@@ -51,7 +51,7 @@ struct Tally {
     lost: u64,
 }
 
-/// One random call; what it says.
+/// Makes one random call and returns its outcome.
 fn call(
     view: &View,
     all: &All,
@@ -114,7 +114,7 @@ fn run(seed: u64, mutant: Option<&'static str>, kill: bool) -> u64 {
     let told = made.clone();
     let first: Job = Box::new(move |view| *told.lock().unwrap() = Some(make(view, ranks)));
     assert_eq!(run_jobs(&net, &mut desks, vec![(0, first)], None, None, &live), 0);
-    let all: All = made.lock().unwrap().take().expect("it was made");
+    let all: All = made.lock().unwrap().take().expect("the containers were made");
 
     let tallies: Arc<Mutex<Vec<Tally>>> = Arc::default();
     let jobs = (0..ranks * CLIENTS).map(|client| {
@@ -142,7 +142,7 @@ fn run(seed: u64, mutant: Option<&'static str>, kill: bool) -> u64 {
     lost
 }
 
-/// A call; if a rank dies it may end with that, and says so from then on.
+/// Checks a call; after a death the call may end with that error, and all later ones then do.
 fn check_call(
     view: &View,
     all: &All,
@@ -161,9 +161,9 @@ fn check_call(
         tally.lost += 1;
     }
     let Some(victim) = victim.filter(|victim| Rank(*victim) != view.rank()) else { return };
-    // Nothing of it is the dead rank's business.
+    // No part of `apart` is on the dead rank.
     all.apart.push_back(view, Data::Here(&[1])).unwrap();
-    // Who knows that a lock is broken does not wait to say so.
+    // A rank that knows that a lock is broken returns the error without a wait.
     if view.lost().is_some()
         && let Err(error) = all.vector.push_back(view, Data::Here(&[0; 8]))
     {
@@ -175,7 +175,7 @@ fn check_call(
     }
 }
 
-/// What is there is what everybody has done.
+/// Checks that the containers hold what all clients have done.
 fn check_end(view: &View, all: &All, tallies: &[Tally]) {
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let size = all.vector.size(view).unwrap();
@@ -192,7 +192,7 @@ fn check_end(view: &View, all: &All, tallies: &[Tally]) {
     let sizes = all.lists.map(|list| list.size(view).unwrap());
     assert_eq!(sizes[0] + sizes[1], sum(|tally| tally.counted));
     let size = all.set.size(view, Reach::All).unwrap();
-    assert_eq!(size, sum(|tally| tally.firsts), "who inserts a key is the first once");
+    assert_eq!(size, sum(|tally| tally.firsts), "one insert of a key is the first");
     assert_eq!(all.deque.size(view).unwrap(), 0);
     all.lists.into_iter().for_each(|list| list.destroy(view).unwrap());
     all.vector.destroy(view).unwrap();
@@ -204,12 +204,12 @@ fn check_end(view: &View, all: &All, tallies: &[Tally]) {
 }
 
 #[test]
-fn many_use_them_at_once() {
+fn many_programs_use_containers_at_once() {
     check(SEEDS, |seed| _ = run(seed, None, false));
 }
 
 #[test]
-fn a_lock_that_died_is_named() {
+fn a_lock_of_a_dead_rank_names_it() {
     let mut lost = 0;
     let is_own = check(SEEDS.take(DEATHS), |seed| lost += run(seed, None, true));
     assert!(lost > 0 || !is_own, "no call ever met the death");
@@ -234,7 +234,7 @@ fn planted_defects_are_caught() {
 
 const CLIENTS: u32 = 2;
 const STEPS: u64 = 6;
-/// Seeds with a death, which takes long.
+/// The number of seeds with a death, which take long.
 const DEATHS: u64 = 200;
-/// A few trips, the slowest of which takes 0.2 ms.
+/// Some trips of 0.2 ms each, which is the slowest.
 const SOON_NS: u64 = 5_000_000;

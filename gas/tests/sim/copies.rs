@@ -1,10 +1,10 @@
 //! Random copies and atomics between all ranks, beside a model that knows what
 //! each byte must be.
 //!
-//! Every rank has some slices in every rank's memory that it alone moves bytes
-//! between; what touches the same slice is ordered by handles. So each rank's
-//! copies have the effect of doing one after the other, and its slices are
-//! compared with that at the end, wherever they are.
+//! Every rank has some slices in every rank's memory, between which it alone moves bytes;
+//! operations that touch the same slice are ordered by handles. Therefore the copies of a rank
+//! have the effect of copies one after the other, and at the end its slices are compared with
+//! that, wherever they are.
 
 use super::rank::{Party, Room, Sizes};
 use super::*;
@@ -26,20 +26,20 @@ const SLICE: u64 = 256;
 #[derive(Clone, Copy)]
 struct Plan {
     kill: bool,
-    /// The network is cut, ranks give each other up, and it heals.
+    /// The network is cut, ranks give each other up, and the cut heals.
     parts: bool,
     operations: u64,
-    /// Few places for guests and commands, and nothing but copies of others.
+    /// Few places for guests and commands, and only copies between other ranks.
     crowded: bool,
-    /// Each rank reaches the memory of all.
+    /// Each rank reaches the memory of all ranks.
     near: bool,
     /// Each put lands in two parts.
     torn: bool,
-    /// Whoever wants a short copy between two others carries it.
+    /// The caller of a short copy between two other ranks carries it.
     carried: bool,
 }
 
-/// What every rank knows of every other.
+/// The addresses that every rank knows of every other.
 struct World {
     ranks: u32,
     main: Vec<(Region, GlobalAddr)>,
@@ -48,8 +48,7 @@ struct World {
 /// A slice of this rank, of its list area, or of its counters.
 type Place = (u32, u64);
 
-/// An operation under way, what it reads and writes, and what it adds to a
-/// counter.
+/// An operation under way: the places that it reads and writes, and its addition to a counter.
 type Live = (Handle, Vec<Place>, Vec<Place>, Option<u64>);
 
 struct Program<'n, 'w> {
@@ -59,7 +58,7 @@ struct Program<'n, 'w> {
     draw: Seeded,
     left: u64,
     model: HashMap<Place, Vec<u8>>,
-    /// Under way: what they read and write.
+    /// The operations under way.
     live: Vec<Live>,
     counter: u64,
     errors: Vec<AccessError>,
@@ -82,7 +81,7 @@ fn list_at(world: &World, own: u32, rank: u32) -> GlobalAddr {
 }
 
 fn at(world: &World, rank: u32, offset: u64) -> GlobalAddr {
-    // Every offset fits the field: an address is a sum.
+    // Every offset fits its field, so that an address is a sum.
     GlobalAddr::from_bits(world.main[rank as usize].1.to_bits() + offset)
 }
 
@@ -101,7 +100,7 @@ impl Program<'_, '_> {
         self.party.pump();
     }
 
-    /// Issues one random operation; false: there was no room.
+    /// Issues one random operation; returns false if there was no room.
     fn issue(&mut self) -> bool {
         let own = self.own();
         let before = self.draw.0;
@@ -116,7 +115,7 @@ impl Program<'_, '_> {
             4..6 => self.strided(dst, src),
             6 => self.list(dst, src),
             7..9 => {
-                // A counter that all share, in the last words of the lists.
+                // The counter that all ranks share, in the last words of the list areas.
                 let target = at(self.world, dst.0, bytes_of_region(self.world.ranks) - 8);
                 let add = 1 + self.draw.below(9);
                 let word = Word::atomic(Kind::FetchAdd, target, add);
@@ -161,7 +160,7 @@ impl Program<'_, '_> {
 
     fn block(&mut self, dst: Place, src: Place) -> Issue {
         let own = self.own();
-        // Bytes that overlap are the issuer's mistake.
+        // Overlapping bytes are an error of the caller.
         let dst = if dst == src { (dst.0, (dst.1 + 1) % SLICES) } else { dst };
         let bytes = self.draw.below(SLICE + 1);
         let (to, from) = (self.draw.below(SLICE - bytes + 1), self.draw.below(SLICE - bytes + 1));
@@ -187,15 +186,13 @@ impl Program<'_, '_> {
         (copy.into(), vec![src], vec![dst], Some(copied), None)
     }
 
-    /// Blocks of one slice, scattered over another, named by a list that lies
-    /// here.
+    /// Blocks of one slice, scattered over another, named by a list in this rank's memory.
     fn list(&mut self, dst: Place, src: Place) -> Issue {
         let own = self.own();
         let dst = if dst == src { (dst.0, (dst.1 + 1) % SLICES) } else { dst };
         let count = self.draw.below(20);
         let list = list_at(self.world, own, own);
-        // The list area is one more place, which is written now: nobody may
-        // be reading it.
+        // The list area is one more place, which is written now: no operation may be reading it.
         let area = (own, SLICES);
         if self.live.iter().any(|(_, reads, ..)| reads.contains(&area)) {
             return self.block(dst, src);
@@ -240,8 +237,8 @@ impl Program<'_, '_> {
     }
 }
 
-/// A request, what it reads and writes, what that does to the model, and what
-/// it adds to a counter.
+/// A request, the places that it reads and writes, its effect on the model, and its addition to a
+/// counter.
 type Issue = (Request, Vec<Place>, Vec<Place>, Option<Vec<(Place, usize, Vec<u8>)>>, Option<u64>);
 
 impl Actor for Program<'_, '_> {
@@ -266,7 +263,7 @@ fn run(seed: u64, plan: Plan) {
         config.detect_ns = [1_000, 1_000_000][draw.below(2) as usize];
     }
     if plan.kill && plan.crowded {
-        // What the dead one had sent comes when its place is in use again.
+        // Operations of the dead rank arrive when its places are in use again.
         config.detect_ns = 100;
         (config.slow, config.slow_ns_max) = (300, 100_000);
     }
@@ -348,7 +345,7 @@ fn run(seed: u64, plan: Plan) {
 fn check_end(net: &Net, world: &World, programs: &[Program<'_, '_>]) {
     let ranks = || (0..world.ranks).map(Rank);
     let all_know_all = ranks().all(|by| ranks().all(|whom| !net.is_lost(by, whom)));
-    // Whoever was asked for a copy says whom it has given up itself.
+    // A source that got a command names the rank that it has itself given up.
     let is_lost_to_one = |whom| ranks().any(|by| net.is_lost(by, whom));
     let mut sum = 0;
     for program in programs.iter().filter(|program| !net.is_dead(program.party.node.rank())) {
@@ -381,7 +378,7 @@ fn check_end(net: &Net, world: &World, programs: &[Program<'_, '_>]) {
         let found: u64 = (0..world.ranks)
             .map(|rank| net.node(Rank(rank)).load(world.main[rank as usize].0.key, last).unwrap())
             .sum();
-        assert_eq!(found, sum, "what all counters hold");
+        assert_eq!(found, sum, "the sum of all counters");
     }
 }
 
@@ -420,7 +417,7 @@ const CARRIED: Plan = Plan { carried: true, ..PLAIN };
 const TORN: Plan = Plan { torn: true, ..CROWDED };
 
 #[test]
-fn every_byte_is_what_the_order_says() {
+fn every_byte_follows_the_order_of_the_copies() {
     check(SEEDS, |seed| run(seed, PLAIN));
 }
 
@@ -430,55 +427,55 @@ fn a_rank_that_reaches_both_copies_itself() {
 }
 
 #[test]
-fn who_wants_a_short_copy_carries_it() {
+fn the_caller_carries_a_short_copy() {
     check(SEEDS, |seed| run(seed, CARRIED));
     check(SEEDS, |seed| run(seed, Plan { kill: true, ..CARRIED }));
 }
 
 #[test]
-fn few_places_stop_nobody() {
+fn few_places_delay_copies_but_stop_none() {
     check(SEEDS.take(300), |seed| run(seed, CROWDED));
 }
 
 #[test]
-fn a_death_ends_what_it_must_and_nothing_else() {
+fn a_death_ends_only_the_copies_of_its_rank() {
     check(SEEDS, |seed| run(seed, KILL));
     check(SEEDS.and(SLOW), |seed| run(seed, LATE));
 }
 
 #[test]
-fn who_is_given_up_and_lives_writes_nothing() {
+fn a_live_rank_that_is_given_up_writes_nothing() {
     check(SEEDS, |seed| {
         run(seed, Plan { carried: seed % 3 == 0, crowded: seed % 4 == 0, ..PARTED });
     });
 }
 
-/// How many times a message crosses the network, one after the other, until
-/// rank 0 knows that what it issued has ended.
+/// The number of times that a message crosses the network, one after the other, until rank 0
+/// learns that its operation has ended.
 pub fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
     let start = net.now().as_ns();
     party[0].machine.try_issue(copy.into(), After::Nothing).unwrap();
     party[0].pump();
     while party[0].outs.iter().all(|out| !matches!(out, Out::Ended { .. })) {
-        let (rank, event) = net.step().expect("it is under way");
+        let (rank, event) = net.step().expect("the operation is under way");
         party[rank.0 as usize].on_event(event);
     }
     party[0].outs.clear();
     (net.now().as_ns() - start) / 1_000
 }
 
-/// The table of the destination is fetched once: one atomic, one read. A copy
-/// that a third rank is asked for then takes its command's trip, the put's two
-/// and the end's; where order is kept as many as a put and a message.
+/// The table of the destination is fetched once: one atomic, one read. A copy by a command then
+/// takes one trip for the command, two for the put and one for the end; where order is kept, as
+/// many as a put and a message.
 #[test]
-fn a_copy_costs_the_trips_that_it_must() {
+fn a_copy_takes_its_minimum_of_trips() {
     count_trips(false, 0, 4);
     count_trips(true, 0, 3);
 }
 
-/// It is a get and a put, of which no other processor knows.
+/// A carried copy is a get and a put, in which no other processor takes part.
 #[test]
-fn a_carried_copy_costs_nobody_else_anything() {
+fn a_carried_copy_needs_no_other_processor() {
     count_trips(false, 1 << 16, 4);
 }
 
@@ -505,10 +502,10 @@ fn count_trips(keeps_order: bool, carried_bytes_max: u64, of_third: u64) {
     assert_eq!(parties[0].machine.relayed(), if keeps_order { 3 } else { 0 });
 }
 
-/// Of two blocks the second is outside of its region, and puts complete before they
-/// land: the first has landed when that is known.
+/// The second of two blocks is outside of its region, and puts complete before they land: when the
+/// error is known, the first block has landed.
 #[test]
-fn what_a_failed_copy_has_put_has_landed() {
+fn the_finished_blocks_of_a_failed_copy_have_landed() {
     fail_behind_a_put();
 }
 
@@ -532,15 +529,15 @@ fn fail_behind_a_put() {
         if let Some(result) = ended {
             break result;
         }
-        let (rank, event) = net.step().expect("it is under way");
+        let (rank, event) = net.step().expect("the operation is under way");
         party[rank.0 as usize].on_event(event);
     };
     assert!(matches!(result, Err(AccessError::OutOfRange { .. })), "{result:?}");
     assert_eq!(party[1].node.load(theirs.key, 56), Ok(77));
 }
 
-/// Hazard A6: of a command that comes while its note is there, half is of the one
-/// before.
+/// Hazard A6: a command that arrives after its note is half written, and the other half is of the
+/// command before.
 #[test]
 #[cfg(debug_assertions)]
 fn a_torn_command_is_caught() {
@@ -568,5 +565,5 @@ fn planted_defects_are_caught() {
 /// With parts of one byte, on the slowest networks, an operation takes a
 /// quarter of that.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// By which it was found that a limit of 0.1 s for all takes those for hangs.
+/// Seeds that showed that a limit of 0.1 s for all takes slow operations for hangs.
 const SLOW: &[u64] = &[0xf4529, 0xf496a, 0xf5c23];

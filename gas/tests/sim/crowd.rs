@@ -1,4 +1,4 @@
-//! More tables are wanted than there is room for.
+//! More tables are needed than there is room for.
 
 use super::rank::{Party, Room, Sizes};
 use super::*;
@@ -13,8 +13,8 @@ use tsumugi_gas::request::{Copy, Request, Word};
 const RANKS: u32 = 8;
 const STEPS: u32 = 20_000;
 
-/// One set of four slots, `held` of which are held by accesses that go on only
-/// when the rest has ended, and `requests` about the other ranks' words.
+/// One set of four slots, `held` of which are held by accesses that end only after all others, and
+/// `requests` on words of the other ranks.
 fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -> Vec<Request>) {
     let net = Net::new(Config::calm(RANKS, 0));
     let mut sizes = Sizes { near, ..Sizes::new(RANKS) };
@@ -39,7 +39,7 @@ fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -
         assert!(parties[0].machine.want(word).is_ok());
         parties[0].pump();
         settle(&mut parties);
-        // One by a worker, the others by operations in flight.
+        // A worker holds one slot, operations in flight the others.
         match rank {
             1 => assert!(cache.hold::<0>(0, word, 8, Need::Read).is_ok()),
             _ => assert!(cache.pin(word, 8, Need::Read).is_ok()),
@@ -58,7 +58,7 @@ fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -
     assert_eq!(ends.filter(|is_well| *is_well).count(), requests.len());
 }
 
-/// A word of each rank, three times over, and one slot.
+/// Requests on a word of each rank, three times each, with one slot.
 fn one_slot_for_all() {
     few_slots_for_all(3, false, |words| {
         let add = |word: &GlobalAddr| Word::atomic(Kind::FetchAdd, *word, 1u64).into();
@@ -66,9 +66,9 @@ fn one_slot_for_all() {
     });
 }
 
-/// Copies that need two tables each, and two slots.
+/// Copies that need two tables each, with two slots.
 #[test]
-fn tables_of_one_copy_let_each_other_be_used() {
+fn the_tables_of_one_copy_do_not_evict_each_other() {
     few_slots_for_all(2, true, |words| {
         let pairs = words.iter().zip(words.iter().cycle().skip(1));
         let copies = pairs.map(|(&dst, &src)| Request::from(Copy::new(dst, src, 8)));
@@ -77,13 +77,13 @@ fn tables_of_one_copy_let_each_other_be_used() {
 }
 
 #[test]
-fn tables_that_share_a_slot_let_each_other_be_used() {
+fn tables_that_share_a_slot_are_used_in_turn() {
     one_slot_for_all();
 }
 
 #[test]
 #[cfg(debug_assertions)]
-fn tables_that_chase_each_other_are_caught() {
+fn tables_that_evict_each_other_for_ever_are_caught() {
     let run = || std::panic::catch_unwind(one_slot_for_all);
     let caught = tsumugi_core::sync::with_mutant("gas_tables_chase_each_other", run);
     assert!(caught.is_err(), "the mutant was not caught");

@@ -1,6 +1,5 @@
-//! Programs that block, on simulated ranks: each is a thread of its own, of
-//! which one runs at a time, and only while the network stands still. So every
-//! run of a seed is the same.
+//! Programs that block, on simulated ranks: each is a thread of its own, of which one runs at a
+//! time, and only while the network stands still. Therefore every run of a seed is the same.
 //!
 //! ```text
 //!  program's thread        │  the network's
@@ -28,17 +27,17 @@ use tsumugi_gas::machine::Out;
 use tsumugi_gas::order::{After, Handle};
 use tsumugi_gas::request::{Copy, Request, Word};
 
-/// Global memory as one program sees it.
+/// The global memory as one program sees it.
 pub struct View {
     rank: Rank,
     split: Split,
-    /// Of each rank: its nodes, then its heap.
+    /// The address of each rank's memory: its nodes, then its heap.
     bases: Vec<GlobalAddr>,
     ask: Sender<Ask>,
     answer: Receiver<Answer>,
-    /// Its rank was killed.
+    /// Whether the program's rank was killed.
     is_dead: Cell<bool>,
-    /// Blocks that nobody has given back.
+    /// The number of blocks that were not freed.
     live: Arc<AtomicI64>,
 }
 
@@ -49,7 +48,7 @@ pub type Job = Box<dyn FnOnce(&View) + Send>;
 pub struct Desk<'n> {
     pub party: Party<'n>,
     nodes: NodePool<'n>,
-    /// Its nodes and its heap; and where programs' bytes come and go.
+    /// The memory of nodes and heap; and the buffers of the programs.
     memory: (RegionKey, GlobalAddr),
     scratch: (RegionKey, GlobalAddr),
     clients: Vec<Client>,
@@ -84,10 +83,10 @@ enum Answer {
 }
 
 enum Waits {
-    /// Its next question comes at once.
+    /// The next request of the program comes at once.
     No,
     For(Handle, u64),
-    /// For room, for a node, for a word.
+    /// The request waits for room, for a node or for a word.
     Again(Ask),
     Until(Instant),
     Ended,
@@ -206,7 +205,7 @@ impl<'n> Desk<'n> {
         Self { party, nodes, memory, scratch, clients: Vec::new() }
     }
 
-    /// Answers and asks until every program waits for the network.
+    /// Answers requests until every program waits for the network.
     fn go_on(&mut self) {
         loop {
             let mut has_moved = false;
@@ -215,7 +214,8 @@ impl<'n> Desk<'n> {
                 let Out::Ended { handle, result } = out else { continue };
                 let is_its =
                     |client: &Client| matches!(client.waits, Waits::For(its, _) if its == handle);
-                let at = self.clients.iter().position(is_its).expect("somebody waits for it");
+                let at =
+                    self.clients.iter().position(is_its).expect("a program waits for this result");
                 self.ended(at, result);
                 has_moved = true;
             }
@@ -239,7 +239,7 @@ impl<'n> Desk<'n> {
         self.clients[at].answer.send(answer).unwrap();
     }
 
-    /// Whether a client was answered, or asked.
+    /// Serves one client; returns whether there was a request or an answer.
     fn turn(&mut self, at: usize) -> bool {
         let client = &mut self.clients[at];
         let ask = match &client.waits {
@@ -276,7 +276,7 @@ impl<'n> Desk<'n> {
         }
     }
 
-    /// An answer, or what is waited for first; `None`: it is to ask again.
+    /// The answer, or the event that comes first; `None`: the request is tried again.
     fn answer(&mut self, at: usize, ask: Ask) -> Option<Result<Waits, Answer>> {
         let scratch = self.party.machine.cache().split();
         let scratch = scratch.add(self.scratch.1, (at as u64 * SCRATCH_BYTES) as i64).unwrap();
@@ -300,7 +300,7 @@ impl<'n> Desk<'n> {
             }
             Ask::Wait(at, until) => {
                 let place = self.party.machine.cache().split().place(at).unwrap();
-                assert_eq!(place.rank, node.rank(), "who waits waits at home");
+                assert_eq!(place.rank, node.rank(), "a program waits on a word of its own rank");
                 let value = node.load(self.memory.0, place.offset).unwrap();
                 match self.party.lost.last() {
                     _ if until.holds(value) => Err(Answer::Value(Ok(value))),
@@ -332,7 +332,7 @@ impl<'n> Desk<'n> {
         Some(Ok(Waits::For(handle, bytes)))
     }
 
-    /// What was read for a client.
+    /// The bytes that were read for a client.
     fn taken(&self, at: usize, bytes: u64) -> Vec<u8> {
         let word = |word: u64| {
             let offset = at as u64 * SCRATCH_BYTES + word * 8;
@@ -351,8 +351,8 @@ impl Actor for Desk<'_> {
     }
 }
 
-/// Runs these programs on these ranks to their ends, and kills a rank on the
-/// way; with a defect planted if one is named. Which have not ended.
+/// Runs these programs on these ranks to their ends, and kills a rank on the way; with a planted
+/// defect if one is named. Returns the programs that have not ended.
 pub fn run_jobs(
     net: &Net,
     desks: &mut [Desk<'_>],

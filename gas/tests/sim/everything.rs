@@ -1,18 +1,17 @@
-//! Everything at once: puts, gets, copies between two others and all atomics
-//! at random, while the regions that they are on come and go, ranks die and
-//! the network does its worst. Each word has one of two kinds of owner, so that
-//! it is known what it must hold:
+//! All operations at once: puts, gets, copies between two other ranks and all atomics at random,
+//! while their regions come and go, ranks die and the network has all faults. Each word has one of
+//! two kinds of owner, so that its value is known:
 //!
 //! ```text
-//!  word 0       the region's serial number, written before it is named
-//!  word 1..4    all ranks': a sum, a parity, a count by compare and swap
-//!  a line each  one rank's alone, four words, which it knows
+//!  word 0       the serial number of the region, written before it is named
+//!  word 1..4    shared by all ranks: a sum, a parity, a count by compare and swap
+//!  a line each  of one rank alone, four words, whose values it knows
 //! ```
 //!
-//! Operations on one line are ordered by handles. What is done to a region that
-//! is gone is told so, and changes nothing, but for copies in several parts, of
-//! which some may have come before it went. When a region is retired, and at
-//! the end, each word of it is what everybody knows of it.
+//! Operations on one line are ordered by handles. An operation on a region that is gone ends with
+//! an error and changes nothing, except copies in several parts, of which some may have arrived
+//! before the region went. When a region is retired, and at the end, each word of it has the value
+//! that the ranks expect.
 
 mod program;
 
@@ -28,11 +27,11 @@ use tsumugi_core::sim::{Net, Parting, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
 
-/// What all ranks have been told, by whatever way.
+/// The addresses that all ranks know, however they learned them.
 #[derive(Default)]
 struct Board {
     regions: Vec<Known>,
-    /// What each held when it was retired, or at the end.
+    /// The words of each region when it was retired, or at the end.
     held: HashMap<usize, Vec<u64>>,
     stale: u64,
 }
@@ -43,12 +42,11 @@ struct Known {
     addr: GlobalAddr,
     is_open: bool,
     shared: Shared,
-    /// Operations of which nobody knows whether they were done: by a rank that
-    /// died, or on one.
+    /// Operations that may or may not have been done: by a rank that died, or on one.
     unsure: u64,
 }
 
-/// What was done to the words of all.
+/// The changes of the words that all ranks share.
 #[derive(Clone, Copy, Default)]
 struct Shared {
     sum: u64,
@@ -56,7 +54,7 @@ struct Shared {
     count: u64,
 }
 
-/// Of a region, in a job of so many ranks.
+/// The number of words of a region, in a job of `ranks` ranks.
 fn words(ranks: u32) -> u64 {
     4 + LINE as u64 * u64::from(ranks)
 }
@@ -65,16 +63,16 @@ fn content(region: Region, ranks: u32) -> Vec<u64> {
     (0..words(ranks)).map(|word| peek(region, word)).collect()
 }
 
-/// What becomes of the ranks.
+/// The fate of the ranks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     AllLive,
     OneDies,
-    /// The network is cut, ranks give each other up, and it heals.
+    /// The network is cut, ranks give each other up, and the cut heals.
     Parted,
 }
 
-/// How many accesses found their region gone.
+/// Runs the seed; returns the number of accesses that found their region gone.
 fn run(seed: u64, fate: Fate) -> u64 {
     let mut draw = Seeded(seed);
     let ranks = 2 + draw.below(4) as u32;
@@ -159,7 +157,7 @@ fn run(seed: u64, fate: Fate) -> u64 {
     board.borrow().stale
 }
 
-/// What every region held, when it was retired or at the end.
+/// Checks the words of every region, when it was retired or at the end.
 fn check_end(net: &Net, board: &Board, programs: &[Program<'_, '_>]) {
     for (&number, held) in &board.held {
         let Known { shared, unsure, .. } = board.regions[number];
@@ -181,31 +179,31 @@ fn check_end(net: &Net, board: &Board, programs: &[Program<'_, '_>]) {
 }
 
 const CHUNKS: usize = 3;
-/// Words of a line.
+/// The number of words of a line.
 const LINE: usize = 4;
 const LINE_BYTES: u64 = 8 * LINE as u64;
-/// Of the scratch memory.
+/// The number of places in the scratch memory.
 const PLACES: u64 = 8;
 const POISON: u64 = 0xdead_beef_dead_beef;
 /// Longer than the slowest network takes for an operation.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 #[test]
-fn every_word_is_what_was_done_to_it() {
+fn every_word_has_the_value_of_its_operations() {
     let mut stale = 0;
     let is_own = check(SEEDS, |seed| stale += run(seed, Fate::AllLive));
     assert!(stale > 1000 || !is_own, "{stale} accesses to what was gone");
 }
 
 #[test]
-fn and_after_a_death() {
+fn every_word_has_its_value_after_a_death() {
     check(SEEDS, |seed| {
         run(seed, Fate::OneDies);
     });
 }
 
 #[test]
-fn and_with_ranks_that_are_given_up_and_live() {
+fn every_word_has_its_value_with_live_ranks_given_up() {
     check(SEEDS, |seed| {
         run(seed, Fate::Parted);
     });

@@ -1,5 +1,5 @@
-//! Every rank takes blocks of every rank's heap, marks them, looks whether the
-//! mark is still there, and gives them back.
+//! Every rank takes blocks of every rank's heap, marks them, checks that the mark is still there,
+//! and frees them.
 
 use super::rank::{Party, Room, Sizes};
 use super::*;
@@ -19,7 +19,7 @@ const BYTES: u64 = 9000;
 
 enum Doing {
     Taking(Malloc),
-    /// Its first and its last word are written and read.
+    /// The first and the last word of the block are written and read.
     Marking {
         addr: GlobalAddr,
         words: [GlobalAddr; 2],
@@ -50,7 +50,7 @@ impl Program<'_> {
         self.party.pump();
     }
 
-    /// What comes next of a block, after an answer.
+    /// Begins the next step of a block, after an answer.
     fn go_on(
         &mut self,
         at: usize,
@@ -155,7 +155,7 @@ fn run(seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn a_block_is_its_takers_alone() {
+fn a_block_belongs_to_one_taker() {
     let mut counts = (0, 0);
     let is_own = check(SEEDS, |seed| {
         let (taken, full) = run(seed);

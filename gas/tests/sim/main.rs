@@ -1,5 +1,5 @@
-//! The global memory on simulated networks that do their worst, with a
-//! thousand seeds; and what was broken on purpose is found.
+//! The global memory on simulated networks with all faults, with a thousand seeds; planted defects
+//! are found.
 #![cfg(not(tsumugi_loom))]
 
 mod asked;
@@ -16,9 +16,9 @@ mod tables;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::sim::{Config, Seeds};
 
-/// What every commit tries anew.
+/// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1000);
-/// Those by one of which each planted defect is caught: always the same.
+/// The seeds that catch each planted defect: always the same.
 #[cfg(debug_assertions)]
 const PLANTED: std::ops::Range<u64> = 0..1000;
 

@@ -16,20 +16,20 @@ use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Table
 use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::table::{Agent, Record, Starter};
 
-/// How large everything is.
+/// The sizes of all parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub shape: Shape,
     pub split: Split,
     pub part_bytes_max: u64,
-    /// Whether each rank loads and stores the memory of all.
+    /// Whether each rank loads and stores the memory of all ranks.
     pub near: bool,
     /// Whether the network keeps the order of each queue.
     pub keeps_order: bool,
-    /// Where it does not: longest put that goes as one with what is posted
+    /// Where the order is not kept: the longest put that goes as one with the operation posted
     /// behind it.
     pub joined_bytes_max: u64,
-    /// Longest copy between two far ranks that the third carries.
+    /// The longest copy between two far ranks that the caller carries.
     pub carried_bytes_max: u64,
 }
 
@@ -49,29 +49,29 @@ pub struct Room {
     flights: Vec<Flight>,
 }
 
-/// A machine on a node, and what it has posted.
+/// A machine on a node, and the operations that it has posted.
 pub struct Party<'n> {
     net: &'n Net,
     pub node: Node<'n>,
     pub machine: Machine<'n>,
     pub control: RegionKey,
-    /// Refused by a full queue.
+    /// Operations that a full queue has refused.
     held: VecDeque<Op>,
     joined_bytes_max: u64,
-    /// What goes when the put of that tag has landed.
+    /// Operations that go when the put of that tag has landed.
     joined: Vec<(Tag, Op)>,
-    /// Puts of bytes that are on their way to a place here.
+    /// Puts whose bytes are being fetched to a place here.
     carried: Vec<Option<Op>>,
     places: Region,
     carried_bytes_max: u64,
-    /// What the driver was told and has not looked at.
+    /// Outputs of the machine that the driver has not taken.
     pub outs: VecDeque<Out>,
     /// Ranks that have died.
     pub lost: Vec<Rank>,
     woken: u64,
 }
 
-/// In the tag of a get whose bytes are put somewhere else.
+/// A bit in the tag of a get whose bytes are then put to another rank.
 const FETCHES: u64 = 1 << 63;
 pub const STARTER_BYTES: u64 = 4096;
 
@@ -120,7 +120,7 @@ impl Room {
         }
     }
 
-    /// Ready for another machine: what need not be new stays as it is.
+    /// Prepares the room for another machine; tables that need not be cleared stay as they are.
     pub fn empty(&mut self) {
         self.slots.fill_with(Slot::new);
         self.seats = [Seat::new()];
@@ -185,13 +185,13 @@ impl<'n> Party<'n> {
         }
     }
 
-    /// A region that is registered with the device and named.
+    /// Registers a region with the device and names it.
     pub fn open(&mut self, bytes: u64) -> (Region, GlobalAddr) {
         let region = self.node.allocate(bytes, Access::ReadWrite).unwrap();
         (region, self.machine.register(0, &region, Agent::Cpu).unwrap())
     }
 
-    /// Feeds an event to the machine, and carries out what it wants.
+    /// Passes an event to the machine, and carries out its operations.
     pub fn on_event(&mut self, event: Told) {
         let now = self.node.now();
         let event = match event {
@@ -216,7 +216,7 @@ impl<'n> Party<'n> {
         self.pump();
     }
 
-    /// Posts what the machine has, until it has nothing.
+    /// Posts the operations of the machine until there are none.
     pub fn pump(&mut self) {
         while let Some(op) = self.held.front() {
             if !self.node.try_post(op) {
@@ -269,7 +269,7 @@ impl<'n> Party<'n> {
         }
     }
 
-    /// Posts what comes behind a put; whether it goes.
+    /// Posts the operation behind a put; returns whether it goes.
     fn post_behind(&mut self, put: &Op, then: Op) -> bool {
         if put.bytes() > self.joined_bytes_max {
             return self.node.try_post(&then);
@@ -286,7 +286,7 @@ impl<'n> Party<'n> {
         }
     }
 
-    /// The get that comes before a put of another rank's bytes.
+    /// The get that precedes a put of another rank's bytes.
     fn fetch(&mut self, source: RemoteAddr, put: &Op) -> Op {
         let place = put.tag.index();
         let offset = place as u64 * self.carried_bytes_max;
@@ -295,8 +295,7 @@ impl<'n> Party<'n> {
         Op::get(source, at, put.bytes()).tagged(Tag::from_bits(put.tag.to_bits() | FETCHES))
     }
 
-    /// Posts the put of what has been fetched; whose end a completion is, if it is
-    /// one.
+    /// Posts the put of fetched bytes; otherwise returns the tag of the operation that has ended.
     fn fetched(&mut self, tag: Tag, result: Result<u64, AddrError>) -> Option<Tag> {
         if tag.to_bits() & FETCHES == 0 {
             return Some(tag);
@@ -310,7 +309,7 @@ impl<'n> Party<'n> {
         None
     }
 
-    /// A put of a near rank's bytes.
+    /// A put of the bytes of a near rank.
     fn carry_over(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
         let [from, to] = [source.rank, op.remote.rank].map(|rank| self.net.node(rank));
         let at = to.resolve(op.remote, op.bytes(), Need::Write)?;
@@ -318,8 +317,8 @@ impl<'n> Party<'n> {
         unsafe { load_bytes(&from, source, at.as_ptr(), op.bytes() as usize) }.map(|()| 0)
     }
 
-    /// A key that is stale when it reaches a device breaks the connection on
-    /// some: with all ranks alive none does.
+    /// On some devices a stale key breaks the connection: while all ranks live, no operation
+    /// reaches a device with one.
     fn check_device(&self, result: Result<u64, AddrError>) {
         if let Err(error) = result {
             let is_death = matches!(error, AddrError::PeerLost { .. });

@@ -1,11 +1,10 @@
-//! Regions that come and go while everybody uses them.
+//! Regions that come and go while all ranks use them.
 //!
-//! Each region has a serial number in its first word and a count in its
-//! second. An access to an address, however old, finds the serial of the
-//! region that the address is of, or is told that it is stale; it never finds
-//! another's, never reaches a device with a key that the device has forgotten
-//! (the driver looks at that), and never touches memory that was given back,
-//! which is filled with a pattern until it is registered again.
+//! Each region has a serial number in its first word and a count in its second. An access to an
+//! address, however old, finds the serial of the region that the address belongs to, or is refused
+//! as stale; it never finds another region, never reaches a device with a key that the device has
+//! dropped (the driver checks that), and never touches memory that was given back, which is filled
+//! with a pattern until it is registered again.
 
 use super::rank::{Party, Room, Sizes, peek, poke};
 use super::*;
@@ -31,9 +30,9 @@ const POISON: u64 = 0xdead_beef_dead_beef;
 #[derive(Clone, Copy, Default)]
 struct Plan {
     kill: bool,
-    /// The network is cut, ranks give each other up, and it heals.
+    /// The network is cut, ranks give each other up, and the cut heals.
     parts: bool,
-    /// Names have no lives: an address may come to name the next region.
+    /// Names have no lives: an address may later name the next region.
     no_lives: bool,
     operations: u64,
 }
@@ -45,19 +44,19 @@ impl Plan {
     }
 }
 
-/// What all ranks have been told, by whatever way.
+/// The addresses that all ranks know, however they learned them.
 #[derive(Default)]
 struct Board {
-    /// Every address that was ever given away, and its region's serial.
+    /// Every address that was ever given, and the serial of its region.
     addrs: Vec<(GlobalAddr, u64)>,
     /// All serials that an address has had.
     serials: HashMap<GlobalAddr, Vec<u64>>,
     next_serial: u64,
     /// Adds that succeeded, by serial.
     added: HashMap<u64, u64>,
-    /// What the second word of a region was when it was retired.
+    /// The second word of each region when it was retired.
     counted: HashMap<u64, u64>,
-    /// Registered, and not yet unregistered.
+    /// Regions that are registered.
     open: HashMap<GlobalAddr, u64>,
     refused: u64,
     found: u64,
@@ -100,7 +99,7 @@ impl Program<'_, '_> {
         }
     }
 
-    /// Opens a chunk or closes it.
+    /// Opens or closes a chunk.
     fn turn_over(&mut self) {
         let at = self.draw.below(CHUNKS as u64) as usize;
         let node = self.party.node;
@@ -143,7 +142,7 @@ impl Program<'_, '_> {
         if board.addrs.is_empty() {
             return;
         }
-        // Some of the newest, or any.
+        // Some of the newest addresses, or any.
         let count = board.addrs.len() as u64;
         let mut pick = || {
             let span = if self.draw.below(3) == 0 { count } else { count.min(8) };
@@ -168,7 +167,7 @@ impl Program<'_, '_> {
                 Out::Ended { handle, result } => self.ended(handle, result),
                 Out::Retired(retired) => {
                     let is_it = |chunk: &Chunk| matches!(chunk, Chunk::Closing(_, addr, _) if *addr == retired.addr);
-                    let at = self.chunks.iter().position(is_it).expect("was closing");
+                    let at = self.chunks.iter().position(is_it).expect("the region was closing");
                     let Chunk::Closing(region, _, serial) = self.chunks[at] else { unreachable!() };
                     assert_eq!(region.key, retired.key);
                     assert_eq!(peek(region, 0), serial);
@@ -286,7 +285,7 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
         );
         let open = program.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Open(..))).count();
         let names = program.party.machine.names();
-        assert_eq!(names, open, "{rank}: what was unregistered is free in the end");
+        assert_eq!(names, open, "{rank}: unregistered names are free at the end");
     }
     let board = board.into_inner();
     if !plan.loses() && !plan.no_lives {
@@ -302,8 +301,8 @@ const PLAIN: Plan = Plan { kill: false, parts: false, no_lives: false, operation
 const NO_LIVES: Plan = Plan { no_lives: true, ..PLAIN };
 const KILL: Plan = Plan { kill: true, ..PLAIN };
 const PARTED: Plan = Plan { parts: true, ..PLAIN };
-/// By which a copy never ended whose destination was to tell that, and which its
-/// caller had given up.
+/// Seeds by which a copy never ended whose destination was to report the end, and which its caller
+/// had given up.
 const RELAYED: &[u64] = &[0x6470, 0xa3d4];
 
 #[test]
@@ -318,7 +317,7 @@ fn an_address_finds_its_own_region_or_none() {
 }
 
 #[test]
-fn names_without_lives_are_given_away_when_nobody_holds_the_old() {
+fn names_without_lives_are_reused_when_no_rank_holds_the_old_table() {
     check(SEEDS, |seed| {
         run(seed, NO_LIVES);
     });
@@ -332,7 +331,7 @@ fn a_dead_rank_keeps_no_name() {
 }
 
 #[test]
-fn who_is_given_up_and_lives_keeps_no_name() {
+fn a_live_rank_that_is_given_up_keeps_no_name() {
     check(SEEDS.and(RELAYED), |seed| {
         run(seed, PARTED);
     });
@@ -358,10 +357,10 @@ fn planted_defects_are_caught() {
     );
 }
 
-/// It is as rare as once in some ten thousand seeds.
+/// A defect that only about one of ten thousand seeds finds.
 #[test]
 #[cfg(debug_assertions)]
-fn an_end_that_is_told_in_vain_is_caught() {
+fn an_end_that_is_reported_to_no_rank_is_caught() {
     for &seed in RELAYED {
         let fails = || std::panic::catch_unwind(|| run(seed, PARTED)).is_err();
         let caught = tsumugi_core::sync::with_mutant("gas_relay_of_the_lost", fails);
@@ -369,8 +368,8 @@ fn an_end_that_is_told_in_vain_is_caught() {
     }
 }
 
-/// Two ranks whose tables fall into one set do not push each other out
-/// (hazard A5): each is read once, however often both are used.
+/// Two ranks whose tables fall into one set do not evict each other (hazard A5): each table is read
+/// once, however often both are used.
 fn alternate() -> (u64, u64) {
     let ranks = 64;
     let net = Net::new(Config::calm(ranks, 0));
@@ -382,7 +381,7 @@ fn alternate() -> (u64, u64) {
         .map(|(rank, room)| Party::new(&net, rank as u32, &sizes, room))
         .collect();
     let words: Vec<GlobalAddr> = parties.iter_mut().map(|party| party.open(8).1).collect();
-    // Three ranks of each set: some three share one.
+    // Three ranks of each set, so that some three share one set.
     for round in 0..30 {
         for rank in [1, 2, 3] {
             let word = Word::atomic(Kind::FetchAdd, words[rank], 1u64);

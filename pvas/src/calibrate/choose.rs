@@ -254,8 +254,8 @@ mod tests {
         Measured { trip_ns, timings: Vec::new(), sample_ns: None, took: Default::default() }
     }
 
-    /// Timings of push, stream and pull at each size: a time that is the same for
-    /// all sizes, and a number of bytes per nanosecond.
+    /// Timings of push, stream and pull at each size: a time that is the same for all sizes, and a
+    /// number of bytes per nanosecond.
     fn measured(trip_ns: f64, ways: [(f64, f64); 3]) -> Measured {
         let mut measured = none(trip_ns);
         for bytes in SIZES {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_follow_each_other_by_size() {
+    fn thresholds_follow_the_fastest_way_by_size() {
         let never = Thresholds::NEVER;
         // Stream beats push from 3,600 bytes on.
         let far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
@@ -295,36 +295,36 @@ mod tests {
     }
 
     #[test]
-    fn a_push_is_asked_for_where_it_wins_back_the_question() {
+    fn a_push_is_requested_where_it_gains_more_than_the_request_costs() {
         let asked = |stream: (f64, f64), pull: (f64, f64)| {
             let mut far = measured(165.0, [(0.0, 2.0), stream, pull]);
             let (way, bytes, ns) = (Way::Inline, PAYLOADS[0], 300.0);
             far.timings.push(Timing { way, bytes, ns });
             choose(&far).ask_from
         };
-        // With a request of 300 ns streams win by a seventh from 4,400 bytes on.
+        // With a request of 300 ns, streams win by a seventh from 4,400 bytes on.
         assert_eq!(asked((500.0, 12.0), (0.0, 4.0)), after(4 << 10));
-        // A stream never wins by as much.
+        // A stream never wins by that much.
         assert_eq!(asked((0.0, 4.2), (0.0, 4.0)), Thresholds::NEVER);
         let unasked = choose(&measured(165.0, [(0.0, 2.0), (0.0, 12.0), (0.0, 2.0)]));
         assert_eq!(unasked.ask_from, Thresholds::unmeasured(Distance::Far).ask_from);
     }
 
     #[test]
-    fn one_size_that_was_disturbed_changes_nothing() {
+    fn a_disturbed_measurement_of_one_size_changes_nothing() {
         let mut one = measured(31.0, [(0.0, 9.0), (500.0, 8.0), (500.0, 8.0)]);
         one.timings.iter_mut().find(|one| one.bytes == 16 << 10).unwrap().ns *= 1.5;
         assert_eq!(bounds(&one), [Thresholds::NEVER; 3]);
     }
 
     #[test]
-    fn where_plain_pushes_always_win_nothing_else_is_done() {
+    fn where_plain_pushes_always_win_no_other_way_is_used() {
         let one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
         assert_eq!(bounds(&one), [Thresholds::NEVER; 3]);
     }
 
     #[test]
-    fn what_lacks_a_size_is_not_trusted() {
+    fn an_incomplete_measurement_is_not_used() {
         let mut one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
         one.timings.retain(|timing| timing.bytes != 16 << 10 || timing.way != Way::Pull);
         let Thresholds { direct_max, pull_from, nt_from, .. } =
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_are_as_the_last_that_there_was_time_for() {
+    fn larger_sizes_are_as_the_last_measured_one() {
         let mut far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
         let all = bounds(&far);
         while far.ns(Way::Pull, 128 << 10).is_some() {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_as_long_as_they_win() {
+    fn inline_packets_are_used_while_they_win() {
         let mut near = none(31.0);
         for (payload, inline, push) in
             [(32, 60.0, 50.0), (88, 70.0, 80.0), (144, 119.0, 90.0), (200, 121.0, 90.0)]
@@ -352,11 +352,11 @@ mod tests {
             near.timings.push(Timing { way: Way::Push, bytes: payload, ns: push });
         }
         assert_eq!(choose(&near).inline_max, 144);
-        assert_eq!(choose(&near).direct_from, 201, "no slots were measured");
+        assert_eq!(choose(&near).direct_from, 201, "slots were not measured");
     }
 
     #[test]
-    fn a_push_begins_where_it_wins_back_its_offer() {
+    fn a_push_begins_where_it_gains_more_than_its_offer_costs() {
         let mut near = none(31.0);
         near.timings.push(Timing { way: Way::Inline, bytes: PAYLOADS[0], ns: 60.0 });
         let mut from = |bytes, push, bounce| {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_of_its_own_costs_more_than_one_that_rides() {
+    fn a_separate_offer_costs_more_than_one_in_a_packet() {
         let mut near = none(31.0);
         near.timings.push(Timing { way: Way::Inline, bytes: PAYLOADS[0], ns: 60.0 });
         for (bytes, push, bounce) in [(1 << 10, 80.0, 120.0), (2 << 10, 100.0, 250.0)] {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn short_pushes_go_in_pieces_as_far_as_that_wins() {
+    fn short_pushes_go_in_pieces_while_that_wins() {
         let mut far = none(165.0);
         assert_eq!(choose(&none(31.0)).pieces_max, 0);
         assert_eq!(choose(&far).pieces_max, PIECES_MAX as u64);
@@ -402,7 +402,7 @@ mod tests {
             far.timings.push(Timing { way: Way::Push, bytes, ns: push });
             far.timings.push(Timing { way: Way::Pieces, bytes, ns: pieces });
         }
-        // There was no time for 4 KiB.
+        // There was no time to measure 4 KiB.
         assert_eq!(choose(&far).pieces_max, PIECES_MAX as u64);
         far.timings.push(Timing { way: Way::Push, bytes: 4 << 10, ns: 1050.0 });
         far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 1080.0 });
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wins_unmeasured_wins_where_the_time_ran_out() {
+    fn defaults_are_used_where_the_time_ran_out() {
         let far = Thresholds::unmeasured(Distance::Far);
         let mut short = none(165.0);
         for (way, ns) in [(Way::Push, 310.0), (Way::Pieces, 290.0)] {
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(choose(&short).pieces_max, far.pieces_max);
         short.timings[1].ns = 330.0;
         assert_eq!(choose(&short).pieces_max, 0);
-        // Copies of both sides lose at all sizes that were measured.
+        // Copies by both sides lose at all sizes that were measured.
         let mut long = measured(165.0, [(0.0, 2.0); 3]);
         let mut both = |bytes: usize, rate: f64| {
             let ns = bytes as f64 / rate;
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_goes_in_halves_from_where_that_wins() {
+    fn a_push_goes_in_halves_from_where_halves_win() {
         let mut far = none(165.0);
         let unmeasured = Thresholds::unmeasured(Distance::Far).halves_from;
         assert_eq!(choose(&far).halves_from, unmeasured);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_used_while_they_win_and_within_bounds() {
+    fn slots_are_used_while_they_win_and_within_their_limits() {
         let mut near = none(31.0);
         for (bytes, bounce, pull) in
             [(4 << 10, 5.0, 4.0), (8 << 10, 5.0, 6.0), (64 << 10, 5.0, 9.0)]

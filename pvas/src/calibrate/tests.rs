@@ -6,7 +6,7 @@ fn members(size: u32) -> Vec<Member> {
 }
 
 #[test]
-fn what_two_cores_measure_makes_sense() {
+fn two_cores_measure_plausible_times() {
     let calibration = between(0, 1, TIME_MAX);
     let Some(Calibration { measured, thresholds }) = calibration else { return };
     assert!(measured.trip_ns > 0.0 && measured.trip_ns.is_finite());
@@ -32,7 +32,7 @@ fn ranks_that_share_cores_are_not_measured() {
 }
 
 #[test]
-fn both_ends_see_the_same() {
+fn both_ends_get_the_same_thresholds() {
     let members = members(2);
     members[0].calibrate(&[0, 0], &ByHand::default());
     let ways = [members[0].way_to(Rank(1)), members[1].way_to(Rank(0))];

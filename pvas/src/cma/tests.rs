@@ -53,7 +53,7 @@ fn bytes_of_another_process_are_read_and_written() {
 }
 
 #[test]
-fn a_copy_that_ends_early_says_where() {
+fn a_copy_that_ends_early_returns_its_place() {
     if let Err(refused) = probe() {
         return println!("not here: {refused}");
     }
@@ -101,7 +101,7 @@ fn another_users_process_is_refused() {
 }
 
 #[test]
-fn every_errno_that_matters_has_a_name() {
+fn every_relevant_errno_has_an_error_of_its_own() {
     assert_eq!(named(libc::EPERM, 5, 0, 0), CmaError::Refused { pid: 5 });
     assert_eq!(named(libc::ESRCH, 5, 0, 0), CmaError::Gone { pid: 5 });
     assert!(named(libc::EFAULT, 5, 64, 3).to_string().contains("0x40"));
@@ -110,7 +110,7 @@ fn every_errno_that_matters_has_a_name() {
 
 /// The kernel may stop at any byte; the copy must continue from there.
 #[test]
-fn parts_are_put_together() {
+fn a_copy_in_parts_is_continued() {
     let mut asked = Vec::new();
     let result = copy(9, 100, 10, |done| {
         asked.push(done);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_survives_the_environment() {
+    fn a_policy_is_read_from_the_environment_as_it_was_written() {
         let policy = Policy {
             populate: Populate::Peers,
             huge_pages: HugePages::Reserved,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_none_of_the_choices_is_named() {
+    fn a_value_that_is_not_a_choice_is_named() {
         let lookup = |name: &str| (name == PEERS).then(|| "readonly".to_owned());
         let error = Config::from_lookup(lookup).unwrap_err().to_string();
         assert!(error.contains("TSUMUGI_PEERS=\"readonly\""), "{error}");

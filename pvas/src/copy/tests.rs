@@ -45,7 +45,7 @@ fn every_mode_copies_every_length_at_every_alignment() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn every_width_of_this_processor_does() {
+fn every_vector_width_of_this_processor_copies() {
     use stream::Width::{Avx2, Avx512, Sse2};
     let best = streaming_bytes();
     for width in [Sse2, Avx2, Avx512].into_iter().filter(|width| width.bytes() <= best) {
@@ -58,7 +58,7 @@ fn every_width_of_this_processor_does() {
 }
 
 #[test]
-fn a_release_store_publishes_what_was_streamed() {
+fn a_release_store_publishes_streamed_bytes() {
     const ROUNDS: usize = 200;
     let from: Vec<Vec<u8>> = (0..ROUNDS).map(|round| vec![round as u8 + 1; 1000]).collect();
     let mut to = vec![vec![0u8; 1000]; ROUNDS];

@@ -25,7 +25,7 @@ fn release(area: &ExposedArea, block: NonNull<u8>, layout: Layout) {
     unsafe { area.release(block, layout) };
 }
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 fn random(state: &mut u64) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -38,7 +38,7 @@ fn any_order_of_use_ends_with_one_free_range() {
     const BYTES: usize = 64 << 20;
     let area = area(BYTES);
     for seed in 1..9 {
-        // start: (layout, what the block is filled with)
+        // By start: the layout, and the byte with which the block is filled.
         let (mut state, mut model) = (seed, BTreeMap::<usize, (Layout, u8)>::new());
         for step in 0..1500 {
             if model.len() > 40 || (random(&mut state) % 5 < 2 && !model.is_empty()) {
@@ -88,12 +88,12 @@ fn a_write_to_released_memory_breaks_nothing() {
         release(&area, *block, *layout);
         bytes_of(*block, layout.size()).fill(0xff);
     }
-    let whole = area.allocate_zeroed(layout(BYTES, 64)).expect("the books are whole");
+    let whole = area.allocate_zeroed(layout(BYTES, 64)).expect("the bookkeeping is intact");
     assert!(bytes_of(whole, BYTES).iter().all(|byte| *byte == 0));
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn a_block_that_does_not_fit_is_refused() {
     let area = area(1 << 20);
     for refused in [
         layout((1 << 20) + 1, 1),
@@ -105,13 +105,13 @@ fn what_does_not_fit_is_refused() {
         assert!(area.allocate_zeroed(refused).is_none(), "{refused:?}");
     }
     let blocks: Vec<_> = std::iter::from_fn(|| area.allocate(layout(0, 1))).collect();
-    assert_eq!(blocks.len(), (1 << 20) / LINE, "blocks of nothing have places of their own");
+    assert_eq!(blocks.len(), (1 << 20) / LINE, "empty blocks have places of their own");
     assert_eq!(area.free_bytes(), 0);
     assert!(area.allocate(layout(1, 1)).is_none());
 }
 
 #[test]
-fn a_huge_block_is_zero_again_and_costs_nothing() {
+fn a_huge_block_is_zero_again_and_uses_no_memory() {
     const BYTES: usize = 16 << 30;
     let area = area(BYTES);
     let huge = layout(BYTES - (1 << 20), 64);
@@ -125,7 +125,7 @@ fn a_huge_block_is_zero_again_and_costs_nothing() {
             *byte = 7;
         }
         release(&area, block, huge);
-        // A late operation writes once more.
+        // A late operation writes to the released block.
         // SAFETY: mapped, and no test code uses the block now.
         unsafe { block.as_ptr().add(3 << 30).write(7) };
     }

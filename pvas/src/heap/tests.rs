@@ -52,7 +52,7 @@ fn blocks_are_inside_apart_and_aligned() {
 }
 
 #[test]
-fn a_heap_that_is_used_up_says_so() {
+fn a_full_heap_refuses_a_block() {
     let heap = heap();
     assert!(heap.allocate(layout(BYTES, 8)).is_none());
     assert!(heap.allocate(layout(64, 128 << 10)).is_none());
@@ -66,7 +66,7 @@ fn a_heap_that_is_used_up_says_so() {
         // SAFETY: allocated above with this layout.
         unsafe { heap.release(block, layout(1 << 30, 4096)) };
     }
-    assert!(heap.allocate(layout(4 << 30, 4096)).is_some(), "released memory is whole again");
+    assert!(heap.allocate(layout(4 << 30, 4096)).is_some(), "released memory is merged again");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_heap_larger_than_an_arena_is_used_whole() {
 }
 
 #[test]
-fn heaps_are_apart_and_any_thread_releases() {
+fn heaps_are_disjoint_and_any_thread_can_release() {
     let heaps = [heap(), heap()];
     let (send, receive) = mpsc::channel::<(usize, usize)>();
     std::thread::scope(|scope| {
@@ -106,11 +106,10 @@ fn heaps_are_apart_and_any_thread_releases() {
     });
 }
 
-/// Threads come and go, and each uses more heaps than mimalloc's table of a thread
-/// begins with: the old content of a table of a thread that has ended must not be
-/// used as the table of the next thread.
+/// Threads come and go, and each uses more heaps than mimalloc's table of a thread has at first.
+/// The table of a thread that has ended must not be used as the table of the next thread.
 #[test]
-fn threads_that_come_and_go_meet_each_heap_anew() {
+fn a_new_thread_starts_with_an_empty_table_of_heaps() {
     let heaps: Vec<_> = (0..40).map(|_| heap_of(33 << 20)).collect();
     let touch = |heap: &Heap| {
         let block = heap.allocate(layout(100, 8)).unwrap();
@@ -119,7 +118,7 @@ fn threads_that_come_and_go_meet_each_heap_anew() {
         unsafe { heap.release(block, layout(100, 8)) };
     };
     for _ in 0..10 {
-        // The first thread's table is made long where the second heap begins.
+        // The first thread's table becomes long where the second heap begins.
         thread::scope(|scope| scope.spawn(|| heaps.iter().rev().for_each(touch)).join()).unwrap();
         thread::scope(|scope| scope.spawn(|| heaps.iter().for_each(touch)).join()).unwrap();
     }

@@ -84,7 +84,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn the_first_that_was_declared_lost_has_heard_of_none() {
+    fn the_first_lost_rank_cannot_have_heard_of_another() {
         let mut losses = Losses::new().unwrap();
         losses.read();
         assert!(!losses.may_have_told(Rank(0)));

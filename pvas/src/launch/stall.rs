@@ -157,13 +157,12 @@ mod tests {
         space
     }
 
-    /// Makes the next `count` looks of `stall`, each as soon as it is due.
+    /// Makes the next `count` checks of `stall`, each as soon as it is due.
     fn looks(stall: &mut Stall, space: &Space, count: usize) -> Vec<String> {
         (0..count).filter_map(|_| stall.poll(stall.next(), space.controls())).collect()
     }
 
-    /// Does what a worker does after a bell has woken it and before it sleeps
-    /// again.
+    /// Runs the steps of a worker between its wake-up by a bell and its next sleep.
     fn answer(space: &Space, rank: u32) {
         let control = space.control(LocalRank(rank));
         let number = control.wanted_report().expect("asked");
@@ -176,9 +175,9 @@ mod tests {
     fn a_stall_is_reported_once() {
         let space = quiet_pair();
         let mut stall = Stall::new(Instant::now());
-        assert_eq!(looks(&mut stall, &space, 2), [""; 0], "the second look asks");
+        assert_eq!(looks(&mut stall, &space, 2), [""; 0], "the second check requests reports");
         answer(&space, 1);
-        assert_eq!(looks(&mut stall, &space, 9), [""; 0], "the other may still answer");
+        assert_eq!(looks(&mut stall, &space, 9), [""; 0], "the other rank may still answer");
         let said = looks(&mut stall, &space, 1);
         assert!(said[0].contains("rank 0: no report"), "{said:?}");
         assert!(said[0].contains("rank 1: ULT 1: signal\ntsumugi:   rank 1: ULT 2"), "{said:?}");
@@ -188,11 +187,11 @@ mod tests {
         assert_eq!(looks(&mut stall, &space, 4), [""; 0], "another stall");
         answer(&space, 0);
         answer(&space, 1);
-        assert_eq!(looks(&mut stall, &space, 1).len(), 1, "all have answered");
+        assert_eq!(looks(&mut stall, &space, 1).len(), 1, "all ranks have answered");
     }
 
     #[test]
-    fn whoever_may_still_wake_somebody_keeps_it_silent() {
+    fn no_stall_is_reported_while_a_wake_up_is_possible() {
         let space = quiet_pair();
         let one = space.control(LocalRank(1));
         let mut stall = Stall::new(Instant::now());
@@ -207,10 +206,10 @@ mod tests {
         one.set_state(State::Running);
         for _ in 0..5 {
             one.activity().fetch_add(1, Ordering::SeqCst);
-            assert_eq!(looks(&mut stall, &space, 1), [""; 0], "something moves");
+            assert_eq!(looks(&mut stall, &space, 1), [""; 0], "a counter has moved");
         }
         one.set_state(State::Finished);
         one.bells().stay(0);
-        assert_eq!(looks(&mut stall, &space, 12).len(), 1, "one is left, and it is quiet");
+        assert_eq!(looks(&mut stall, &space, 12).len(), 1, "one rank is left, and it is quiet");
     }
 }

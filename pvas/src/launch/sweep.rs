@@ -214,7 +214,7 @@ mod tests {
             let has_ended = child.try_wait().unwrap().is_some();
             child.kill().unwrap();
             child.wait().unwrap();
-            assert!(has_ended, "process {} was passed by", child.id());
+            assert!(has_ended, "process {} was not killed", child.id());
         }
     }
 
@@ -226,8 +226,7 @@ mod tests {
         unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
     }
 
-    /// Kills the marked processes, in a process with this many descriptors beside
-    /// two.
+    /// Kills the marked processes from a process with two descriptors and this many more.
     fn kill_with(descriptors: u64, entry: &str) -> u32 {
         let (mut ready, told) = std::io::pipe().unwrap();
         let fds = [told.as_raw_fd(), told.as_raw_fd()];
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_that_are_not_there_are_waited_for() {
+    fn a_sweep_waits_for_free_descriptors() {
         let (entry, children) = marked(1, "none");
         let pid = kill_with(0, &entry);
         forked::pause(5 * ROOM_WITHIN);

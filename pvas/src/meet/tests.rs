@@ -24,11 +24,11 @@ fn job(name: &str) -> String {
 }
 
 #[test]
-fn everybody_gets_the_same_files_in_any_order() {
+fn all_ranks_get_the_same_files_in_any_order() {
     let job = job("order");
     let all: Vec<Files> = thread::scope(|scope| {
         let job = &job;
-        // The leader is the last one to come.
+        // The leader is the last rank to arrive.
         let ranks: Vec<_> = (0..5)
             .rev()
             .map(|rank| {
@@ -46,7 +46,7 @@ fn everybody_gets_the_same_files_in_any_order() {
         assert_eq!((files.files.len(), files.huge.len()), (5, 0));
         assert_eq!((inode(files, 4), inode(files, 1)), (inode(&all[0], 4), inode(&all[0], 1)));
     }
-    assert_eq!(all[1].policy.peers, Peers::ReadHeap, "the leader's policy is everybody's");
+    assert_eq!(all[1].policy.peers, Peers::ReadHeap, "all ranks have the leader's policy");
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
     let name = format!("{:016x}", hello::digest(&job));
     assert!(!sockets.contains(&name), "the socket is gone");
@@ -66,14 +66,14 @@ fn a_rank_that_does_not_come_is_named() {
 }
 
 #[test]
-fn strangers_and_doubles_are_refused_and_the_others_meet() {
+fn unknown_and_duplicate_ranks_are_refused_and_the_others_meet() {
     let job = job("strangers");
     let name = name(&meeting(&job, 0, 2)).unwrap();
     thread::scope(|scope| {
         let leader = scope.spawn(|| Files::meet(&meeting(&job, 0, 2), &config()));
         let deadline = Instant::now() + Duration::from_secs(20);
         let connect = || until(deadline, || UnixStream::connect_addr(&name).ok()).unwrap();
-        // Noise, silence, half a hello.
+        // Random bytes, a silent connection, half a hello.
         connect().write_all(&[0xff; 100]).unwrap();
         drop(connect());
         connect().write_all(b"tsumugi\x02").unwrap();
@@ -116,7 +116,7 @@ fn as_another_user(listens: impl FnOnce() -> UnixListener + Send) -> Option<Unix
 }
 
 #[test]
-fn another_user_who_has_the_name_is_named_at_once() {
+fn a_name_taken_by_another_user_is_an_error_at_once() {
     let job = job("squatted");
     let name = name(&meeting(&job, 0, 2)).unwrap();
     let Some(held) = as_another_user(|| UnixListener::bind_addr(&name).unwrap()) else {
@@ -143,7 +143,7 @@ fn another_user_who_has_the_name_is_named_at_once() {
 
 /// The limit also holds if a process listens there and does not answer.
 #[test]
-fn a_name_that_stays_taken_is_waited_for_within_the_limit() {
+fn a_taken_name_is_awaited_within_the_limit() {
     let job = job("taken");
     let limit = Duration::from_millis(50);
     let short = |rank| Meeting { limit, ..meeting(&job, rank, 2) };

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_told() {
+    fn a_death_that_does_not_fit_is_not_listed() {
         // SAFETY: as above.
         let graves: Graves = unsafe { std::mem::zeroed() };
         let dug = (0..300).filter(|rank| graves.dig(Gone::Rank(Rank(*rank)))).count();

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_names_what_differs() {
+    fn a_header_error_names_the_field_that_differs() {
         // SAFETY: the header consists of atomics, for which all zeroes are valid.
         let header: Header = unsafe { std::mem::zeroed() };
         assert_eq!(header.check(LocalRank(0), 1, 5), Err(HeaderError::Magic { found: 0 }));

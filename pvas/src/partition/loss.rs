@@ -56,7 +56,7 @@ mod tests {
     use crate::partition::control::tests::zeroed;
 
     #[test]
-    fn a_death_is_declared_to_everybody() {
+    fn a_death_is_declared_to_all_ranks() {
         let controls = [zeroed(), zeroed()];
         declare_lost(Rank(1), controls.iter().map(|control| &**control));
         assert_eq!(controls[1].state(), State::Failed);

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_cannot_be_is_named() {
+    fn an_impossible_size_is_named() {
         let fit = |config| Shape::fit(2, &config, Limits::default()).unwrap_err().to_string();
         let largest = usize::MAX - 4095;
         let all = [
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_just_enough_takes_nothing_away() {
+    fn a_limit_that_just_suffices_changes_nothing() {
         let config = Config { heap_bytes: 1 << 30, exposed_bytes: 1 << 30, ..Config::default() };
         let config = Config { stack_bytes: 1 << 30, ..config };
         let whole = Shape::fit(4, &config, Limits::default()).unwrap();

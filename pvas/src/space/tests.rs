@@ -12,20 +12,20 @@ fn partitions_are_apart_and_at_their_places() {
         assert_eq!(space.control(rank).check(rank, 3), Ok(()));
         let heap = space.heap(rank).unwrap().start();
         assert_eq!(heap, place(shape, rank, shape.heap_offset()));
-        assert!(!space.is_exposed(rank, heap, 1), "the heap is not for peers");
+        assert!(!space.is_exposed(rank, heap, 1), "peers may not access the heap");
         let exposed = space.exposed(rank).unwrap().start();
         assert!(space.is_exposed(rank, exposed, shape.exposed_bytes as u64));
         assert!(!space.is_exposed(LocalRank((rank.0 + 1) % 3), exposed, 1));
     }
     let head = place(shape, LocalRank(0), 0);
-    assert!(!space.is_exposed(LocalRank(0), head, 8), "the head is not to be registered");
+    assert!(!space.is_exposed(LocalRank(0), head, 8), "the head may not be registered");
     let last = place(shape, LocalRank(0), shape.heap_offset() - 8);
     assert!(space.is_exposed(LocalRank(0), last, 8) && !space.is_exposed(LocalRank(0), last, 9));
     assert!(!space.is_exposed(LocalRank(0), last, u64::MAX));
 }
 
 #[test]
-fn places_are_in_partitions_that_all_have() {
+fn a_place_lies_in_the_shared_part_of_a_partition() {
     let space = Space::create(2, &config()).unwrap();
     let shape = space.shape();
     let find = |rank, offset: usize, bytes| {
@@ -42,11 +42,11 @@ fn places_are_in_partitions_that_all_have() {
     ] {
         assert_eq!(find(1, offset, 1), Some((LocalRank(1), offset as u64)), "{offset:#x}");
     }
-    assert_eq!(find(0, last, 2), None, "over the end");
+    assert_eq!(find(0, last, 2), None, "beyond the end");
     assert_eq!(find(0, last, u64::MAX), None);
     assert_eq!(find(0, shape.bytes(), 1), None, "between two partitions");
     assert_eq!(find(0, shape.bytes(), 0), Some((LocalRank(0), shape.bytes() as u64)), "nothing");
-    assert_eq!(find(1, shape.starter_offset() - 1, 1), None, "a head is nobody's buffer");
+    assert_eq!(find(1, shape.starter_offset() - 1, 1), None, "a head holds no buffer");
     assert_eq!(find(2, shape.heap_offset(), 1), None, "above the last");
     assert_eq!(find(0, usize::MAX, 1), None, "below the first");
     let local = 0_u64;
@@ -54,7 +54,7 @@ fn places_are_in_partitions_that_all_have() {
 }
 
 #[test]
-fn spaces_of_one_process_do_not_meet_and_come_back_clean() {
+fn spaces_of_one_process_are_disjoint_and_reused_clean() {
     let config = Config { starter_bytes: 12 << 10, ..config() };
     let first = Space::create(2, &config).unwrap();
     let second = Space::create(2, &config).unwrap();
@@ -67,13 +67,13 @@ fn spaces_of_one_process_do_not_meet_and_come_back_clean() {
     let base = second.shape().base;
     drop(second);
     let third = Space::create(1, &config).unwrap();
-    assert_eq!(third.shape().base, base, "made of the retired one");
+    assert_eq!(third.shape().base, base, "made of the retired space");
     assert_eq!(third.control(LocalRank(0)).check(LocalRank(0), 1), Ok(()));
     drop(third);
     let fourth = Space::create(2, &config).unwrap();
     assert_eq!(fourth.control(LocalRank(1)).pid(), 0);
     let exposed = fourth.exposed(LocalRank(1)).unwrap();
-    assert_eq!(exposed.free_bytes(), exposed.bytes(), "nothing is lost of exposed memory");
+    assert_eq!(exposed.free_bytes(), exposed.bytes(), "no exposed memory is lost");
     assert_eq!(exposed.allocate_zeroed(layout), Some(word.cast()));
     // SAFETY: the word is ours.
     assert_eq!(unsafe { word.read() }, 0);
@@ -89,7 +89,7 @@ fn a_base_that_is_taken_is_an_error_that_names_it() {
 }
 
 #[test]
-fn the_next_base_is_beyond_what_is_in_the_way() {
+fn the_next_base_is_beyond_the_taken_range() {
     let taken =
         |start, end| Some(Taken { start, end, what: tsumugi_core::excerpt::Excerpt::new("") });
     let (base, range) = (config::BASE_DEFAULT, 64 << 30);

@@ -262,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_told_once() {
+    fn every_name_is_listed_once() {
         let (path, text) = fresh("names");
         make_folder(&text).unwrap();
-        assert!(make_folder(&text).is_err(), "it is there");
+        assert!(make_folder(&text).is_err(), "the folder exists");
         let names: Vec<String> = (0..300).map(|n| format!("a-file-with-a-long-name-{n}")).collect();
         names.iter().for_each(|name| fs::write(path.join(name), name).unwrap());
         let folder = Folder::open(&text).unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_goes_with_what_is_in_it_and_links_lead_nowhere() {
+    fn a_folder_is_removed_with_its_content_and_links_are_not_followed() {
         let (path, text) = fresh("tree");
         let (beside, _) = fresh("beside");
         fs::create_dir_all(path.join("a/b")).unwrap();
@@ -302,9 +302,9 @@ mod tests {
     #[test]
     fn broken_entries_end_the_list() {
         let mut entry = [0_u8; 24];
-        assert_eq!(next_entry(&entry), None, "of no length");
+        assert_eq!(next_entry(&entry), None, "an entry of length 0");
         entry[LENGTH_AT] = 25;
-        assert_eq!(next_entry(&entry), None, "longer than what there is");
+        assert_eq!(next_entry(&entry), None, "an entry longer than the buffer");
         entry[LENGTH_AT] = 24;
         entry[NAME_AT..].fill(b'x');
         assert_eq!(next_entry(&entry), None, "a name without an end");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_may_open_a_file() {
+    fn a_file_cannot_be_opened_by_another_user() {
         // With the flags of a new kernel and of an old one.
         for flags in [&[FLAGS | libc::MFD_NOEXEC_SEAL, FLAGS][..], &[FLAGS]] {
             let file = File::from(sealed_file(BYTES, flags).unwrap());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_cuts_a_file_off_or_makes_it_longer() {
+    fn the_size_of_a_file_cannot_change() {
         let file = memory_file(BYTES).unwrap();
         let fd = file.as_raw_fd();
         for bytes in [0, BYTES / 2, BYTES + 4096] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_the_kernel_does_not_know_is_left_out() {
+    fn a_flag_unknown_to_the_kernel_is_left_out() {
         let unknown = 1 << 25;
         let file = sealed_file(BYTES, &[FLAGS | unknown, FLAGS]).unwrap();
         // SAFETY: a plain call on a descriptor that the test owns.

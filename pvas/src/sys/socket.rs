@@ -143,7 +143,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn descriptors_come_in_messages_of_their_own() {
+    fn descriptors_arrive_in_messages_of_their_own() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let file = crate::sys::memory_file(4096).unwrap();
         let fds = [file.as_raw_fd(); FDS_MAX + 7];
@@ -156,7 +156,11 @@ mod tests {
         assert_eq!((byte, got.len()), ([5], FDS_MAX));
         assert_eq!(receive_fds(theirs.as_fd(), &mut byte, &mut got).unwrap(), 1);
         assert_eq!(got.len(), FDS_MAX + 7);
-        assert_eq!(receive_fds(theirs.as_fd(), &mut byte, &mut got).unwrap(), 0, "the end");
+        assert_eq!(
+            receive_fds(theirs.as_fd(), &mut byte, &mut got).unwrap(),
+            0,
+            "the end of the stream"
+        );
         assert_eq!(crate::sys::file_bytes(got[FDS_MAX].as_fd()).unwrap(), 4096);
         assert_eq!(peer_user(theirs.as_fd()).unwrap(), own_user());
     }

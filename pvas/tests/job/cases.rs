@@ -1,4 +1,4 @@
-//! The cases. Each starts a launcher, and afterwards nothing is left of it.
+//! The cases. Each starts a launcher, of which nothing is left afterwards.
 
 use super::driver::*;
 use super::launcher::{Ask, own_path};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use tsumugi_conformance::cases::Case;
 use tsumugi_conformance::{cases, left_out};
 
-/// All of them.
+/// All cases.
 pub const ALL: &[Case] = cases![
     ranks_meet,
     one_rank_is_a_job,
     more_ranks_than_cores,
-    a_program_that_knows_nothing_of_ranks,
+    a_program_that_is_not_a_rank,
     output_is_labelled,
     stdin_goes_to_rank_0,
     bad_addresses_of_a_peer_are_errors,
@@ -24,20 +24,20 @@ pub const ALL: &[Case] = cases![
     a_death_wakes_a_sleeper,
     a_process_is_a_rank_once,
     descriptors_are_closed_after_attach,
-    dumps_and_children_are_spared,
+    memory_is_kept_from_dumps_and_children,
     a_killed_rank_ends_the_job,
-    deaf_ranks_are_killed,
+    ranks_that_ignore_sigterm_are_killed,
     a_death_ends_the_first_barrier,
     an_early_exit_is_a_failure,
     a_panic_is_a_failure,
     the_exit_code_is_passed_on,
-    a_failure_after_the_end_kills_nobody,
-    a_death_that_others_heard_of_is_told_first,
+    a_failure_after_the_end_kills_no_rank,
+    the_first_death_is_reported_first,
     signals_are_passed_on,
     a_second_interrupt_kills,
     ranks_die_with_their_launcher,
-    what_ranks_started_is_killed,
-    a_killed_launcher_leaves_nothing,
+    processes_that_ranks_started_are_killed,
+    a_killed_launcher_leaves_no_process,
     a_guardian_holds_nothing_open,
     a_low_address_space_limit,
     a_low_file_size_limit,
@@ -46,9 +46,9 @@ pub const ALL: &[Case] = cases![
     a_rank_without_its_launcher,
     a_quiet_job_is_reported,
     partitions_lie_where_the_user_says,
-    a_base_that_is_taken_says_by_whom,
+    a_taken_base_names_its_user,
     pages_come_before_their_first_use,
-    huge_pages_are_asked_for,
+    huge_pages_are_requested,
     a_pool_that_is_too_small_is_an_error,
     exact_sizes_under_ulimit,
     peers_memory_can_be_read_only,
@@ -75,7 +75,7 @@ fn more_ranks_than_cores() {
     done.expect(0, &[]);
 }
 
-fn a_program_that_knows_nothing_of_ranks() {
+fn a_program_that_is_not_a_rank() {
     let done = run(&Ask::new(2, "/bin/echo"));
     done.expect(0, &["from outside\nfrom outside"]);
     assert_eq!(done.err, "");
@@ -131,13 +131,13 @@ fn descriptors_are_closed_after_attach() {
     gone(&pids);
 }
 
-fn dumps_and_children_are_spared() {
+fn memory_is_kept_from_dumps_and_children() {
     run(&Ask::new(2, "advice")).expect(0, &["advice is taken"]);
 }
 
-/// A rank is killed at many moments of its life: before it has attached, in
-/// its first barrier, while it talks. Each time it is named, and the others hear of
-/// it and end by themselves.
+/// A rank is killed at many moments of its life: before it has attached, in its first barrier,
+/// while it communicates. Each time it is named, and the other ranks learn of it and end by
+/// themselves.
 fn a_killed_rank_ends_the_job() {
     for (step, delay_us) in [0, 300, 700, 1000, 1500, 2500, 5000, 20_000].into_iter().enumerate() {
         let victim = step % 3;
@@ -159,23 +159,23 @@ fn a_killed_rank_ends_the_job() {
     let heard = rest_of(out);
     finish(launcher).expect(128 + libc::SIGKILL, &[]);
     gone(&pids);
-    // The second to hear of it may hear of the end of the first, too.
+    // The second rank that learns of it may also learn of the end of the first.
     assert_eq!(heard.matches("is lost").count(), 2, "{heard}");
     assert!(heard.contains("heard that rank 1 is lost"), "{heard}");
 }
 
-/// And not before they have had the time that they are given.
-fn deaf_ranks_are_killed() {
+/// The ranks are killed after their grace period, and not before.
+fn ranks_that_ignore_sigterm_are_killed() {
     let grace = &[("TSUMUGI_GRACE_MS", "500")];
     let (launcher, mut out) = start(&Ask { env: grace, ..Ask::new(2, "deaf") });
     let pids = pids_until(&mut out, "pid", 2);
     let died = Instant::now();
     send(pids[0], libc::SIGABRT);
-    // The other one ignores SIGTERM and never ends by itself.
+    // The other rank ignores SIGTERM and never ends by itself.
     let done = finish(launcher);
     done.expect(128 + libc::SIGABRT, &[]);
     assert!(done.err.contains("signal 6 (SIGABRT)"), "{done:?}");
-    assert!(died.elapsed() >= Duration::from_millis(500 + 700), "killed too soon");
+    assert!(died.elapsed() >= Duration::from_millis(500 + 700), "the rank was killed too soon");
     gone(&pids);
 }
 
@@ -188,8 +188,8 @@ fn a_death_ends_the_first_barrier() {
     assert!(done.out.contains("barrier ended: rank 1 is lost"), "{done:?}");
 }
 
-/// For jobs whose other ranks end by themselves when they have heard of a death:
-/// however busy the machine is, nobody ends them before.
+/// For jobs whose other ranks end by themselves when they have learned of a death: on however busy
+/// a machine, no rank is ended before.
 const LONG_GRACE: &[(&str, &str)] = &[("TSUMUGI_GRACE_MS", "100000")];
 
 fn an_early_exit_is_a_failure() {
@@ -210,14 +210,14 @@ fn the_exit_code_is_passed_on() {
     run(&Ask::new(3, "code")).expect(3, &[]);
 }
 
-fn a_failure_after_the_end_kills_nobody() {
+fn a_failure_after_the_end_kills_no_rank() {
     let done = run(&Ask::new(3, "late-code"));
     assert_eq!(done.out.matches("ended in peace").count(), 2, "{done:?}");
     done.expect(6, &[]);
 }
 
-/// Though their ends are seen in one look.
-fn a_death_that_others_heard_of_is_told_first() {
+/// The first death is reported first, although both ends are seen in one look.
+fn the_first_death_is_reported_first() {
     let (launcher, mut out) = start(&Ask::new(3, "mourners"));
     let pids = pids_until(&mut out, "ready", 3);
     send(launcher.id(), libc::SIGSTOP);
@@ -251,7 +251,8 @@ fn a_second_interrupt_kills() {
     send(launcher.id(), libc::SIGINT);
     thread::sleep(Duration::from_millis(100));
     assert!(pids.iter().all(|pid| is_running(*pid)), "ranks ignore the first");
-    // Until it has seen two: one that comes while another waits to be seen is none.
+    // Until the launcher has seen two signals: a signal that arrives while another is pending is
+    // lost.
     while launcher.try_wait().unwrap().is_none() {
         send(launcher.id(), libc::SIGINT);
         thread::sleep(Duration::from_millis(20));
@@ -268,7 +269,7 @@ fn ranks_die_with_their_launcher() {
     gone(&pids);
 }
 
-fn what_ranks_started_is_killed() {
+fn processes_that_ranks_started_are_killed() {
     let done = run(&Ask::new(2, "grandchild"));
     done.expect(0, &[]);
     let pids: Vec<u32> = done.out.lines().filter_map(pid_of).collect();
@@ -276,9 +277,9 @@ fn what_ranks_started_is_killed() {
     gone(&pids);
 }
 
-/// What ranks started goes, too, in sessions of their own, and a job that a rank
-/// started, with its guardian.
-fn a_killed_launcher_leaves_nothing() {
+/// Processes that ranks started are killed, too, in sessions of their own, and so is a job that a
+/// rank started, with its guardian.
+fn a_killed_launcher_leaves_no_process() {
     let (mut launcher, mut out) = start(&Ask::new(2, "nested"));
     let mut pids = pids_until(&mut out, "pid", 6);
     pids.push(guardian_of(launcher.id()));
@@ -289,8 +290,7 @@ fn a_killed_launcher_leaves_nothing() {
     rest_of(out);
 }
 
-/// A launcher that is stopped by a signal of its terminal's group, and whose
-/// guardian is not.
+/// A launcher that is stopped by a signal to its terminal's group, while its guardian is not.
 fn a_guardian_holds_nothing_open() {
     let mut command = Ask::new(1, "deaf").command();
     let mut launcher = command.process_group(0).spawn().unwrap();
@@ -335,7 +335,7 @@ fn a_program_that_is_missing() {
     assert!(done.err.contains("starting /no/such/program as rank 0: No such file"), "{done:?}");
 }
 
-/// The program is there, and what its ranks read is not.
+/// The program exists, but the input of its ranks does not.
 fn a_missing_dev_null_is_named() {
     let apart = |script: &str| {
         let plain = Ask::new(2, "hello").command();
@@ -411,13 +411,13 @@ fn partitions_lie_where_the_user_says() {
     assert!(bad("0x4fff_0000_0000").err.contains("end above 0x500000000000"));
 }
 
-/// Whether AddressSanitizer is in this process: its shadow lies where it leaves
-/// no room for low partitions and for limits, and it catches faults itself.
+/// Whether AddressSanitizer is in this process: its shadow leaves no room for low partitions and
+/// for limits, and it catches faults itself.
 fn has_shadow() -> bool {
     fs::read_to_string("/proc/self/maps").unwrap().contains("\n8fff7000-")
 }
 
-fn a_base_that_is_taken_says_by_whom() {
+fn a_taken_base_names_its_user() {
     let env = &[
         ("TSUMUGI_PVAS_BASE", "0x3000_0000_0000"),
         ("TSUMUGI_TEST_SQUAT", "0x300000200000"), // by the rank, before it attaches
@@ -430,7 +430,7 @@ fn a_base_that_is_taken_says_by_whom() {
     assert!(done.err.contains("TSUMUGI_PVAS_BASE moves the partitions"), "{done:?}");
 }
 
-/// Of small pages, which are counted one by one.
+/// With small pages, which are counted one by one.
 fn pages_come_before_their_first_use() {
     let said = |policy| {
         let mut command = Ask::new(2, "populate").command();
@@ -442,13 +442,13 @@ fn pages_come_before_their_first_use() {
     said("peers").expect(0, &["populated as Peers says"]);
 }
 
-fn huge_pages_are_asked_for() {
+fn huge_pages_are_requested() {
     run(&Ask::new(2, "huge")).expect(0, &["asked for", "as the system allows"]);
     let none = &[("TSUMUGI_HUGE_PAGES", "none")];
     run(&Ask { env: none, ..Ask::new(2, "huge") }).expect(0, &["not asked for"]);
 }
 
-/// No pool has 62 GiB; where there is one of 160 MiB, it is used.
+/// No pool has 62 GiB; a pool of 160 MiB is used where it exists.
 fn a_pool_that_is_too_small_is_an_error() {
     let done = run(&Ask { env: &[("TSUMUGI_HUGE_PAGES", "reserved")], ..Ask::new(2, "huge") });
     done.expect(90, &[]);
@@ -521,7 +521,7 @@ fn memory_outside_of_partitions_is_copied() {
 
 fn plain_processes_meet() {
     let named = named_files();
-    // The leader is not the first; two jobs of one name follow each other.
+    // The leader is not the first rank; two jobs of one name follow each other.
     for _ in 0..2 {
         for (rank, done) in started_by_others("hello", &[2, 0, 3, 1], 4, "ring").iter().enumerate()
         {

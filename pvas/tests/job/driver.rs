@@ -1,5 +1,4 @@
-//! How a case drives a job: starts it, listens to it, waits for its end, and
-//! looks what is left.
+//! The steps of a case: start a job, read its output, wait for its end, and look for what is left.
 
 use super::launcher::{Ask, own_path};
 use std::collections::BTreeSet;
@@ -9,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a launcher said, and how it ended.
+/// The output of a launcher, and its exit.
 #[derive(Debug)]
 pub struct Done {
     pub code: Option<i32>,
@@ -35,7 +34,7 @@ impl Done {
     }
 }
 
-/// Runs a whole job; afterwards nothing of it is left.
+/// Runs a whole job and checks that nothing of it is left.
 pub fn run(ask: &Ask) -> Done {
     let named = named_files();
     let done = finish(ask.command().spawn().unwrap());
@@ -45,7 +44,7 @@ pub fn run(ask: &Ask) -> Done {
     done
 }
 
-/// Ranks with no launcher of ours, as a site's would start them.
+/// Ranks without a launcher of this project, as another launcher would start them.
 pub fn started_by_others(job: &str, ranks: &[u32], size: u32, role: &str) -> Vec<Done> {
     let start = |rank: &u32| {
         let mut command = Command::new(own_path());
@@ -98,8 +97,8 @@ pub fn start(ask: &Ask) -> (Child, BufReader<ChildStdout>) {
     (launcher, out)
 }
 
-/// Reads until `count` lines with `word` have come; the pids of the ranks
-/// that have said theirs until then, in the order of the ranks.
+/// Reads until `count` lines with `word` have arrived; returns the pids of the ranks that have
+/// printed theirs until then, in the order of the ranks.
 pub fn pids_until(out: &mut BufReader<ChildStdout>, word: &str, count: usize) -> Vec<u32> {
     let (mut found, mut seen) = (Vec::new(), 0);
     while seen < count {
@@ -122,8 +121,7 @@ pub fn pid_of(line: &str) -> Option<u32> {
     line.trim_end().rsplit_once("pid ")?.1.parse().ok()
 }
 
-/// The processes that `parent` has started, when there are `count`; its guardian
-/// is none of them.
+/// The processes that `parent` has started, when there are `count`, without its guardian.
 pub fn children_of(parent: u32, count: usize) -> Vec<u32> {
     let list = format!("/proc/{parent}/task/{parent}/children");
     loop {
@@ -142,7 +140,7 @@ pub fn guardian_of(launcher: u32) -> u32 {
     let list = format!("/proc/{launcher}/task/{launcher}/children");
     let text = fs::read_to_string(list).expect("the launcher runs");
     let mut pids = text.split_whitespace().map(|pid| pid.parse().unwrap());
-    pids.find(|pid| is_guardian(*pid)).expect("it has a guardian")
+    pids.find(|pid| is_guardian(*pid)).expect("the launcher has a guardian")
 }
 
 fn is_guardian(pid: u32) -> bool {
@@ -154,8 +152,8 @@ pub fn send(pid: u32, signal: i32) {
     unsafe { libc::kill(pid as libc::pid_t, signal) };
 }
 
-/// Waits a moment for the processes to be gone; a zombie, which only its new
-/// parent can reap, is gone too.
+/// Waits until the processes are gone; a zombie, which only its new parent can reap, counts as
+/// gone.
 #[track_caller]
 pub fn gone(pids: &[u32]) {
     let start = Instant::now();
@@ -172,7 +170,7 @@ pub fn is_running(pid: u32) -> bool {
         .is_ok_and(|stat| !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
 }
 
-/// What has a name where shared memory and sockets usually leave theirs.
+/// The names in the places where shared memory and sockets usually leave files.
 pub fn named_files() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for folder in ["/dev/shm", "/tmp"] {

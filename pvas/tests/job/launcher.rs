@@ -1,5 +1,4 @@
-//! The launcher that the cases start: partitions as the environment says, limits
-//! on demand.
+//! The launcher that the cases start: partitions by the environment, limits on request.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,18 +8,18 @@ use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Launch;
 use tsumugi_pvas::launch::{Superior, Told};
 
-/// What a case asks of a launcher.
+/// The options that a case gives to a launcher.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
     /// Ranks.
     pub size: u32,
-    /// What they do; a path is a program that knows nothing of ranks.
+    /// The role of the ranks; a path is a program that is not a rank.
     pub role: &'static str,
     /// Whether output is labelled.
     pub label: bool,
     /// `RLIMIT_AS`, `RLIMIT_FSIZE`.
     pub limits: (Option<u64>, Option<u64>),
-    /// What the user says to the launcher about partitions.
+    /// The environment variables for the launcher.
     pub env: &'static [(&'static str, &'static str)],
 }
 
@@ -50,7 +49,7 @@ pub fn own_path() -> PathBuf {
     std::env::current_exe().expect("a test knows its own path")
 }
 
-/// Is the launcher.
+/// Runs the launcher.
 pub fn run(args: &[String]) -> ExitCode {
     let [size, label, address_space, file, role] = args else { panic!("{args:?}") };
     set_limit(libc::RLIMIT_AS, address_space);
@@ -76,7 +75,7 @@ pub fn run(args: &[String]) -> ExitCode {
     ExitCode::from(job.wait().unwrap().code() as u8)
 }
 
-/// All ranks are a part of a job whose superior says nothing.
+/// Runs all ranks as a part of a job whose superior sends nothing.
 fn run_part(launch: Launch) -> ExitCode {
     let (ends, ended) = mpsc::channel();
     let (deaths, _silent) = io::pipe().unwrap();

@@ -1,5 +1,5 @@
-//! Jobs of real processes: one binary that is the tests, the launcher that
-//! they start, and the ranks that the launcher starts.
+//! Jobs of real processes: one binary has the tests, the launcher that they start, and the ranks
+//! that the launcher starts.
 //!
 //! ```text
 //!  job [FILTER]               the cases, one after the other

@@ -1,4 +1,4 @@
-//! What ranks do with their partitions, and with their peers'.
+//! Roles that use the ranks' own partitions and those of their peers.
 
 use super::roles::say;
 use std::alloc::Layout;
@@ -28,7 +28,7 @@ pub fn play(role: &str, member: &mut Member) {
     }
 }
 
-/// Takes the place that a case wants taken, before the rank attaches.
+/// Maps the place that a case wants taken, before the rank attaches.
 pub fn squat() {
     let Ok(text) = std::env::var("TSUMUGI_TEST_SQUAT") else { return };
     let at = usize::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
@@ -38,7 +38,7 @@ pub fn squat() {
     assert_eq!(got as usize, at);
 }
 
-/// Waits for the others no longer than a moment.
+/// Waits for the other ranks for a short time.
 pub fn impatient() -> ExitCode {
     let text = |name| std::env::var(name).unwrap();
     let meeting = Meeting {
@@ -52,7 +52,7 @@ pub fn impatient() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Where the partitions are, and that a peer's is reached there.
+/// Reports the place of the partitions, and accesses a peer's there.
 fn base(member: &mut Member) {
     let (rank, size) = (member.rank().0, member.size());
     member.barrier().unwrap();
@@ -69,7 +69,7 @@ fn base(member: &mut Member) {
     say("a word came across");
 }
 
-/// What is in memory before it was used.
+/// Counts the pages that are in memory before their first use.
 fn populate(member: &mut Member) {
     let (space, peer) = (member.space().clone(), Rank(1 - member.rank().0));
     let resident = |rank: LocalRank| space.pages(rank).unwrap().resident_bytes;
@@ -78,10 +78,10 @@ fn populate(member: &mut Member) {
     let held = member.heap().allocate(layout).unwrap();
     let array = member.exposed().allocate_zeroed(layout).unwrap();
     let came = resident(member.local()) - before.0;
-    // The allocator's tables are touched beside them.
+    // The tables of the allocator are touched as well.
     let (tables, both) = (64 << 10, 2 << 20);
     match space.populated(member.local()) {
-        None => assert!(came <= tables, "{came} bytes of pages that nobody used"),
+        None => assert!(came <= tables, "{came} bytes of unused pages are in memory"),
         Some(done) => {
             assert!((both..both + 4 * tables).contains(&came), "{came} bytes of pages");
             assert!(done.bytes >= both && done.ns > 0, "{done:?}");
@@ -107,7 +107,7 @@ fn populate(member: &mut Member) {
     say(&format!("populated as {policy:?} says"));
 }
 
-/// What was asked for, and what the system gave.
+/// Compares the requested pages with those that the system gave.
 fn huge(member: &mut Member) {
     let (space, rank) = (member.space().clone(), member.rank());
     let layout = Layout::from_size_align(8 << 20, 4096).unwrap();
@@ -149,12 +149,12 @@ fn exact(member: &mut Member) {
     let blocks = std::iter::from_fn(|| {
         member.heap().allocate(Layout::from_size_align(1 << 20, 4096).unwrap())
     });
-    assert!(blocks.count() >= 32, "most of the heap can be had");
+    assert!(blocks.count() >= 32, "most of the heap can be allocated");
     member.barrier().unwrap();
     say("sizes are exact");
 }
 
-/// Puts to a peer's exposed memory and rings, and what `is_writable` says.
+/// Puts to a peer's exposed memory and rings, compared with `is_writable`.
 fn guarded(member: &mut Member) {
     let direct = member.direct();
     let layout = Layout::from_size_align(64, 64).unwrap();
@@ -223,9 +223,9 @@ fn store(member: &mut Member) {
     member.barrier().unwrap();
     if member.rank() == Rank(0) {
         let shape = member.space().shape();
-        // Far from what the peer's allocator uses.
+        // Far from the memory that the peer's allocator uses.
         let at = shape.start(LocalRank(1)) + shape.stacks_offset() - 4096;
-        // SAFETY: mapped, and nobody's.
+        // SAFETY: mapped, and used by no other code.
         let word = unsafe { &*(at as *const AtomicU64) };
         assert_eq!(word.load(Ordering::Relaxed), 0);
         say("read before");

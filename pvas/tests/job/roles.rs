@@ -1,4 +1,4 @@
-//! What the ranks of the cases do.
+//! The roles of the ranks in the cases.
 
 use super::launcher::Ask;
 use super::partitions;
@@ -21,7 +21,7 @@ use tsumugi_pvas::detector::Launcher;
 use tsumugi_pvas::partition::STARTER_KEY;
 use tsumugi_pvas::{Detector, Member, Rest, SharedFutex, attach};
 
-/// Is a rank.
+/// Runs a rank.
 pub fn run(role: &str) -> ExitCode {
     partitions::squat();
     if role == "impatient" {
@@ -87,7 +87,7 @@ fn starter(rank: u32, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: Rank(rank), key: STARTER_KEY, offset }
 }
 
-/// A rank of one thread: it sleeps on its bells until somebody wakes it.
+/// A rank of one thread, which sleeps on its bells until it is woken.
 struct Solo<'a> {
     member: &'a Member,
     waiters: Waiters,
@@ -136,7 +136,7 @@ fn await_word(member: &Member, offset: usize, value: u64) -> Result<u64, AddrErr
     solo.waiters.wait(member.control().lot(), word, Until::Equal(value), &solo)
 }
 
-/// A token goes round a thousand times; whoever has not got it sleeps.
+/// A token goes round a thousand times; ranks without it sleep.
 fn token(member: &mut Member) {
     let (rank, size, direct) = (member.rank().0, member.size(), member.direct());
     member.barrier().unwrap();
@@ -152,7 +152,7 @@ fn token(member: &mut Member) {
     say("the token came");
 }
 
-/// Rank 1 dies; rank 0 sleeps for a word that it will never get.
+/// Rank 1 dies; rank 0 sleeps for a word that never arrives.
 fn bereaved(member: &mut Member) -> ExitCode {
     member.barrier().unwrap();
     if member.rank().0 == 1 {
@@ -165,7 +165,7 @@ fn bereaved(member: &mut Member) -> ExitCode {
     ExitCode::from(42)
 }
 
-/// Everybody adds to the next rank's word and to rank 0's, and looks.
+/// Each rank adds to the next rank's word and to rank 0's, and checks the sum.
 fn ring(member: &mut Member) {
     let (rank, size, direct) = (member.rank().0, member.size(), member.direct());
     member.barrier().unwrap();
@@ -187,7 +187,7 @@ fn stdin(member: &mut Member) {
     member.barrier().unwrap();
 }
 
-/// Rank 0 does to rank 1's memory what it may and what it may not.
+/// Rank 0 makes allowed and forbidden accesses to rank 1's memory.
 fn direct(member: &mut Member) {
     let rank = member.rank().0;
     let layout = Layout::from_size_align(4096, 64).unwrap();
@@ -213,8 +213,8 @@ fn direct(member: &mut Member) {
         assert_eq!(load(at(1, open_key, 64)), Ok(word));
         let here = LocalAddr { key: open.key, offset: 0 };
         execute(&direct, &Op::get(at(1, open_key, 0), here, 4096)).unwrap();
-        // SAFETY: our own bytes, which nobody else writes.
-        assert_eq!(unsafe { memory.as_ptr().add(4095).read() }, 2, "the whole of it came");
+        // SAFETY: this rank's own bytes, which no other rank writes.
+        assert_eq!(unsafe { memory.as_ptr().add(4095).read() }, 2, "all bytes arrived");
         let addr = at(1, open_key, 4089);
         let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: 4096 };
         assert_eq!(load(addr), Err(outside));
@@ -241,7 +241,7 @@ fn direct(member: &mut Member) {
     member.barrier().unwrap();
 }
 
-/// What is kept from core dumps and from forked children.
+/// Checks which memory is kept from core dumps and from forked children.
 fn advice(member: &mut Member) {
     let shape = member.space().shape();
     let flags_at = |at: usize| {
@@ -251,14 +251,17 @@ fn advice(member: &mut Member) {
         format!("{flags} ")
     };
     let (own, peer) = (shape.start(member.local()), shape.start(LocalRank(1 - member.local().0)));
-    assert!(flags_at(own + shape.stacks_offset()).contains(" dc "), "stacks go to children");
-    assert!(!flags_at(own).contains(" dc "), "the heap does not");
-    assert!(flags_at(peer).contains(" dd "), "a peer is in the core dump");
-    assert!(!flags_at(own).contains(" dd "), "the own partition is not");
+    assert!(
+        flags_at(own + shape.stacks_offset()).contains(" dc "),
+        "stacks are not copied to forked children"
+    );
+    assert!(!flags_at(own).contains(" dc "), "the heap is copied to forked children");
+    assert!(flags_at(peer).contains(" dd "), "a peer is not in the core dump");
+    assert!(!flags_at(own).contains(" dd "), "the own partition is in the core dump");
     say("advice is taken");
 }
 
-/// Sleeps whatever happens, SIGTERM included.
+/// Sleeps in any case, even on SIGTERM.
 fn deaf(member: &mut Member) {
     // SAFETY: ignoring a signal.
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
@@ -268,7 +271,7 @@ fn deaf(member: &mut Member) {
     }
 }
 
-/// Talks to all peers until one is lost, and says so.
+/// Communicates with all peers until one is lost, and reports it.
 fn listening(member: &mut Member) -> ExitCode {
     if let Err(error) = member.barrier() {
         say(&format!("heard in the barrier: {error}"));
@@ -282,7 +285,7 @@ fn listening(member: &mut Member) -> ExitCode {
             match execute(&direct, &op) {
                 Ok(_) => {}
                 Err(AddrError::PeerLost { rank }) => {
-                    // Waits end too, though not in the same moment.
+                    // Waits end as well, though not at the same moment.
                     while member.control().lot().lost().is_none() {
                         thread::yield_now();
                     }
@@ -296,12 +299,12 @@ fn listening(member: &mut Member) -> ExitCode {
     }
 }
 
-/// Waits in the barrier of the start for a rank that never comes.
+/// Waits in the barrier of the start for a rank that never arrives.
 fn barrier(member: &mut Member) -> ExitCode {
     if member.rank().0 == 1 {
         return ExitCode::from(5);
     }
-    // Or one that has ended because of that.
+    // Or a rank that has ended because of that.
     match member.barrier() {
         Err(BootError::PeerLost { rank }) => say(&format!("barrier ended: {rank} is lost")),
         other => panic!("{other:?}"),
@@ -309,7 +312,7 @@ fn barrier(member: &mut Member) -> ExitCode {
     ExitCode::from(41)
 }
 
-/// Rank 1 ends when it is told to, and the others as soon as they hear of that.
+/// Rank 1 ends on a signal, and the other ranks when they learn of it.
 fn mourners(member: &mut Member) {
     let launcher = Launcher::of_this_process();
     let _detector = Detector::start(member, Rest::Leave, launcher).unwrap();
@@ -328,7 +331,7 @@ extern "C" fn leave(_: i32) {
     unsafe { libc::_exit(3) }
 }
 
-/// Rank 1 fails when all is done: the others end in peace.
+/// Rank 1 fails after the end of the job: the other ranks end normally.
 fn late_code(member: &mut Member) -> ExitCode {
     member.barrier().unwrap();
     member.finish();
@@ -362,17 +365,16 @@ fn signals(member: &mut Member) {
     say(&format!("{} caught both", member.rank().0));
 }
 
-/// Leaves a process behind.
+/// Leaves a process running.
 fn grandchild(member: &mut Member) {
     let mut sleep = Command::new("/bin/sleep");
     let mut child = sleep.arg("1000").stdout(Stdio::null()).spawn().unwrap();
     say(&format!("grandchild pid {}", child.id()));
-    assert!(child.try_wait().unwrap().is_none(), "it sleeps for long");
+    assert!(child.try_wait().unwrap().is_none(), "the child still sleeps");
     member.barrier().unwrap();
 }
 
-/// Rank 0 has a process in another session, rank 1 a job there whose rank has
-/// one, too.
+/// Rank 0 has a process in another session, rank 1 a job there whose rank has one as well.
 fn nested(member: &mut Member) {
     if member.rank().0 == 0 {
         stray();
@@ -401,12 +403,12 @@ fn in_session_of_its_own(command: &mut Command) -> &mut Command {
     }
 }
 
-/// A process is a rank once.
+/// A process can be a rank once.
 fn twice() {
     say(&attach().unwrap().unwrap_err().to_string());
 }
 
-/// One worker that waits for what nobody will do, until it was asked why.
+/// One worker that waits for an event that never comes, until a report is requested.
 fn quiet(member: &mut Member) {
     member.barrier().unwrap();
     let control = member.control();

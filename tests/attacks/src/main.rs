@@ -21,7 +21,7 @@
 //! | 6 | the same without a guard | `has_no_guards.rs` |
 //! | 7 | the same with a guard page | `ult/tests/os.rs: an_overflow_is_named` |
 //! | 8, 9 | a scheduler dropped on its own ULT | `scheduler_dropped_on_its_own_ult`, `scheduler_dropped_while_its_ult_unwinds` |
-//! | 10 | a scheduler in a ULT | `ult/tests/spawn_join.rs: several_schedulers_live_side_by_side` |
+//! | 10 | a scheduler in a ULT | `ult/tests/spawn_join.rs: several_schedulers_run_side_by_side` |
 //! | 11 | a join on a worker's own stack | `join_on_a_workers_own_stack`, `scoped_join_on_a_workers_own_stack` |
 //! | 12 | a ULT that joins itself | `join_of_itself` |
 //! | 13 | a ULT-local value that is initialized during its own initialization, and one whose destructor sleeps | `values_that_sleep_at_the_end` |
@@ -32,8 +32,8 @@
 //! | 18 | schedulers that end with sleepers, one after another | `ult/tests/spawn_join.rs: a_scheduler_is_freed_unless_it_abandons_sleepers` |
 //! | 19 | very many sleepers | `ult/tests/time.rs: many_sleepers_all_wake_and_none_too_early` |
 //! | 20 | a poll that joins | `progress_that_joins` |
-//! | 21, 22 | scopes on other threads, and scopes whose ULTs panic | `ult/tests/particulars.rs: a_thread_can_open_a_scope_on_a_scheduler`, `ult/tests/particulars.rs: a_scope_says_that_a_ult_of_it_panicked`, `scheduler_dropped_in_a_scope_on_it` |
-//! | 23 | a channel whose other end is dropped while a sender waits | `ult/tests/sync.rs: a_disconnected_channel_says_so` |
+//! | 21, 22 | scopes on other threads, and scopes whose ULTs panic | `ult/tests/particulars.rs: a_thread_can_open_a_scope_on_a_scheduler`, `ult/tests/particulars.rs: a_scope_panics_if_one_of_its_ults_did`, `scheduler_dropped_in_a_scope_on_it` |
+//! | 23 | a channel whose other end is dropped while a sender waits | `ult/tests/sync.rs: a_disconnected_channel_returns_an_error` |
 //! | 24 | a callback that yields | `callback_that_yields` |
 //! | 25, 26 | a waker that is kept | `keeps_a_waker.rs`, `withdraws_what_it_keeps.rs`, `unparks_a_stranger.rs` |
 //! | 27 | a scope on a scheduler that ends, with memory lent to threads | `scope_under_an_ending_scheduler` |

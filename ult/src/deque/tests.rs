@@ -28,7 +28,7 @@ fn the_owner_takes_the_youngest_a_thief_the_oldest() {
         }
         assert_eq!(deque.youngest(), Some(item(100)));
         assert_eq!(deque.pop(), Some(item(100)));
-        assert_eq!(steal(&deque), (1..=12).collect::<Vec<_>>(), "an eighth");
+        assert_eq!(steal(&deque), (1..=12).collect::<Vec<_>>(), "an eighth of the queue");
         assert_eq!(deque.take_first(), Some(item(13)));
         for n in (14..100).rev() {
             assert_eq!(deque.pop(), Some(item(n)));
@@ -37,30 +37,30 @@ fn the_owner_takes_the_youngest_a_thief_the_oldest() {
         assert_eq!(steal(&deque), []);
         assert!(deque.is_empty());
         deque.push(item(1));
-        assert_eq!(deque.steal(|_| false, |_| ()), Steal::Empty, "not wanted");
+        assert_eq!(deque.steal(|_| false, |_| ()), Steal::Empty, "the item is not wanted");
         deque.push(item(2));
         deque.push(item(3));
         for n in [1, 2, 3] {
-            assert_eq!(steal(&deque), [n], "of a few, one");
+            assert_eq!(steal(&deque), [n], "of a few items, one");
         }
     }
 }
 
 #[test]
-fn without_thieves_an_item_goes_round() {
+fn without_thieves_an_item_can_be_rotated() {
     let deque = Deque::<u8>::new(4, false, Fences::of_system());
     // SAFETY: only this thread uses the deque.
     unsafe {
-        assert_eq!(deque.rotate(item(1), |_| true, |_| ()), None, "nothing was there");
+        assert_eq!(deque.rotate(item(1), |_| true, |_| ()), None, "the deque was empty");
         for n in 1..=4 {
             deque.push(item(n));
         }
         for n in 5..=100 {
-            assert_eq!(deque.rotate(item(n), |_| false, |_| ()), None, "not wanted");
+            assert_eq!(deque.rotate(item(n), |_| false, |_| ()), None, "the item is not wanted");
             let mut soon = None;
             let oldest = deque.rotate(item(n), |_| true, |item| soon = Some(item));
-            assert_eq!(oldest, Some(item(n - 4)), "it is full");
-            assert_eq!(soon, Some(item(n - 1)), "the third after it");
+            assert_eq!(oldest, Some(item(n - 4)), "the oldest item of a full deque");
+            assert_eq!(soon, Some(item(n - 1)), "the third item after it");
         }
         deque.owner.retired.with(|retired| assert!((*retired).is_empty()));
         deque.push(item(101));
@@ -69,12 +69,12 @@ fn without_thieves_an_item_goes_round() {
         for n in 97..=100 {
             assert_eq!(deque.take_first(), Some(item(n)));
         }
-        assert_eq!(deque.pop_alone_if(|_| true), None, "nothing is left");
+        assert_eq!(deque.pop_alone_if(|_| true), None, "the deque is empty");
     }
 }
 
 #[test]
-fn slots_are_used_again_without_growth() {
+fn slots_are_reused_without_growth() {
     let deque = Deque::<u8>::new(4, true, Fences::of_system());
     // SAFETY: only this thread uses the deque.
     unsafe {

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_keeps_the_youngest() {
+    fn a_ring_keeps_the_newest_events() {
         let events = Events::new(4);
         let event = |n: u64| Event {
             at: Instant::from_ns(n),
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!((read[2].slot, read[2].generation, read[2].what), (2, 2, "mutex"));
         assert_eq!(read[0].kind, Kind::Sleep);
         (3..9).for_each(|n| events.push(event(n)));
-        // One entry may be written at any moment, so the ring's length less one is
+        // One entry may be written at any moment, so that only the ring's length less one is
         // certain.
         let (read, lost) = events.read();
         assert_eq!((read.len(), lost), (3, 6));

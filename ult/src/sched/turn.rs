@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_counted_by_itself() {
+    fn each_event_of_a_turn_is_counted_separately() {
         let (turn, counters) = (Turn::new(), Counters::new());
         let mut spent = turn.get();
         let mut switches = 0;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn many_wakes_are_told() {
+    fn many_wakes_are_added_to_the_counters() {
         let (turn, counters) = (Turn::new(), Counters::new());
         for _ in 0..100_000 {
             turn.set(turn.get().woke());

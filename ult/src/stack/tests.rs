@@ -49,7 +49,7 @@ fn a_group_may_be_larger_than_the_area() {
 }
 
 #[test]
-fn a_guard_is_the_page_below() {
+fn a_guard_is_the_page_below_its_stack() {
     let stacks = stacks(2, Guards::Pages(1));
     let taken = all(&stacks);
     let guarded = head(&taken[0]);
@@ -73,13 +73,13 @@ fn each_size_is_pooled_by_itself() {
 }
 
 #[test]
-fn a_canary_dies_of_an_overflow() {
+fn an_overflow_destroys_the_canary() {
     let stacks = stacks(3, Guards::Canaries);
     let stack = all(&stacks).remove(0);
     assert!(head(&stack).is_intact());
     let below = ptr::with_exposed_provenance_mut::<u64>(head(&stack).floor() - 8);
-    // SAFETY: the write goes to the canary's line, which belongs to the area; it
-    // plays the overflow.
+    // SAFETY: the write goes to the line of the canary, which belongs to the area; it stands for an
+    // overflow.
     unsafe { below.write(0) };
     assert!(!head(&stack).is_intact());
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tsumugi_ult::{Config, JoinHandle, Scheduler, Spawner, StackArea};
 
-/// A scheduler of `workers`, room for `stacks` stacks of 64 KiB: less
-/// is too little to print a backtrace in a debug build.
+/// A scheduler of `workers` with room for `stacks` stacks of 64 KiB: less is too little to print a
+/// backtrace in a debug build.
 pub fn scheduler(workers: usize, stacks: usize) -> Scheduler {
     Scheduler::new(config(workers, stacks)).unwrap()
 }
 
-/// Its configuration.
+/// The configuration of that scheduler.
 pub fn config(workers: usize, stacks: usize) -> Config {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let bytes = StackArea::bytes_for(stacks, stack_bytes, main_stack_bytes);
@@ -20,16 +20,16 @@ pub fn config(workers: usize, stacks: usize) -> Config {
     Config { workers, stack_bytes, main_stack_bytes, ..Config::new(area) }
 }
 
-/// Threads of one kind, for a test that must hold for each.
+/// Threads or ULTs of one kind, for a test that must hold for each.
 #[derive(Clone)]
 pub enum Party {
     Ults,
     Threads,
-    /// The first is a ULT, the next a thread, and so on.
+    /// The first member is a ULT, the next a thread, and so on.
     Mixed(Spawner, Arc<AtomicUsize>),
 }
 
-/// One of them; panics with it.
+/// One member of a party; a join of it panics if the member panicked.
 pub enum Member {
     Ult(JoinHandle<()>),
     Thread(std::thread::JoinHandle<()>),
@@ -50,7 +50,7 @@ impl Party {
         }
     }
 
-    /// Starts as many as the party is large, and joins them.
+    /// Starts a member for each number below the party's size, and joins them.
     pub fn each<F: FnOnce() + Send + 'static>(&self, mut body: impl FnMut(usize) -> F) {
         let all: Vec<_> = (0..4).map(|n| self.spawn(body(n))).collect();
         all.into_iter().for_each(Member::join);

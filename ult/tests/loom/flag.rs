@@ -20,8 +20,8 @@ fn a_thread_raises_a_flag() {
     });
 }
 
-/// Two wait one after the other, and nothing but the flag orders them. What was done
-/// before a raise is seen after the wait.
+/// Two ULTs wait one after the other, and only the flag orders them. Writes before a raise are seen
+/// after the wait.
 #[test]
 fn two_wait_in_turn() {
     let mutants = [
@@ -53,8 +53,8 @@ fn two_wait_in_turn() {
     });
 }
 
-/// The end of a scheduler cuts off the waiter, while a thread raises the flag: it has
-/// let go of the sleeper's place before this thread is the next to wait.
+/// The end of a scheduler cuts off the waiter while a thread raises the flag: the thread has
+/// finished with the sleeper's place before this thread is the next waiter.
 #[test]
 fn a_flag_is_left_while_it_is_raised() {
     let mutants = ["flag_freed_relaxed", "flag_leave_relaxed", "flag_leave_blind"];

@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
-/// A scheduler whose main is over has a guest, for which it runs on.
+/// A scheduler whose main has ended runs on for its guest.
 #[test]
 fn a_guest_is_waited_for() {
     let mutants =
@@ -33,11 +33,11 @@ fn a_guest_is_waited_for() {
     });
 }
 
-/// A guest comes when the scheduler ends: it is waited for, or told.
+/// A guest that comes when the scheduler ends is waited for or gets an error.
 #[test]
-fn a_guest_comes_at_the_end() {
+fn a_guest_enters_at_the_end() {
     expect_late_guests();
-    check("guests::a_guest_comes_at_the_end", &["guests_enter_late"], || {
+    check("guests::a_guest_enters_at_the_end", &["guests_enter_late"], || {
         let scheduler = scheduler(1);
         let spawner = scheduler.spawner();
         let guest = thread::spawn(move || {
@@ -51,7 +51,7 @@ fn a_guest_comes_at_the_end() {
     });
 }
 
-/// Two guests, of which one then waits until there is none.
+/// Two guests, of which one then waits until no other is left.
 #[test]
 fn guests_leave_one_by_one() {
     let mutants = ["guests_leave_first", "guests_tell_nobody", "guests_wait_for_nobody"];
@@ -74,13 +74,13 @@ fn guests_leave_one_by_one() {
             }
         });
         spawner.wait_for_scopes();
-        assert_eq!(steps.load(Ordering::Relaxed), 2, "the other is inside still");
+        assert_eq!(steps.load(Ordering::Relaxed), 2, "the other guest is still inside");
         drop(scheduler);
         other.join().unwrap();
     });
 }
 
-/// Says nothing of the panic that tells a guest that it is late.
+/// Suppresses the message of the panic by which a late guest learns that the scheduler has ended.
 fn expect_late_guests() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -1,5 +1,5 @@
-//! Every interleaving of two threads and a few steps, within two preemptions:
-//! of the queues alone, and of the whole scheduler with its real switches.
+//! Every interleaving of two threads and a few steps, within two preemptions: of the queues alone,
+//! and of the whole scheduler with its real switches.
 //!
 //! `RUSTFLAGS="--cfg tsumugi_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p
 //! tsumugi-ult --release --target-dir target/loom --test loom`
@@ -19,13 +19,13 @@ mod worker;
 use std::sync::Arc;
 use tsumugi_ult::Scheduler;
 
-/// Runs `model`, that of test `test` (`module::name`), over all interleavings,
-/// as it is and with each of its mutants.
+/// Runs `model`, the model of test `test` (`module::name`), over all interleavings, unchanged and
+/// with each of its mutants.
 fn check(test: &str, mutants: &[&'static str], model: fn()) {
     check_within(0, test, mutants, model);
 }
 
-/// The same with at least `preemptions` of them, for a small model.
+/// The same with at least `preemptions` preemptions, for a small model.
 fn check_within(preemptions: usize, test: &str, mutants: &[&'static str], model: fn()) {
     model::check(test, mutants, || explore(preemptions, model));
 }

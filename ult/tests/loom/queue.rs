@@ -1,4 +1,4 @@
-//! The queues, the mail and the offer, by themselves.
+//! The queues, the mail and the offer, each alone.
 
 use crate::check;
 use std::ptr::NonNull;
@@ -10,8 +10,7 @@ use tsumugi_ult::inject::{Inject, Linked};
 use tsumugi_ult::mail::{Letter, Mail};
 use tsumugi_ult::offer::Offer;
 
-/// An item that knows how often it was taken, and holds a value that whoever
-/// takes it must see.
+/// An item that counts how often it was taken, and holds a value that its taker must see.
 struct Item {
     link: AtomicPtr<Item>,
     value: UnsafeCell<u32>,
@@ -34,7 +33,7 @@ impl Item {
     }
 
     fn take(item: *mut Self) {
-        assert!(!item.is_null(), "a slot that nobody filled");
+        assert!(!item.is_null(), "a slot that was never filled");
         // SAFETY: items are freed at the end of the model.
         unsafe {
             assert_eq!((*item).taken.fetch_add(1, Ordering::Relaxed), 0, "taken twice");
@@ -51,7 +50,7 @@ impl Item {
     }
 }
 
-/// One try of a thief, who takes what it got.
+/// One attempt of a thief, which takes what it got.
 fn steal(deque: &Deque<Item>) {
     if let Steal::Taken(first) = deque.steal(|_| true, Item::take) {
         Item::take(first);
@@ -66,7 +65,7 @@ unsafe impl Linked for Item {
 }
 
 struct Shared<T>(T);
-// SAFETY: what is in it is what the models are about.
+// SAFETY: the models check the accesses to its content.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: the same.
 unsafe impl<T> Sync for Shared<T> {}
@@ -98,7 +97,7 @@ fn deque_owner_and_thief() {
                 Item::take(item);
             }
             thief.join().unwrap();
-            // What a thief claimed and gave back.
+            // Items that a thief claimed and returned.
             // SAFETY: as above.
             while let Some(item) = unsafe { deque.0.pop() } {
                 Item::take(item);
@@ -156,7 +155,7 @@ fn inject_two_pushers() {
     });
 }
 
-/// What the owner does not come for, somebody else takes, or the owner does.
+/// Mail that the owner does not read is taken by another worker, or the owner reads it.
 #[test]
 fn mail_is_intercepted() {
     check("queue::mail_is_intercepted", &["mail_intercept_blind"], || {
@@ -180,7 +179,7 @@ fn mail_is_intercepted() {
     });
 }
 
-/// What an owner lays out, it or another takes, once.
+/// An offer is taken once, by its owner or by another worker.
 #[test]
 fn an_offer_is_taken_once() {
     check("queue::an_offer_is_taken_once", &["offer_relaxed", "offer_load_then_store"], || {
@@ -204,12 +203,12 @@ fn an_offer_is_taken_once() {
     });
 }
 
-/// A push beside an item that lies there tells nobody, and the item is taken:
-/// who is about to sleep then sees the push.
+/// A push beside an item in the offer rings no worker, and the item is taken: a worker about to
+/// sleep then sees the push.
 #[test]
-fn a_calm_push_is_seen_by_who_would_sleep() {
+fn a_push_without_a_ring_is_seen_before_a_sleep() {
     let mutants = ["notify_no_light", "offer_no_heavy"];
-    check("queue::a_calm_push_is_seen_by_who_would_sleep", &mutants, || {
+    check("queue::a_push_without_a_ring_is_seen_before_a_sleep", &mutants, || {
         let fences = Fences::of_system();
         let offer = Arc::new(Shared(Offer::<Item>::new(true, fences)));
         let pushed = Arc::new(AtomicU32::new(0));
@@ -234,13 +233,12 @@ fn a_calm_push_is_seen_by_who_would_sleep() {
         pushed.store(1, Ordering::Relaxed);
         let calm = offer.0.is_calm();
         taker.join().unwrap();
-        assert!(!(sleeper.join().unwrap() && calm), "asleep, and nobody was told");
+        assert!(!(sleeper.join().unwrap() && calm), "asleep, and no worker was rung");
         Item::finish([item]);
     });
 }
 
-/// A ULT that slept on the other worker is handed to it while it spins, or two
-/// that hang together.
+/// A ULT that slept on the other worker is handed to it while it spins, alone or as a chain of two.
 #[test]
 fn a_spinning_worker_gets_mail() {
     check("queue::a_spinning_worker_gets_mail", &["mail_relaxed", "mail_load_then_store"], || {
@@ -260,12 +258,12 @@ fn a_spinning_worker_gets_mail() {
         let came = mail.0.close();
         let got = came.is_some();
         if let Some(Letter { first, more }) = came {
-            assert!(more, "one of two");
-            // SAFETY: it came, so it is ours.
+            assert!(more, "the first of two");
+            // SAFETY: it was received, so that this thread owns it.
             Item::take(unsafe { first.as_ref() }.link.load(Ordering::Relaxed));
             Item::take(first.as_ptr());
         }
-        assert_eq!(got, sender.join().unwrap(), "lost, or from nowhere");
+        assert_eq!(got, sender.join().unwrap(), "lost, or never sent");
         if !got {
             items.into_iter().for_each(Item::take);
         }

@@ -1,4 +1,4 @@
-//! What ULTs wait for, and limits to it.
+//! The primitives that ULTs wait for, with and without limits.
 
 use crate::{check, check_within, scheduler};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tsumugi_ult::bias::{Bias, STREAK};
 use tsumugi_ult::sync::{Condvar, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{Limit, park_within, spawn};
 
-/// A thread's name, as the owner of a bias.
+/// The name of a thread that owns a bias.
 const ME: usize = 64;
 
 #[test]
@@ -26,7 +26,7 @@ fn mutex_of_two_ults() {
     });
 }
 
-/// The owner of a bias and one who ends it: plain stores are not lost.
+/// The owner of a bias and a thread that ends it: plain stores are not lost.
 #[test]
 fn a_bias_ends() {
     check("sync::a_bias_ends", &["bias_no_light", "bias_no_heavy", "bias_no_wait"], || {
@@ -51,7 +51,7 @@ fn a_bias_ends() {
     });
 }
 
-/// A worker alone has a mutex, and another thread comes.
+/// A lone worker owns the bias of a mutex, and another thread comes.
 #[test]
 fn a_biased_mutex_is_shared() {
     let mutants = ["bias_no_light", "bias_no_heavy", "mutex_owes_nothing", "bias_shared_early"];
@@ -72,7 +72,7 @@ fn a_biased_mutex_is_shared() {
     });
 }
 
-/// The same for a lock of a few instructions.
+/// The same for a lock that is held for a few instructions.
 #[test]
 fn a_biased_lock_is_shared() {
     let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait"];
@@ -91,7 +91,7 @@ fn a_biased_lock_is_shared() {
     });
 }
 
-/// A limit that has passed already: when it is noticed is the model's choice.
+/// A limit that has already passed: the model chooses when it is noticed.
 fn passed() -> Limit {
     Limit::until(std::time::Instant::now())
 }
@@ -130,7 +130,7 @@ fn cancel_against_unpark() {
         scheduler(2).run(|| {
             let sleeper = spawn(|| park_within(Limit::CANCELLABLE).is_ok());
             sleeper.cancel();
-            // Nobody unparks it: it gives up, whenever it looks.
+            // No thread unparks it: it gives up, whenever it looks.
             assert!(!sleeper.join().unwrap());
         });
     });

@@ -1,4 +1,4 @@
-//! The whole scheduler: who runs what, sleeps, and is woken.
+//! The whole scheduler: which worker runs a ULT, sleeps, and is woken.
 
 use crate::{check, scheduler, with_inline};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn outsider_wakes_a_sleeping_worker() {
     );
 }
 
-/// A worker alone has the park words, and another thread unparks.
+/// A lone worker owns the park words, and another thread unparks.
 #[test]
 fn a_thread_unparks_a_lone_workers_ult() {
     let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait", "park_no_second_look"];
@@ -57,19 +57,19 @@ fn a_thread_unparks_a_lone_workers_ult() {
     });
 }
 
-/// A child that lets others run while it runs on its joiner's stack, so that
-/// the other worker may go on with both.
+/// A child that yields while it runs on its joiner's stack, so that the other worker may continue
+/// with both.
 #[test]
-fn a_child_leaves_on_its_joiners_stack() {
-    check("worker::a_child_leaves_on_its_joiners_stack", &[], || {
+fn a_child_suspends_on_its_joiners_stack() {
+    check("worker::a_child_suspends_on_its_joiners_stack", &[], || {
         assert_eq!(with_inline(2, 0).run(child_that_yields), 5);
     });
 }
 
 /// The same on a stack of its own.
 #[test]
-fn a_child_leaves_in_its_joiners_place() {
-    check("worker::a_child_leaves_in_its_joiners_place", &["join_relaxed"], || {
+fn a_child_suspends_in_its_joiners_place() {
+    check("worker::a_child_suspends_in_its_joiners_place", &["join_relaxed"], || {
         assert_eq!(with_inline(2, usize::MAX).run(child_that_yields), 5);
     });
 }
@@ -82,7 +82,7 @@ fn child_that_yields() -> u32 {
     child.join().unwrap()
 }
 
-/// A worker that is busy for good has pushed; the other one must come.
+/// A worker that is busy for ever has pushed; the other one must wake.
 #[test]
 fn a_push_wakes_a_sleeping_worker() {
     check("worker::a_push_wakes_a_sleeping_worker", &["notify_no_light"], || {
@@ -109,7 +109,7 @@ fn yielding_ults_migrate_whole() {
     });
 }
 
-/// Two words: a queue, and that something is in it.
+/// Two words: a queue, and a flag that it is not empty.
 #[test]
 fn an_urgent_ult_comes_from_outside() {
     check("worker::an_urgent_ult_comes_from_outside", &["urgent_said_early"], || {
@@ -122,7 +122,7 @@ fn an_urgent_ult_comes_from_outside() {
     });
 }
 
-/// Two ULTs that wait for the same are queued as one chain.
+/// Two ULTs that wait for the same event are queued as one chain.
 #[test]
 fn a_thread_wakes_two_at_once() {
     let mutants = ["batch_told_early", "inject_push_relaxed", "notify_no_fence"];
@@ -148,11 +148,11 @@ fn a_thread_wakes_two_at_once() {
     });
 }
 
-/// A ULT that parks goes straight to the next, and another thread unparks it.
+/// A ULT that parks switches directly to the next one, and another thread unparks it.
 #[test]
-fn a_thread_unparks_one_that_passes_its_place_on() {
+fn a_thread_unparks_a_ult_during_a_direct_switch() {
     let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait"];
-    check("worker::a_thread_unparks_one_that_passes_its_place_on", &mutants, || {
+    check("worker::a_thread_unparks_a_ult_during_a_direct_switch", &mutants, || {
         scheduler(1).run(|| {
             let main = unparker();
             let other = spawn(move || {
@@ -168,11 +168,11 @@ fn a_thread_unparks_one_that_passes_its_place_on() {
     });
 }
 
-/// Fair turns come between, and each has somebody to prefer.
+/// Fair turns come in between, and each has a ULT to prefer.
 #[test]
-fn a_child_goes_before_its_parent() {
+fn a_child_runs_before_its_parent() {
     let mutants = ["child_first_after_others", "next_not_shown"];
-    check("worker::a_child_goes_before_its_parent", &mutants, || {
+    check("worker::a_child_runs_before_its_parent", &mutants, || {
         scheduler(1).run(|| {
             let ran = Arc::new(AtomicUsize::new(0));
             let seen = ran.clone();
@@ -195,11 +195,11 @@ fn a_child_goes_before_its_parent() {
     });
 }
 
-/// Parent and child compute until the other did: whichever worker runs one of
-/// them, the other one runs the other.
+/// Parent and child compute until the other has run: whichever worker runs one of them, the other
+/// worker runs the other.
 #[test]
-fn a_parent_goes_on_beside_its_child() {
-    check("worker::a_parent_goes_on_beside_its_child", &["notify_no_light"], || {
+fn a_parent_continues_beside_its_child() {
+    check("worker::a_parent_continues_beside_its_child", &["notify_no_light"], || {
         scheduler(2).run(|| {
             let done = Arc::new(AtomicUsize::new(0));
             let seen = done.clone();
@@ -209,10 +209,10 @@ fn a_parent_goes_on_beside_its_child() {
     });
 }
 
-/// The same of one that lets the other run.
+/// The same for a ULT that yields to the other.
 #[test]
-fn who_lets_another_run_goes_on_beside_it() {
-    check("worker::who_lets_another_run_goes_on_beside_it", &["notify_no_light"], || {
+fn a_ult_that_yields_to_another_continues_beside_it() {
+    check("worker::a_ult_that_yields_to_another_continues_beside_it", &["notify_no_light"], || {
         scheduler(2).run(|| {
             let done = Arc::new(AtomicUsize::new(0));
             let seen = done.clone();

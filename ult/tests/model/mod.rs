@@ -1,12 +1,11 @@
-//! What the model checkers' tests have in common.
+//! The common part of the model checkers' tests.
 
 use std::process::Command;
 use tsumugi_core::sync::with_mutant;
 use tsumugi_ult::{Config, Guards, Scheduler, StackArea, Unguarded};
 
-/// Runs `explore`, the model of test `test`, and checks that it catches each
-/// of `mutants`. Each of those runs in a process of its own, because a model
-/// that fails cannot always unwind.
+/// Runs `explore`, the model of test `test`, and checks that it catches each of `mutants`. Each
+/// mutant runs in a process of its own, because a model that fails cannot always unwind.
 pub fn check(test: &str, mutants: &[&'static str], explore: impl FnOnce()) {
     if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
         let mutant =
@@ -34,7 +33,7 @@ pub fn scheduler(workers: usize, stacks: usize, inline_bytes: usize) -> Schedule
         stack_bytes,
         main_stack_bytes,
         spin: 0,
-        // SAFETY: what the models run is a few calls deep.
+        // SAFETY: the code of the models is a few calls deep.
         guards: Guards::None(unsafe { Unguarded::new() }),
         inline_bytes,
         ..Config::new(area)

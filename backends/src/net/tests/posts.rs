@@ -260,7 +260,7 @@ fn a_piece_without_room_goes_before_later_pieces() {
     assert_eq!(contexts, [0, 1]);
 }
 
-/// For each put or get of these, whether the wire is told that a further request of the
+/// For each put or get of these, whether the wire learns that a further request of the
 /// same call follows.
 fn mores(told: bool, ops: impl Fn(LocalAddr) -> Vec<Op>) -> Vec<bool> {
     let mut net = Net::with(|limits| limits.more = told);

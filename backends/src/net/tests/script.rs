@@ -1,7 +1,7 @@
 //! A wire that a test scripts.
 //!
 //! ```text
-//!  test ─► Net ─► Rail ─► Script ─► Line: what was asked for
+//!  test ─► Net ─► Rail ─► Script ─► Line: the calls, in order
 //!    └── answers, completions ──────────▲
 //! ```
 
@@ -109,7 +109,7 @@ impl Script {
 
 /// # Safety
 ///
-/// `near` is good for so many bytes.
+/// `near` is valid for `bytes` bytes.
 unsafe fn read(near: Near, bytes: usize) -> Vec<u8> {
     // SAFETY: the caller's.
     unsafe { core::slice::from_raw_parts(near.at, bytes) }.to_vec()
@@ -117,7 +117,7 @@ unsafe fn read(near: Near, bytes: usize) -> Vec<u8> {
 
 /// # Safety
 ///
-/// `near` is a word of so many bytes.
+/// `near` is a word of `bytes` bytes.
 unsafe fn read_word(near: Near, bytes: usize) -> u64 {
     let mut word = [0; 8];
     // SAFETY: the caller's.

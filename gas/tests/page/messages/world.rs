@@ -1,5 +1,5 @@
-//! The home, the ranks and their ULTs, and what is between them: a message or
-//! an access at a time.
+//! The home, the ranks and their ULTs, and the messages between them: one message or one access
+//! at a time.
 
 use super::{Does, Pages, Wrong};
 use Does::{Get, Own, Put};
@@ -12,11 +12,11 @@ pub struct World {
     pub home: Home,
     pub ranks: Vec<Member>,
     pub ults: Vec<Ult>,
-    /// In the order in which they were sent, if that matters.
+    /// The messages in the order in which they were sent, if the order matters.
     pub net: Vec<(usize, usize, Message)>,
-    /// What was put last.
+    /// The value of the last put.
     pub value: u64,
-    /// Where the page is: as of the copy.
+    /// The place of the page: changed by the copy.
     pub place: (usize, u32),
     pub dead: Option<usize>,
 }
@@ -24,7 +24,7 @@ pub struct World {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Member {
     pub requester: Requester,
-    /// What is in its frames, and whether they are taken.
+    /// The contents of the frames, and whether each is taken.
     pub frames: [(u64, bool); 2],
 }
 
@@ -39,7 +39,7 @@ pub struct Ult {
 pub enum At {
     Idle,
     Waits,
-    /// On its way there.
+    /// An access on its way to that place.
     Access(Entry),
     Copy(Entry, u32),
 }
@@ -60,7 +60,7 @@ impl Pages {
         }
     }
 
-    /// An access of a ULT that has begun.
+    /// Begins an access of a ULT.
     pub fn enter(&self, world: &mut World, number: usize) {
         let (rank, does) = self.ults[number];
         let want = match does[world.ults[number].done] {
@@ -134,7 +134,7 @@ impl Pages {
                     self.send(world, rank, 0, Message::Moved(frame));
                 }
             }
-            (At::Idle | At::Waits, _) => unreachable!("nothing is under way"),
+            (At::Idle | At::Waits, _) => unreachable!("no access is under way"),
         }
         self.end(world, number);
         Ok(())
@@ -179,11 +179,11 @@ impl Pages {
                 }
             }
             Message::Yours => {
-                let number = self.owner_of(world, to).ok_or("nobody asked to own it")?;
+                let number = self.owner_of(world, to).ok_or("no ULT asked to own the page")?;
                 self.end(world, number);
             }
             Message::Permit(entry) => {
-                let number = self.owner_of(world, to).ok_or("nobody asked to own it")?;
+                let number = self.owner_of(world, to).ok_or("no ULT asked to own the page")?;
                 let frames = &mut world.ranks[to].frames;
                 match frames.iter().position(|(_, is_taken)| !is_taken) {
                     Some(frame) => {
@@ -210,10 +210,10 @@ impl Pages {
     pub fn die(&self, world: &mut World, rank: usize) -> Result<(), String> {
         world.dead = Some(rank);
         world.net.retain(|(_, to, _)| *to != rank);
-        // What it had sent may come, or not: here it does not.
+        // Messages of the dead rank may arrive or not: here they do not.
         world.net.retain(|(from, ..)| *from != rank);
         if world.place.0 == rank && world.home.entry().owner.0 as usize != rank {
-            // It had copied the page, and its home has not heard of that.
+            // The rank had copied the page, and its home has not learned so.
             let entry = world.home.entry();
             world.place = (entry.owner.0 as usize, entry.frame);
             let there = world.ranks[world.place.0].frames[world.place.1 as usize].0;

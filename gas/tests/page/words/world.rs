@@ -1,4 +1,4 @@
-//! All ranks' words and the ULTs that change them, a remote operation at a time.
+//! The words of all ranks and the ULTs that change them, one remote operation at a time.
 
 use super::{Does, Pages};
 use Does::{Get, Own, Put};
@@ -11,8 +11,7 @@ pub struct World {
     /// Words of all ranks.
     pub memory: Vec<u64>,
     pub ults: Vec<Ult>,
-    /// What each page has, and whether its bytes were copied and it is not
-    /// there yet.
+    /// The value of each page, and whether its bytes were copied and the page has not arrived yet.
     pub pages: Vec<(u64, bool)>,
 }
 
@@ -21,13 +20,13 @@ pub struct Ult {
     pub done: usize,
     pub task: Task,
     pub flights: Vec<Flight>,
-    /// What came of a read: bits of a header or another word, and the value.
+    /// The results of a read: bits of a header or another word, and the value.
     pub read: [Option<u64>; 2],
-    /// What a get may return.
+    /// The values that a get may return.
     pub may_be: Vec<u64>,
-    /// Waits until something has changed.
+    /// Whether the ULT waits until a word has changed.
     pub pauses: bool,
-    /// Another has changed something since it began, or looked again.
+    /// Whether another ULT has changed a word since this one began or looked again.
     pub is_late: bool,
 }
 
@@ -49,7 +48,7 @@ pub enum Flight {
         operand: u64,
         compare: u64,
     },
-    /// These bits of a word that is read in parts.
+    /// The bits of a word that is read in parts.
     Torn(usize, u64),
     Value(usize),
     Copy {
@@ -67,7 +66,7 @@ impl Pages {
         self.book.shape().bytes().div_ceil(8) as usize
     }
 
-    /// Where a directory lies apart it comes first here, too.
+    /// The index of a word; a directory that lies apart comes first here, too.
     pub fn at(&self, addr: RemoteAddr) -> usize {
         let before = match self.book.directory() {
             Some(directory) if addr.key != directory => self.book.shape().directory_bytes(),
@@ -83,7 +82,7 @@ impl Pages {
         Flight::Word { kind: op.kind as u8, at: self.at(op.remote), operand, compare }
     }
 
-    /// Lets a ULT do what nobody sees.
+    /// Runs the steps of a ULT that no other ULT can see.
     pub fn drive(&self, world: &mut World, number: usize) -> Result<(), String> {
         let (rank, does) = self.ults[number];
         loop {
@@ -133,7 +132,7 @@ impl Pages {
                     let value = 10 * (number as u64 + 1) + ult.done as u64;
                     ult.flights.push(Flight::Store { entry, value });
                 }
-                // What left has not been freed yet.
+                // The frames of pages that have left have not been freed yet.
                 Act::Full => self.ends(ult, number)?,
                 Act::Failed(error) => return Err(format!("ULT {number}: {error}")),
                 Act::Over => self.ends(ult, number)?,
@@ -153,7 +152,7 @@ impl Pages {
                 Task::Free
             }
             Task::Glance(_) => {
-                let value = ult.read[1].expect("it has read");
+                let value = ult.read[1].expect("the value was read");
                 if !ult.may_be.contains(&value) {
                     return Err(format!("ULT {number} got {value}, not one of {:?}", ult.may_be));
                 }
@@ -173,7 +172,7 @@ impl Pages {
     pub fn perform(&self, world: &mut World, number: usize, index: usize) -> Result<(), String> {
         let flight = world.ults[number].flights.remove(index);
         let mut answer = 0;
-        // A get begins when it does something for the first time.
+        // A get begins with its first operation.
         let ult = &mut world.ults[number];
         if let (Task::Glance(_), Get(page)) = (&ult.task, self.ults[number].1[ult.done])
             && ult.may_be.is_empty()
@@ -223,7 +222,7 @@ impl Pages {
         match (&mut ult.task, flight) {
             (Task::Hold(hold), Flight::Store { .. }) => hold.release(),
             (Task::Glance(glance), Flight::Torn(..) | Flight::Value(_)) => {
-                glance.answer(Ok(ult.read[0].expect("both have come")));
+                glance.answer(Ok(ult.read[0].expect("both parts have arrived")));
             }
             (Task::Glance(glance), _) => glance.answer(Ok(answer)),
             (Task::Hold(hold), _) => hold.answer(Ok(answer)),
@@ -239,7 +238,7 @@ impl Pages {
         self.drive(world, number)
     }
 
-    /// A put, where the page is or is no longer.
+    /// Records a put, at the page's place or at an old one.
     fn lands(
         &self,
         world: &mut World,
@@ -268,7 +267,7 @@ impl Pages {
         Ok(())
     }
 
-    /// A page that has arrived is no longer between copies.
+    /// Marks a page that has arrived.
     fn watch(&self, world: &mut World, at: usize) {
         for page in 0..world.pages.len() {
             if at == self.at(self.book.entry(PageId(page as u64)))
@@ -291,5 +290,5 @@ fn apply(kind: u8, old: u64, operand: u64, compare: u64) -> u64 {
     }
 }
 
-/// The part of an entry that says in which frame a page is, and its epoch.
+/// The part of an entry that holds the page's frame and its epoch.
 const FRAME: u64 = (1 << 42) - 1;

@@ -1,4 +1,4 @@
-//! What a rank does at random, and what it knows of it.
+//! The random operations of a rank, and the values that it expects.
 
 use super::{Board, CHUNKS, Known, LINE, LINE_BYTES, PLACES, POISON, content, words};
 use crate::rank::{Party, peek, poke};
@@ -16,20 +16,20 @@ use tsumugi_gas::order::{After, Handle};
 use tsumugi_gas::request::{Copy, Request, Word};
 use tsumugi_gas::table::Agent;
 
-/// What an operation does when it ends.
+/// The effect of an operation when it ends.
 #[derive(Clone, Copy, Debug)]
 pub enum What {
     Serial,
     Add(u64),
     Xor(u64),
     Count(u64),
-    /// From that place of the scratch memory.
+    /// A put from this place of the scratch memory.
     Put(u64, Line),
-    /// Into it.
+    /// A get into this place.
     Get(u64),
     Fetch(Kind, usize, u64),
     Swap(usize, u64, u64),
-    /// From the line of another region.
+    /// A copy from the line of another region.
     Copy(usize),
 }
 
@@ -55,9 +55,9 @@ pub struct Program<'n, 'w> {
     pub chunks: [Chunk; CHUNKS],
     pub scratch: (Region, GlobalAddr),
     pub places: [bool; PLACES as usize],
-    /// This rank's lines, by region; `None`: nobody knows.
+    /// This rank's lines, by region; `None`: the value is unknown.
     pub lines: HashMap<usize, Option<Line>>,
-    /// Nor will anybody ever know of these.
+    /// The regions whose lines stay unknown.
     pub spoilt: HashSet<usize>,
     pub live: Vec<Live>,
     pub may_lose: bool,
@@ -116,7 +116,7 @@ impl Program<'_, '_> {
         if count == 0 {
             return;
         }
-        // One of the newest as a rule: others are gone.
+        // Mostly one of the newest regions: older ones are gone.
         let span = if self.draw.below(6) == 0 { count } else { count.min(8) };
         let mut pick = || (count - 1 - self.draw.below(span)) as usize;
         let (region, other) = (pick(), pick());
@@ -205,7 +205,7 @@ impl Program<'_, '_> {
                 Out::Retired(retired) => {
                     let mut board = self.board.borrow_mut();
                     let is_it = |chunk: &Chunk| matches!(chunk, Chunk::Closing(_, number) if board.regions[*number].addr == retired.addr);
-                    let at = self.chunks.iter().position(is_it).expect("was closing");
+                    let at = self.chunks.iter().position(is_it).expect("the region was closing");
                     let Chunk::Closing(region, number) = self.chunks[at] else { unreachable!() };
                     board.held.insert(number, content(region, self.ranks));
                     (0..words(self.ranks)).for_each(|word| poke(region, word, POISON));
@@ -229,7 +229,7 @@ impl Program<'_, '_> {
                 assert!(is_gone, "{addr} is registered");
                 board.stale += 1;
                 if matches!(what, What::Put(..) | What::Copy(_)) {
-                    // A part of it may have come in time.
+                    // A part of the operation may have arrived in time.
                     *line = None;
                 }
                 return;
@@ -237,7 +237,7 @@ impl Program<'_, '_> {
             Err(AccessError::PeerLost { .. }) if self.may_lose => {
                 known.unsure += 1;
                 if matches!(what, What::Copy(_)) {
-                    // What the dead one has sent of it may land at any time.
+                    // The operations of the dead rank may land at any time.
                     self.spoilt.insert(region);
                 }
                 if !matches!(what, What::Get(_) | What::Serial) {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 use tsumugi_core::stats::Counter;
 
-/// Sleeps of a bench's ULTs, each with its alarm.
+/// The sleeps of a bench's ULTs, each with its alarm.
 #[expect(clippy::vec_box, reason = "armed, they stay where they are")]
 struct Sleeps<'a> {
     bench: &'a Bench,
@@ -52,11 +52,11 @@ impl<'a> Sleeps<'a> {
     }
 }
 
-/// A time that does not come during a test.
+/// A time that does not pass during a test.
 const FAR: u64 = u64::MAX / 2;
 
 #[test]
-fn the_earliest_deadline_is_known_and_the_progress_is_told_of_the_first_and_the_last() {
+fn the_earliest_deadline_is_known_and_progress_learns_of_the_first_and_last_timer() {
     let bench = Bench::new(2, 0);
     let alarms = &bench.shared.alarms;
     let mut sleeps = Sleeps::new(&bench);
@@ -85,7 +85,7 @@ fn the_earliest_deadline_is_known_and_the_progress_is_told_of_the_first_and_the_
 }
 
 #[test]
-fn one_worker_keeps_the_time() {
+fn one_worker_watches_the_clock() {
     let bench = Bench::new(2, 0);
     let alarms = &bench.shared.alarms;
     let mut sleeps = Sleeps::new(&bench);
@@ -101,7 +101,7 @@ fn one_worker_keeps_the_time() {
 }
 
 #[test]
-fn the_keeper_hears_of_an_earlier_deadline_only() {
+fn the_keeper_is_rung_for_an_earlier_deadline_only() {
     let bench = Bench::new(2, 0);
     let mut sleeps = Sleeps::new(&bench);
     sleeps.add_armed(FAR);
@@ -114,7 +114,7 @@ fn the_keeper_hears_of_an_earlier_deadline_only() {
 }
 
 #[test]
-fn without_a_keeper_one_that_is_busy_rings_a_sleeper() {
+fn without_a_keeper_a_busy_worker_rings_a_sleeper() {
     for busy in [false, true] {
         let bench = Bench::new(2, 0);
         let mut sleeps = Sleeps::new(&bench);
@@ -126,7 +126,7 @@ fn without_a_keeper_one_that_is_busy_rings_a_sleeper() {
 }
 
 #[test]
-fn a_searcher_that_leaves_sees_to_a_keeper() {
+fn a_searcher_that_leaves_rings_a_new_keeper() {
     for (armed, kept, rung) in [(true, false, true), (true, true, false), (false, false, false)] {
         let bench = Bench::new(2, 0);
         let mut sleeps = Sleeps::new(&bench);
@@ -153,7 +153,7 @@ fn a_searcher_that_leaves_sees_to_a_keeper() {
 }
 
 #[test]
-fn all_that_is_due_fires_and_the_earliest_will_run_first() {
+fn all_due_timers_fire_and_the_earliest_runs_first() {
     unsafe fn note(place: *const ()) {
         // SAFETY: the descriptor is the test's.
         let (order, which) = unsafe { &*place.cast::<(*const RefCell<Vec<usize>>, usize)>() };
@@ -176,13 +176,13 @@ fn all_that_is_due_fires_and_the_earliest_will_run_first() {
     assert!(!shared.fire(Instant::from_ns(99)));
     assert_eq!(order.take(), []);
     assert!(shared.fire(Instant::from_ns(102)));
-    assert_eq!(order.take(), [2, 1, 0], "the last first");
+    assert_eq!(order.take(), [2, 1, 0], "the last timer fires first");
     assert_eq!(sleeps.ended(2), Some(Interrupted::TimedOut));
     assert_eq!((sleeps.ended(3), shared.timers()), (None, 37));
     assert!(shared.fire(Instant::from_ns(138)));
     let mut rest = order.take();
     rest.sort_unstable();
-    assert_eq!(rest, (3..39).collect::<Vec<_>>(), "however many they are");
+    assert_eq!(rest, (3..39).collect::<Vec<_>>(), "all other timers fire, however many there are");
     assert_eq!((shared.timers(), shared.alarms.next()), (1, Some(Instant::from_ns(139))));
     assert!(!shared.fire(Instant::from_ns(138)));
     bench.script.calls();
@@ -195,7 +195,7 @@ fn all_that_is_due_fires_and_the_earliest_will_run_first() {
 }
 
 #[test]
-fn who_is_cancelled_is_interrupted_if_it_may_be() {
+fn a_cancelled_sleep_is_interrupted_if_it_is_cancellable() {
     let bench = Bench::new(2, 0);
     let mut sleeps = Sleeps::new(&bench);
     for cancellable in [false, true] {
@@ -226,7 +226,7 @@ fn who_is_cancelled_is_interrupted_if_it_may_be() {
 }
 
 #[test]
-fn who_is_cancelled_in_its_sleep_is_woken() {
+fn a_ult_that_is_cancelled_in_its_sleep_is_woken() {
     let bench = Bench::new(2, 0);
     let mut sleeps = Sleeps::new(&bench);
     let which = sleeps.add(None, true);
@@ -244,7 +244,7 @@ fn who_is_cancelled_in_its_sleep_is_woken() {
 }
 
 #[test]
-fn a_searcher_and_a_fair_turn_look_at_the_clock() {
+fn searches_and_fair_turns_read_the_clock() {
     let bench = Bench::new(1, 0);
     let mut sleeps = Sleeps::new(&bench);
     let which = sleeps.add_armed(1);
@@ -260,7 +260,7 @@ fn a_searcher_and_a_fair_turn_look_at_the_clock() {
 }
 
 #[test]
-fn a_sleeper_keeps_the_time_while_it_sleeps() {
+fn a_sleeper_is_the_keeper_while_it_sleeps() {
     let bench = Bench::new(2, 0);
     let alarms = &bench.shared.alarms;
     let mut sleeps = Sleeps::new(&bench);
@@ -283,12 +283,12 @@ fn a_sleeper_keeps_the_time_while_it_sleeps() {
     };
     assert_eq!(bench.find_with(0, step), None);
     assert_eq!(seen.first(), Some(&None));
-    assert_eq!(seen.last(), Some(&None), "it is awake");
+    assert_eq!(seen.last(), Some(&None), "the worker is awake");
     assert!(seen.len() == 2 || seen[1] == Some(0), "{seen:?}");
 }
 
 #[test]
-fn nobody_sleeps_beyond_a_deadline() {
+fn no_worker_sleeps_beyond_a_deadline() {
     let bench = Bench::new(2, 0);
     let mut sleeps = Sleeps::new(&bench);
     let step = |call| {

@@ -24,14 +24,14 @@ fn as_worker<R>(bench: &Bench, worker: usize, f: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn who_is_woken_from_outside_goes_to_its_worker_or_to_all() {
+fn a_ult_woken_from_outside_goes_to_its_worker_or_to_all() {
     let bench = Bench::new(2, 0);
     let (shared, mail) = (&bench.shared, &bench.shared.seats[1].mail);
     bench.lull(1);
     mail.open();
     let first = bench.sleeping(1);
     waker(first).wake();
-    assert!(!bench.was_rung(), "its worker looks at the mail");
+    assert!(!bench.was_rung(), "the worker reads its mail");
     assert_eq!(mail.close().map(|letter| letter.first), Some(first));
     let second = bench.sleeping(1);
     waker(second).wake();
@@ -59,7 +59,7 @@ fn a_post_rings_its_worker_alone() {
 }
 
 #[test]
-fn who_is_woken_by_its_worker_stays_there() {
+fn a_ult_woken_by_its_own_worker_stays_there() {
     let (bench, other) = (Bench::new(1, 0), Bench::new(1, 0));
     let (own, strange) = (bench.sleeping(0), other.sleeping(0));
     as_worker(&bench, 0, || {
@@ -71,8 +71,8 @@ fn who_is_woken_by_its_worker_stays_there() {
 }
 
 #[test]
-fn an_unpark_finds_one_that_parks_or_leaves_a_token() {
-    // On the ULT's own worker, on another worker, and on a thread that is none.
+fn an_unpark_wakes_a_parked_ult_or_leaves_a_token() {
+    // From the ULT's own worker, from another worker, and from a thread that is not a worker.
     for (workers, from) in [(1, Some(0)), (2, Some(0)), (2, None), (1, None)] {
         let bench = Bench::new(workers, 0);
         let shared = &bench.shared;
@@ -89,18 +89,18 @@ fn an_unpark_finds_one_that_parks_or_leaves_a_token() {
         let name = bench.workers[0].name();
         unpark();
         unpark();
-        assert!(!shared.begin_park(task(slot), name), "there is a token");
+        assert!(!shared.begin_park(task(slot), name), "the ULT has a token");
         task(slot).set_runnable();
-        assert!(shared.begin_park(task(slot), name), "and no other");
+        assert!(shared.begin_park(task(slot), name), "the ULT has one token");
         unpark();
         assert!(task(slot).is_ready());
         assert_eq!(bench.find(0), Some(slot));
-        assert!(!task(slot).park.take(), "its wake used the token up");
+        assert!(!task(slot).park.take(), "the wake used up the token");
     }
 }
 
 #[test]
-fn those_that_are_woken_together_come_together() {
+fn ults_woken_as_a_batch_are_queued_as_a_batch() {
     for from in [Some(0), None] {
         let bench = Bench::new(2, 0);
         let all = [(); 3].map(|()| bench.sleeping(0));
@@ -110,7 +110,7 @@ fn those_that_are_woken_together_come_together() {
             for slot in all.into_iter().chain([pinned, urgent]) {
                 batch.wake(waker(slot));
             }
-            assert!(!bench.shared.seats[1].pinned.is_empty(), "at once");
+            assert!(!bench.shared.seats[1].pinned.is_empty(), "the pinned ULT is queued at once");
             assert!(bench.shared.inject.is_empty() && bench.shared.seats[0].ready.is_empty());
             bench.lull(1);
             core::mem::replace(&mut batch, Batch::new()).send();
@@ -142,7 +142,10 @@ fn a_batch_of_one_or_of_two_schedulers_is_sent() {
     let mut batch = Batch::new();
     batch.wake(waker(bench.sleeping(0)));
     batch.wake(waker(other.sleeping(0)));
-    assert!(!bench.shared.inject.is_empty(), "those of the first go when another comes");
+    assert!(
+        !bench.shared.inject.is_empty(),
+        "the first scheduler's ULTs are sent when another's is added"
+    );
     assert!(other.shared.inject.is_empty());
     batch.send();
     assert!(!other.shared.inject.is_empty());
@@ -150,7 +153,7 @@ fn a_batch_of_one_or_of_two_schedulers_is_sent() {
 }
 
 #[test]
-fn a_batch_is_counted_where_it_is_woken() {
+fn a_batch_is_counted_at_its_waker() {
     let bench = Bench::new(1, 0);
     let mut batch = Batch::new();
     (0..3).for_each(|_| batch.wake(waker(bench.sleeping(0))));
@@ -173,7 +176,7 @@ fn a_ring_needs_a_sleeper_and_no_searcher() {
 }
 
 #[test]
-fn whatever_is_queued_is_seen_by_who_would_sleep() {
+fn every_queue_is_seen_before_a_sleep() {
     let queues: [fn(&Bench); 5] = [
         // SAFETY: each ULT is in no queue, and this thread acts as the owner of
         // every seat.
@@ -196,7 +199,7 @@ fn whatever_is_queued_is_seen_by_who_would_sleep() {
 }
 
 #[test]
-fn the_oldest_that_waits_for_a_stack_is_taken_if_it_can_run() {
+fn the_oldest_ult_without_a_stack_is_taken_if_it_can_run() {
     let bench = Bench::new(1, 0);
     let hungry = &bench.shared.hungry;
     let [first, second] = [(); 2].map(|()| bench.new_ult(Traits::default()));
@@ -219,18 +222,18 @@ fn guests_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
         let shared = &*bench.shared;
         let guests = [(); 3].map(|()| Guest::new());
         assert!(!shared.guests.has_caller());
-        assert!(!shared.guests.wait(waker(bench.sleeping(0))), "nobody is inside");
+        assert!(!shared.guests.wait(waker(bench.sleeping(0))), "no guest is inside");
         // SAFETY: the guests stay until they have left.
         unsafe {
             assert!(guests[0].enter(shared));
             guests[0].leave(shared);
-            assert!(!shared.is_stopped(), "nobody wants the end");
+            assert!(!shared.is_stopped(), "the end was not requested");
             assert!(guests.iter().all(|guest| guest.enter(shared)));
             assert!(shared.guests.has_caller());
             let elsewhere = std::thread::scope(|scope| {
                 scope.spawn(|| shared.guests.has_caller()).join().unwrap()
             });
-            assert!(!elsewhere, "another thread is not inside");
+            assert!(!elsewhere, "another thread is not a guest");
             let waits = bench.sleeping(0);
             assert!(shared.guests.wait(waker(waits)));
             shared.stop();
@@ -240,7 +243,7 @@ fn guests_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
             }
             assert!(shared.is_stopped() && task(waits).is_ready());
             assert!(!shared.guests.has_caller());
-            assert!(!guests[0].enter(shared), "it comes too late");
+            assert!(!guests[0].enter(shared), "the guest is too late");
         }
     }
 }
@@ -264,7 +267,7 @@ fn each_ult_of_a_worker_is_a_guest_by_itself() {
 }
 
 #[test]
-fn a_guest_may_come_while_another_keeps_the_scheduler() {
+fn a_guest_can_enter_while_another_keeps_the_scheduler() {
     let bench = Bench::new(1, 0);
     let [first, second] = [(); 2].map(|()| Guest::new());
     // SAFETY: the guests stay until they have left.

@@ -1,5 +1,4 @@
-//! Tests of workers that run on no thread of their own: a test does each of their
-//! steps.
+//! Tests of workers that run on no thread of their own: a test runs each of their steps.
 
 mod asks;
 mod hub;
@@ -40,7 +39,7 @@ pub(in crate::sched) struct Script {
     has_slept: AtomicBool,
 }
 
-/// What a test does in a call of that name. It returns the result of the call.
+/// The step of a test in a call of that name. It returns the result of the call.
 type Step = dyn FnMut(&'static str) -> bool;
 
 // SAFETY: only the thread of a test calls the workers of its bench, and so only
@@ -61,7 +60,7 @@ impl Script {
         did
     }
 
-    /// Returns the calls since the last time.
+    /// Returns the calls since the previous query.
     pub(in crate::sched) fn calls(&self) -> Vec<&'static str> {
         self.calls.take()
     }
@@ -111,7 +110,7 @@ impl Bench {
         Self::of(workers, spin, 0, SuspensionCheck::Off)
     }
 
-    /// Makes workers with so many bytes of a stack left for the children of its ULT.
+    /// Makes workers that leave `inline_bytes` of a stack for the children of its ULT.
     fn with_inline(workers: usize, inline_bytes: usize) -> Self {
         Self::of(workers, 0, inline_bytes, SuspensionCheck::Off)
     }
@@ -151,7 +150,7 @@ impl Bench {
         slot
     }
 
-    /// Makes several such ULTs.
+    /// Makes several ULTs that yielded, or were woken.
     fn several(&self, count: usize) -> Vec<Slot> {
         (0..count).map(|_| self.ready()).collect()
     }
@@ -184,7 +183,7 @@ impl Bench {
         self.shared.idle.sleepers.store(1, Ordering::Relaxed);
     }
 
-    /// Whether a bell was rung since then.
+    /// Whether a bell was rung since `lull`.
     pub(in crate::sched) fn was_rung(&self) -> bool {
         self.shared.bells.asleep() == 0
     }
@@ -219,8 +218,8 @@ impl Bench {
         self.with_steps(step, || self.workers[worker].find())
     }
 
-    /// Returns what a worker finds; `None` if it has nothing to run after one look
-    /// at everything. That is its last look, because the workers are stopped then.
+    /// Returns what a worker finds; `None` if it has nothing to run after one look at all queues.
+    /// That is its last look, because the workers are stopped then.
     pub(in crate::sched) fn find(&self, worker: usize) -> Option<Slot> {
         let mut searches = false;
         let step = |call| {

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_yield_is_the_last_for_a_while() {
+    fn yields_are_skipped_after_a_long_one() {
         let (yields, ns) = (Yields::new(Duration::from_nanos(1_000)), Cell::new(0));
         let clock = |by: u64| {
             ns.set(ns.get() + by);
@@ -64,11 +64,11 @@ mod tests {
         };
         let (short, long) = (|| clock(999), || clock(1_000));
         assert!(yields.yield_core(short));
-        assert!(yields.yield_core(long), "short ones are no reason to leave one out");
+        assert!(yields.yield_core(long), "short yields cause no skip");
         for _ in 0..SKIPPED {
             assert!(!yields.yield_core(long));
         }
-        assert!(yields.yield_core(short), "and one is tried again");
+        assert!(yields.yield_core(short), "the yield is tried again");
         assert!(yields.yield_core(short));
     }
 }

@@ -28,7 +28,7 @@ fn serve(bench: &Bench, (slot, head): (Slot, &Head), mut request: Request) -> Se
 }
 
 #[test]
-fn one_that_asks_for_sleep_has_it_unless_its_commit_says_no() {
+fn a_ult_that_asks_for_sleep_sleeps_unless_its_commit_refuses() {
     for agrees in [false, true] {
         let bench = Bench::new(2, 0);
         let ult = running(&bench, Traits::default());
@@ -56,7 +56,7 @@ fn one_that_asks_for_sleep_has_it_unless_its_commit_says_no() {
 }
 
 #[test]
-fn one_that_asks_for_the_os_stack_comes_back() {
+fn a_ult_that_asks_for_the_os_stack_comes_back() {
     let bench = Bench::new(1, 0);
     let ult = running(&bench, Traits::default());
     let mut ran = || ();
@@ -65,7 +65,7 @@ fn one_that_asks_for_the_os_stack_comes_back() {
 }
 
 #[test]
-fn one_that_lets_its_child_run_first_is_queued_where_it_may_run() {
+fn a_ult_that_lets_its_child_run_first_is_queued_where_it_may_run() {
     let all = [
         Traits::default(),
         Traits { worker: Some(0), ..Traits::default() },
@@ -86,7 +86,7 @@ fn one_that_lets_its_child_run_first_is_queued_where_it_may_run() {
 }
 
 #[test]
-fn a_worker_that_runs_says_so_and_gives_back_what_it_kept() {
+fn a_worker_reports_its_run_and_returns_its_caches() {
     for workers in [1, 2] {
         let bench = Bench::new(workers, 0);
         let worker = &bench.workers[0];
@@ -108,7 +108,7 @@ fn a_worker_that_runs_says_so_and_gives_back_what_it_kept() {
 }
 
 #[test]
-fn what_happens_is_written_down_while_somebody_looks() {
+fn events_are_recorded_while_a_trace_is_taken() {
     let bench = Bench::new(2, 0);
     let worker = &bench.workers[0];
     let word = || [const { AtomicU64::new(0) }; WORDS];
@@ -166,7 +166,11 @@ fn what_happens_is_written_down_while_somebody_looks() {
     assert_eq!(seen, expected);
     bench.shared.wanted.0.store(Wanted::CHECK, Ordering::Relaxed);
     worker.spawned(bench.ready());
-    assert_eq!(events.head.load(Ordering::Relaxed), head, "it is not what is looked for");
+    assert_eq!(
+        events.head.load(Ordering::Relaxed),
+        head,
+        "the requested events do not include this one"
+    );
     bench.shared.seats[0].notes.events.store(ptr::null_mut(), Ordering::Release);
 }
 
@@ -186,7 +190,7 @@ fn while_panicking(f: impl FnMut()) {
 }
 
 #[test]
-fn a_worker_notes_whether_its_thread_panics_when_a_ult_gets_it() {
+fn a_worker_notes_whether_its_thread_panics_before_a_ult_runs() {
     let all = [
         (SuspensionCheck::Off, false, false),
         (SuspensionCheck::Panic, false, true),
@@ -198,14 +202,14 @@ fn a_worker_notes_whether_its_thread_panics_when_a_ult_gets_it() {
         worker.comes_back.set(comes_back);
         while_panicking(|| worker.note_panics());
         assert_eq!(worker.panics.get(), expected, "{check:?}");
-        assert!(!worker.comes_back.get(), "once");
+        assert!(!worker.comes_back.get(), "the flag is cleared");
         worker.note_panics();
         assert!(!worker.panics.get());
     }
 }
 
 #[test]
-fn one_that_comes_back_is_as_it_was_also_while_somebody_looks() {
+fn a_ult_that_comes_back_is_unchanged_with_and_without_a_trace() {
     for looks in [false, true] {
         let bench = Bench::checked(1, SuspensionCheck::Panic);
         let (worker, slot) = (&bench.workers[0], bench.new_ult(Traits::default()));
@@ -220,7 +224,7 @@ fn one_that_comes_back_is_as_it_was_also_while_somebody_looks() {
 }
 
 #[test]
-fn a_suspension_is_looked_at_where_a_check_asks_for_it() {
+fn a_suspension_is_checked_where_the_configuration_says_so() {
     for (check, looks) in [(SuspensionCheck::Off, false), (SuspensionCheck::Panic, true)] {
         let bench = Bench::checked(1, check);
         let worker = &bench.workers[0];
@@ -244,13 +248,17 @@ fn a_suspension_is_looked_at_where_a_check_asks_for_it() {
         bench.shared.wanted.0.store(Wanted::CHECK, Ordering::Relaxed);
         worker.look_aside(slot, "aside");
         let looked = record.ends(aside).is_some();
-        assert_eq!(looked, cfg!(not(debug_assertions)), "where the usual way does not look");
+        assert_eq!(
+            looked,
+            cfg!(not(debug_assertions)),
+            "look_aside looks where the usual path does not"
+        );
         bench.shared.wanted.0.store(0, Ordering::Relaxed);
         let third = record.begins(here);
         let ended = bench.new_ult(Traits::default());
         task(ended).end();
         worker.look_at_join(slot, ended);
-        assert_eq!(record.ends(third), None, "no sleep");
+        assert_eq!(record.ends(third), None, "no suspension");
         drop(record);
         // SAFETY: as above.
         unsafe { Locals::drop_all(home) };
@@ -288,12 +296,12 @@ fn each_suspension_on_a_slow_path_was_looked_at() {
 
 /// Another process runs this test once more, so that its standard error can be read.
 #[test]
-fn what_is_told_names_the_ult_and_what_it_did() {
+fn a_report_names_the_ult_and_its_suspension() {
     const TELLS: &str = "TSUMUGI_ULT_TELLS";
     if std::env::var_os(TELLS).is_some() {
         return tell_all();
     }
-    let name = "sched::worker::tests::asks::what_is_told_names_the_ult_and_what_it_did";
+    let name = "sched::worker::tests::asks::a_report_names_the_ult_and_its_suspension";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name])
         .env(TELLS, "1")

@@ -29,7 +29,7 @@ fn claim(bench: &Bench, child: Slot) -> Option<Claim> {
 }
 
 #[test]
-fn one_that_parks_is_noted_where_and_when_it_does() {
+fn a_park_records_its_worker_and_its_time() {
     for token in [false, true] {
         let bench = Bench::new(2, 0);
         let worker = &bench.workers[0];
@@ -50,7 +50,7 @@ fn one_that_parks_is_noted_where_and_when_it_does() {
 }
 
 #[test]
-fn one_that_goes_to_sleep_is_noted_too() {
+fn a_sleep_records_its_worker_and_its_time() {
     let bench = Bench::new(2, 0);
     let (slot, head) = begun(&bench);
     task(slot).set_last(1);
@@ -61,18 +61,18 @@ fn one_that_goes_to_sleep_is_noted_too() {
 }
 
 #[test]
-fn the_stack_of_one_that_ended_is_for_the_next() {
+fn the_stack_of_an_ended_ult_is_reused() {
     let bench = Bench::new(1, 0);
     let (slot, head) = begun(&bench);
     let head = ptr::from_ref(head);
     bench.workers[0].finish(slot);
-    assert_eq!(task(slot).state(), Some(State::Done), "its handle is there");
+    assert_eq!(task(slot).state(), Some(State::Done), "the handle still exists");
     let (_, again) = begun(&bench);
     assert!(ptr::eq(again, head));
 }
 
 #[test]
-fn the_end_of_one_without_a_handle_frees_it() {
+fn the_end_of_a_detached_ult_frees_it() {
     let bench = Bench::new(1, 0);
     let (slot, _) = begun(&bench);
     assert!(!task(slot).detach());
@@ -84,7 +84,7 @@ fn the_end_of_one_without_a_handle_frees_it() {
 }
 
 #[test]
-fn the_end_of_one_that_is_joined_makes_the_joiner_next() {
+fn the_end_of_a_joined_ult_makes_its_joiner_next() {
     let bench = Bench::new(1, 0);
     let worker = &bench.workers[0];
     let (slot, _) = begun(&bench);
@@ -95,17 +95,17 @@ fn the_end_of_one_that_is_joined_makes_the_joiner_next() {
     worker.finish(slot);
     current::set_worker(before);
     assert_eq!(worker.next.get(), joiner.as_ptr());
-    assert!(!worker.handing_over.get(), "others that wake are pushed");
+    assert!(!worker.handing_over.get(), "other ULTs that are woken are pushed");
     assert!(task(joiner).is_ready());
 }
 
 #[test]
-fn a_child_that_is_the_youngest_is_run_by_its_joiner() {
+fn the_youngest_child_is_run_by_its_joiner() {
     let bench = Bench::new(1, 0);
     let (child, joiner) = child_and_joiner(&bench, Traits::default());
     assert!(matches!(claim(&bench, child), Some(Claim::Call(host)) if host == joiner));
     assert!(bench.shared.seats[0].ready.is_empty());
-    assert!(claim(&bench, child).is_none(), "it is in no queue");
+    assert!(claim(&bench, child).is_none(), "the child is in no queue");
     // A child below another ULT in the deque stays where it is.
     bench.workers[0].push(child);
     bench.workers[0].push(bench.ready());
@@ -113,7 +113,7 @@ fn a_child_that_is_the_youngest_is_run_by_its_joiner() {
 }
 
 #[test]
-fn a_child_that_was_laid_out_is_run_by_its_joiner_if_it_is_the_only_one() {
+fn an_offered_child_is_run_by_its_joiner_if_the_queue_is_empty() {
     let bench = Bench::new(2, 0);
     let (child, joiner) = child_and_joiner(&bench, Traits::default());
     let younger = bench.ready();
@@ -126,7 +126,7 @@ fn a_child_that_was_laid_out_is_run_by_its_joiner_if_it_is_the_only_one() {
 }
 
 #[test]
-fn a_joiner_without_room_lends_its_place_and_not_its_stack() {
+fn a_joiner_without_room_lends_its_place_but_not_its_stack() {
     let large = Bench::new(1, 0).shared.stacks.class(256 << 10).unwrap();
     let all = [
         (Traits::default(), Traits::default(), usize::MAX),
@@ -166,7 +166,7 @@ fn a_child_for_which_there_is_no_stack_waits() {
 }
 
 #[test]
-fn a_child_is_left_to_the_hub_now_and_then_and_where_something_is_against_it() {
+fn a_child_is_left_to_the_hub_at_fair_turns_and_in_special_cases() {
     let bench = Bench::new(1, 0);
     let (child, _) = child_and_joiner(&bench, Traits::default());
     let mut claims = 0;
@@ -190,7 +190,7 @@ fn a_child_is_left_to_the_hub_now_and_then_and_where_something_is_against_it() {
     let bench = Bench::new(1, 0);
     let keeps_fp = Traits { keeps_fp: true, ..Traits::default() };
     let (child, _) = child_and_joiner(&bench, keeps_fp);
-    assert!(claim(&bench, child).is_none(), "control words are the hub's");
+    assert!(claim(&bench, child).is_none(), "only the hub saves control words");
     bench.workers[0].take_current();
     let child = bench.new_ult(Traits::default());
     bench.workers[0].push(child);
@@ -198,7 +198,7 @@ fn a_child_is_left_to_the_hub_now_and_then_and_where_something_is_against_it() {
 }
 
 #[test]
-fn what_a_task_leaves_behind_is_nobodys_current() {
+fn after_a_task_no_ult_is_current() {
     let bench = Bench::new(1, 0);
     let worker = &bench.workers[0];
     assert_eq!(worker.current(), None);

@@ -80,7 +80,7 @@ fn places() -> [(&'static str, Put); 8] {
 }
 
 #[test]
-fn a_searcher_finds_what_comes_anywhere() {
+fn a_searcher_finds_a_ult_in_any_place() {
     for (place, put) in places() {
         for moved in [false, true] {
             let bench = Bench::new(2, 0);
@@ -99,7 +99,7 @@ fn a_searcher_finds_what_comes_anywhere() {
 }
 
 #[test]
-fn one_about_to_sleep_sees_what_came_in_between() {
+fn a_worker_about_to_sleep_sees_a_new_ult() {
     for (place, put) in places().into_iter().skip(1) {
         let bench = Bench::new(2, 0);
         let slot = bench.ready();
@@ -119,7 +119,7 @@ fn one_about_to_sleep_sees_what_came_in_between() {
 }
 
 #[test]
-fn one_about_to_sleep_stays_if_a_poll_is_to_be_done_or_it_is_to_stop() {
+fn a_worker_about_to_sleep_stays_for_a_poll_or_a_stop() {
     for stops in [false, true] {
         let bench = Bench::new(2, 0);
         let mut asked = 0;
@@ -139,7 +139,7 @@ fn one_about_to_sleep_stays_if_a_poll_is_to_be_done_or_it_is_to_stop() {
 }
 
 #[test]
-fn mail_that_comes_before_a_sleep_is_read() {
+fn mail_before_a_sleep_is_read() {
     for poll in 1..8 {
         let bench = Bench::new(2, 0);
         let slot = bench.sleeping(0);
@@ -154,12 +154,12 @@ fn mail_that_comes_before_a_sleep_is_read() {
         let slept = bench.script.calls().contains(&"sleep");
         assert_eq!(slept, poll > 5, "at poll {poll}");
         let looked = bench.workers[0].now.get() > Instant::ZERO;
-        assert_eq!(looked, poll >= 5, "at the clock, at poll {poll}");
+        assert_eq!(looked, poll >= 5, "whether the clock was read, at poll {poll}");
     }
 }
 
 #[test]
-fn a_sleeper_is_no_searcher_and_reads_no_mail() {
+fn a_sleeper_is_not_a_searcher_and_reads_no_mail() {
     let bench = Bench::new(2, 0);
     let counts = || {
         let idle = &bench.shared.idle;
@@ -186,20 +186,20 @@ fn a_sleeper_is_no_searcher_and_reads_no_mail() {
     assert_eq!(seen[0], asleep);
     assert_eq!(seen[1], ((0, 1), 0, false), "the bell is silent");
     assert_eq!(seen[2], ((1, 0), 0, true));
-    assert_eq!(counts(), ((0, 0), 0, false), "it has stopped");
+    assert_eq!(counts(), ((0, 0), 0, false), "the worker has stopped");
     assert_eq!(bench.counted(0, Counter::Sleeps), 1);
     assert!(bench.counted(0, Counter::IdleNs) > 0);
 }
 
 #[test]
-fn a_short_search_is_not_counted_and_a_long_one_is() {
+fn only_a_long_search_is_counted() {
     for (spin, uncounted) in [(0, 0), (3, 3), (100, 8)] {
         let bench = Bench::new(2, spin);
         let mut seen = Vec::new();
         let step = |call| {
             if call == "poll" {
                 seen.push(bench.shared.idle.searching.load(Ordering::Relaxed));
-                // This is soon enough, so that the worker does not sleep.
+                // Soon enough, so that the worker does not sleep.
                 if seen.len() == spin.min(8) as usize + 4 {
                     bench.shared.stop_workers();
                 }
@@ -232,7 +232,7 @@ fn a_worker_sleeps_when_its_rounds_are_over() {
 }
 
 #[test]
-fn a_searcher_that_leaves_rings_if_more_is_there_and_no_other_searches() {
+fn a_leaving_searcher_rings_for_remaining_work_if_no_other_searches() {
     for (searching, more, rung) in [(0, true, true), (1, true, false), (0, false, false)] {
         let bench = Bench::new(2, 0);
         let step = || {
@@ -252,7 +252,7 @@ fn a_searcher_that_leaves_rings_if_more_is_there_and_no_other_searches() {
 }
 
 #[test]
-fn a_short_search_tells_of_what_hung_on_its_find() {
+fn a_short_search_rings_for_the_rest_of_its_chain() {
     let bench = Bench::new(2, 100);
     let all = bench.several(3);
     let letter = chain(&all);
@@ -266,7 +266,7 @@ fn a_short_search_tells_of_what_hung_on_its_find() {
 }
 
 #[test]
-fn mail_that_comes_while_something_was_found_is_queued() {
+fn mail_that_arrives_beside_a_found_ult_is_queued() {
     let bench = Bench::new(2, 0);
     let (found, sent) = (bench.ready(), bench.sleeping(0));
     let step = |call| {
@@ -285,7 +285,7 @@ fn mail_that_comes_while_something_was_found_is_queued() {
 }
 
 #[test]
-fn intercepted_mail_leaves_the_searcher_open_to_more() {
+fn a_searcher_accepts_mail_after_an_intercepted_one() {
     let bench = Bench::new(2, 0);
     let (first, second) = (bench.sleeping(0), bench.sleeping(0));
     let mut polls = 0;
@@ -305,7 +305,7 @@ fn intercepted_mail_leaves_the_searcher_open_to_more() {
 }
 
 #[test]
-fn a_stack_that_comes_back_feeds_one_that_waits_for_it() {
+fn a_returned_stack_goes_to_a_ult_that_waits_for_it() {
     let bench = Bench::new(2, 0);
     let worker = &bench.workers[0];
     let stacks: Vec<_> = core::iter::from_fn(|| {
@@ -316,7 +316,7 @@ fn a_stack_that_comes_back_feeds_one_that_waits_for_it() {
     let waiting = [bench.new_ult(Traits::default()), bench.new_ult(Traits::default())];
     bench.lull(1);
     worker.starve(waiting[0]);
-    assert!(bench.was_rung(), "another may have stacks");
+    assert!(bench.was_rung(), "another worker may have stacks");
     worker.starve(waiting[1]);
     assert_eq!(worker.feed(), None);
     // SAFETY: the ULT is not used any more.
@@ -327,7 +327,7 @@ fn a_stack_that_comes_back_feeds_one_that_waits_for_it() {
 }
 
 #[test]
-fn one_that_waits_for_a_stack_is_fed_where_it_stays() {
+fn a_pinned_ult_gets_a_stack_on_its_worker() {
     let bench = Bench::new(2, 0);
     let other = bench.pinned(1);
     bench.shared.hungry.push(other);

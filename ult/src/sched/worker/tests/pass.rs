@@ -66,7 +66,7 @@ fn as_worker<R>(bench: &Bench, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns the reasons against a direct switch, whatever is queued.
+/// Returns the reasons against a direct switch, which hold whatever is queued.
 fn ties() -> [fn(&Bench); 4] {
     [
         |bench| bench.workers[0].tie(),
@@ -96,7 +96,7 @@ fn the_owner_of_the_park_words_is_seen_inside() {
 }
 
 #[test]
-fn one_that_yields_goes_to_the_oldest_that_did() {
+fn a_yield_switches_to_the_oldest_yielded_ult() {
     let (bench, slot) = bench();
     let worker = &bench.workers[0];
     let others = [usual(&bench), usual(&bench)];
@@ -115,7 +115,7 @@ fn one_that_yields_goes_to_the_oldest_that_did() {
 }
 
 #[test]
-fn one_that_yields_leaves_what_is_unusual_to_the_hub() {
+fn a_yield_leaves_special_cases_to_the_hub() {
     for tie in ties() {
         let (bench, slot) = bench();
         yielded(&bench, usual(&bench));
@@ -128,11 +128,11 @@ fn one_that_yields_leaves_what_is_unusual_to_the_hub() {
     assert_eq!(bench.workers[0].let_run(slot), None, "a new one needs a stack");
     let (bench, slot) = bench_with(Traits { worker: Some(0), ..Traits::default() });
     yielded(&bench, usual(&bench));
-    assert_eq!(bench.workers[0].let_run(slot), None, "it goes elsewhere");
+    assert_eq!(bench.workers[0].let_run(slot), None, "the ULT is queued elsewhere");
 }
 
 #[test]
-fn one_that_is_alone_goes_on_until_its_turn_is_over() {
+fn a_lone_ult_continues_until_its_turn_is_over() {
     let (bench, slot) = bench();
     for _ in 0..60 {
         assert_eq!(bench.workers[0].let_run(slot), Some(slot));
@@ -142,7 +142,7 @@ fn one_that_is_alone_goes_on_until_its_turn_is_over() {
 }
 
 #[test]
-fn one_is_alone_if_nothing_is_queued_anywhere() {
+fn a_ult_is_alone_if_every_queue_is_empty() {
     let queues: [fn(&Bench); 7] = [
         |bench| yielded(bench, usual(bench)),
         |bench| push(bench, usual(bench)),
@@ -168,7 +168,7 @@ fn one_is_alone_if_nothing_is_queued_anywhere() {
 }
 
 #[test]
-fn one_that_parks_goes_to_the_youngest_and_comes_back_by_an_unpark() {
+fn a_park_switches_to_the_youngest_ult_and_ends_by_an_unpark() {
     let (bench, slot) = bench();
     let worker = &bench.workers[0];
     let others = [usual(&bench), usual(&bench)];
@@ -183,19 +183,19 @@ fn one_that_parks_goes_to_the_youngest_and_comes_back_by_an_unpark() {
     unsafe { assert!(worker.unpark_alone(&bench.shared, slot)) };
     assert!(!worker.turn().has_owner());
     assert_eq!(bench.counted(0, Counter::Wakes), 1);
-    assert_eq!(worker.let_park(others[1]), Some(slot), "it was the youngest");
+    assert_eq!(worker.let_park(others[1]), Some(slot), "the ULT was the youngest");
     // SAFETY: as above.
-    unsafe { assert!(worker.unpark_alone(&bench.shared, slot), "it runs") };
+    unsafe { assert!(worker.unpark_alone(&bench.shared, slot), "the ULT runs") };
     assert_eq!(bench.counted(0, Counter::Wakes), 1);
-    assert_eq!(worker.let_park(slot), Some(slot), "there is a token");
+    assert_eq!(worker.let_park(slot), Some(slot), "the ULT has a token");
     assert_eq!(worker.current(), Some(slot));
     assert!(!worker.turn().has_owner());
-    assert_eq!(pop(&bench), Some(others[0]), "it waits on");
+    assert_eq!(pop(&bench), Some(others[0]), "the other ULT still waits");
     assert_eq!(bench.counted(0, Counter::Parks), 2);
 }
 
 #[test]
-fn one_that_parks_leaves_what_is_unusual_to_the_hub_unless_it_has_a_token() {
+fn a_park_without_a_token_leaves_special_cases_to_the_hub() {
     for tie in ties() {
         for token in [false, true] {
             let (bench, slot) = bench();
@@ -226,7 +226,7 @@ fn one_that_parks_leaves_what_is_unusual_to_the_hub_unless_it_has_a_token() {
 }
 
 #[test]
-fn park_words_that_others_use_are_the_hubs() {
+fn shared_park_words_are_left_to_the_hub() {
     let (bench, slot) = bench();
     push(&bench, usual(&bench));
     bench.shared.parks().end_and_wait();
@@ -238,7 +238,7 @@ fn park_words_that_others_use_are_the_hubs() {
 }
 
 #[test]
-fn one_that_stays_or_is_urgent_is_routed_when_it_is_unparked() {
+fn a_pinned_or_urgent_ult_is_routed_when_it_is_unparked() {
     for traits in [
         Traits { worker: Some(0), ..Traits::default() },
         Traits { urgent: true, ..Traits::default() },
@@ -254,14 +254,14 @@ fn one_that_stays_or_is_urgent_is_routed_when_it_is_unparked() {
 }
 
 #[test]
-fn one_that_sleeps_goes_to_the_youngest() {
+fn a_sleep_switches_to_the_youngest_ult() {
     let (bench, slot) = bench();
     let worker = &bench.workers[0];
     let other = usual(&bench);
     push(&bench, other);
     worker.now.set(Instant::from_ns(77));
     let mut commit = |_| {
-        assert_eq!(worker.current(), None, "what blocks in there is no ULT");
+        assert_eq!(worker.current(), None, "no ULT is current inside the commit");
         true
     };
     assert!(matches!(worker.let_sleep(slot, &mut commit), Way::Pass(next) if next == other));
@@ -273,7 +273,7 @@ fn one_that_sleeps_goes_to_the_youngest() {
 }
 
 #[test]
-fn one_whose_commit_says_no_goes_on() {
+fn a_ult_whose_commit_refuses_continues() {
     let (bench, slot) = bench();
     push(&bench, usual(&bench));
     assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| false), Way::On));
@@ -282,7 +282,7 @@ fn one_whose_commit_says_no_goes_on() {
 }
 
 #[test]
-fn one_that_is_woken_in_its_commit_goes_on() {
+fn a_ult_that_is_woken_in_its_commit_continues() {
     let (bench, slot) = bench();
     let mut commit = |waker: Waker| {
         waker.wake();
@@ -295,15 +295,15 @@ fn one_that_is_woken_in_its_commit_goes_on() {
 }
 
 #[test]
-fn one_that_sleeps_leaves_to_the_hub_if_nothing_usual_is_queued() {
+fn a_sleep_without_a_usual_successor_leaves_to_the_hub() {
     let queues: [fn(&Bench); 2] = [|_| (), |bench| push(bench, bench.new_ult(Traits::default()))];
     for queue in queues {
         let (bench, slot) = bench();
         queue(&bench);
         assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| true), Way::Leave));
-        assert_eq!(bench.workers[0].current(), Some(slot), "it is what leaves");
+        assert_eq!(bench.workers[0].current(), Some(slot), "the ULT that leaves is current");
     }
-    // The same if something has come meanwhile that must run before.
+    // The same if a ULT that must run before has come meanwhile.
     for come in [ties()[0], ties()[2]] {
         let (bench, slot) = bench();
         push(&bench, usual(&bench));
@@ -317,12 +317,12 @@ fn one_that_sleeps_leaves_to_the_hub_if_nothing_usual_is_queued() {
 }
 
 #[test]
-fn one_that_sleeps_asks_the_hub_where_it_may_not_pass_its_place_on() {
+fn a_sleep_asks_the_hub_where_a_direct_switch_is_forbidden() {
     for tie in ties() {
         let (bench, slot) = bench();
         push(&bench, usual(&bench));
         tie(&bench);
-        let mut commit = |_| panic!("the hub's");
+        let mut commit = |_| panic!("the hub calls the commit");
         assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), Way::Ask));
         assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
         assert_eq!(bench.counted(0, Counter::Parks), 0);

@@ -18,7 +18,7 @@ fn pile(bench: &Bench, count: usize) -> (Slot, Vec<Slot>) {
 }
 
 #[test]
-fn a_push_rings_one_that_sleeps_unless_another_searches() {
+fn a_push_rings_a_sleeper_unless_another_worker_searches() {
     for searching in [0, 1] {
         let bench = Bench::new(2, 0);
         bench.shared.idle.searching.store(searching, Ordering::Relaxed);
@@ -35,11 +35,11 @@ fn a_pushed_ult_is_counted_when_it_is_new() {
     bench.workers[0].spawned(plain);
     bench.workers[0].spawned_with_traits(bench.pinned(0));
     assert_eq!(bench.counted(0, Counter::Spawned), 2);
-    assert_eq!(bench.workers[0].own_count.get(), 1, "it stays here");
+    assert_eq!(bench.workers[0].own_count.get(), 1, "the pinned ULT stays here");
 }
 
 #[test]
-fn one_alone_is_not_laid_out_and_of_two_the_oldest_is() {
+fn the_older_of_two_ults_is_offered_and_a_lone_one_is_not() {
     let bench = Bench::new(2, 0);
     let (first, second) = (bench.ready(), bench.ready());
     bench.workers[0].push(first);
@@ -55,16 +55,16 @@ fn one_alone_is_not_laid_out_and_of_two_the_oldest_is() {
 }
 
 #[test]
-fn of_many_a_chain_is_laid_out_and_the_taker_has_all_of_it() {
+fn of_many_ults_a_chain_is_offered_and_taken_whole() {
     let bench = Bench::new(2, 0);
     let (first, all) = pile(&bench, 24);
     assert_eq!(bench.workers[1].take_offered(), Some(first));
     bench.workers[0].notify();
     let letter = bench.shared.seats[0].offer.seen().unwrap();
-    assert!(letter.first == all[0] && letter.more, "an eighth of them");
+    assert!(letter.first == all[0] && letter.more, "an eighth of the queue");
     assert_eq!(bench.workers[1].take_offered(), Some(all[0]));
     assert_eq!(bench.counted(1, Counter::Steals), 2);
-    assert_eq!(bench.counted(1, Counter::WokenAfar), 0, "they were ready");
+    assert_eq!(bench.counted(1, Counter::WokenAfar), 0, "the ULTs were ready");
     let ready = &bench.shared.seats[1].ready;
     // SAFETY: this thread acts as the owner of the seat.
     let rest: Vec<_> = core::iter::from_fn(|| unsafe { ready.pop() }).collect();
@@ -73,11 +73,11 @@ fn of_many_a_chain_is_laid_out_and_the_taker_has_all_of_it() {
 }
 
 #[test]
-fn what_was_laid_out_is_taken_back_youngest_first() {
+fn offered_ults_are_taken_back_youngest_first() {
     let bench = Bench::new(2, 0);
     let (first, all) = pile(&bench, 24);
     let seat = &bench.shared.seats[0];
-    assert_eq!(bench.workers[0].take_back(), Some(first), "of one, that one");
+    assert_eq!(bench.workers[0].take_back(), Some(first), "a single offered ULT is taken back");
     // SAFETY: this thread acts as the owner of the seat.
     unsafe {
         while let Some(task) = seat.ready.pop() {
@@ -102,25 +102,25 @@ fn what_was_laid_out_is_taken_back_youngest_first() {
 }
 
 #[test]
-fn one_that_was_laid_out_is_queued_again_if_it_is_the_only_one() {
+fn an_offered_ult_is_queued_again_if_the_queue_is_empty() {
     let bench = Bench::new(2, 0);
     let worker = &bench.workers[0];
     let (first, all) = pile(&bench, 1);
     let seat = &bench.shared.seats[0];
-    assert!(!worker.queues_again(first), "another is younger");
+    assert!(!worker.queues_again(first), "another ULT is younger");
     // SAFETY: this thread acts as the owner of the seat.
     assert_eq!(unsafe { seat.ready.pop() }, Some(all[0].as_ptr()));
-    assert!(!worker.queues_again(all[0]), "it is not the one");
+    assert!(!worker.queues_again(all[0]), "the ULT is not the offered one");
     assert!(seat.offer.is_full());
     assert!(worker.queues_again(first));
     assert!(!seat.offer.is_full());
     // SAFETY: as above.
     assert_eq!(unsafe { seat.ready.pop() }, Some(first.as_ptr()));
-    assert!(!worker.queues_again(first), "nothing is laid out");
+    assert!(!worker.queues_again(first), "the offer is empty");
 }
 
 #[test]
-fn the_oldest_of_a_chain_is_not_the_youngest_when_it_is_queued_again() {
+fn the_order_of_a_chain_is_kept_when_it_is_queued_again() {
     let bench = Bench::new(2, 0);
     let (first, all) = pile(&bench, 24);
     let seat = &bench.shared.seats[0];
@@ -139,7 +139,7 @@ fn the_oldest_of_a_chain_is_not_the_youngest_when_it_is_queued_again() {
 }
 
 #[test]
-fn one_of_the_youngest_is_brought_forward_and_the_others_keep_their_order() {
+fn a_young_ult_is_brought_forward_and_the_others_keep_their_order() {
     let bench = Bench::new(1, 0);
     let all = bench.several(70);
     let worker = &bench.workers[0];
@@ -154,11 +154,11 @@ fn one_of_the_youngest_is_brought_forward_and_the_others_keep_their_order() {
     // SAFETY: this thread acts as the owner of the seat.
     let rest: Vec<_> = core::iter::from_fn(|| NonNull::new(unsafe { ready.pop() }?)).collect();
     assert_eq!(rest, expected);
-    assert!(!worker.bring_forward(wanted), "it is gone");
+    assert!(!worker.bring_forward(wanted), "the ULT is no longer queued");
 }
 
 #[test]
-fn one_that_was_laid_out_is_brought_forward_too() {
+fn an_offered_ult_can_be_brought_forward() {
     let bench = Bench::new(2, 0);
     let (first, all) = pile(&bench, 24);
     let seat = &bench.shared.seats[0];
@@ -176,11 +176,11 @@ fn one_that_was_laid_out_is_brought_forward_too() {
     let mut rest: Vec<_> = core::iter::from_fn(|| unsafe { seat.ready.pop() }).collect();
     rest.extend(seat.offer.take().map(|letter| letter.first.as_ptr()));
     assert_eq!(rest, [all[0].as_ptr(), all[2].as_ptr(), all[1].as_ptr()]);
-    assert!(!bench.workers[0].bring_forward(all[0]), "nothing is laid out");
+    assert!(!bench.workers[0].bring_forward(all[0]), "the offer is empty");
 }
 
 #[test]
-fn a_worker_knows_whether_it_has_others_to_run() {
+fn a_worker_knows_whether_it_has_other_ults() {
     let queues: [fn(&Bench); 4] = [
         |bench| bench.workers[0].push(bench.ready()),
         |bench| bench.workers[0].queue_yielded(bench.ready()),
@@ -200,13 +200,13 @@ fn a_worker_knows_whether_it_has_others_to_run() {
 }
 
 #[test]
-fn each_is_routed_to_where_it_may_run() {
+fn each_ult_is_routed_to_where_it_may_run() {
     let bench = Bench::new(2, 0);
     let worker = &bench.workers[0];
     bench.lull(1);
     worker.route(bench.pinned(0));
     assert_eq!((worker.own_count.get(), worker.ties.get()), (1, 2));
-    assert!(!bench.was_rung(), "nobody else may run it");
+    assert!(!bench.was_rung(), "no other worker may run it");
     worker.route(bench.pinned(1));
     assert!(bench.was_rung() && !bench.shared.seats[1].pinned.is_empty());
     bench.lull(1);
@@ -220,7 +220,7 @@ fn each_is_routed_to_where_it_may_run() {
 }
 
 #[test]
-fn one_that_wakes_goes_to_where_it_slept() {
+fn a_woken_ult_goes_to_the_worker_on_which_it_slept() {
     let bench = Bench::new(2, 0);
     let worker = &bench.workers[0];
     let seat = &bench.shared.seats[0];
@@ -255,7 +255,7 @@ fn one_that_wakes_goes_to_where_it_slept() {
 }
 
 #[test]
-fn one_that_is_handed_over_to_is_next_and_a_second_is_queued() {
+fn the_first_woken_ult_of_a_handover_is_next_and_a_second_is_queued() {
     let bench = Bench::new(1, 0);
     let worker = &bench.workers[0];
     worker.handing_over.set(true);
@@ -272,7 +272,7 @@ fn one_that_is_handed_over_to_is_next_and_a_second_is_queued() {
 }
 
 #[test]
-fn a_chain_that_wakes_is_queued_and_told_of_once() {
+fn a_woken_chain_is_queued_with_one_ring() {
     let bench = Bench::new(2, 0);
     let all = [0, 1, 1, 0].map(|worker| bench.sleeping(worker));
     bench.shared.seats[1].mail.open();
@@ -282,8 +282,12 @@ fn a_chain_that_wakes_is_queued_and_told_of_once() {
     assert!(bench.was_rung());
     assert_eq!(bench.counted(0, Counter::Wakes), 4);
     let mail = &bench.shared.seats[1].mail;
-    assert_eq!(mail.close().map(|letter| letter.first), Some(all[1]), "one that slept there");
-    assert!(!task(all[1]).is_ready(), "who opens the letter says so");
+    assert_eq!(
+        mail.close().map(|letter| letter.first),
+        Some(all[1]),
+        "the ULT that slept on that worker"
+    );
+    assert!(!task(all[1]).is_ready(), "the worker that opens the letter marks it ready");
     let seat = &bench.shared.seats[0];
     assert_eq!(seat.offer.take().map(|letter| letter.first), Some(all[0]));
     for expected in [all[3], all[2]] {
@@ -294,7 +298,7 @@ fn a_chain_that_wakes_is_queued_and_told_of_once() {
 }
 
 #[test]
-fn a_letter_says_whether_its_ult_slept() {
+fn a_letter_carries_whether_its_ult_slept() {
     for workers in [1, 2] {
         let bench = Bench::new(workers, 0);
         let worker = &bench.workers[0];
@@ -309,7 +313,7 @@ fn a_letter_says_whether_its_ult_slept() {
 }
 
 #[test]
-fn a_letter_that_is_taken_in_is_queued() {
+fn the_ult_of_a_letter_is_queued() {
     let bench = Bench::new(2, 0);
     let worker = &bench.workers[0];
     let (plain, pinned) = (bench.sleeping(0), bench.pinned(0));
@@ -321,7 +325,7 @@ fn a_letter_that_is_taken_in_is_queued() {
 }
 
 #[test]
-fn one_that_lets_others_run_is_told_of_if_it_is_not_alone() {
+fn a_yielding_ult_rings_if_it_is_not_alone() {
     let beside: [fn(&Bench); 5] = [
         |_| (),
         |bench| bench.workers[0].queue_yielded(bench.ready()),
@@ -344,7 +348,7 @@ fn one_that_lets_others_run_is_told_of_if_it_is_not_alone() {
     let bench = Bench::new(2, 0);
     bench.workers[0].queue_yielded(bench.pinned(0));
     bench.workers[0].queue_yielded(bench.urgent());
-    assert_eq!(bench.workers[0].own_count.get(), 1, "it stays here");
-    assert!(!bench.shared.seats[0].yielded.is_empty(), "an urgent one lets others run");
+    assert_eq!(bench.workers[0].own_count.get(), 1, "the pinned ULT stays here");
+    assert!(!bench.shared.seats[0].yielded.is_empty(), "an urgent ULT yields to others");
     assert_eq!(bench.counted(0, Counter::Yields), 2);
 }

@@ -10,7 +10,7 @@ fn lay_out(bench: &Bench, worker: usize, all: &[Slot]) {
     unsafe { bench.shared.seats[worker].offer.lay_out(chain(all)) };
 }
 
-/// Queues a ULT as a thread that is no worker does, but without a notification.
+/// Queues a ULT as a thread that is not a worker does, but without a notification.
 fn inject(bench: &Bench, slot: Slot) -> Slot {
     // SAFETY: the ULT is in no queue.
     unsafe { bench.shared.inject.push(slot.as_ptr()) };
@@ -41,11 +41,11 @@ fn each_queue_has_its_place_in_the_order() {
         [urgent, joiner, plain[1], plain[0], yielded, kept, posted, outside[0], outside[1]];
     assert_eq!(bench.find_all(0), expected);
     assert_eq!((worker.own_count.get(), worker.ties.get()), (0, 0));
-    assert_eq!(bench.counted(0, Counter::WokenAfar), 3, "what others queued");
+    assert_eq!(bench.counted(0, Counter::WokenAfar), 3, "the ULTs that other threads queued");
 }
 
 #[test]
-fn the_next_goes_before_what_was_pushed() {
+fn the_next_ult_runs_before_pushed_ones() {
     let bench = Bench::new(1, 0);
     let (joiner, plain) = (bench.ready(), bench.ready());
     bench.workers[0].push(plain);
@@ -54,7 +54,7 @@ fn the_next_goes_before_what_was_pushed() {
 }
 
 #[test]
-fn those_that_stay_take_turns_with_those_that_let_others_run() {
+fn pinned_and_yielded_ults_take_turns() {
     let bench = Bench::new(1, 0);
     let (own, yielded) = ([bench.pinned(0), bench.pinned(0)], bench.several(2));
     own.iter().for_each(|slot| bench.workers[0].keep(*slot));
@@ -63,7 +63,7 @@ fn those_that_stay_take_turns_with_those_that_let_others_run() {
 }
 
 #[test]
-fn a_child_goes_before_an_urgent_one_and_a_fair_turn() {
+fn a_child_runs_before_an_urgent_ult_and_a_fair_turn() {
     let bench = Bench::new(1, 0);
     let (child, urgent) = (bench.new_ult(Traits::default()), bench.urgent());
     bench.workers[0].set_next(child);
@@ -71,10 +71,10 @@ fn a_child_goes_before_an_urgent_one_and_a_fair_turn() {
     unsafe { bench.shared.push_urgent(urgent) };
     bench.spend_turn(0);
     assert_eq!(bench.workers[0].find(), Some(child));
-    assert_eq!(bench.script.calls(), [""; 0], "the turn is put off");
+    assert_eq!(bench.script.calls(), [""; 0], "the fair turn is postponed");
     assert_eq!(bench.workers[0].find(), Some(urgent));
     assert_eq!(bench.script.calls(), ["poll"]);
-    // The same where it is no fair turn.
+    // The same at a turn that is not fair.
     let (child, urgent) = (bench.new_ult(Traits::default()), bench.urgent());
     bench.workers[0].set_next(child);
     // SAFETY: as above.
@@ -83,7 +83,7 @@ fn a_child_goes_before_an_urgent_one_and_a_fair_turn() {
 }
 
 #[test]
-fn a_joiner_is_queued_where_another_goes_before_it() {
+fn a_joiner_is_queued_when_another_ult_runs_first() {
     let bench = Bench::new(1, 0);
     let (joiner, yielded) = (bench.ready(), bench.ready());
     bench.workers[0].set_next(joiner);
@@ -91,12 +91,12 @@ fn a_joiner_is_queued_where_another_goes_before_it() {
     bench.spend_turn(0);
     assert_eq!(bench.workers[0].find(), Some(yielded));
     assert!(bench.workers[0].next.get().is_null());
-    assert!(!bench.shared.seats[0].ready.is_empty(), "a thief sees it");
+    assert!(!bench.shared.seats[0].ready.is_empty(), "a thief can see the joiner");
     assert_eq!(bench.find_all(0), [joiner]);
 }
 
 #[test]
-fn of_several_urgent_ones_the_others_come_next_and_are_told_of() {
+fn several_urgent_ults_run_next_and_ring_others() {
     for count in [1, 3] {
         let bench = Bench::new(2, 0);
         let urgent: Vec<_> = (0..count).map(|_| bench.urgent()).collect();
@@ -114,7 +114,7 @@ fn of_several_urgent_ones_the_others_come_next_and_are_told_of() {
 }
 
 #[test]
-fn of_several_from_outside_the_others_are_told_of() {
+fn several_ults_from_outside_ring_others() {
     for count in [1, 3] {
         let bench = Bench::new(2, 0);
         let all: Vec<_> = (0..count).map(|_| inject(&bench, bench.ready())).collect();
@@ -128,11 +128,11 @@ fn of_several_from_outside_the_others_are_told_of() {
     let bench = Bench::new(1, 0);
     let new = inject(&bench, bench.new_ult(Traits::default()));
     assert_eq!(bench.find(0), Some(new));
-    assert_eq!(bench.counted(0, Counter::WokenAfar), 0, "it was never asleep");
+    assert_eq!(bench.counted(0, Counter::WokenAfar), 0, "the ULT was never asleep");
 }
 
 #[test]
-fn who_goes_to_one_that_stays_tells_of_one_that_let_others_run() {
+fn a_worker_that_runs_a_pinned_ult_rings_for_a_yielded_one() {
     for others in [false, true] {
         let bench = Bench::new(2, 0);
         let own = bench.pinned(0);
@@ -149,23 +149,23 @@ fn who_goes_to_one_that_stays_tells_of_one_that_let_others_run() {
 }
 
 #[test]
-fn what_is_laid_out_is_taken_without_a_search() {
+fn an_offer_is_taken_without_a_search() {
     let bench = Bench::new(2, 0);
     let all = bench.several(3);
     lay_out(&bench, 1, &all);
     bench.lull(1);
     assert_eq!(bench.workers[0].find(), Some(all[0]));
     assert_eq!(bench.script.calls(), [""; 0]);
-    assert!(bench.was_rung(), "two hung on it");
+    assert!(bench.was_rung(), "two more ULTs were in the chain");
     let own = bench.ready();
     let bench = Bench::new(2, 0);
     lay_out(&bench, 0, &[own]);
-    assert_eq!(bench.workers[0].find(), Some(own), "its own");
+    assert_eq!(bench.workers[0].find(), Some(own), "the worker's own offer");
     assert_eq!(bench.script.calls(), [""; 0]);
 }
 
 #[test]
-fn a_fair_turn_comes_every_so_many_switches() {
+fn a_fair_turn_comes_after_a_fixed_number_of_switches() {
     let bench = Bench::new(1, 0);
     bench.several(130).iter().for_each(|slot| bench.workers[0].push(*slot));
     let mut polls = Vec::new();
@@ -180,7 +180,7 @@ fn a_fair_turn_comes_every_so_many_switches() {
 }
 
 #[test]
-fn what_was_counted_is_told_when_the_hub_comes_by() {
+fn the_hub_adds_the_counts_of_a_turn() {
     let bench = Bench::new(1, 0);
     let worker = &bench.workers[0];
     worker.turn().set(worker.turn().get().yielded());
@@ -225,7 +225,7 @@ fn each_fair_turn_prefers_another_queue() {
 }
 
 #[test]
-fn now_and_then_a_fair_turn_takes_the_oldest_of_the_own_queue() {
+fn some_fair_turns_take_the_oldest_of_the_own_queue() {
     let bench = Bench::new(1, 0);
     let worker = &bench.workers[0];
     let (long_ago, never) = (Instant::ZERO, Instant::from_ns(u64::MAX));
@@ -238,13 +238,13 @@ fn now_and_then_a_fair_turn_takes_the_oldest_of_the_own_queue() {
         bench.spend_turn(0);
         worker.find()
     };
-    assert_eq!(turn(0, long_ago), Some(all[5]), "the others come first each other time");
-    assert_eq!(turn(1, never), Some(all[4]), "it is not due");
+    assert_eq!(turn(0, long_ago), Some(all[5]), "the other queues come first every other time");
+    assert_eq!(turn(1, never), Some(all[4]), "the oldest is not due");
     assert_eq!(turn(1, long_ago), Some(all[0]));
     assert!(worker.aged.get() == worker.now.get() && worker.now.get() > long_ago);
     assert_eq!(turn(255, never), Some(all[1]), "without a clock, too");
     assert_eq!(turn(257, never), Some(all[3]));
-    // What is laid out is older than what is queued.
+    // The offer is older than what is queued.
     let bench = Bench::new(2, 0);
     let all = bench.several(3);
     all.iter().for_each(|slot| bench.workers[0].push(*slot));
@@ -254,7 +254,7 @@ fn now_and_then_a_fair_turn_takes_the_oldest_of_the_own_queue() {
 }
 
 #[test]
-fn a_fair_turn_lets_others_have_what_nobody_pushed() {
+fn a_fair_turn_offers_ults_that_no_push_announced() {
     let bench = Bench::new(2, 0);
     let all = bench.several(3);
     for slot in &all {

@@ -11,7 +11,7 @@ fn fill(bench: &Bench, queue: fn(&crate::sched::shared::Seat) -> &crate::deque::
 }
 
 #[test]
-fn both_queues_of_another_are_robbed() {
+fn both_queues_of_another_worker_are_stolen_from() {
     let bench = Bench::new(3, 0);
     assert_eq!(bench.workers[0].steal(), None);
     fill(&bench, |seat| &seat.ready);
@@ -19,8 +19,8 @@ fn both_queues_of_another_are_robbed() {
     // SAFETY: this thread acts as the owner of the seat.
     unsafe { bench.shared.seats[0].ready.push(bench.ready().as_ptr()) };
     let stolen = (0..8).filter(|_| bench.workers[0].steal().is_some()).count();
-    assert_eq!(stolen, 4, "each lone one at the second look");
-    assert!(!bench.shared.seats[0].ready.is_empty(), "it does not rob itself");
+    assert_eq!(stolen, 4, "each lone ULT at the second look");
+    assert!(!bench.shared.seats[0].ready.is_empty(), "a worker does not steal from itself");
     assert_eq!(bench.counted(0, Counter::Steals), 4);
 }
 
@@ -63,7 +63,7 @@ fn a_thief_is_patient_for_a_while() {
 }
 
 #[test]
-fn nobody_robs_the_only_worker() {
+fn the_only_worker_does_not_steal() {
     let bench = Bench::new(1, 0);
     // SAFETY: this thread acts as the owner of the seat.
     unsafe { bench.shared.seats[0].ready.push(bench.ready().as_ptr()) };
@@ -71,7 +71,7 @@ fn nobody_robs_the_only_worker() {
 }
 
 #[test]
-fn mail_that_is_not_come_for_is_taken() {
+fn unread_mail_of_another_worker_is_taken() {
     let bench = Bench::new(2, 0);
     let mail = &bench.shared.seats[1].mail;
     let send = |slot: Slot| {
@@ -85,12 +85,12 @@ fn mail_that_is_not_come_for_is_taken() {
     assert_eq!(bench.counted(0, Counter::WokenAfar), 1);
     send(bench.pinned(1));
     assert_eq!(bench.workers[0].steal(), None);
-    assert!(!bench.shared.seats[1].pinned.is_empty(), "back to where it stays");
+    assert!(!bench.shared.seats[1].pinned.is_empty(), "the pinned ULT is returned to its worker");
     bench.workers[0].open_letter(send(bench.ready()).into());
 }
 
 #[test]
-fn what_is_laid_out_is_looked_for_with_all_others() {
+fn the_offers_of_all_other_workers_are_searched() {
     let bench = Bench::new(3, 0);
     for worker in [1, 2, 1] {
         let slot = bench.ready();
@@ -101,7 +101,7 @@ fn what_is_laid_out_is_looked_for_with_all_others() {
     }
     // SAFETY: as above.
     unsafe { bench.shared.seats[1].offer.lay_out(bench.ready().into()) };
-    assert_eq!(bench.workers[1].take_offered(), None, "its own is its own");
+    assert_eq!(bench.workers[1].take_offered(), None, "a worker does not take its own offer");
     for worker in [2, 0] {
         assert!(bench.workers[worker].take_offered().is_some());
         // SAFETY: as above.
