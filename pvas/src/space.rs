@@ -37,9 +37,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::LocalRank;
 
-/// The mapped partitions of `size` ranks of one node. A [`Rank`] of a space is a
-/// place on the node, from 0 on; a [`Member`](crate::Member) maps it to the rank's
-/// number in the job.
+/// The mapped partitions of `size` ranks of one node. A space knows its
+/// ranks by their places on the node; a [`Member`](crate::Member) knows their numbers in
+/// the job, too.
 pub struct Space {
     shape: Shape,
     policy: Policy,
