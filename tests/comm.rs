@@ -248,10 +248,11 @@ fn a_thousand_ults_exchange_messages_at_once() {
 #[test]
 fn a_rank_that_does_not_exist_is_named() {
     two(|_, comm, _| {
-        let nobody = comm.send(Rank(2), 1, b"").unwrap_err();
-        assert_eq!(nobody, MessageError::NoSuchRank { rank: Rank(2), size: 2 });
-        assert_eq!(nobody.to_string(), "rank 2 of 2");
-        assert_eq!(comm.recv(Rank(7), 1, &mut [0u8]).unwrap_err().to_string(), "rank 7 of 2");
+        let error = comm.send(Rank(2), 1, b"").unwrap_err();
+        assert_eq!(error, MessageError::NoSuchRank { rank: Rank(2), size: 2 });
+        assert_eq!(error.to_string(), "rank 2 does not exist: the job has 2 ranks");
+        let error = comm.recv(Rank(7), 1, &mut [0u8]).unwrap_err();
+        assert_eq!(error, MessageError::NoSuchRank { rank: Rank(7), size: 2 });
         assert!(comm.probe(Rank(7), Tags::Any).is_err());
         Ok(())
     });
