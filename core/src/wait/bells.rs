@@ -15,7 +15,9 @@
 //! work once more after it has called [`leave`](Bells::leave).
 
 use super::{EventWord, Futex, Ticket};
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, edge, fence, mutant};
+use crate::sync::{
+    AtomicU32, AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence, mutant,
+};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in
@@ -97,7 +99,9 @@ impl Bells {
     /// asymmetric fence). Costs loads of one cache line when no worker sleeps.
     #[inline]
     pub fn ring_fenced(&self, futex: &dyn Futex) {
-        // Relaxed: the sleeper's barrier orders these loads after the publication.
+        // SeqCst, of the compiler alone: the loads below stay after the publication. For
+        // the processor the sleeper's barrier orders them; so they are Relaxed.
+        compiler_fence(Ordering::SeqCst);
         if self.asleep.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
             self.ring(futex);
         }

@@ -208,11 +208,16 @@ impl Relocation {
         };
     }
 
-    /// The frame that the page has left, if the move is over and a frame may be
-    /// freed.
+    /// Whether the move is over and the page is in another frame than before.
+    pub fn has_moved(&self) -> bool {
+        self.at == At::Over && self.frame.is_some()
+    }
+
+    /// The frame that the page has left, if the move is over and that frame may be
+    /// freed: a frame that a dead mover may still write to is never freed.
     pub fn retired(&self) -> Option<Retired> {
-        let moved = self.at == At::Over && self.frame.is_some() && !self.is_tainted;
-        moved.then_some(Retired { owner: self.from.owner, frame: self.from.frame })
+        let is_free = self.has_moved() && !self.is_tainted;
+        is_free.then_some(Retired { owner: self.from.owner, frame: self.from.frame })
     }
 
     fn moving(&self) -> State {

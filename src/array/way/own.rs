@@ -27,8 +27,7 @@ impl Way {
                 continue;
             }
             match self.bring(page, self.runtime.rank()) {
-                Ok(left) => {
-                    let moved = left.is_some();
+                Ok((moved, left)) => {
                     retired.extend(left);
                     result = result.map(|count| count + usize::from(moved));
                 }
@@ -54,15 +53,14 @@ impl Way {
         if self.post.is_some() {
             return Err(ArrayError::NotByMessages);
         }
-        let left = self.bring(page, to)?;
-        let moved = left.is_some();
+        let (moved, left) = self.bring(page, to)?;
         self.free(&mut left.into_iter().collect())?;
         Ok(moved)
     }
 
-    /// Brings a page to a rank. Returns the frame that it has left, if it was
-    /// elsewhere.
-    fn bring(&self, page: PageId, to: Rank) -> Result<Option<Retired>, ArrayError> {
+    /// Brings a page to a rank. Returns whether the page was elsewhere, and the frame
+    /// that it has left, if that may be freed.
+    fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<Retired>), ArrayError> {
         let mut tries = 0;
         loop {
             let mut own = Relocation::to(self.book, to, self.runtime.rank(), page);
@@ -80,7 +78,7 @@ impl Way {
                 own.answer(answer);
             };
             if !is_full {
-                return Ok(own.retired());
+                return Ok((own.has_moved(), own.retired()));
             }
             // Other movers free frames that pages have left, when no rank reads
             // them any more.

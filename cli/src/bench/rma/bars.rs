@@ -228,8 +228,8 @@ mod tests {
     fn a_third_party_copy_is_compared_with_a_put_and_a_message() {
         let rows = [row("tsumugi", "third_8b", 70.0), row("bare", "put_8b", 28.0)];
         let shown = bars(&rows);
-        assert!(line(&shown, "two others, 8 B").contains("<= 72 ns"), "{shown}");
-        assert!(line(&shown, "two others, 8 B").ends_with("yes"), "{shown}");
+        assert!(line(&shown, "copy between two other ranks, 8 B").contains("<= 72 ns"), "{shown}");
+        assert!(line(&shown, "copy between two other ranks, 8 B").ends_with("yes"), "{shown}");
     }
 
     #[test]
