@@ -103,6 +103,7 @@ fn a_frame_that_a_dead_rank_may_write_is_not_reused() {
             panic!("the entry is left locked")
         };
         assert_eq!(entry.owner, MOVER);
+        assert!(moved.has_moved(), "{dead:?}");
         assert_eq!(moved.retired().is_some(), is_free, "{dead:?}");
     }
 }
