@@ -6,7 +6,7 @@ use loom::thread;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_core::mem::LocalRank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
 use tsumugi_core::msg::{
     Bytes, Copy, Design, Entry, INLINE_WORDS, Kind, Label, Load, Logged, Machine, Mirrored, Offer,
@@ -17,6 +17,8 @@ use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 const SHAPE: BoardShape = BoardShape { peers: 2, posts: 2 };
 const OWNER: LocalRank = LocalRank(0);
 const SENDER: LocalRank = LocalRank(1);
+/// The sender as a peer of the owner's machine.
+const PEER: PeerIndex = PeerIndex(1);
 const LABEL: Label = Label { context: 0, tag: 1 };
 
 /// A board, the buffers of its posts, and the number of messages in the lane from the sender.
@@ -155,7 +157,7 @@ fn a_message_does_not_overtake_one_in_the_lane() {
         let mut wire = OnePacket { is_there: true };
         let mut requests = Vec::new();
         for at in [0, 1] {
-            let pattern = Pattern { context: 0, source: (at == 1).then_some(SENDER), tag: None };
+            let pattern = Pattern { context: 0, source: (at == 1).then_some(PEER), tag: None };
             let into = Bytes { at, len: 4, in_reach: true };
             requests.extend(machine.receive(&mut wire, pattern, into).unwrap().pending());
         }
@@ -163,7 +165,7 @@ fn a_message_does_not_overtake_one_in_the_lane() {
             let shared = shared.clone();
             thread::spawn(move || shared.board.try_claim(SENDER, 1, LABEL, 4))
         };
-        machine.advance_from(&mut wire, SENDER);
+        machine.advance_from(&mut wire, PEER);
         assert!(
             matches!(machine.take(requests[0]), Some(Ok(_))),
             "the first receive has the message"
@@ -180,44 +182,44 @@ struct OnePacket {
 }
 
 impl Wire for OnePacket {
-    fn has_room(&mut self, _: LocalRank, _: u32) -> bool {
+    fn has_room(&mut self, _: PeerIndex, _: u32) -> bool {
         false
     }
-    fn push(&mut self, to: LocalRank, packet: &Packet, _: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, _: Load) {
         panic!("{packet:?} to {to:?}");
     }
-    fn peek(&mut self, from: LocalRank) -> Option<Packet> {
+    fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
         let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(Kind::Inline) };
-        (from == SENDER && self.is_there).then_some(packet)
+        (from == PEER && self.is_there).then_some(packet)
     }
-    fn deliver(&mut self, _: LocalRank, at: u64, _: u64) {
+    fn deliver(&mut self, _: PeerIndex, at: u64, _: u64) {
         assert_eq!(at, 0, "the first message is for the first receive");
     }
-    fn keep(&mut self, _: LocalRank, _: &mut [u64; INLINE_WORDS]) {}
+    fn keep(&mut self, _: PeerIndex, _: &mut [u64; INLINE_WORDS]) {}
     fn deliver_kept(&mut self, _: &[u64; INLINE_WORDS], _: u64, _: u64) {}
-    fn offer(&mut self, from: LocalRank) -> Offer {
+    fn offer(&mut self, from: PeerIndex) -> Offer {
         panic!("no offer from {from:?}");
     }
-    fn pop(&mut self, _: LocalRank) {
+    fn pop(&mut self, _: PeerIndex) {
         self.is_there = false;
     }
-    fn returned(&mut self, _: LocalRank) -> Returned {
+    fn returned(&mut self, _: PeerIndex) -> Returned {
         Returned::default()
     }
-    fn give_back(&mut self, _: LocalRank, _: Returned) -> bool {
+    fn give_back(&mut self, _: PeerIndex, _: Returned) -> bool {
         false
     }
-    fn untold(&mut self, _: LocalRank) -> u32 {
+    fn untold(&mut self, _: PeerIndex) -> u32 {
         0
     }
-    fn set_starved(&mut self, _: LocalRank) {}
-    fn is_starved(&mut self, _: LocalRank) -> bool {
+    fn set_starved(&mut self, _: PeerIndex) {}
+    fn is_starved(&mut self, _: PeerIndex) -> bool {
         false
     }
     fn fence(&mut self) {}
-    fn ring(&mut self, _: LocalRank) {}
-    fn write_slots(&mut self, _: LocalRank, _: u32, _: u64, _: u64) {}
-    fn read_slots(&mut self, _: LocalRank, _: u32, _: u64, _: u64) {}
+    fn ring(&mut self, _: PeerIndex) {}
+    fn write_slots(&mut self, _: PeerIndex, _: u32, _: u64, _: u64) {}
+    fn read_slots(&mut self, _: PeerIndex, _: u32, _: u64, _: u64) {}
     fn copy(&mut self, _: &Copy) {}
 }
 
