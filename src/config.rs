@@ -289,7 +289,8 @@ impl Config {
     /// The settings of a rank in a job with `size` ranks on this node.
     pub fn choose(&self, size: u32) -> Chosen {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        let workers = self.workers.unwrap_or((cores / size as usize).max(1));
+        let share = (cores / size as usize).clamp(1, WORKERS_MAX);
+        let workers = self.workers.unwrap_or(share);
         let crowded = workers.saturating_mul(size as usize) > cores;
         // Unbound, the system would move ranks to a core that is idle for a moment,
         // and then a core with one rank more would hold up all ranks. Ranks that
