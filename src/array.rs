@@ -57,8 +57,10 @@
 //! # When a rank dies
 //!
 //! The pages that it owned are lost. For the pages of which it was the home, the
-//! location is lost, too: calls that need it end with [`AddrError::PeerLost`]. All
-//! other pages stay usable.
+//! location is lost, too: calls that need it end with [`AddrError::PeerLost`]. A page
+//! that it was moving is intact, but accesses that need the location of that page end
+//! with [`AddrError::PeerLost`] of the mover, until the next own or relocate of the
+//! page takes the move over. All other pages stay usable.
 //!
 //! Progress: a get is lock-free, and wait-free between ranks of a node while the
 //! page stays where it is; all other calls are blocking.
@@ -214,7 +216,8 @@ impl<T: Plain> GlobalArray<T> {
     /// # Errors
     ///
     /// [`ArrayError::OutOfRange`] if the array has no such element;
-    /// [`ArrayError::Addr`] if the owner or the home of its page has died.
+    /// [`ArrayError::Addr`] if the owner or the home of its page has died, or a rank
+    /// that was moving the page.
     #[inline]
     pub fn get(&self, index: usize) -> Result<T, ArrayError> {
         self.check(index, 1)?;
@@ -234,7 +237,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// [`ArrayError::OutOfRange`] if the array does not have all of the elements;
     /// [`ArrayError::Addr`] if the owner or the home of one of their pages has
-    /// died: then some of `into` may have been overwritten.
+    /// died, or a rank that was moving one: then some of `into` may have been
+    /// overwritten.
     pub fn get_slice(&self, index: usize, into: &mut [T]) -> Result<(), ArrayError> {
         self.check(index, into.len())?;
         let (mut index, mut rest) = (index, into);
@@ -259,8 +263,9 @@ impl<T: Plain> GlobalArray<T> {
     /// # Errors
     ///
     /// [`ArrayError::OutOfRange`] if the array has no such element;
-    /// [`ArrayError::Addr`] if the owner or the home of its page has died. If a
-    /// rank died during the call, the element may have been written.
+    /// [`ArrayError::Addr`] if the owner or the home of its page has died, or a rank
+    /// that was moving the page. If a rank died during the call, the element may have
+    /// been written.
     #[inline]
     pub fn put(&self, index: usize, value: T) -> Result<(), ArrayError> {
         self.held(index, |runtime, at| runtime.put(at, value))
@@ -272,8 +277,8 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// [`ArrayError::OutOfRange`] if the array does not have all of the elements:
     /// then nothing was written. [`ArrayError::Addr`] if the owner or the home of
-    /// one of their pages has died: then some of the elements may have been
-    /// written.
+    /// one of their pages has died, or a rank that was moving one: then some of the
+    /// elements may have been written.
     pub fn put_slice(&self, index: usize, values: &[T]) -> Result<(), ArrayError> {
         self.check(index, values.len())?;
         let (mut index, mut rest) = (index, values);

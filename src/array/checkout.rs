@@ -101,7 +101,8 @@ impl<T: Plain> GlobalArray<T> {
     ///   [`Dealt::cached_bytes`](super::Dealt::cached_bytes) are lent already.
     /// - [`ArrayError::NoAddresses`]: this process has no address space for copies
     ///   of all elements.
-    /// - [`ArrayError::Addr`]: the owner or the home of a page has died.
+    /// - [`ArrayError::Addr`]: the owner or the home of a page has died, or a rank
+    ///   that was moving a page.
     pub fn checkout<M: Mode>(
         &self,
         range: Range<usize>,

@@ -12,7 +12,7 @@ impl<T: Plain> GlobalArray<T> {
     /// [`ArrayError::Lists`] if `indices` and `into` have different lengths;
     /// [`ArrayError::OutOfRange`] if the array does not have one of the elements;
     /// [`ArrayError::Addr`] if the owner or the home of one of their pages has
-    /// died.
+    /// died, or a rank that was moving one.
     pub fn gather(&self, indices: &[usize], into: &mut [T]) -> Result<(), ArrayError> {
         self.check_list(indices, into.len())?;
         if !self.way.has_network() || indices.len() <= PART {
@@ -37,8 +37,8 @@ impl<T: Plain> GlobalArray<T> {
     /// [`ArrayError::Lists`] if `indices` and `values` have different lengths, and
     /// [`ArrayError::OutOfRange`] if the array does not have one of the elements:
     /// then nothing was written. [`ArrayError::Addr`] if the owner or the home of
-    /// one of their pages has died: then some of the elements may have been
-    /// written.
+    /// one of their pages has died, or a rank that was moving one: then some of the
+    /// elements may have been written.
     pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<(), ArrayError> {
         self.check_list(indices, values.len())?;
         let asked = indices.iter().copied().zip(values.iter().copied());

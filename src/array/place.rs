@@ -52,14 +52,16 @@ impl<T: Plain> GlobalArray<T> {
     }
 
     /// Brings the pages of these elements to this rank, one after the other.
-    /// Returns how many have moved.
+    /// Returns how many have moved. A move that a dead rank has left unfinished is
+    /// taken over.
     ///
     /// # Errors
     ///
     /// [`ArrayError::OutOfRange`] if the array does not have all of the elements.
     /// [`ArrayError::Full`] if this rank has no room for another page, and
-    /// [`ArrayError::Addr`] if the owner or the home of a page has died: then the
-    /// pages before the one that failed have moved.
+    /// [`ArrayError::Addr`] if the owner or the home of a page has died, or if another
+    /// rank took this rank for dead and has taken its move over: then the pages before
+    /// the one that failed have moved.
     pub fn own(&self, range: Range<usize>) -> Result<usize, ArrayError> {
         self.check(range.start, range.len())?;
         if range.is_empty() {
@@ -84,7 +86,8 @@ impl<T: Plain> GlobalArray<T> {
     }
 
     /// Brings a page to any rank; the program of that rank takes no part. Returns
-    /// whether the page has moved.
+    /// whether the page has moved. A move that a dead rank has left unfinished is
+    /// taken over.
     ///
     /// # Errors
     ///

@@ -69,8 +69,9 @@
 //! use it, all other accesses end with [`AddrError::PeerLost`]. A mover does not
 //! wait for pins of the dead rank; a frame to which the dead rank was writing is not
 //! given to another page, because a write that it had begun may still land. A page
-//! that the dead rank was moving stays where it was: the next rank that requests the
-//! page takes over, and meanwhile accesses end with the death of the mover.
+//! that the dead rank was moving, and had not committed, stays where it was. The next
+//! [`Relocation`] of the page takes over. Until then accesses that read the entry end
+//! with [`AddrError::PeerLost`] of the mover; holds and glances never take over.
 //!
 //! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
 //! and lives keeps the pages that it has, and the ranks that have not given it up
