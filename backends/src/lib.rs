@@ -2,9 +2,11 @@
 //!
 //! `net` is common to all networks: operations down (`endpoint`), completions up
 //! (`poll`), registered memory (`memory`), packets, cards. Each backend is a folder
-//! that maps this to the calls of its library: `config`, `sys` (the foreign
-//! functions), `wire`, `probe`. The library is loaded when a job requests it: the
-//! build needs none.
+//! with one implementation of `Wire`, in `line` (the hub: `plug`), which maps the
+//! calls of `net` to those of its library. A folder for a library also has `config`,
+//! `sys` (the foreign functions) and `probe` (trials of the device). The library is
+//! loaded when a job requests it: the build needs none. The steps of adding a backend
+//! are in `docs/architecture.md`, *Adding a network*.
 //!
 //! | backend | what it drives |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! Conformance suites: one generic suite per seam trait, which every implementation
 //! calls.
 //!
-//! A backend writes a fixture, passes it to the macro of the seam, and gets one
-//! `#[test]` per promise:
+//! An implementation writes a fixture, passes it to the macro of its seam, and gets
+//! one `#[test]` per promise. Memory uses `load_store!`, a device `endpoint!`, a
+//! scheduler `sleep!`:
 //!
 //! ```ignore
 //! tsumugi_conformance::load_store!(MyFixture);
@@ -10,7 +11,14 @@
 //! tsumugi_conformance::sleep!(MyFixture);
 //! ```
 //!
-//! A promise that a new backend needs is added here, so that all backends keep it.
+//! A network whose ranks are processes cannot use the macro, because its test binary
+//! needs its own `main`: it lists the functions of `endpoint` as `cases`
+//! (`backends/tests/ofi/main.rs` and `backends/tests/verbs/main.rs`, macro `suite!`),
+//! beside the promises of all networks in `backends/tests/net/particulars.rs`.
+//!
+//! A promise that a new implementation needs is added to the suite of its seam, so
+//! that all implementations keep it. It must also be added to the lists of promises:
+//! in the macro, and in the `suite!` of each network.
 
 pub mod cases;
 pub mod corpus;
