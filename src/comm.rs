@@ -7,10 +7,14 @@
 //! | [`Comm::isend`], [`Comm::irecv`] | nonblocking, with buffers that the handle owns |
 //! | [`Comm::probe`], [`Comm::try_probe`] | look for a message without receiving it |
 //!
-//! Data in the memory of a rank's partition is copied once, by one of the two
-//! ranks: its [`Buffer`]s, data on ULT stacks, and all of its heap if the program
-//! uses [`GlobalHeap`](crate::GlobalHeap) as its global allocator. Data in other
-//! memory can be sent, too: it is copied twice.
+//! Within a node, data that is sent from or received in the memory of a rank's
+//! partition is copied once, by one of the two ranks: its [`Buffer`]s, data on ULT
+//! stacks, and all of its heap if the program uses
+//! [`GlobalHeap`](crate::GlobalHeap) as its global allocator. A short message that
+//! comes before its receive is copied twice. Other memory can be used, too: if both
+//! ends lie outside of the partitions, the data is copied twice, and from 96 KiB on
+//! (16 KiB between ranks that share a core) once by the kernel, where it permits
+//! `process_vm_readv`.
 //!
 //! ```
 //! use tsumugi::{Error, Rank, Source, Tags};

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! $ TSUMUGI_REPORT=usr2 TSUMUGI_TRACE=traces tsumugi run -n 4 PROGRAM &
+//! # Later, when the job runs (a rank that does not handle the signal yet dies of it):
 //! $ kill -USR2 $!        all ranks write to their standard error: each ULT,
 //!                        where it sleeps, for how long, its backtrace; each
 //!                        line begins with its rank, none is torn by another's

@@ -36,7 +36,7 @@
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank signals |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`GlobalHeap`] | an allocator that puts all allocations of a program where peers can read them |
-//! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
+//! | [`Config::knobs`], [`Ledger`] | the settings that a job would use, and the memory of its tables |
 //! | [`pvas`] | starting jobs, partitions |
 //! | [`boot`] | ranks that other launchers started |
 //! | [`ult::register`] | other schedulers: their tasks block on all of this |

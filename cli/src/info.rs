@@ -100,10 +100,10 @@ fn tables(ranks: u32) -> Result<String, Failure> {
 /// An explanation of what the last table counts and what it leaves out.
 fn what_counts(ledger: &Ledger) -> String {
     format!(
-        "The totals count all memory of a rank, from the start and in use, without that of the\n\
-         network's own library. What a node has once is divided by its 32 ranks; all nodes have\n\
-         the same number of ranks. Waiting messages between ranks of two nodes take up to {}\n\
-         for each pair while they wait.\n",
+        "The totals of the last table count all memory of a rank, from the start and in use,\n\
+         without that of the network's own library. In this table, what a node has once is\n\
+         divided by its 32 ranks; all nodes have the same number of ranks. Waiting messages\n\
+         between ranks of two nodes take up to {} for each pair while they wait.\n",
         text::bytes(ledger.lanes_bytes())
     )
 }
