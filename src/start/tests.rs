@@ -1,5 +1,6 @@
 //! All parts of a job on several nodes, on one thread: every operation over a
-//! network with faults drawn from the seed, the same in every run.
+//! network with faults drawn from the seed. The worker looks at the clock, so a seed draws
+//! the same faults in every run, but does not repeat the run.
 //!
 //! ```text
 //!  one worker ─┬─ ULT of rank 0 ─ far, am, messages ─┐
