@@ -61,6 +61,25 @@ pub const fn mutant(_name: &'static str) -> bool {
     false
 }
 
+/// An expression with a planted defect beside it: `mutate!("name": right => wrong)` is
+/// `right`, unless a test has planted `name`.
+///
+/// ```
+/// use tsumugi_core::mutate;
+///
+/// let (taken, size) = (1, 2);
+/// assert!(mutate!("always_full": taken < size => false));
+/// ```
+#[macro_export]
+macro_rules! mutate {
+    ($name:literal: $right:expr => $wrong:expr) => {
+        if $crate::sync::mutant($name) { $wrong } else { $right }
+    };
+    ($name:literal: $right:block => $wrong:expr) => {
+        if $crate::sync::mutant($name) { $wrong } else $right
+    };
+}
+
 /// The processor's own atomics, for words of registered memory. This memory exists
 /// outside of any model, and has the layout that a peer expects.
 pub mod mapped {
