@@ -421,17 +421,18 @@ fn buffers_outside_of_partitions_are_copied_by_the_kernel() {
 /// The killed rank holds the lock of one vector, waits for it, or does neither; it does
 /// not use the other vector.
 fn containers_of_a_killed_rank_return_errors() {
-    survivors_finish_their_work("holders", 12, "all pushes ended: true");
+    survivors_finish_their_work("holders", 12, "all pushes ended: true", 1);
 }
 
 /// The killed rank owns pages, is home to some, and may be moving one.
 fn pages_of_a_killed_rank_return_errors() {
-    survivors_finish_their_work("owners", 13, "kept some: true");
+    survivors_finish_their_work("owners", 13, "kept its own: true", 2);
 }
 
-/// Kills one of three ranks while all work: the two others finish their work. One of the
-/// two may find that the other one has ended by then.
-fn survivors_finish_their_work(role: &str, seed: u64, said: &str) {
+/// Kills one of three ranks while all work: the two others finish their work, and at least
+/// `least` of them print `said`. One of the two may find that the other one has ended by
+/// then.
+fn survivors_finish_their_work(role: &str, seed: u64, said: &str, least: usize) {
     let all = said.strip_suffix("true").expect("`said` ends with true");
     let mut seeded = Seeded(seed);
     for _ in 0..5 {
@@ -444,7 +445,7 @@ fn survivors_finish_their_work(role: &str, seed: u64, said: &str) {
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
         assert!(!done.text.contains("panicked"), "{}", done.text);
         assert_eq!(done.text.matches(all).count(), 2, "{}", done.text);
-        assert!(done.text.contains(said), "{}", done.text);
+        assert!(done.text.matches(said).count() >= least, "{}", done.text);
     }
 }
 
