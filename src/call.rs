@@ -19,7 +19,6 @@
 //! up to 256 KiB, from the caller's memory, and the handler runs when the data has
 //! arrived. Answers have at most 224 bytes.
 
-use crate::am::{Am, Function};
 use crate::{Buffer, Error, Rank, Runtime};
 use std::any::Any;
 use std::ptr::NonNull;
@@ -27,6 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tsumugi_core::am::{Answer, HandlerId, INLINE_BYTES_MAX, Inline, Message, Payload, ReplyTo};
 use tsumugi_core::mem::{Access, LocalAddr, Region};
+use tsumugi_runtime::am::{Am, Function};
 
 /// A buffer that other ranks may read as long as this value lives.
 struct Published {
@@ -66,7 +66,7 @@ impl Runtime {
         handle: impl Fn(Message<'_>) -> R + Send + Sync + 'static,
     ) {
         let handle = move |message: Message<'_>| answer_of(handle(message).as_ref());
-        self.am().set(HandlerId(id), Function::Here(Box::new(handle)));
+        self.handle().am().set(HandlerId(id), Function::Here(Box::new(handle)));
     }
 
     /// Runs `serve` for each message to `id`, on a ULT of its own, so `serve` may
@@ -85,14 +85,14 @@ impl Runtime {
             let (theirs, serve, own) = (duty.clone(), serve.clone(), runtime.clone());
             let started = runtime.ults().try_spawn(move || {
                 let serve = || answer_of(serve(&own, from, &bytes).as_ref());
-                let answer = own.am().contain(HandlerId(id), serve);
-                settle(own.am(), &theirs, &answer.unwrap_or(Answer::Failed));
+                let answer = own.handle().am().contain(HandlerId(id), serve);
+                settle(own.handle().am(), &theirs, &answer.unwrap_or(Answer::Failed));
             });
             if started.is_err() {
-                settle(runtime.am(), &duty, &Answer::Failed);
+                settle(runtime.handle().am(), &duty, &Answer::Failed);
             }
         };
-        self.am().set(HandlerId(id), Function::Elsewhere(Box::new(start)));
+        self.handle().am().set(HandlerId(id), Function::Elsewhere(Box::new(start)));
     }
 
     /// Sends `bytes` to handler `id` of `to` and waits for the answer; a ULT is
@@ -147,7 +147,7 @@ impl Runtime {
         buf: Buffer<u8>,
     ) -> Result<(Buffer<u8>, Vec<u8>), Error> {
         let published = Published::new(self, buf)?;
-        let answer = self.am().call(to, HandlerId(id), published.payload(), None, None)?;
+        let answer = self.handle().am().call(to, HandlerId(id), published.payload(), None, None)?;
         Ok((published.take_back(), answer.to_vec()))
     }
 
@@ -162,7 +162,7 @@ impl Runtime {
         if bytes.len() > INLINE_BYTES_MAX {
             return self.call(to, id, bytes).map(|_| ());
         }
-        self.am().cast(to, HandlerId(id), bytes)
+        self.handle().am().cast(to, HandlerId(id), bytes)
     }
 
     fn call_bytes(
@@ -174,7 +174,7 @@ impl Runtime {
     ) -> Result<Vec<u8>, Error> {
         let id = HandlerId(id);
         if bytes.len() <= INLINE_BYTES_MAX {
-            let answer = self.am().call(to, id, Payload::Inline(bytes), None, limit)?;
+            let answer = self.handle().am().call(to, id, Payload::Inline(bytes), None, limit)?;
             return Ok(answer.to_vec());
         }
         let mut buf = self.buffer::<u8>(bytes.len())?;
@@ -184,7 +184,7 @@ impl Runtime {
         // After the time limit has passed, the other rank may still read the
         // buffer.
         let kept: Box<dyn Any + Send> = Box::new(published);
-        Ok(self.am().call(to, id, payload, Some(kept), limit)?.to_vec())
+        Ok(self.handle().am().call(to, id, payload, Some(kept), limit)?.to_vec())
     }
 }
 
@@ -193,9 +193,9 @@ impl Published {
         let (base, bytes) = (NonNull::from(&mut buf[..]).cast(), buf.len() as u64);
         // SAFETY: the memory is in the partition's heap, holds plain bytes, and is
         // not freed before the registration has ended.
-        let region = unsafe { runtime.direct.register(base, bytes, Access::Read)? };
+        let region = unsafe { runtime.handle().direct().register(base, bytes, Access::Read)? };
         let registration = Registration { runtime: runtime.clone(), region };
-        if let Some(far) = &runtime.far {
+        if let Some(far) = runtime.handle().far() {
             far.register(&region)?;
         }
         Ok(Self { registration, buf })
@@ -214,10 +214,10 @@ impl Published {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some(far) = &self.runtime.far {
+        if let Some(far) = self.runtime.handle().far() {
             far.unregister(self.region.key);
         }
-        self.runtime.direct.unregister(self.region.key);
+        self.runtime.handle().direct().unregister(self.region.key);
     }
 }
 

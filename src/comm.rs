@@ -44,11 +44,11 @@ mod scope;
 pub use request::{Keep, Message, Receiving, Sending};
 pub use scope::Scope;
 
-use crate::msg::{Messages, Under, pattern};
 use crate::{Buffer, Error, MessageError, Plain, Rank, Received, Runtime, Source, Tags};
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::msg::{Counts, Label};
+use tsumugi_runtime::msg::{Messages, Under, pattern};
 
 /// A communicator: a message that is sent through it can only be received through
 /// the same communicator, so the messages of one part of a program do not mix with
@@ -351,7 +351,7 @@ impl Comm {
     }
 
     pub(super) fn messages(&self) -> &Arc<Messages> {
-        self.runtime.messages()
+        self.runtime.handle().messages()
     }
 }
 

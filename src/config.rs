@@ -41,46 +41,20 @@
 //! [`tsumugi_pvas::distance`]. The variables of the partitions are in
 //! [`tsumugi_pvas::config`], those of the bootstrap in [`crate::boot::env`].
 
-use crate::Error;
-use crate::inside::{Inside, REPORT, REPORTS, TRACE};
-use std::time::Duration;
+use crate::{Error, NetworkFacts, NoNetwork};
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::Design;
 use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
+use tsumugi_runtime::far::probe;
+use tsumugi_runtime::inside::{Inside, REPORT, REPORTS, TRACE};
 use tsumugi_ult::SuspensionCheck;
 
-/// How operations between ranks of a node are carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Path {
-    /// By loads and stores of the caller.
-    #[default]
-    Direct,
-    /// By delegation: through a queue that any calling thread works off.
-    Delegate,
-    /// Through a queue that a communication thread works off.
-    Offload,
-}
-
-/// The cores on which workers run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bind {
-    /// Each worker runs on a core of its own, among those that the process may use;
-    /// if there are fewer cores than workers, the cores are assigned in turn. OS
-    /// threads that a ULT starts begin on its worker's core.
-    Cores,
-    /// The system chooses the cores.
-    None,
-}
-
-/// How long an idle communication thread stays awake.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Idleness {
-    pub(crate) spins: u32,
-    pub(crate) yields: u32,
-}
+pub use tsumugi_runtime::config::{
+    Bind, Chosen, NETWORK, NetworkConfig, NetworkKind, NetworkSleep, Path,
+};
 
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
@@ -114,118 +88,6 @@ pub struct Config {
     pub space: SpaceConfig,
     /// The network between nodes.
     pub network: NetworkConfig,
-}
-
-/// The network of a job on several nodes.
-///
-/// Over libfabric, atomics between nodes are carried out by the target's processor,
-/// with every provider: they are atomic with those of the target's own node, and a
-/// region cannot be given to the device's atomics instead (over libibverbs it can,
-/// see [`Runtime::share_for`](crate::Runtime::share_for)). A put completes when its
-/// bytes are in the target's memory, if the provider guarantees that. If it does
-/// not, the put may complete earlier, no fence compensates for that, and
-/// [`Config::probe_network`] lists it among the missing features.
-///
-/// Traffic is neither encrypted nor signed. Packets carry a random number of 64
-/// bits that is secret to the job; over libfabric, memory keys are random and as
-/// long where the caller chooses them. A program that has seen neither the traffic
-/// nor a rank's card can neither write to a rank nor impersonate one. A program
-/// that can read the traffic can do both. Where the device itself chooses the keys
-/// (verbs, EFA), a program that guesses a key can write; there the network must
-/// keep other programs out.
-#[derive(Clone, Debug, Default)]
-pub struct NetworkConfig {
-    /// The library for the network.
-    pub kind: NetworkKind,
-    /// The provider of libfabric.
-    pub provider: Option<String>,
-    /// The local address or interface for libfabric.
-    pub source: Option<String>,
-    /// The device; for libibverbs, a port may follow after a colon.
-    pub device: Option<String>,
-    /// The number of endpoints on the device.
-    pub endpoints: Option<usize>,
-    /// How a sleeping rank notices events of the network.
-    pub sleep: NetworkSleep,
-    /// Whether libibverbs reaches many peers by few queue pairs that change their
-    /// peers (the dynamically connected transport), where both devices have it and
-    /// a test of all its operations succeeds. It has never run on a card.
-    pub dynamic: bool,
-    /// How long a rank may be kept from running, or be cut off from the network, in
-    /// milliseconds, at least 100: 5000 if not set. If the ranks of another node
-    /// have received nothing from a rank for half as long again, they give it up:
-    /// their operations on it end with [`PeerLost`](crate::AddrError::PeerLost),
-    /// packets from it are refused, and when it is back, it is notified and ends.
-    /// The death of a process is noticed sooner, by its node. The value must be the
-    /// same on all ranks.
-    pub silence_ms: Option<u32>,
-    /// Injects network faults: from this seed, operations, their completions and
-    /// packets are delayed, reordered and refused, and some come as late as if they
-    /// had been lost and sent again.
-    pub faults: Option<u64>,
-}
-
-/// How a rank notices events of the network while all its threads sleep or compute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NetworkSleep {
-    /// The device wakes it.
-    #[default]
-    Called,
-    /// A thread polls, at growing intervals of up to a millisecond, which takes one
-    /// or two hundredths of a core; and without pause while bytes are being
-    /// transferred. Over tcp;ofi_rxm, an operation on a rank that polls takes 1.3
-    /// to 1.8 us less, and an operation on a rank that sleeps up to a millisecond
-    /// more. This suits ranks that have cores of their own and never sleep.
-    Looks,
-}
-
-/// The library for the network of a job on several nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NetworkKind {
-    /// libfabric.
-    #[default]
-    Ofi,
-    /// libibverbs.
-    Verbs,
-    /// None: a job on several nodes does not start.
-    Off,
-}
-
-/// A [`Config`] in which every setting is chosen.
-#[derive(Clone, Debug)]
-pub struct Chosen {
-    /// The number of worker threads of a rank.
-    pub workers: usize,
-    /// The size of a ULT's stack.
-    pub stack_bytes: usize,
-    /// The size of the main ULT's stack.
-    pub main_stack_bytes: usize,
-    /// The number of rounds that an idle worker searches for work before it sleeps.
-    pub spin: u32,
-    /// The cores on which the workers of a launcher's ranks run.
-    pub bind: Bind,
-    /// How operations within a node are carried out.
-    pub path: Path,
-    /// The action when a ULT suspends where it must not.
-    pub suspension: SuspensionCheck,
-    /// The reports and traces of a rank.
-    pub inside: Inside,
-    /// How a sender finds the receive into which it may write a message directly.
-    pub messages: Design,
-    /// Whether a launcher's job measures the thresholds of messages.
-    pub calibrate: bool,
-    /// Thresholds that are set and not measured.
-    pub thresholds: ByHand,
-    /// How long a rank may be kept from running before ranks of other nodes give it
-    /// up.
-    pub silence: Duration,
-}
-
-impl NetworkConfig {
-    /// How long a rank may be kept from running, as set or by default.
-    pub(crate) fn silence(&self) -> Duration {
-        Duration::from_millis(self.silence_ms.unwrap_or(SILENCE_MS).into())
-    }
 }
 
 impl Config {
@@ -314,9 +176,18 @@ impl Config {
     }
 }
 
-impl Chosen {
-    pub(crate) fn idleness(&self) -> Idleness {
-        Idleness { spins: self.spin.saturating_mul(10), yields: 10 }
+impl Config {
+    /// Opens the network of a rank that is alone, probes its capabilities, and
+    /// closes it. Takes a second or two.
+    ///
+    /// # Errors
+    ///
+    /// [`NoNetwork::Off`] if [`NetworkConfig::kind`] is
+    /// [`NetworkKind::Off`](crate::NetworkKind::Off); [`NoNetwork::Ofi`] or
+    /// [`NoNetwork::Verbs`], with the library's error, if the library or the device
+    /// cannot be opened; [`NoNetwork::Address`] if the device's address is too long.
+    pub fn probe_network(&self) -> Result<NetworkFacts, NoNetwork> {
+        probe(&self.network)
     }
 }
 
@@ -377,8 +248,6 @@ pub const PATH: &str = "TSUMUGI_PATH";
 pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
 /// The variable of [`Config::suspension`].
 pub const SUSPENSION: &str = "TSUMUGI_SUSPENSION";
-/// The variable of [`NetworkConfig::kind`].
-pub const NETWORK: &str = "TSUMUGI_NETWORK";
 /// The variable of [`NetworkConfig::provider`].
 pub const PROVIDER: &str = "TSUMUGI_PROVIDER";
 /// The variable of [`NetworkConfig::sleep`].
@@ -445,8 +314,6 @@ pub(crate) const NETWORK_SLEEPS: [(&str, NetworkSleep); 2] =
 pub(crate) const NETWORKS: [(&str, NetworkKind); 3] =
     [("ofi", NetworkKind::Ofi), ("verbs", NetworkKind::Verbs), ("off", NetworkKind::Off)];
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
-/// The default of [`NetworkConfig::silence_ms`].
-pub(crate) const SILENCE_MS: u32 = 5000;
 const SILENCE_MS_MAX: usize = 24 * 3600 * 1000;
 pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;

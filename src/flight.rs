@@ -14,12 +14,12 @@
 //! first; a get from a rank that does not answer any more ends when the device
 //! releases its buffer.
 
-use crate::far::Far;
-use crate::queue::Queue;
-use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status, panic};
+use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
 use tsumugi_core::backend::execute;
 use tsumugi_core::completion::Callback;
 use tsumugi_core::op::Op;
+use tsumugi_runtime::panic;
+use tsumugi_runtime::route::Route;
 
 impl Runtime {
     /// Gets bytes from `from` on into the buffer. Wait-free between ranks of a node.
@@ -123,27 +123,18 @@ impl Runtime {
         op: &Op,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        match self.path(op) {
-            Path::Here => Ok(Status::Done(self.carry_out(op, buf))),
-            Path::Queue(queue) => queue.submit(op, buf),
-            Path::Far(far) => far.submit(op, buf),
+        match self.handle().route(op) {
+            Route::Here => Ok(Status::Done(self.carry_out(op, buf))),
+            Route::Queue(queue) => queue.submit(op, buf),
+            Route::Far(far) => far.submit(op, buf),
         }
     }
 
     async fn carry_async<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        match self.path(op) {
-            Path::Here => self.carry_out(op, buf),
-            Path::Queue(queue) => queue.carry(op, buf).await,
-            Path::Far(far) => far.carry(op, buf).await,
-        }
-    }
-
-    /// The path of an operation.
-    fn path(&self, op: &Op) -> Path<'_> {
-        match (&self.far, &self.queue) {
-            (Some(far), _) if far.has(&op.remote) => Path::Far(far),
-            (_, Some(queue)) => Path::Queue(queue),
-            (_, None) => Path::Here,
+        match self.handle().route(op) {
+            Route::Here => self.carry_out(op, buf),
+            Route::Queue(queue) => queue.carry(op, buf).await,
+            Route::Far(far) => far.carry(op, buf).await,
         }
     }
 
@@ -153,8 +144,8 @@ impl Runtime {
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        let path = self.path(op);
-        if let Path::Here = path {
+        let route = self.handle().route(op);
+        if let Route::Here = route {
             call_back(then, self.carry_out(op, buf));
             return Ok(());
         }
@@ -164,10 +155,10 @@ impl Runtime {
         // SAFETY: `data` is of the type for which `ended_for` made the function, and
         // this callback alone owns it; its contents are `Send`.
         let callback = unsafe { Callback::new(ended_for(&data), data.cast()) };
-        let begun = match path {
-            Path::Queue(queue) => queue.submit_callback(op, callback),
-            Path::Far(far) => far.post(op, callback),
-            Path::Here => unreachable!("an operation of this node was carried out before"),
+        let begun = match route {
+            Route::Queue(queue) => queue.submit_callback(op, callback),
+            Route::Far(far) => far.post(op, callback),
+            Route::Here => unreachable!("an operation of this node was carried out before"),
         };
         begun.map_err(|busy| {
             // SAFETY: leaked above; the callback will not be called.
@@ -177,16 +168,8 @@ impl Runtime {
     }
 
     fn carry_out<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        Outcome { result: execute(&self.direct, op), buf }
+        Outcome { result: execute(self.handle().direct(), op), buf }
     }
-}
-
-/// The paths of operations.
-enum Path<'a> {
-    /// The calling thread carries the operation out at once.
-    Here,
-    Queue(&'a Queue),
-    Far(&'a Far),
 }
 
 fn get<T: Plain>(from: Remote<T>, buf: &Buffer<T>) -> Op {

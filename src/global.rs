@@ -43,7 +43,7 @@
 //! table is in the cache; all other calls are blocking.
 
 mod access;
-pub(crate) mod bases;
+mod bases;
 mod block;
 mod channel;
 mod copy;
@@ -56,6 +56,8 @@ mod signal;
 mod word;
 mod workspace;
 
+#[doc(hidden)]
+pub use bases::Bases;
 pub use block::GlobalBlock;
 pub use channel::{ChannelReceiver, ChannelSender};
 pub use operation::Operation;
@@ -72,12 +74,12 @@ pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, List, Request, Word as Change}
 pub use tsumugi_gas::table::NameError;
 pub use workspace::Workspace;
 
-use crate::gas::Driver;
 use crate::{Error, Plain, Rank, Runtime};
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_gas::cache::Cache;
+use tsumugi_runtime::gas::Driver;
 
 /// The global memory, as one rank accesses it. This is a handle: cheap to clone and
 /// to send to other threads of the rank.
@@ -112,27 +114,28 @@ impl Runtime {
 
     /// Opens the global memory with names of `colors` colours, if it is not open
     /// yet. The registrations of the handle get names of `color`.
-    pub(crate) fn global_of(&self, colors: u32, color: u8) -> Result<Global, Error> {
-        let driver = match self.node().global() {
+    #[doc(hidden)]
+    pub fn global_of(&self, colors: u32, color: u8) -> Result<Global, Error> {
+        let driver = match self.handle().node().global() {
             Some(driver) => driver,
             None => self.open_global(colors)?,
         };
-        let flies = self.queue.is_some() || self.far.is_some();
+        let flies = self.handle().queue().is_some() || self.handle().far().is_some();
         let (driver, cache) = (driver.clone(), driver.cache());
         Ok(Global { runtime: self.clone(), driver, cache, flies, color })
     }
 
     fn open_global(&self, colors: u32) -> Result<&Arc<Driver>, Error> {
-        let (member, far) = (self.node().member(), self.far.as_ref());
+        let (member, far) = (self.handle().node().member(), self.handle().far());
         let mut driver = Driver::new(member, far, self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
         // No rank may continue before the control regions of all ranks are
         // registered.
-        if self.agree(own)?.is_none() {
+        if self.handle().agree(own)?.is_none() {
             let keys = self.gather(own)?.into_iter();
             driver.connect(Some(keys.map(|key| RegionKey::from_bits(key as u32)).collect()));
         }
-        let driver = self.node().open_global(driver);
+        let driver = self.handle().node().open_global(driver);
         // Requests of other ranks may have come before the driver existed.
         driver.stir();
         Ok(driver)

@@ -4,16 +4,17 @@ use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM,
     DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE,
     KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS,
-    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SILENCE, SILENCE_MS, SPIN, SPIN_ROUNDS,
-    STACK_BYTES, STREAM_FROM, SUSPENSION, SUSPENSIONS, ULT_STACK, VERBOSE, WORKERS,
+    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES,
+    STREAM_FROM, SUSPENSION, SUSPENSIONS, ULT_STACK, VERBOSE, WORKERS,
 };
-use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::config::{HugePages, Peers, Populate};
 use tsumugi_pvas::distance::CHUNK_BYTES;
 use tsumugi_pvas::partition::{Shape, ShapeError};
 use tsumugi_pvas::space::limits;
+use tsumugi_runtime::config::SILENCE_MS;
+use tsumugi_runtime::inside::{REPORT, REPORTS, TRACE};
 
 /// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,19 +9,19 @@ mod paper;
 
 pub use paper::{Beside, InUse};
 
-use crate::am;
-use crate::far;
-use crate::gas;
 use crate::lock;
 use crate::memory::PEER_KEY_BYTES;
-use crate::msg;
-use crate::node::Node;
 use crate::{Chosen, Runtime};
 use tsumugi_gas::lock::NODE_BYTES;
 use tsumugi_gas::page;
 use tsumugi_pvas::partition::{Control, Shape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
+use tsumugi_runtime::am;
+use tsumugi_runtime::far;
+use tsumugi_runtime::gas;
+use tsumugi_runtime::msg;
+use tsumugi_runtime::node::Node;
 use tsumugi_ult::footprint;
 
 /// The tables of one rank.

@@ -43,31 +43,8 @@
 //! | package `tsumugi-capi` | the library for C programs: threads, jobs and global memory |
 //! | package `tsumugi-acp` | the calls of ACP, in the same library |
 
-#[cfg(test)]
-mod ending;
-pub mod affinity;
-mod error;
-mod panic;
-mod inside;
 pub mod config;
-mod deadline;
 mod knob;
-mod by_swap;
-mod lasting;
-mod queue;
-mod lend;
-mod card;
-mod neighbours;
-mod death;
-mod service;
-mod peers;
-mod far;
-mod am;
-mod msg;
-mod gas;
-mod node;
-mod circle;
-mod helper;
 mod runtime;
 mod memory;
 mod adopted;
@@ -80,34 +57,32 @@ pub mod array;
 pub mod global;
 mod ledger;
 mod call;
-mod job;
 mod start;
-#[doc(hidden)]
-pub mod bindings;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
 mod planted;
+#[cfg(test)]
+mod tests;
 
 pub use adopted::{Adopted, Foreign};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
-pub use error::{Error, MessageError};
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub use far::hostile;
-pub use far::{NetworkCounts, NetworkFacts, NoNetwork};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
-pub use inside::Inside;
-pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, Shared};
-pub use msg::{Received, Source, Tags};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
 pub use window::Window;
+
+pub use tsumugi_runtime::affinity;
+pub use tsumugi_runtime::far::{NetworkCounts, NetworkFacts, NoNetwork};
+pub use tsumugi_runtime::inside::Inside;
+pub use tsumugi_runtime::job::is_rank;
+pub use tsumugi_runtime::msg::{Received, Source, Tags};
+pub use tsumugi_runtime::{Error, MessageError};
 
 pub use tsumugi_backends::boot;
 

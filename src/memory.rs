@@ -140,14 +140,14 @@ impl Runtime {
     fn share_own<T: Plain>(&self, own: Exposed<T>) -> Result<Shared<T>, Error> {
         let len = own.len();
         let mine = own.block.region.key;
-        if self.agree(len as u64)?.is_none() {
+        if self.handle().agree(len as u64)?.is_none() {
             for (rank, other) in self.ranks().zip(self.gather(len as u64)?) {
                 if other != len as u64 {
                     return Err(Error::LengthsDiffer { own: len as u64, rank, other });
                 }
             }
         }
-        let keys = match self.agree(u64::from(mine.to_bits()))? {
+        let keys = match self.handle().agree(u64::from(mine.to_bits()))? {
             Some(_) => Keys::Same(mine),
             None => {
                 let bits = self.gather(u64::from(mine.to_bits()))?.into_iter();
@@ -164,8 +164,8 @@ impl Runtime {
 
     /// Maps a peer's pages before their first use, if the job is configured so.
     fn map_in(&self, addr: RemoteAddr, bytes: u64) {
-        let space = self.direct.space();
-        if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read)
+        let space = self.handle().direct().space();
+        if let Ok(at) = self.handle().direct().resolve(addr, bytes, Need::Read)
             && let Some((local, _)) = space.place_of(at, bytes)
         {
             space.reach(local, at, bytes);
@@ -200,7 +200,7 @@ impl Runtime {
 
     /// The requested agent, or the processors if there is no such device.
     fn agent(&self, agent: Agent) -> Agent {
-        let has_device = self.far.as_ref().is_some_and(|far| far.has_atomics());
+        let has_device = self.handle().far().is_some_and(|far| far.has_atomics());
         if has_device { agent } else { Agent::Cpu }
     }
 
@@ -380,17 +380,17 @@ impl Block {
             let bytes = layout.size() as u64;
             match agent {
                 Agent::Cpu if owner == Owner::Runtime => {
-                    runtime.direct.register_runtime(base, bytes, access)
+                    runtime.handle().direct().register_runtime(base, bytes, access)
                 }
-                Agent::Cpu => runtime.direct.register(base, bytes, access),
-                Agent::Device => runtime.direct.register_for_device(base, bytes),
+                Agent::Cpu => runtime.handle().direct().register(base, bytes, access),
+                Agent::Device => runtime.handle().direct().register_for_device(base, bytes),
             }
         };
         match registered {
             Ok(region) => {
                 let region = Region { access, ..region };
                 let block = Self { runtime: runtime.clone(), region, layout };
-                if let Some(far) = &runtime.far {
+                if let Some(far) = runtime.handle().far() {
                     far.register(&region)?;
                 }
                 Ok(block)
@@ -407,20 +407,20 @@ impl Block {
 /// The allocator for memory with this kind of access.
 fn memory_for(runtime: &Runtime, access: Access) -> &dyn Memory {
     match access {
-        Access::Local => runtime.heap(),
-        Access::Read | Access::ReadWrite => runtime.exposed(),
+        Access::Local => runtime.handle().heap(),
+        Access::Read | Access::ReadWrite => runtime.handle().exposed(),
     }
 }
 
 fn allocate_zeroed(runtime: &Runtime, access: Access, layout: Layout) -> Option<NonNull<u8>> {
     match access {
         Access::Local => {
-            let block = runtime.heap().allocate(layout)?;
+            let block = runtime.handle().heap().allocate(layout)?;
             // SAFETY: the whole block was just allocated.
             unsafe { block.as_ptr().write_bytes(0, layout.size()) };
             Some(block)
         }
-        Access::Read | Access::ReadWrite => runtime.exposed().allocate_zeroed(layout),
+        Access::Read | Access::ReadWrite => runtime.handle().exposed().allocate_zeroed(layout),
     }
 }
 
@@ -429,17 +429,17 @@ impl<T> Drop for Shared<T> {
         // SAFETY: `own` is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
         let runtime = own.block.runtime.clone();
-        runtime.bury(Box::new(own.block));
+        runtime.handle().bury(Box::new(own.block));
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
         let Region { key, base, access, .. } = self.region;
-        if let Some(far) = &self.runtime.far {
+        if let Some(far) = self.runtime.handle().far() {
             far.unregister(key);
         }
-        self.runtime.direct.unregister(key);
+        self.runtime.handle().direct().unregister(key);
         // SAFETY: the memory was allocated in `new` with this layout, and is
         // unregistered.
         unsafe { memory_for(&self.runtime, access).release(base, self.layout) };

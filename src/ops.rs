@@ -16,13 +16,12 @@
 //!
 //! Progress: wait-free between ranks of a node, otherwise blocking.
 
-use crate::lasting::Lasting;
 use crate::{AddrError, Plain, Remote, Runtime, Word};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::time::Duration;
-use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
-use tsumugi_core::mem::{Access, Agent, LocalAddr, Need, Region, RemoteAddr, Width};
+use tsumugi_core::backend::LoadStore;
+use tsumugi_core::mem::{Need, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -55,7 +54,7 @@ impl Runtime {
     pub fn get<T: Plain>(&self, from: Remote<T>) -> Result<T, AddrError> {
         match const { width_of::<T>() } {
             Some(width) => {
-                let bits = self.carry(&Op::get_word(from.addr(), width))?;
+                let bits = self.handle().carry(&Op::get_word(from.addr(), width))?;
                 // SAFETY: on a little-endian machine the low bytes of `bits`
                 // are the bytes of a `T`, and every pattern of them is valid.
                 Ok(unsafe { std::mem::transmute_copy(&bits) })
@@ -65,7 +64,7 @@ impl Runtime {
                 // SAFETY: `value` has room for a `T`.
                 unsafe {
                     let to = value.as_mut_ptr().cast();
-                    self.load(from.addr(), to, size_of::<T>())?;
+                    self.handle().load(from.addr(), to, size_of::<T>())?;
                 }
                 // SAFETY: all bytes were written, and a `Plain` type has no
                 // invalid ones.
@@ -95,7 +94,7 @@ impl Runtime {
         match const { width_of::<T>() } {
             Some(width) => {
                 let op = Op::put_word(to.addr(), width, bits_of(value));
-                self.carry(&op).map(|_| ())
+                self.handle().carry(&op).map(|_| ())
             }
             None => self.put_slice(to, std::slice::from_ref(&value)),
         }
@@ -112,7 +111,7 @@ impl Runtime {
         let (to, bytes) = (into.as_mut_ptr().cast(), size_of_val(into));
         // SAFETY: the slice is exclusively borrowed for as many bytes, and any
         // bytes are values of a `Plain` type.
-        unsafe { self.load(from.addr(), to, bytes) }
+        unsafe { self.handle().load(from.addr(), to, bytes) }
     }
 
     /// Writes `values` from `to` on. One word is written once, whole; of more, each
@@ -124,7 +123,7 @@ impl Runtime {
     /// After an error on another node, some of the values may have been written.
     #[inline]
     pub fn put_slice<T: Plain>(&self, to: Remote<T>, values: &[T]) -> Result<(), AddrError> {
-        self.store(to.addr(), bytes_of(values))
+        self.handle().store(to.addr(), bytes_of(values))
     }
 
     /// Adds `value`, wrapping, and returns the old value.
@@ -196,7 +195,7 @@ impl Runtime {
         expected: T,
         new: T,
     ) -> Result<T, AddrError> {
-        self.carry(&Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
+        self.handle().carry(&Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
     }
 
     /// Adds `value`, wrapping. The old value is not returned: between ranks of a
@@ -267,7 +266,8 @@ impl Runtime {
     /// - [`AddrError::Unaligned`]: `at` is not aligned as a `T` must be.
     /// - [`AddrError::PeerLost`]: the rank has died.
     pub fn pointer<T: Plain>(&self, at: Remote<T>) -> Result<NonNull<T>, AddrError> {
-        let place = self.direct.resolve(at.addr(), size_of::<T>() as u64, Need::Write)?;
+        let place =
+            self.handle().direct().resolve(at.addr(), size_of::<T>() as u64, Need::Write)?;
         match place.cast::<T>() {
             place if place.is_aligned() => Ok(place),
             _ => Err(AddrError::Unaligned { addr: at.addr(), align: align_of::<T>() as u64 }),
@@ -295,7 +295,7 @@ impl Runtime {
             // The old value is not needed: one put, which notifies by itself.
             Signal::Set(value) => {
                 let put = Op::put_word(at.addr(), Width::W8, value);
-                self.carry(&put.notifying()).map(|_| ())
+                self.handle().carry(&put.notifying()).map(|_| ())
             }
             Signal::Add(_) => self.signal(at, signal).map(|_| ()),
         }
@@ -314,7 +314,7 @@ impl Runtime {
             Signal::Set(value) => (Kind::Swap, value),
             Signal::Add(value) => (Kind::FetchAdd, value),
         };
-        self.carry(&Op::atomic(kind, at.addr(), value).notifying())
+        self.handle().carry(&Op::atomic(kind, at.addr(), value).notifying())
     }
 
     /// Waits until a word of this rank's own memory, changed by
@@ -334,8 +334,8 @@ impl Runtime {
     ///   [`AddrError::OutOfRange`], [`AddrError::Unaligned`],
     ///   [`AddrError::ReadOnly`]: as for a [`put`](Self::put) to the word.
     pub fn wait_until(&self, word: Remote<u64>, until: Until) -> Result<u64, AddrError> {
-        let word = self.own_word(word)?;
-        self.lot_wait(word, until)
+        let word = self.handle().own_word(word)?;
+        self.handle().wait(word, until)
     }
 
     /// Waits as [`wait_until`](Self::wait_until) does, for `limit` at most:
@@ -351,184 +351,13 @@ impl Runtime {
         until: Until,
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
-        let word = self.own_word(word)?;
-        self.lot_wait_for(word, until, limit)
-    }
-
-    /// The word at `at`, if this rank's processors may change it directly, for
-    /// callers that need atomics without further cost; otherwise they use
-    /// [`carry`](Self::carry).
-    #[inline(always)]
-    pub(crate) fn word_at_hand(&self, at: RemoteAddr) -> Option<&AtomicU64> {
-        if self.queue.is_some() {
-            return None;
-        }
-        self.direct.word(at.rank, at.key, at.offset)
-    }
-
-    /// The address of these bytes, if this rank's processors may read them directly.
-    /// Otherwise an operation returns the reason, or reads them by another way.
-    #[inline(always)]
-    pub(crate) fn bytes_at_hand(&self, at: RemoteAddr, bytes: u64) -> Option<NonNull<u8>> {
-        if self.queue.is_some() {
-            return None;
-        }
-        self.direct.resolve(at, bytes, Need::Read).ok()
-    }
-
-    /// Carries out an operation on a word.
-    #[inline(always)]
-    pub(crate) fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        let result = match &self.queue {
-            None => execute(&self.direct, op),
-            Some(queue) => queue.run(op),
-        };
-        match result {
-            Err(error) if is_elsewhere(error) => self.run_far(op),
-            result => result,
-        }
-    }
-
-    /// Carries out an operation if this node's processors can do so at once, and
-    /// returns its result.
-    pub(crate) fn carry_at_hand(&self, op: &Op) -> Option<Result<u64, AddrError>> {
-        if self.queue.is_some() {
-            return None;
-        }
-        let result = execute(&self.direct, op);
-        (!matches!(result, Err(error) if is_elsewhere(error))).then_some(result)
-    }
-
-    /// Carries out an operation that may outlive its caller, as
-    /// [`carry`](Self::carry) does.
-    #[cold]
-    pub(crate) fn carry_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
-        if !lasting.is_far() {
-            let result = match &self.queue {
-                None => execute(&self.direct, &lasting.op()),
-                Some(queue) => queue.run_lasting(lasting),
-            };
-            match result {
-                Err(error) if is_elsewhere(error) => lasting.goes_far(),
-                result => return result,
-            }
-        }
-        match &self.far {
-            Some(far) => far.run_lasting(lasting),
-            None => Err(AddrError::OtherNode { rank: lasting.op().remote.rank }),
-        }
-    }
-
-    /// Carries out an operation that this node's processors cannot.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn run_far(&self, op: &Op) -> Result<u64, AddrError> {
-        match &self.far {
-            Some(far) => far.run(op),
-            None => Err(AddrError::OtherNode { rank: op.remote.rank }),
-        }
-    }
-
-    #[inline]
-    fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        let result = match &self.queue {
-            None => store_bytes(&self.direct, to, from),
-            // SAFETY: a put only reads its local end. That is borrowed until the
-            // call returns, when the put is complete; if the ULT is cut off in the
-            // call, it is borrowed for ever.
-            Some(queue) => unsafe {
-                self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
-                    let local = LocalAddr { key: region.key, offset: 0 };
-                    queue.run(&Op::put(local, to, from.len() as u64))
-                })
-            },
-        };
-        match (result, &self.far) {
-            (Err(error), Some(far)) if is_elsewhere(error) => far.store(to, from),
-            (result, _) => result,
-        }
-    }
-
-    /// Reads bytes to memory that need not be registered.
-    ///
-    /// # Safety
-    ///
-    /// `to` is valid for writes of `bytes` bytes, and is not otherwise used, until
-    /// this returns; and for ever if this does not return because its ULT is cut
-    /// off. (All that a frame of that ULT owns or borrows stays: no scope of ULTs
-    /// ends under such a ULT.)
-    #[inline]
-    pub(crate) unsafe fn load(
-        &self,
-        from: RemoteAddr,
-        to: *mut u8,
-        bytes: usize,
-    ) -> Result<(), AddrError> {
-        let result = match &self.queue {
-            // SAFETY: the caller's promise.
-            None => unsafe { load_bytes(&self.direct, from, to, bytes) },
-            // SAFETY: the caller's promise, also if the call does not return; the
-            // get is complete when it does.
-            Some(queue) => unsafe {
-                self.lend(to, bytes, |region| {
-                    let local = LocalAddr { key: region.key, offset: 0 };
-                    queue.run(&Op::get(from, local, bytes as u64))
-                })
-            },
-        };
-        match (result, &self.far) {
-            // SAFETY: the caller's promise. The first attempt was refused, so none
-            // of it still writes.
-            (Err(error), Some(far)) if is_elsewhere(error) => unsafe { far.load(from, to, bytes) },
-            (result, _) => result,
-        }
-    }
-
-    /// Registers borrowed memory for the time of a call.
-    ///
-    /// # Safety
-    ///
-    /// All accesses of `call` to the memory are over when it returns, and are such
-    /// that the caller may make them. If `call` never returns because its ULT is cut
-    /// off, the memory stays: no scope of ULTs ends under such a ULT.
-    unsafe fn lend(
-        &self,
-        at: *mut u8,
-        bytes: usize,
-        call: impl FnOnce(&Region) -> Result<u64, AddrError>,
-    ) -> Result<(), AddrError> {
-        // Before an operation has the memory, which the caller would take back by a
-        // panic.
-        tsumugi_ult::assert_may_block("completion");
-        let base = NonNull::new(at).unwrap_or(NonNull::dangling());
-        loop {
-            // SAFETY: the caller's promise, and it is unregistered below.
-            match unsafe { self.direct.register(base, bytes as u64, Access::Local) } {
-                Ok(region) => {
-                    let result = call(&region);
-                    self.direct.unregister(region.key);
-                    return result.map(|_| ());
-                }
-                // Other threads have the slots, for the time of their calls.
-                Err(_) => tsumugi_ult::yield_now(),
-            }
-        }
+        let word = self.handle().own_word(word)?;
+        self.handle().wait_within(word, until, limit)
     }
 
     #[inline(always)]
     fn atomic<T: Word>(&self, kind: Kind, at: Remote<T>, value: T) -> Result<T, AddrError> {
-        self.carry(&Op::atomic(kind, at.addr(), value)).map(T::from_bits)
-    }
-}
-
-/// Whether the device may be able to access memory that this node's processors
-/// cannot.
-#[inline]
-fn is_elsewhere(error: AddrError) -> bool {
-    match error {
-        AddrError::OtherNode { .. } => true,
-        AddrError::StaleKey { addr } => addr.key.agent() == Agent::Device,
-        _ => false,
+        self.handle().carry(&Op::atomic(kind, at.addr(), value)).map(T::from_bits)
     }
 }
 

@@ -1,25 +1,18 @@
 //! The handle of a rank: its place in the job, its threads, and its access to other
 //! ranks.
 
-use crate::am::Am;
-use crate::far::{Far, NetworkCounts};
-use crate::msg::Messages;
-use crate::node::{Buried, Node};
-use crate::queue::Queue;
-use crate::{AddrError, Error, JoinHandle, Rank};
+use crate::{Error, JoinHandle, Rank};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::coll::{Addend, Elsewhere, Part};
-use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
-use tsumugi_core::signal::Until;
-use tsumugi_core::sync::AtomicU64;
-use tsumugi_core::wait::Wait;
-use tsumugi_pvas::{Direct, ExposedArea, Heap, Space};
-use tsumugi_ult::{Here, Spawner};
+use tsumugi_core::coll::Addend;
+use tsumugi_core::mem::{Remote, RemoteAddr};
+use tsumugi_pvas::{Direct, Space};
+use tsumugi_runtime::RankHandle;
+use tsumugi_runtime::far::NetworkCounts;
+use tsumugi_ult::Spawner;
 
 /// One rank of a job. A handle: cheap to clone and to send to other threads of the
 /// rank.
@@ -28,36 +21,30 @@ use tsumugi_ult::{Here, Spawner};
 /// caller to sleep and leaves the core to other ULTs.
 #[derive(Clone)]
 pub struct Runtime {
-    pub(crate) direct: Direct,
-    pub(crate) queue: Option<Arc<Queue>>,
-    pub(crate) far: Option<Arc<Far>>,
-    node: Arc<Node>,
-    way: Way,
-    spawner: Spawner,
-    workers: usize,
+    handle: RankHandle,
 }
 
 impl Runtime {
-    pub(crate) fn new(node: Arc<Node>, way: Way, spawner: Spawner, workers: usize) -> Self {
-        Self {
-            direct: node.direct(),
-            queue: node.queue(),
-            far: node.far(),
-            node,
-            way,
-            spawner,
-            workers,
-        }
+    pub(crate) fn new(handle: RankHandle) -> Self {
+        Self { handle }
+    }
+
+    /// The rank below this type, for the C interfaces: the interface of
+    /// `tsumugi-runtime` changes without notice.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn handle(&self) -> &RankHandle {
+        &self.handle
     }
 
     /// The number of this rank.
     pub fn rank(&self) -> Rank {
-        self.node.rank()
+        self.handle.rank()
     }
 
     /// The number of ranks of the job.
     pub fn size(&self) -> u32 {
-        self.direct.size()
+        self.handle.direct().size()
     }
 
     /// All ranks of the job.
@@ -67,18 +54,18 @@ impl Runtime {
 
     /// How the ranks of this job found each other.
     pub fn way(&self) -> Way {
-        self.way
+        self.handle.way()
     }
 
     /// The ranks of this rank's node, itself included; loads and stores reach their
     /// memory.
     pub fn neighbours(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.node.member().neighbours()
+        self.handle.node().member().neighbours()
     }
 
     /// The number of worker threads of this rank.
     pub fn workers(&self) -> usize {
-        self.workers
+        self.handle.workers()
     }
 
     /// Starts a ULT of this rank. It may outlive its parent; it goes on if its
@@ -114,7 +101,7 @@ impl Runtime {
         body: impl FnOnce(&Runtime) -> T + Send + 'static,
     ) -> JoinHandle<T> {
         let runtime = self.clone();
-        self.spawner.spawn(move || body(&runtime))
+        self.ults().spawn(move || body(&runtime))
     }
 
     /// The ULTs of this rank: their identities and counters.
@@ -130,7 +117,7 @@ impl Runtime {
     /// here, a claim of a container. Join such ULTs, or let ULTs of this rank make
     /// those calls.
     pub fn ults(&self) -> &Spawner {
-        &self.spawner
+        self.handle.spawner()
     }
 
     /// Waits until every rank has called it. A rank may run one collective at a
@@ -141,16 +128,7 @@ impl Runtime {
     /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
     /// collective.
     pub fn barrier(&self) -> Result<(), Error> {
-        tsumugi_ult::assert_may_block("barrier");
-        let dropped = self.node.exhume();
-        let team = self.node.team();
-        match self.node.circle() {
-            Some(circle) => team.meet(circle, &*self.node)?,
-            None => team.barrier(&self.part(&|op| self.run_far(op)))?,
-        }
-        // No rank can access this memory any more.
-        drop(dropped);
-        Ok(())
+        Ok(self.handle.barrier()?)
     }
 
     /// The sum of every rank's `value`; the same for all ranks, also for floats.
@@ -161,26 +139,8 @@ impl Runtime {
     /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
     /// collective.
     pub fn sum<T: Addend>(&self, value: T) -> Result<T, Error> {
-        tsumugi_ult::assert_may_block("sum");
         let plus = |a, b| T::from_word(a).plus(T::from_word(b)).to_word();
-        let elsewhere = |op: &_| self.run_far(op);
-        let part = self.part(&elsewhere);
-        Ok(T::from_word(self.node.team().reduce(&part, value.to_word(), plus)?))
-    }
-
-    /// Returns the word that every rank brings, if it is the same for all ranks.
-    /// Collective.
-    pub(crate) fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
-        tsumugi_ult::assert_may_block("agreement");
-        let dropped = self.node.exhume();
-        let elsewhere = |op: &_| self.run_far(op);
-        let part = self.part(&elsewhere);
-        let team = self.node.team();
-        let least = team.reduce(&part, word, u64::min)?;
-        let most = team.reduce(&part, word, u64::max)?;
-        // All ranks have come this far, as after a barrier.
-        drop(dropped);
-        Ok((least == most).then_some(least))
+        Ok(T::from_word(self.handle.reduce(value.to_word(), plus)?))
     }
 
     /// Every rank's `word`, in the order of the ranks. Collective, as
@@ -191,7 +151,7 @@ impl Runtime {
     /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
     /// collective. [`Error::Addr`]: a rank has died after the first barrier.
     pub fn gather(&self, word: u64) -> Result<Vec<u64>, Error> {
-        let team = self.node.team();
+        let team = self.handle.node().team();
         // SAFETY: the team's words, of which each rank writes only its own.
         let published = |rank| unsafe { Remote::of_runtime(team.published(rank)) };
         self.put(published(self.rank()), word)?;
@@ -212,7 +172,7 @@ impl Runtime {
 
     /// Bytes of starter memory on each rank.
     pub fn starter_bytes(&self) -> usize {
-        self.node.starter_bytes()
+        self.handle.node().starter_bytes()
     }
 
     /// The rank of this node that has these bytes in its partition, and their offset
@@ -220,7 +180,7 @@ impl Runtime {
     /// other memory here, or none: so loads through a peer's address are good only
     /// if this returns that peer. Wait-free.
     pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(Rank, u64)> {
-        let (local, offset) = self.direct.space().place_of(at, bytes)?;
+        let (local, offset) = self.handle.direct().space().place_of(at, bytes)?;
         Some((self.neighbours().nth(local.0 as usize)?, offset))
     }
 
@@ -228,7 +188,7 @@ impl Runtime {
     /// tests. Programs use [`place_of`](Self::place_of).
     #[doc(hidden)]
     pub fn space(&self) -> &Arc<Space> {
-        self.direct.space()
+        self.handle.direct().space()
     }
 
     /// This rank's access to the memory of all ranks of its node, for an engine of
@@ -241,93 +201,13 @@ impl Runtime {
     /// and memory that an operation of another thread has borrowed. The caller must
     /// only carry out puts and gets with local ends that were registered for them.
     pub unsafe fn load_store(&self) -> &Direct {
-        &self.direct
+        self.handle.direct()
     }
 
     /// How much this rank has done over its network so far; `None` in a job of one
     /// node.
     pub fn network_counts(&self) -> Option<NetworkCounts> {
-        self.far.as_ref().map(|far| far.counts())
-    }
-
-    /// Keeps memory that peers may still use until the next barrier.
-    pub(crate) fn bury(&self, memory: Buried) {
-        self.node.bury(memory);
-    }
-
-    pub(crate) fn node(&self) -> &Node {
-        &self.node
-    }
-
-    pub(crate) fn am(&self) -> &Am {
-        self.node.am()
-    }
-
-    pub(crate) fn messages(&self) -> &Arc<Messages> {
-        self.node.messages()
-    }
-
-    /// The heap, for memory of this rank alone.
-    pub(crate) fn heap(&self) -> &'static Heap {
-        self.node.heap()
-    }
-
-    /// The exposed area, for memory that peers may access.
-    pub(crate) fn exposed(&self) -> &ExposedArea {
-        self.node.exposed()
-    }
-
-    /// A word of this rank's own registered memory, to wait for.
-    pub(crate) fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
-        let addr = word.addr();
-        let is_own = addr.rank == self.rank();
-        let need = match addr.key.agent() {
-            // As the checks of a get, so that a wrong address gives the same error.
-            _ if !is_own => Need::Read,
-            // Memory that other ranks may write: never a slice that the program has.
-            Agent::Cpu => Need::Write,
-            // The device's words are exposed memory, and local to processors.
-            Agent::Device => Need::Local,
-        };
-        let at = self.direct.resolve(addr, 8, need)?;
-        if !is_own {
-            return Err(AddrError::NotOwn { addr });
-        }
-        if !at.cast::<u64>().is_aligned() {
-            return Err(AddrError::Unaligned { addr, align: 8 });
-        }
-        // SAFETY: resolved for 8 bytes, aligned; memory that other ranks may write
-        // is only ever accessed as atomics and plain bytes, and stays mapped, also
-        // when its registration has ended.
-        Ok(unsafe { at.cast::<AtomicU64>().as_ref() })
-    }
-
-    /// A rank that has died, if there is one.
-    pub(crate) fn lost(&self) -> Option<Rank> {
-        self.node.lot().lost()
-    }
-
-    pub(crate) fn lot_wait(&self, word: &AtomicU64, until: Until) -> Result<u64, AddrError> {
-        self.node.waiters().wait(self.node.lot(), word, until, &Here)
-    }
-
-    pub(crate) fn lot_wait_for(
-        &self,
-        word: &AtomicU64,
-        until: Until,
-        limit: Duration,
-    ) -> Result<Option<u64>, AddrError> {
-        self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
-    }
-
-    fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> Part<'a, Direct> {
-        Part {
-            memory: &self.direct,
-            elsewhere,
-            lot: self.node.lot(),
-            waiters: self.node.waiters(),
-            wait: &Here as &dyn Wait,
-        }
+        self.handle.far().map(|far| far.counts())
     }
 }
 

@@ -64,7 +64,6 @@ pub use hold::Hold;
 pub use private::Private;
 pub use tsumugi_gas::lock::Refused;
 
-use crate::service::Service;
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use active::Counts;
 use gate::Gate;
@@ -75,6 +74,7 @@ use std::sync::{Arc, Mutex};
 use steward::Steward;
 use tsumugi_core::mem::{RegionKey, RemoteAddr};
 use tsumugi_gas::lock::{Design as Plans, FAN_MAX, Kind, Lock, Plan, Tree, Want};
+use tsumugi_runtime::service::Service;
 use ways::Ways;
 
 /// One array on every rank, and its locks. A handle: cheap to clone, and to send to
@@ -321,7 +321,7 @@ impl Design {
 
 impl Inner {
     fn share(runtime: &Runtime, agent: Agent, design: Design) -> Result<Self, Error> {
-        let (ranks, nodes) = (runtime.size(), runtime.node().member().nodes().count());
+        let (ranks, nodes) = (runtime.size(), runtime.handle().node().member().nodes().count());
         let per_leaf = ranks.div_ceil(nodes).min(FAN_MAX);
         let tree = |key, at| Tree::new(ranks, per_leaf, FAN_MAX, key, at).map_err(Error::program);
         let draft = tree(RegionKey::new(0, 1), 0)?;
@@ -339,7 +339,7 @@ impl Inner {
             Design::Each | Design::Global | Design::TwoLevel => None,
         };
         if let Some(steward) = &steward {
-            runtime.node().services().add(steward.clone());
+            runtime.handle().node().services().add(steward.clone());
         }
         Ok(Self {
             runtime: runtime.clone(),
@@ -348,7 +348,7 @@ impl Inner {
             lock,
             gate: Gate::new(plan, &ways),
             ways,
-            puts: Arc::new(Puts::new(runtime.far.is_some())),
+            puts: Arc::new(Puts::new(runtime.handle().far().is_some())),
             counts: Mutex::default(),
             steward,
         })
@@ -368,7 +368,7 @@ struct Retired {
 
 impl Drop for Retired {
     fn drop(&mut self) {
-        self.runtime.node().services().remove(&self.steward);
+        self.runtime.handle().node().services().remove(&self.steward);
     }
 }
 
@@ -376,7 +376,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(steward) = self.steward.take() {
             let runtime = self.runtime.clone();
-            self.runtime.bury(Box::new(Retired { runtime, steward }));
+            self.runtime.handle().bury(Box::new(Retired { runtime, steward }));
         }
     }
 }

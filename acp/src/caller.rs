@@ -8,7 +8,7 @@
 //! not track the other threads of the program: while the first one sleeps in a
 //! call, they are assumed to sleep too.
 
-use tsumugi::{Runtime, bindings};
+use tsumugi::Runtime;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::count_while_awake;
 
@@ -21,7 +21,7 @@ impl Caller {
     /// Counts the thread that waits for this rank to begin; called before that
     /// thread learns that the rank has begun.
     pub fn of(runtime: &Runtime) -> Self {
-        let outside = bindings::outside(runtime);
+        let outside = runtime.handle().outside();
         // SeqCst: one total order with the steps by which workers fall asleep, as
         // for all accesses to this count.
         outside.fetch_add(1, Ordering::SeqCst);

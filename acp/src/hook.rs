@@ -7,7 +7,6 @@ use super::options::Hook;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
-use tsumugi::bindings::pool_memory;
 use tsumugi::global::GlobalAddr;
 use tsumugi::global::container::Store;
 
@@ -30,7 +29,7 @@ impl Hook {
     /// it may take blocks from the heap.
     pub(super) fn begin(self, life: &Life) {
         let Self { small, large, huge, low, high } = self;
-        let (base, bytes) = pool_memory(&life.pool).memory();
+        let (base, bytes) = life.pool.own().memory();
         if !(small || large || huge) {
             return;
         }
@@ -78,9 +77,9 @@ extern "C" fn take(bytes: usize) -> *mut c_void {
 /// Frees memory that `take` allocated.
 extern "C" fn give(at: *mut c_void) {
     with((), |life| {
-        let (base, _) = pool_memory(&life.pool).memory();
+        let (base, _) = life.pool.own().memory();
         let offset = (at as usize).wrapping_sub(base.as_ptr() as usize);
-        let first = pool_memory(&life.pool).at(0).addr().to_bits();
+        let first = life.pool.own().at(0).addr().to_bits();
         Ok(life.pool.free(GlobalAddr::from_bits(first + offset as u64))?)
     });
 }

@@ -6,8 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_int};
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use tsumugi::bindings::{self, Bases};
-use tsumugi::global::{Global, GlobalAddr, GlobalBlock, GlobalRegion, Operation, Pool};
+use tsumugi::global::{Bases, Global, GlobalAddr, GlobalBlock, GlobalRegion, Operation, Pool};
 use tsumugi::{Comm, Error, Rank, Runtime};
 use tsumugi_ult::sync;
 
@@ -104,8 +103,8 @@ impl Life {
     ) -> Result<Arc<Self>, Error> {
         // ACP has one colour, and all names of that colour belong to the program.
         let colors = 1 + u32::from(OWN_COLOR);
-        let global = bindings::global_of(runtime, colors, 0)?;
-        let own = bindings::global_of(runtime, colors, OWN_COLOR)?;
+        let global = runtime.global_of(colors, 0)?;
+        let own = runtime.global_of(colors, OWN_COLOR)?;
         let starter = own.expose::<u64>(options.starter_bytes.div_ceil(8))?;
         let starters = Bases::tell(&global, starter.at(0).addr())?;
         let pool = own.pool(options.heap_bytes)?;

@@ -5,7 +5,6 @@ use super::mirror::mirrored;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{MutexGuard, PoisonError};
-use tsumugi::bindings::{exposed, pool_memory};
 use tsumugi::global::{GlobalAddr, Place};
 
 /// The global address of a byte of any rank's memory; 0 is no address. The bytes of
@@ -113,7 +112,7 @@ impl Life {
     /// As for `acp_register_memory`.
     pub(super) unsafe fn register(&self, addr: usize, bytes: usize) -> Result<acp_atkey_t, Reason> {
         let own = NonNull::new(addr as *mut u8).ok_or("the address of the memory is NULL")?;
-        let base = if exposed(&self.runtime).contains(own) {
+        let base = if self.runtime.handle().exposed().contains(own) {
             own
         } else {
             // SAFETY: the caller's.
@@ -149,7 +148,7 @@ impl Life {
         if let Some(region) = self.regions().of.get(&first) {
             return Some((region.addr, region.bytes as u64));
         }
-        [&self.starter, pool_memory(&self.pool)].into_iter().find_map(|array| {
+        [&self.starter, self.pool.own()].into_iter().find_map(|array| {
             let (base, bytes) = array.memory();
             let is_it = array.at(0).addr().to_bits() == first;
             is_it.then_some((base.as_ptr() as usize, bytes))

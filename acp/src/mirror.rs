@@ -31,7 +31,6 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use tsumugi::Runtime;
-use tsumugi::bindings::exposed;
 
 /// All windows of this process.
 #[derive(Debug, Default)]
@@ -196,7 +195,7 @@ impl Mirror {
             let start = range.start.saturating_sub(margin) / PAGE * PAGE;
             let end = range.end.checked_add(margin)?.next_multiple_of(PAGE);
             let layout = Layout::from_size_align(end - start, PAGE).ok()?;
-            if let Some(base) = exposed(runtime).allocate_zeroed(layout) {
+            if let Some(base) = runtime.handle().exposed().allocate_zeroed(layout) {
                 self.windows.push(Window { addrs: start..end, base });
                 return Some(self.windows.len() - 1);
             }

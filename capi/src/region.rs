@@ -8,7 +8,6 @@ use super::{
 };
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
-use tsumugi::bindings::exposed;
 use tsumugi::global::{GlobalAddr, GlobalBlock, GlobalPtr, GlobalRegion};
 use tsumugi::{Agent, Rank};
 use tsumugi_acp::process::mirrored;
@@ -97,7 +96,7 @@ pub unsafe extern "C" fn tsumugi_register(
         // SAFETY: the caller's.
         let (job, out) = unsafe { (borrow(job)?, place(out)?) };
         let at = NonNull::new(at.cast::<u8>()).ok_or(TSUMUGI_ERROR_NULL)?;
-        let base = if exposed(&job.runtime).contains(at) {
+        let base = if job.runtime.handle().exposed().contains(at) {
             at
         } else if job.is_apart() {
             // SAFETY: the caller's.

@@ -286,7 +286,7 @@ impl Post {
         mut state: MutexGuard<'s, State>,
     ) -> Result<MutexGuard<'s, State>, AddrError> {
         self.changed.wait_timeout(&mut state, LOOK);
-        match runtime.lost() {
+        match runtime.handle().lost() {
             Some(rank) => {
                 if state.mourned.replace(rank) != Some(rank) {
                     state.homes.values_mut().for_each(|home| home.handle_lost(rank));

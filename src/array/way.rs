@@ -99,7 +99,7 @@ impl Way {
 
     /// Whether the job has ranks on other nodes.
     pub(super) fn has_network(&self) -> bool {
-        self.runtime.far.is_some()
+        self.runtime.handle().far().is_some()
     }
 
     /// Puts the pages that `owner` has at first into its frames, and stores their
@@ -172,7 +172,7 @@ impl Way {
         let own = Own::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
         let find = |entry: Entry| {
             let header = self.words.real(self.book.header(entry.owner, entry.frame));
-            let at = self.runtime.bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
+            let at = self.runtime.handle().bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
             if !at.cast::<AtomicU64>().is_aligned() {
                 return None;
             }
@@ -212,7 +212,7 @@ impl Way {
             let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
             return post.with(&self.runtime, page, Want::Read, read);
         }
-        let far = self.runtime.far.as_ref();
+        let far = self.runtime.handle().far();
         // At least half of the bytes that are read are needed, or the read is
         // short.
         let together = FEW.max(2 * bytes).min(TOGETHER);
@@ -337,7 +337,7 @@ impl Way {
             Some(directory) if self.book.directory() == Some(op.remote.key) => {
                 let mut real = *op;
                 real.remote.key = directory.key(op.remote.rank);
-                self.runtime.carry(&real)
+                self.runtime.handle().carry(&real)
             }
             _ => self.words.carry(op),
         }

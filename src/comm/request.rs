@@ -5,11 +5,11 @@
 //! | of a [`Scope`](super::Scope) | is borrowed | the scope waits for it |
 //! | of [`Comm::isend`](crate::Comm::isend), [`Comm::irecv`](crate::Comm::irecv) | is owned | the message goes on, and the buffer lives as long as the message |
 
-use crate::msg::{Messages, Under};
 use crate::{Buffer, MessageError, Plain, Received};
 use std::any::Any;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
+use tsumugi_runtime::msg::{Messages, Under};
 
 /// A message that is being sent. It ends when the buffer may be used again, which
 /// need not mean that the message was received.

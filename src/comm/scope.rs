@@ -2,12 +2,12 @@
 //! ended.
 
 use super::request::{Receiving, Sending};
-use crate::msg::Under;
 use crate::{Comm, MessageError, Plain, Rank, Source, Tags};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use tsumugi_runtime::msg::Under;
 
 /// The scope in which messages with borrowed buffers begin, see [`Comm::scope`].
 pub struct Scope<'scope, 'env: 'scope> {

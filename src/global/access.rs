@@ -9,10 +9,10 @@
 //! only once: the rare cases are out-of-line functions that return to this path.
 
 use super::{AccessError, Global, GlobalAddr, GlobalPtr};
-use crate::gas::Search;
 use crate::{AddrError, Plain, Remote, Word};
 use tsumugi_core::mem::{Agent, Need, RemoteAddr};
 use tsumugi_gas::cache::HeldSlot;
+use tsumugi_runtime::gas::Search;
 
 impl Global {
     /// Reads the `T` at `from`.
@@ -301,14 +301,14 @@ impl Global {
     /// Whether an access may still be in progress after it was begun.
     #[inline]
     fn may_fly(&self, addr: GlobalAddr) -> bool {
-        self.runtime.queue.is_some() || !self.is_near(addr)
+        self.runtime.handle().queue().is_some() || !self.is_near(addr)
     }
 
     /// Whether an address is on this node. An address of no rank counts as near;
     /// the access by this node then refuses it.
     #[inline]
     pub(super) fn is_near(&self, addr: GlobalAddr) -> bool {
-        match (&self.runtime.far, self.split().rank(addr)) {
+        match (self.runtime.handle().far(), self.split().rank(addr)) {
             (Some(far), Some(rank)) => !far.leads_to(rank),
             _ => true,
         }

@@ -22,7 +22,7 @@ impl Bases {
         let split = global.split();
         let place = split.place(own).map(|place| Place { rank: Rank(0), ..place });
         let same = place.and_then(|place| split.addr(place).ok()).unwrap_or_default();
-        Ok(match (global.runtime.agree(same.to_bits())?, place) {
+        Ok(match (global.runtime.handle().agree(same.to_bits())?, place) {
             (Some(_), Some(place)) => Self::Same(place),
             _ => Self::Each(global.tell(own)?.into()),
         })

@@ -3,10 +3,10 @@
 use super::access::{By, Held, bytes_of, refused};
 use super::{AccessError, Copy, Global, GlobalAddr, GlobalPtr};
 use crate::Plain;
-use crate::gas::Search;
 use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_gas::cache::Miss;
+use tsumugi_runtime::gas::Search;
 
 impl Global {
     /// Copies `count` values from `src` to `dst`; each may be in any rank's memory.
@@ -104,7 +104,7 @@ impl Global {
         from: RemoteAddr,
         bytes: u64,
     ) -> Result<(), (crate::AddrError, bool)> {
-        let direct = &self.runtime.direct;
+        let direct = self.runtime.handle().direct();
         let to = direct.resolve(to, bytes, Need::Write).map_err(|error| (error, true))?;
         // SAFETY: `bytes` bytes were resolved; memory of regions is only accessed
         // as plain bytes and atomics.

@@ -13,12 +13,12 @@
 
 use super::Global;
 use crate::Rank;
-use crate::gas::Driver;
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::Request;
+use tsumugi_runtime::gas::Driver;
 
 /// An operation on global memory that was begun.
 #[must_use = "the error of an operation that is dropped is lost"]

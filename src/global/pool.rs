@@ -117,8 +117,9 @@ impl Pool {
         base.ok_or(AccessError::Nowhere { addr: GlobalAddr::NULL })
     }
 
-    /// The memory of this rank.
-    pub(crate) fn own(&self) -> &GlobalBlock<u64> {
+    /// The memory of this rank, for the C interfaces.
+    #[doc(hidden)]
+    pub fn own(&self) -> &GlobalBlock<u64> {
         &self.shared.own
     }
 
@@ -192,7 +193,7 @@ impl Store for Pool {
     }
 
     fn lost(&self) -> Option<Rank> {
-        self.shared.global.runtime.lost()
+        self.shared.global.runtime.handle().lost()
     }
 
     fn pause(&self) {

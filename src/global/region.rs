@@ -115,10 +115,10 @@ impl Global {
             RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes: u64::MAX };
         let bytes = bytes.ok_or(out_of_reach)? as u64;
         // SAFETY: the caller's.
-        let region = unsafe { runtime.direct.register(base.cast(), bytes, access)? };
+        let region = unsafe { runtime.handle().direct().register(base.cast(), bytes, access)? };
         let registration =
             Registration { runtime: runtime.clone(), key: region.key, _owner: owner };
-        if let Some(far) = &runtime.far {
+        if let Some(far) = runtime.handle().far() {
             far.register(&region)?;
         }
         let first = self.driver.name(self.color, &region)?;
@@ -161,7 +161,7 @@ impl Global {
         self.with(at, count, Need::Read, |at| {
             let is_own = at.addr().rank == self.runtime.rank();
             let need = if is_own { Need::Local } else { Need::Read };
-            self.runtime.direct.resolve(at.addr(), bytes, need).map(NonNull::cast)
+            self.runtime.handle().direct().resolve(at.addr(), bytes, need).map(NonNull::cast)
         })
     }
 }
@@ -203,10 +203,10 @@ impl<T> Drop for GlobalRegion<T> {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some(far) = &self.runtime.far {
+        if let Some(far) = self.runtime.handle().far() {
             far.unregister(self.key);
         }
-        self.runtime.direct.unregister(self.key);
+        self.runtime.handle().direct().unregister(self.key);
     }
 }
 

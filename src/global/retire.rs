@@ -1,7 +1,7 @@
 //! Returns memory to a waiting caller after its address was taken away.
 
-use crate::gas::Memory;
 use std::sync::{Arc, Mutex, PoisonError};
+use tsumugi_runtime::gas::Memory;
 use tsumugi_ult::sync::Latch;
 
 /// The side of the caller that waits for the memory.

@@ -13,7 +13,7 @@ impl Global {
     /// [`AccessError`].
     pub fn change(&self, word: Change) -> Result<u64, AccessError> {
         let need = if word.writes() { Need::Write } else { Need::Read };
-        let carry = |at: Remote<u64>| self.runtime.carry(&word.at(at.addr()));
+        let carry = |at: Remote<u64>| self.runtime.handle().carry(&word.at(at.addr()));
         match word.width() {
             Width::W4 => {
                 let at = GlobalPtr::<u32>::new(word.target());

@@ -8,8 +8,8 @@
 //! number.
 
 use super::{Ledger, NODE_RANKS, Table};
-use crate::{am, far, msg};
 use tsumugi_core::am::BLOCK_PEERS;
+use tsumugi_runtime::{am, far, msg};
 
 /// One line of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //! a time; further claims wait for a node first.
 
 use crate::Rank;
-use crate::lend::{Lent, lend};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsumugi_gas::lock::{NodeId, NodePool, NodeSlot};
+use tsumugi_runtime::lend::{Lent, lend};
 use tsumugi_ult::sync::Semaphore;
 
 /// The free queue nodes of a rank.

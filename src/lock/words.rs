@@ -1,6 +1,5 @@
 //! The words of locks: one array on every rank, which claims name by one key.
 
-use crate::lasting::Lasting;
 use crate::{AddrError, Agent, Error, Plain, Rank, Remote, RemoteAddr, Runtime, Shared, Until};
 use std::ptr;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::{self, Means, Refused};
 use tsumugi_gas::lock::{Claim, NODE_BYTES, NodeId, NodeTable};
+use tsumugi_runtime::lasting::Lasting;
 use tsumugi_ult::Here;
 
 use super::nodes::Nodes;
@@ -81,7 +81,7 @@ impl Words {
     pub(crate) fn take_node(&self) -> NodeId {
         let state = |slot: usize| {
             let at = self.nodes_at + slot as u64 * NODE_BYTES;
-            let word = self.runtime.own_word(self.at(self.runtime.rank(), at));
+            let word = self.runtime.handle().own_word(self.at(self.runtime.rank(), at));
             // Acquire: pairs with the write of the claim that has passed the node. A
             // word that cannot be read counts as not free.
             word.map_or(0, |word| word.load(Ordering::Acquire))
@@ -126,7 +126,7 @@ impl Words {
         // SAFETY: that ULT has carried the operation, and it is cut off once.
         let under_way = under_way.map(|lasting| unsafe { lasting.take_over() });
         drop(words.runtime.ults().try_spawn(move || {
-            let result = under_way.map(|lasting| words.runtime.carry_lasting(&lasting));
+            let result = under_way.map(|lasting| words.runtime.handle().carry_lasting(&lasting));
             let ended = drive::pass_on(words, claim, result, || words.take_node());
             // A rank that has died is found by the next claim.
             if let Ok(Some(Refused { node, has_left })) = ended {
@@ -140,7 +140,7 @@ impl Words {
         let lasting = Lasting::new(real);
         let leave = &mut || self.pass_on(claim, Some(&lasting));
         // SAFETY: `leave` only spawns a ULT of this rank's own scheduler.
-        unsafe { Here.or_leave(leave, || self.runtime.carry_lasting(&lasting)) }
+        unsafe { Here.or_leave(leave, || self.runtime.handle().carry_lasting(&lasting)) }
     }
 }
 
@@ -148,26 +148,26 @@ impl Means for Words {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let mut real = *op;
         real.remote = self.real(op.remote);
-        self.runtime.carry(&real)
+        self.runtime.handle().carry(&real)
     }
 
     fn carry_as(&self, claim: &Claim, op: &Op) -> Result<u64, AddrError> {
         let mut real = *op;
         real.remote = self.real(op.remote);
-        let at_hand = self.runtime.carry_at_hand(&real);
+        let at_hand = self.runtime.handle().carry_at_hand(&real);
         at_hand.unwrap_or_else(|| self.carry_or_pass_on(claim, real))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn try_add(&self, at: RemoteAddr, delta: u64) -> Option<u64> {
-        let word = self.runtime.word_at_hand(self.real(at))?;
+        let word = self.runtime.handle().word_at_hand(self.real(at))?;
         // SeqCst: as all atomics of operations.
         Some(word.fetch_add(delta, Ordering::SeqCst))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn try_swap(&self, at: RemoteAddr, expected: u64, new: u64) -> Option<u64> {
-        let word = self.runtime.word_at_hand(self.real(at))?;
+        let word = self.runtime.handle().word_at_hand(self.real(at))?;
         // SeqCst: as in `try_add`.
         let swapped = word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
         Some(swapped.unwrap_or_else(|old| old))

@@ -35,7 +35,7 @@ impl Puts {
         values: &[T],
     ) -> Result<(), AddrError> {
         let target = to.addr().rank;
-        if !self.is_far || runtime.node().member().is_near(target) {
+        if !self.is_far || runtime.handle().node().member().is_near(target) {
             return runtime.put_slice(to, values);
         }
         let Ok(mut buf) = runtime.buffer::<T>(values.len()) else {

@@ -8,13 +8,13 @@
 //! ```
 
 use super::ways::Ways;
-use crate::am::Far as Carried;
-use crate::service::Service;
 use std::sync::{Arc, Mutex, TryLockError};
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::tag::Tag;
 use tsumugi_gas::lock::{Tree, Vertex, VertexStep};
+use tsumugi_runtime::am::Far as Carried;
+use tsumugi_runtime::service::Service;
 
 /// The vertices of one window that this rank runs.
 pub(crate) struct Steward {

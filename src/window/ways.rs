@@ -5,7 +5,6 @@
 //!  words of a rank:  lock 8 │ bell, completed 8 │ posted, one a rank │ tree
 //! ```
 
-use crate::am::Far as Carried;
 use crate::lock::Words;
 use crate::{AddrError, Agent, Error, Rank, Remote, Runtime, Until};
 use std::ops::Range;
@@ -16,6 +15,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::lock::{Claim, LOCK_BYTES, NodeId, NodeTable};
+use tsumugi_runtime::am::Far as Carried;
 use tsumugi_ult::SystemFutex;
 
 /// The words of a window's locks on all ranks.
@@ -82,14 +82,14 @@ impl Ways {
 
     /// Makes a carrier of a steward's operations to other nodes.
     pub(super) fn carried(&self, places: usize) -> Option<Carried> {
-        let far = self.runtime.far.clone()?;
-        Some(Carried::new(far, self.runtime.node().member(), places))
+        let far = self.runtime.handle().far().cloned()?;
+        Some(Carried::new(far, self.runtime.handle().node().member(), places))
     }
 
     /// The bell: set when a word of one of this rank's vertices has changed.
     pub(super) fn bell(&self) -> &AtomicU64 {
         let bell = self.words.at(self.rank(), BELL);
-        self.runtime.own_word(bell).expect("the bell is a word of this rank")
+        self.runtime.handle().own_word(bell).expect("the bell is a word of this rank")
     }
 
     /// Sets the bell and wakes a worker after a word of an own vertex has changed.
@@ -101,7 +101,7 @@ impl Ways {
 
     /// Reads a word of this rank. Wait-free.
     pub(super) fn load(&self, at: RemoteAddr) -> Result<u64, AddrError> {
-        execute(&self.runtime.direct, &Op::get_word(self.words.real(at), Width::W8))
+        execute(self.runtime.handle().direct(), &Op::get_word(self.words.real(at), Width::W8))
     }
 
     /// The operation under the key that the words have at its rank.
@@ -114,11 +114,11 @@ impl Ways {
     /// Carries out an operation on a rank of this node. Wait-free.
     pub(super) fn carry_near(&self, op: &Op) -> Result<u64, AddrError> {
         let real = self.real(op);
-        let result = execute(&self.runtime.direct, &real)?;
+        let result = execute(self.runtime.handle().direct(), &real)?;
         if self.is_of_vertex(op) {
             // After the word, and before the check of the sleepers.
             let bell = self.words.at(op.remote.rank, BELL).addr();
-            execute(&self.runtime.direct, &Op::put_word(bell, Width::W8, 1).notifying())?;
+            execute(self.runtime.handle().direct(), &Op::put_word(bell, Width::W8, 1).notifying())?;
             self.ring(op.remote.rank);
         }
         Ok(result)
@@ -128,7 +128,7 @@ impl Ways {
     /// lines of many words come at once and not one after the other.
     #[inline(always)]
     pub(super) fn sends_for(&self, at: RemoteAddr) {
-        let Some(word) = self.runtime.word_at_hand(self.words.real(at)) else { return };
+        let Some(word) = self.runtime.handle().word_at_hand(self.words.real(at)) else { return };
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a hint, for any address; processors without it ignore it.
         unsafe {
@@ -140,7 +140,7 @@ impl Ways {
 
     /// A rank that has died, if there is one.
     pub(super) fn lost(&self) -> Option<Rank> {
-        self.runtime.node().lot().lost()
+        self.runtime.handle().node().lot().lost()
     }
 
     /// Whether the rank that runs a vertex must see this operation.
@@ -151,14 +151,14 @@ impl Ways {
     /// Wakes a worker of `rank`, which is of this node, or its helper if all workers
     /// compute.
     fn ring(&self, rank: Rank) {
-        let control = self.runtime.node().member().control_of(rank);
+        let control = self.runtime.handle().node().member().control_of(rank);
         control.bells().ring_helped(&SystemFutex, || {});
     }
 }
 
 impl Means for Ways {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        if self.is_of_vertex(op) && self.runtime.node().member().is_near(op.remote.rank) {
+        if self.is_of_vertex(op) && self.runtime.handle().node().member().is_near(op.remote.rank) {
             return self.carry_near(op);
         }
         self.words.carry(op)

@@ -125,11 +125,11 @@ impl Way {
         // its former page. A reader that sees any byte of this copy also sees that
         // the header was marked.
         fence(Ordering::Release);
-        if let Some(to) = self.runtime.bytes_at_hand(to, bytes) {
+        if let Some(to) = self.runtime.handle().bytes_at_hand(to, bytes) {
             // SAFETY: `bytes` bytes were resolved, and stay mapped. The frame was
             // allocated for this page, and a reader that still reads it for its
             // former page discards the bytes, because of the header.
-            return unsafe { self.runtime.load(from, to.as_ptr(), bytes as usize) };
+            return unsafe { self.runtime.handle().load(from, to.as_ptr(), bytes as usize) };
         }
         let mut part = vec![0u8; PART.min(bytes as usize)];
         let mut at = 0;

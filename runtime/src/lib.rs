@@ -1,0 +1,47 @@
+//! A rank of a job: its start, the services that it runs for other ranks, its messages
+//! and its network.
+//!
+//! The interface is for the facade (the package `tsumugi`) and for the C interfaces. It
+//! has none of the rules of the facade: keys of any memory, words without a type. It
+//! changes without notice; programs use the facade.
+//!
+//! | | |
+//! |---|---|
+//! | [`RankHandle`], [`Route`](route::Route) | a rank, and the paths of its operations |
+//! | [`Error`], [`config`], [`inside`] | errors, settings, views from outside |
+//! | [`job`], [`start`] | finding the job; the life of a rank |
+//! | [`node`], [`service`] | the parts of a rank, and what its idle workers run |
+//! | [`am`], [`msg`], [`gas`] | active messages, messages, the global memory |
+//! | [`far`] | the network to the ranks of other nodes |
+
+pub mod affinity;
+pub mod error;
+pub mod panic;
+pub mod inside;
+pub mod config;
+mod deadline;
+mod by_swap;
+pub mod lasting;
+pub mod queue;
+pub mod lend;
+mod card;
+pub mod neighbours;
+mod death;
+pub mod service;
+mod peers;
+pub mod far;
+pub mod am;
+pub mod msg;
+pub mod gas;
+pub mod node;
+mod circle;
+mod helper;
+mod handle;
+pub mod route;
+pub mod job;
+pub mod start;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use error::{Error, MessageError};
+pub use handle::RankHandle;

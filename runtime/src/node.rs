@@ -1,0 +1,392 @@
+//! A rank's place on its node, and the services that its idle workers run.
+
+use crate::affinity;
+use crate::am::Am;
+use crate::config::Chosen;
+use crate::far::Far;
+use crate::gas::Driver;
+use crate::msg::Messages;
+use crate::queue::Queue;
+use crate::service::{Service, Services};
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tsumugi_core::coll::{Circle, Team};
+use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::RegionKey;
+use tsumugi_core::signal::{Lot, Waiters};
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::{Bells, Reason, Wait};
+use tsumugi_pvas::partition::COLLECTIVE_KEY;
+use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
+use tsumugi_ult::{Here, Progress, Spawner, UltInfo};
+
+/// The parts of a rank that do not belong to its scheduler.
+pub struct Node {
+    member: Member,
+    waiters: Waiters,
+    team: Team,
+    /// This rank's barrier within its node, if the job has no other node.
+    circle: Option<Circle>,
+    /// How often a waiter looks and lets others run, before it sleeps.
+    looks: u32,
+    am: Am,
+    messages: Arc<Messages>,
+    /// The global memory, once the ranks have opened it.
+    global: OnceLock<Arc<Driver>>,
+    /// The services that come and go.
+    services: Services,
+    /// Set while the scheduler runs: it lists the waiting ULTs.
+    spawner: Mutex<Option<Spawner>>,
+    /// Shared arrays that were dropped since the last barrier.
+    dropped: Mutex<Vec<Buried>>,
+    queue: Option<Arc<Queue>>,
+    /// The network layer, if there are other nodes.
+    far: Option<Arc<Far>>,
+    /// The core of each worker; empty: the system chooses.
+    cores: Vec<usize>,
+}
+
+/// Memory of any kind that is freed when it is dropped.
+pub(crate) type Buried = Box<dyn Send>;
+
+impl Node {
+    pub(crate) fn new(
+        member: Member,
+        am: Am,
+        messages: Messages,
+        far: Option<Arc<Far>>,
+        chosen: &Chosen,
+        cores: Vec<usize>,
+    ) -> Self {
+        let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
+        let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
+        let circle = Circle::new(member.local().0, member.size());
+        let circle = Some(circle).filter(|_| member.nodes().count() == 1);
+        Self {
+            circle,
+            looks: chosen.idleness().spins,
+            member,
+            waiters: Waiters::new(),
+            team,
+            am,
+            messages: Arc::new(messages),
+            global: OnceLock::new(),
+            services: Services::default(),
+            spawner: Mutex::new(None),
+            dropped: Mutex::default(),
+            queue,
+            far,
+            cores,
+        }
+    }
+
+    /// The rank as a member of its node.
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        self.member.rank()
+    }
+
+    pub(crate) fn direct(&self) -> Direct {
+        self.member.direct()
+    }
+
+    /// The engine, if operations go through one.
+    pub(crate) fn queue(&self) -> Option<Arc<Queue>> {
+        self.queue.clone()
+    }
+
+    /// The network layer, if there are other nodes.
+    pub fn far(&self) -> Option<Arc<Far>> {
+        self.far.clone()
+    }
+
+    pub(crate) fn heap(&self) -> &'static Heap {
+        self.member.heap()
+    }
+
+    pub(crate) fn exposed(&self) -> &ExposedArea {
+        self.member.exposed()
+    }
+
+    /// The rank's part in collectives.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    pub(crate) fn circle(&self) -> Option<Circle> {
+        self.circle
+    }
+
+    pub(crate) fn looks(&self) -> u32 {
+        self.looks
+    }
+
+    pub(crate) fn am(&self) -> &Am {
+        &self.am
+    }
+
+    pub(crate) fn messages(&self) -> &Arc<Messages> {
+        &self.messages
+    }
+
+    /// The global memory, if it was opened.
+    #[inline]
+    pub fn global(&self) -> Option<&Arc<Driver>> {
+        self.global.get()
+    }
+
+    /// The services that come and go while the rank runs.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Opens the global memory. Returns the driver that was there first.
+    pub fn open_global(&self, driver: Driver) -> &Arc<Driver> {
+        self.global.get_or_init(|| Arc::new(driver))
+    }
+
+    /// Calls `of` for each service; returns whether one call returned true.
+    #[inline]
+    fn any(&self, of: impl Fn(&dyn Service) -> bool) -> bool {
+        of(&self.am)
+            | self.global().is_some_and(|global| of(&**global))
+            | self.services.any(&of)
+            | of(&*self.messages)
+    }
+
+    /// Waits until all that was sent has arrived, or cannot arrive any more.
+    pub fn settle(&self) {
+        // Yields with no lock held: other ULTs call services, too.
+        while self.any(|service| service.is_busy()) {
+            self.any(|service| service.pump());
+            Here.yield_now();
+        }
+    }
+
+    /// How long until the next time limit.
+    pub(crate) fn until_deadline(&self) -> Option<Duration> {
+        let global = self.global().and_then(|global| global.until_deadline());
+        self.am.until_deadline().into_iter().chain(global).min()
+    }
+
+    /// Handles the change of a word under `key` by another node.
+    pub(crate) fn rang(&self, key: RegionKey) {
+        self.any(|service| service.rang(key));
+    }
+
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// The rank's slots for waiters on words of its memory.
+    pub fn lot(&self) -> &Lot {
+        self.member.control().lot()
+    }
+
+    /// Bytes of memory that every rank can access from the start.
+    pub fn starter_bytes(&self) -> usize {
+        self.member.starter().bytes as usize
+    }
+
+    /// Keeps memory that peers may still use.
+    pub(crate) fn bury(&self, memory: Buried) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+    }
+
+    /// Takes the memory that was buried so far.
+    pub(crate) fn exhume(&self) -> Vec<Buried> {
+        std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The doorbells of this rank's workers, which peers ring.
+    pub(crate) fn bells(&self) -> &'static Bells {
+        let bells: *const Bells = self.member.control().bells();
+        // SAFETY: a space that has a heap is never unmapped, and a retired one is
+        // reset to zeroes, which are bells without a sleeper.
+        unsafe { &*bells }
+    }
+
+    /// Allows the launcher to check from here on whether the rank is quiet.
+    pub(crate) fn watch(&self, spawner: &Spawner, workers: usize) {
+        *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = Some(spawner.clone());
+        self.member.control().workers().store(workers as u32, Ordering::SeqCst);
+    }
+
+    /// Ends that, and closes the services of the rank.
+    pub(crate) fn unwatch(&self) {
+        self.member.control().workers().store(0, Ordering::SeqCst);
+        *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.am.close();
+        if let Some(global) = self.global() {
+            global.close();
+        }
+        self.services.close();
+        drop(self.exhume());
+    }
+
+    /// Whether the helper would find work that no worker has taken.
+    pub(crate) fn is_neglected(&self) -> bool {
+        self.lot().has_fired() || self.any(|service| service.is_neglected())
+    }
+
+    /// Does work that no worker has taken: signals and services. Returns whether there
+    /// was any.
+    pub(crate) fn help(&self) -> bool {
+        let woken = self.waiters.drain(self.lot());
+        self.any(|service| service.help()) || woken > 0
+    }
+
+    /// A line for each ULT, with what it waits for.
+    fn report(&self) -> String {
+        let spawner = self.spawner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(spawner) = spawner.as_ref() else { return String::new() };
+        let (mut text, mut more) = (String::new(), 0);
+        spawner.dump(&mut |ult| {
+            if text.len() < REPORT_BYTES {
+                text.push_str(&line_of(&ult, spawner.now()));
+            } else {
+                more += 1;
+            }
+        });
+        if more > 0 {
+            let _ = writeln!(text, "and {more} more ULTs");
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.rank())
+    }
+}
+
+/// The line of one ULT.
+fn line_of(ult: &UltInfo, now: Instant) -> String {
+    let mut line = format!("ULT {}", ult.id);
+    if let Some(name) = &ult.name {
+        let _ = write!(line, " \"{name}\"");
+    }
+    match ult.reason {
+        None => {
+            let _ = write!(line, " {:?}", ult.state);
+        }
+        Some(Reason { what: "signal", at, wanted }) => {
+            let _ = write!(line, " waits for a change of the signal word at {at:#x}");
+            let _ = write!(line, ", which it compares with {wanted}");
+        }
+        Some(Reason { what: "join", at, .. }) => {
+            let _ = write!(line, " waits for the end of ULT {at}");
+        }
+        Some(Reason { what: "call", at, wanted }) => {
+            let _ = write!(line, " waits for the reply of rank {at} to a call of handler {wanted}");
+        }
+        Some(Reason { what: "message", at, wanted }) => {
+            line += " waits for a message";
+            if at != u64::MAX {
+                let _ = write!(line, " from or to rank {at}");
+            }
+            if wanted != u64::MAX {
+                let _ = write!(line, " with tag {wanted}");
+            }
+        }
+        Some(Reason { what: "room for a call", at, .. }) => {
+            let _ = write!(line, " waits for room for a call of rank {at}");
+        }
+        Some(Reason { what: "table", at, .. }) => {
+            let _ = write!(line, " waits for the region table of rank {at}");
+        }
+        Some(Reason { what, at: 0, .. }) => {
+            let _ = write!(line, " waits: {what}");
+        }
+        Some(Reason { what, at, .. }) => {
+            let _ = write!(line, " waits: {what} at {at:#x}");
+        }
+    }
+    if let Some(since) = ult.since {
+        let _ = write!(line, ", for {:.1} s", now.since(since).as_secs_f64());
+    }
+    line + "\n"
+}
+
+impl Progress for Node {
+    fn poll(&self) -> bool {
+        // First, because parcels that have come may concern all others.
+        let arrived = self.messages.poll_far();
+        let woken = self.waiters.drain(self.lot());
+        let served = self.any(|service| service.pump());
+        let control = self.member.control();
+        if let Some(number) = control.wanted_report() {
+            control.answer_report(number, &self.report());
+        }
+        let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
+        woken > 0 || served || completed || arrived
+    }
+
+    fn is_long(&self) -> bool {
+        self.far.is_some()
+    }
+
+    fn has_work(&self) -> bool {
+        self.lot().has_fired()
+            || self.any(|service| service.has_work())
+            || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
+            || self.far.as_ref().is_some_and(|far| far.needs_poll())
+            || self.member.control().wanted_report().is_some()
+    }
+
+    fn on_start(&self, worker: usize) {
+        if let Some(core) = self.cores.get(worker) {
+            // If that is refused, the worker runs where it did: slower, not wrong.
+            let _ = affinity::pin(*core);
+        }
+    }
+
+    fn on_timers(&self, pending: bool) {
+        let outside = self.member.control().outside();
+        // A rank with a timer is not quiet: it wakes by itself.
+        if pending {
+            outside.fetch_add(1, Ordering::SeqCst);
+        } else {
+            outside.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn on_idle(&self, _worker: usize) {
+        self.bells().attend();
+    }
+
+    fn on_busy(&self, _worker: usize) {
+        self.bells().leave();
+        self.any(|service| {
+            service.on_busy();
+            false
+        });
+    }
+
+    fn on_sleep(&self, _worker: usize) {
+        self.bells().leave();
+        if let Some(far) = &self.far {
+            far.worker_sleeps();
+        }
+        if self.member.control().sleeps_fenced() {
+            fence::heavy();
+        }
+    }
+
+    fn on_wake(&self, _worker: usize) {
+        if let Some(far) = &self.far {
+            far.worker_wakes();
+        }
+        self.bells().attend();
+        self.member.control().activity().fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Bytes of a rank's report when the job has stalled: enough to see the cause.
+const REPORT_BYTES: usize = 12 << 10;

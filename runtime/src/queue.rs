@@ -1,0 +1,208 @@
+//! One-sided operations through an engine: a queue in front of the node's memory.
+//! The operations in it are posted by the calling threads (delegation) or by a
+//! communication thread (offload).
+//!
+//! The first paper of docs/papers.md measures these two designs, and a device needs
+//! them. For memory that every core can reach an engine is the longer way; [`Path`]
+//! chooses.
+
+use crate::config::{Idleness, Path};
+use crate::lasting::{Lasting, Stays};
+use crate::panic;
+use std::fmt;
+use std::future::poll_fn;
+use std::ptr::NonNull;
+use std::task::Poll;
+use std::thread;
+use tsumugi_core::backend::Queued;
+use tsumugi_core::completion::{Busy, Outcome, Status};
+use tsumugi_core::completion::{Callback, CompletionTable, Completions};
+use tsumugi_core::engine::{
+    Delegate, Engine, Executor, Idle, Offload, Port, PortCounts, Retry, Work,
+};
+use tsumugi_core::mem::AddrError;
+use tsumugi_core::op::Op;
+use tsumugi_core::ring::Mpsc;
+use tsumugi_pvas::Direct;
+use tsumugi_ult::{Here, SystemFutex};
+
+/// An engine over the node's memory, with the memory that it borrows.
+pub struct Queue {
+    engine: Engine<'static, Device>,
+    /// The memory that the engine points into; it is freed after the engine.
+    parts: NonNull<Parts>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+type Device = Queued<Direct, DEPTH>;
+
+struct Parts {
+    table: CompletionTable<SHARDS>,
+    ring: Mpsc<Work, RING_SLOTS>,
+    counts: PortCounts,
+    executors: Vec<Executor<'static, Device>>,
+}
+
+impl Queue {
+    /// Makes the engine that `path` names; `None` if it names none.
+    pub(crate) fn new(path: Path, direct: Direct, idleness: Idleness) -> Option<Self> {
+        (path != Path::Direct).then(|| Self::behind(path, direct, idleness))
+    }
+
+    /// Makes an engine. Not inlined: a start without an engine must not take stack
+    /// for it, because main threads may have little (`ulimit -s`), and a build with
+    /// debug assertions takes much.
+    #[inline(never)]
+    fn behind(path: Path, direct: Direct, idleness: Idleness) -> Self {
+        let parts = Box::leak(Box::new(Parts {
+            table: CompletionTable::new(),
+            ring: Mpsc::new(),
+            counts: PortCounts::new(),
+            executors: Vec::new(),
+        }));
+        let whole = NonNull::from(&mut *parts);
+        let Parts { table, ring, counts, executors } = parts;
+        let port = Port::new(Queued::new(direct), table.view(), counts);
+        let ring = ring.view();
+        let mut port = Some(port);
+        executors.push(match port.take_if(|_| path == Path::Delegate) {
+            // SAFETY: only this delegate takes from the ring.
+            Some(port) => Executor::Delegate(unsafe { Delegate::new(port, ring) }),
+            None => Executor::Offload(Offload::new(ring), &SystemFutex),
+        });
+        let executors = &*executors;
+        let thread = match (&executors[0], port) {
+            (Executor::Offload(offload, _), Some(port)) => {
+                let idle = Idle { spins: idleness.spins, yields: idleness.yields };
+                let serve = move || {
+                    // SAFETY: only this thread takes from the ring.
+                    let mut owner = unsafe { offload.owner(port) };
+                    let mut run = || owner.run(idle, &SystemFutex, &thread::yield_now);
+                    // The callback that has panicked was taken from the engine
+                    // before the call, so the next turn goes on after it.
+                    while panic::contain("the communication thread", &mut run).is_none() {}
+                };
+                let thread = thread::Builder::new().name("tsumugi-comm".into()).spawn(serve);
+                Some(thread.expect("the system refused a communication thread"))
+            }
+            _ => None,
+        };
+        Self { engine: Engine::new(table.view(), executors), parts: whole, thread }
+    }
+
+    /// Carries the operation out; the caller sleeps if it must wait.
+    pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
+        self.engine.run(hint(), *op, Retry::Room, &Here)
+    }
+
+    /// Carries out an operation that may outlive its caller.
+    pub(crate) fn run_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
+        let begin = || lasting.begin(|op| self.engine.submit(hint(), *op, ()));
+        let begun = |ticket: &_| lasting.begun(ticket);
+        let result = self.engine.run_by(Retry::Room, &Stays(Here), begin, begun);
+        lasting.ended(result).expect("processors carry out all operations")
+    }
+
+    /// Begins the operation; never waits.
+    pub fn submit<B: Send + 'static>(&self, op: &Op, buf: B) -> Result<Status<'_, B>, Busy<B>> {
+        self.engine.submit(hint(), *op, buf)
+    }
+
+    /// Begins the operation, and calls back when it has ended; never waits.
+    pub fn submit_callback(&self, op: &Op, callback: Callback) -> Result<(), Busy<()>> {
+        self.engine.submit_callback(hint(), *op, callback)
+    }
+
+    /// Carries the operation out as a future.
+    pub async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
+        let mut buf = buf;
+        loop {
+            match self.submit(op, buf) {
+                Ok(Status::Done(outcome)) => return outcome,
+                Ok(Status::Pending(ticket)) => {
+                    // There may be no other thread that would post it.
+                    self.engine.flush();
+                    return ticket.await;
+                }
+                Err(busy) => {
+                    buf = busy.buf;
+                    self.engine.poll();
+                    come_again().await;
+                }
+            }
+        }
+    }
+
+    /// Posts and polls for the threads that sleep. Returns whether there was
+    /// anything.
+    pub(crate) fn poll(&self) -> bool {
+        self.engine.poll() > 0
+    }
+
+    /// Whether a thread should poll.
+    pub(crate) fn needs_poll(&self) -> bool {
+        self.engine.needs_poll()
+    }
+
+    fn in_flight(&self) -> Completions<'static> {
+        self.engine.completions()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: the parts live until below.
+        for executor in unsafe { &self.parts.as_ref().executors } {
+            if let Executor::Offload(offload, futex) = executor {
+                offload.stop(*futex);
+            }
+        }
+        if let Some(thread) = self.thread.take() {
+            // The thread has contained all panics.
+            let _ = thread.join();
+        }
+        while self.engine.poll() > 0 || self.engine.needs_poll() {}
+        debug_assert!(self.in_flight().in_flight() == 0 || thread::panicking());
+        // SAFETY: leaked in `behind`; the thread has ended, and the engine, which
+        // holds the last references, is not used any more.
+        drop(unsafe { Box::from_raw(self.parts.as_ptr()) });
+    }
+}
+
+// SAFETY: the only field that is not `Send` is the pointer to the parts, which this
+// value owns; the engine points into them and may be shared.
+unsafe impl Send for Queue {}
+// SAFETY: the same.
+unsafe impl Sync for Queue {}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.engine.fmt(f)
+    }
+}
+
+/// A hint which tags and which executor to prefer: the same for calls of one thread,
+/// and mostly others for another thread. A ULT that has moved meanwhile may get the
+/// hint of a thread on which it was before, which costs no more than a cache line.
+pub(crate) fn hint() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| (&raw const *place).addr() >> 12)
+}
+
+/// Lets other tasks run once.
+pub(crate) async fn come_again() {
+    let mut first = true;
+    poll_fn(|context| {
+        if std::mem::take(&mut first) {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+}
+
+const SHARDS: usize = 16;
+const RING_SLOTS: usize = 1024;
+const DEPTH: usize = 256;

@@ -1,0 +1,27 @@
+//! Ranks that a test of the facade makes, on a simulated network.
+
+use crate::config::Chosen;
+use crate::error::Error;
+use crate::handle::RankHandle;
+use crate::node::Node;
+use crate::start::{StartPlace, make};
+use std::sync::Arc;
+use tsumugi_backends::boot::Way;
+use tsumugi_pvas::Member;
+use tsumugi_ult::Spawner;
+
+pub use crate::far::seen::{Cards, Clock, Device, Faults, Network};
+
+/// Makes the parts of a rank, after all ranks of its node have done so, too.
+///
+/// # Errors
+///
+/// Those of the start of a rank.
+pub fn make_node(member: Member, chosen: &Chosen, network: Network) -> Result<Arc<Node>, Error> {
+    make(member, chosen, &StartPlace::ANYWHERE, Some(network), (None, None))
+}
+
+/// The handle of the rank that has `node`, on the scheduler of `spawner`.
+pub fn handle_of(node: Arc<Node>, spawner: Spawner) -> RankHandle {
+    RankHandle::new(node, Way::Alone, spawner, 1)
+}

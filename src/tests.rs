@@ -1,0 +1,6 @@
+//! Tests of whole ranks, over networks inside of the process.
+
+mod calls;
+mod ending;
+mod messages;
+mod nodes;

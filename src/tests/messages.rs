@@ -1,0 +1,232 @@
+//! Ranks that are threads, of which some communicate by parcels only: shuffled,
+//! refused now and then, and lost when the receiver dies.
+
+use crate as api;
+use crate::tests::ending::cut_off;
+use crate::{Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
+use std::sync::{Arc, Mutex, OnceLock};
+use tsumugi_conformance::Seeded;
+use tsumugi_core::msg::{Design, PARCEL_BYTES_MIN};
+use tsumugi_pvas::Member;
+use tsumugi_runtime::msg::{Handler, Parcels, Unsent};
+use tsumugi_runtime::neighbours::Neighbours;
+use tsumugi_ult::SystemFutex;
+
+#[path = "../../tests/job/mixture.rs"]
+mod mixture;
+
+/// The network between the nodes.
+struct Network {
+    parcel_bytes_max: usize,
+    ranks: Vec<Station>,
+}
+
+/// The parcels on the way to a rank.
+struct Station {
+    coming: Mutex<(Vec<Sent>, Seeded)>,
+    handler: OnceLock<Handler>,
+}
+
+/// A parcel and its sender.
+type Sent = (Rank, Vec<u8>);
+
+/// A rank's port to the network.
+struct Port {
+    network: Arc<Network>,
+    member: Member,
+}
+
+impl Parcels for Port {
+    fn parcel_bytes_max(&self) -> usize {
+        self.network.parcel_bytes_max
+    }
+
+    fn try_send(&self, to: Rank, bytes: &[u8]) -> Result<(), Unsent> {
+        let control = self.member.control_of(to);
+        if !control.is_alive() {
+            return Err(Unsent::Lost);
+        }
+        let mut coming = self.network.ranks[to.0 as usize].coming.lock().unwrap();
+        if coming.1.below(8) == 0 || coming.0.len() > 200 {
+            return Err(Unsent::Full);
+        }
+        coming.0.push((self.member.rank(), bytes.to_vec()));
+        drop(coming);
+        control.bells().ring(&SystemFutex);
+        Ok(())
+    }
+
+    fn on_parcel(&self, handle: Handler) {
+        let own = &self.network.ranks[self.member.rank().0 as usize];
+        assert!(own.handler.set(handle).is_ok(), "set once");
+    }
+
+    fn poll(&self) -> bool {
+        let own = &self.network.ranks[self.member.rank().0 as usize];
+        let mut has_come = false;
+        for _ in 0..4 {
+            let mut coming = own.coming.lock().unwrap();
+            let (parcels, seeded) = &mut *coming;
+            if parcels.is_empty() || seeded.below(4) == 0 {
+                return has_come || !parcels.is_empty();
+            }
+            let (from, bytes) = parcels.swap_remove(seeded.below(parcels.len() as u64) as usize);
+            drop(coming);
+            own.handler.get().expect("set before the first parcel")(from, &bytes);
+            has_come = true;
+        }
+        has_come
+    }
+}
+
+/// Runs ranks on the nodes with these numbers.
+fn run(
+    nodes: &[u32],
+    design: Design,
+    parcel_bytes_max: usize,
+    main: impl Fn(&Runtime) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let station =
+        |seed| Station { coming: Mutex::new((Vec::new(), Seeded(seed))), handler: OnceLock::new() };
+    let network =
+        Network { parcel_bytes_max, ranks: (0..nodes.len() as u64).map(station).collect() };
+    let network = Arc::new(network);
+    let config = Config { messages: Some(design), ..Config::from_env()? };
+    let far = |member: &Member| {
+        let own = member.rank();
+        let of_node = (0..nodes.len()).filter(|rank| nodes[*rank] == nodes[own.0 as usize]);
+        let neighbours = Neighbours::new(own, of_node.map(|rank| Rank(rank as u32)));
+        let port = Port { network: network.clone(), member: member.clone() };
+        (Some(neighbours), Some(Arc::new(port) as Arc<dyn Parcels>))
+    };
+    let refused = |rt: &Runtime| {
+        main(rt)?;
+        rt.barrier()?;
+        assert_eq!(rt.handle().messages().counts().dropped, 0, "a valid parcel was dropped");
+        Ok(())
+    };
+    config.run_ranks_apart(nodes.len() as u32, far, refused).map(|_| ())
+}
+
+/// A ULT that polls for its message is cut off: another ULT can poll, and the next
+/// receive gets the message.
+#[test]
+fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
+    let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
+    let ended = config.run_ranks(1, |rt| {
+        let comm = rt.comm();
+        // The ULT is cut off before its receive is posted, and after.
+        for len in [8, 100_000] {
+            let theirs = comm.clone();
+            cut_off(move || {
+                let _ = theirs.recv(Rank(0), 7, &mut vec![0u8; len]);
+            });
+            assert!(!rt.handle().messages().is_watched(), "{len}");
+            comm.send(Rank(0), 7, b"next")?;
+            let mut next = vec![0u8; len];
+            assert_eq!(comm.recv(Rank(0), 7, &mut next)?.bytes, 4);
+        }
+        Ok::<_, Error>(())
+    });
+    ended.unwrap();
+}
+
+#[test]
+fn all_rules_hold_between_nodes() {
+    for (nodes, design, parcel_bytes_max) in [
+        (&[0, 0, 1][..], Design::Mirror, 4096),
+        (&[0, 1, 0], Design::Locked, 1000),
+        (&[0, 1, 2], Design::TwoCopy, PARCEL_BYTES_MIN),
+    ] {
+        run(nodes, design, parcel_bytes_max, |rt| mixture::play(rt, 5000, 30)).unwrap();
+    }
+}
+
+#[test]
+fn any_length_arrives_from_another_node() {
+    run(&[0, 1], Design::Mirror, 8192, |rt| {
+        let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
+        for bytes in [0, 1, 8, 89, 200, 201, 2048, 8193, 24_576, 24_577, 100_000, 3 << 20] {
+            let value = |at: usize| (at * 7 + bytes) as u8;
+            let values: Vec<u8> = (0..bytes).map(value).collect();
+            let mut into = rt.buffer::<u8>(bytes)?;
+            let received = comm.send_recv(peer, 1, &values, peer, 1, &mut into)?;
+            assert_eq!(received, Received { source: peer, tag: 1, bytes });
+            assert_eq!(into[..], values[..], "{bytes}");
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn messages_of_both_kinds_keep_their_order() {
+    run(&[0, 0, 1, 1], Design::Mirror, 2048, |rt| {
+        let comm = rt.comm();
+        if rt.rank() == Rank(0) {
+            let mut last = [None; 4];
+            for _ in 0..3 * 400 {
+                let mut value = [0u64; 16];
+                let Received { source, bytes, .. } =
+                    comm.recv(Source::Any, Tags::Any, &mut value)?;
+                assert_eq!(bytes, if value[0] % 5 == 0 { 128 } else { 8 });
+                let last = &mut last[source.0 as usize];
+                assert_eq!(last.replace(value[0]).map_or(0, |last| last + 1), value[0], "{source}");
+            }
+        } else {
+            for number in 0..400u64 {
+                let value = [number; 16];
+                comm.send(Rank(0), 1, &value[..if number % 5 == 0 { 16 } else { 1 }])?;
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_flood_waits_until_its_receiver_takes_it() {
+    run(&[0, 1], Design::TwoCopy, 1024, |rt| {
+        let comm = rt.comm();
+        if rt.rank() == Rank(0) {
+            for number in 0..3000u32 {
+                comm.send(Rank(1), number % 3, &[number])?;
+            }
+        } else {
+            for number in (0..3000u32).filter(|number| number % 3 == 2) {
+                let mut value = [0];
+                comm.recv(Rank(0), 2, &mut value)?;
+                assert_eq!(value, [number]);
+                for tag in [0, 1] {
+                    comm.recv(Rank(0), tag, &mut value)?;
+                    assert_eq!(value, [number + tag - 2]);
+                }
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_death_of_a_rank_of_another_node_ends_waits_for_it() {
+    let ended = run(&[0, 1], Design::Mirror, 4096, |rt| {
+        let comm = rt.comm();
+        if rt.rank() == Rank(1) {
+            comm.send(Rank(0), 1, b"last words")?;
+            let mut word = [0u8; 4];
+            comm.recv(Rank(0), 1, &mut word)?;
+            // This rank is the only one that fails.
+            return Err(Error::Message(MessageError::Cancelled));
+        }
+        let mut words = [0u8; 10];
+        comm.recv(Rank(1), 1, &mut words)?;
+        comm.send(Rank(1), 1, b"ends")?;
+        let lost = MessageError::PeerLost { rank: Rank(1) };
+        assert_eq!(comm.recv(Rank(1), 2, &mut words), Err(lost));
+        let long = vec![0u8; 1 << 20];
+        assert_eq!(comm.send(Rank(1), 2, &long), Err(lost));
+        Ok(())
+    });
+    assert!(ended.is_err());
+}
