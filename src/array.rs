@@ -78,9 +78,9 @@ mod dealt;
 mod error;
 mod list;
 mod place;
-mod post;
+mod message_directory;
 mod ranges;
-mod way;
+mod page_engine;
 
 pub use alone::{ArrayHandle, Arrays};
 pub use balance::{Use, Uses};
@@ -93,17 +93,17 @@ use crate::lock::Words;
 use crate::ops::load_value;
 use crate::{AddrError, Agent, Error, Plain, Remote, Runtime};
 use cache::Cache;
+use page_engine::PageEngine;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::copy_bytes;
-use way::Way;
 
 /// An array over all ranks. This is a handle: cheap to clone, and to send to other
 /// threads of the rank.
 pub struct GlobalArray<T: Plain> {
-    way: Arc<Way>,
+    way: Arc<PageEngine>,
     cache: Arc<Cache>,
     /// Which rank had which page at first.
     first: Distribution,
@@ -143,7 +143,7 @@ impl Runtime {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
         check_bytes::<T>(len)?;
-        let way = Way::new(self, shape, &dealt)?;
+        let way = PageEngine::new(self, shape, &dealt)?;
         way.deal(self.rank(), dealt.first)?;
         // No rank may look up a page before all pages are distributed.
         self.barrier()?;
@@ -152,7 +152,7 @@ impl Runtime {
 }
 
 impl<T: Plain> GlobalArray<T> {
-    fn of(way: Way, dealt: &Dealt, len: usize, page_len: usize) -> Self {
+    fn of(way: PageEngine, dealt: &Dealt, len: usize, page_len: usize) -> Self {
         const { assert!(size_of::<T>() > 0, "an element has at least 1 byte") };
         const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         Self {

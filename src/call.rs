@@ -26,16 +26,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tsumugi_core::am::{Answer, HandlerId, INLINE_BYTES_MAX, Inline, Message, Payload, ReplyTo};
 use tsumugi_core::mem::{Access, LocalAddr, Region};
-use tsumugi_runtime::am::{Am, Function};
+use tsumugi_runtime::service::am::{Am, Function};
 
 /// A buffer that other ranks may read as long as this value lives.
 struct Published {
-    registration: Registration,
+    registration: PublishedRegion,
     buf: Buffer<u8>,
 }
 
 /// The registration of the buffer, which ends when this value is dropped.
-struct Registration {
+struct PublishedRegion {
     runtime: Runtime,
     region: Region,
 }
@@ -194,7 +194,7 @@ impl Published {
         // SAFETY: the memory is in the partition's heap, holds plain bytes, and is
         // not freed before the registration has ended.
         let region = unsafe { runtime.handle().direct().register(base, bytes, Access::Read)? };
-        let registration = Registration { runtime: runtime.clone(), region };
+        let registration = PublishedRegion { runtime: runtime.clone(), region };
         if let Some(far) = runtime.handle().far() {
             far.register(&region)?;
         }
@@ -212,7 +212,7 @@ impl Published {
     }
 }
 
-impl Drop for Registration {
+impl Drop for PublishedRegion {
     fn drop(&mut self) {
         if let Some(far) = self.runtime.handle().far() {
             far.unregister(self.region.key);

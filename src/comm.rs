@@ -48,7 +48,7 @@ use crate::{Buffer, Error, MessageError, Plain, Rank, Received, Runtime, Source,
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::msg::{Counts, Label};
-use tsumugi_runtime::msg::{Messages, Under, pattern};
+use tsumugi_runtime::service::messages::{Messages, Under, pattern};
 
 /// A communicator: a message that is sent through it can only be received through
 /// the same communicator, so the messages of one part of a program do not mix with

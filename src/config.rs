@@ -48,8 +48,8 @@ use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
-use tsumugi_runtime::far::probe;
 use tsumugi_runtime::inside::{Inside, REPORT, REPORTS, TRACE};
+use tsumugi_runtime::net::probe;
 use tsumugi_ult::SuspensionCheck;
 
 pub use tsumugi_runtime::config::{

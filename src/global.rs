@@ -79,14 +79,14 @@ use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_gas::cache::Cache;
-use tsumugi_runtime::gas::Driver;
+use tsumugi_runtime::service::global_memory::GlobalDriver;
 
 /// The global memory, as one rank accesses it. This is a handle: cheap to clone and
 /// to send to other threads of the rank.
 #[derive(Clone)]
 pub struct Global {
     runtime: Runtime,
-    driver: Arc<Driver>,
+    driver: Arc<GlobalDriver>,
     cache: Cache<'static>,
     /// Whether an operation may still be in progress on the network after its
     /// lookup.
@@ -125,9 +125,9 @@ impl Runtime {
         Ok(Global { runtime: self.clone(), driver, cache, flies, color })
     }
 
-    fn open_global(&self, colors: u32) -> Result<&Arc<Driver>, Error> {
+    fn open_global(&self, colors: u32) -> Result<&Arc<GlobalDriver>, Error> {
         let (member, far) = (self.handle().node().member(), self.handle().far());
-        let mut driver = Driver::new(member, far, self.workers(), colors)?;
+        let mut driver = GlobalDriver::new(member, far, self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
         // No rank may continue before the control regions of all ranks are
         // registered.

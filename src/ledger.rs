@@ -17,11 +17,11 @@ use tsumugi_gas::page;
 use tsumugi_pvas::partition::{Control, Shape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
-use tsumugi_runtime::am;
-use tsumugi_runtime::far;
-use tsumugi_runtime::gas;
-use tsumugi_runtime::msg;
-use tsumugi_runtime::node::Node;
+use tsumugi_runtime::net;
+use tsumugi_runtime::node::RankNode;
+use tsumugi_runtime::service::am;
+use tsumugi_runtime::service::global_memory;
+use tsumugi_runtime::service::messages;
 use tsumugi_ult::footprint;
 
 /// The tables of one rank.
@@ -85,7 +85,7 @@ impl Ledger {
             lane_bytes: calls_lane_bytes,
             far_lane_bytes: calls_far_lane_bytes,
         } = am::footprint(u32::MAX);
-        let (messages_bytes, messages_peer_bytes, messages_lane_bytes) = msg::footprint();
+        let (messages_bytes, messages_peer_bytes, messages_lane_bytes) = messages::footprint();
         let node_peer_bytes =
             calls_rank_bytes + calls_lane_bytes + messages_peer_bytes + messages_lane_bytes;
         let table = |part, name, bytes: usize| Table {
@@ -107,7 +107,7 @@ impl Ledger {
             table("partition", "starter memory", shape.starter_bytes),
             table("scheduler", "shared by the workers", threads.shared_bytes),
             table("scheduler", "workers", chosen.workers.saturating_mul(threads.worker_bytes)),
-            table("runtime", "node, team and waiters", size_of::<Node>()),
+            table("runtime", "node, team and waiters", size_of::<RankNode>()),
             table("runtime", "handle", size_of::<Runtime>()),
             table("calls", CALL_TABLES, calls_bytes),
             table("calls", LANDINGS, calls_later_bytes + calls_lane_bytes),
@@ -120,20 +120,20 @@ impl Ledger {
             table("messages", MESSAGE_TABLES, messages_bytes),
             table("messages", OWN_LANE, messages_lane_bytes),
             Table { part: "messages", name: MESSAGES, fixed_bytes: 0, growth: Growth::Messages },
-            table(NETWORK, REGIONS, far::footprint()),
+            table(NETWORK, REGIONS, net::footprint()),
             // The last node may have fewer ranks than the others.
             table(NETWORK, NODES, size_of::<Nodes>() + 2 * Nodes::STRETCH_BYTES),
             Table {
                 part: NETWORK,
                 name: BEATS,
-                fixed_bytes: (far::HOSTS_MAX * (far::PEER_BYTES - tsumugi_backends::PEER_BYTES))
+                fixed_bytes: (net::HOSTS_MAX * (net::PEER_BYTES - tsumugi_backends::PEER_BYTES))
                     as u64,
-                growth: Growth::First(far::BEATS_BYTES as u64),
+                growth: Growth::First(net::BEATS_BYTES as u64),
             },
             Table { part: "environment", name: FILES, fixed_bytes: 0, growth: Growth::Numbers },
         ]);
-        tables.push(table(GLOBAL, SEATS, chosen.workers.saturating_mul(gas::SEAT_BYTES)));
-        let global = gas::footprint(1).enumerate();
+        tables.push(table(GLOBAL, SEATS, chosen.workers.saturating_mul(global_memory::SEAT_BYTES)));
+        let global = global_memory::footprint(1).enumerate();
         tables.extend(global.map(|(index, (name, _))| Table {
             part: GLOBAL,
             name,
@@ -146,10 +146,10 @@ impl Ledger {
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
             unit("a node with other ranks than the node before it", Nodes::STRETCH_BYTES, 0),
-            unit("a rank of another node, from the first operation on", far::PEER_BYTES, 0),
+            unit("a rank of another node, from the first operation on", net::PEER_BYTES, 0),
             unit(MET, calls_rank_bytes + calls_far_lane_bytes, 0),
-            unit(WRITTEN, msg::far_footprint(u32::MAX).0, 0),
-            unit(FULL, msg::far_footprint(u32::MAX).2, 0),
+            unit(WRITTEN, messages::far_footprint(u32::MAX).0, 0),
+            unit(FULL, messages::far_footprint(u32::MAX).2, 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit(
                 "a peer's windows, populated (TSUMUGI_POPULATE=peers)",
@@ -190,13 +190,15 @@ impl Table {
             // hosts.
             Growth::First(bytes) => {
                 let others = ranks.saturating_sub(NODE_RANKS);
-                let named = others.min(far::HOSTS_MAX as u64 * NODE_RANKS);
-                let name = self.fixed_bytes / far::HOSTS_MAX as u64;
+                let named = others.min(net::HOSTS_MAX as u64 * NODE_RANKS);
+                let name = self.fixed_bytes / net::HOSTS_MAX as u64;
                 (bytes * others + name * named) / NODE_RANKS
             }
             Growth::NodeRanks(bytes) => bytes * ranks.min(NODE_RANKS),
-            Growth::Messages => msg::tables_bytes(few, few.min(NODE_RANKS as u32)) as u64,
-            Growth::Global(index) => gas::footprint(few).nth(index).map_or(0, |(_, bytes)| bytes),
+            Growth::Messages => messages::tables_bytes(few, few.min(NODE_RANKS as u32)) as u64,
+            Growth::Global(index) => {
+                global_memory::footprint(few).nth(index).map_or(0, |(_, bytes)| bytes)
+            }
         }
     }
 
@@ -295,7 +297,7 @@ mod tests {
         // The other tables of the global memory grow by a cache line for each 512
         // ranks; the table of nodes grows by half a byte for each rank.
         let bits = [("ranks that must answer", 8), ("ranks with a table here", 8)];
-        let beats = (BEATS, far::BEATS_BYTES as u64 / NODE_RANKS);
+        let beats = (BEATS, net::BEATS_BYTES as u64 / NODE_RANKS);
         assert_eq!(growing, [&[beats][..], &bits].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
@@ -324,7 +326,7 @@ mod tests {
             let used = ledger.in_use(ranks, 1024);
             let traffic = ledger.in_use(ranks, 0)[2].bytes;
             assert!(traffic >= total + later, "{traffic}: the tables for traffic are in use");
-            assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
+            assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * net::PEER_BYTES as u64);
             for used in &used {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");
             }

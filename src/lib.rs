@@ -78,10 +78,10 @@ pub use start::{run, run_ranks};
 pub use window::Window;
 
 pub use tsumugi_runtime::affinity;
-pub use tsumugi_runtime::far::{NetworkCounts, NetworkFacts, NoNetwork};
 pub use tsumugi_runtime::inside::Inside;
 pub use tsumugi_runtime::job::is_rank;
-pub use tsumugi_runtime::msg::{Received, Source, Tags};
+pub use tsumugi_runtime::net::{NetworkCounts, NetworkFacts, NoNetwork};
+pub use tsumugi_runtime::service::messages::{Received, Source, Tags};
 pub use tsumugi_runtime::{Error, MessageError};
 
 pub use tsumugi_backends::boot;

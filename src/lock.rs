@@ -66,10 +66,10 @@ use tsumugi_gas::lock::{LOCK_BYTES, Lock};
 /// the rank.
 #[derive(Clone)]
 pub struct SharedLock {
-    inner: Arc<Inner>,
+    inner: Arc<LockInner>,
 }
 
-struct Inner {
+struct LockInner {
     words: Words,
     lock: Lock,
 }
@@ -120,7 +120,7 @@ impl Runtime {
         }
         let home = RemoteAddr { rank: home, key: words.key(), offset: 0 };
         let lock = Lock { home, nodes: words.node_table(), kind };
-        Ok(SharedLock { inner: Arc::new(Inner { words, lock }) })
+        Ok(SharedLock { inner: Arc::new(LockInner { words, lock }) })
     }
 }
 
@@ -153,7 +153,7 @@ impl SharedLock {
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn lock(&self, mode: Mode) -> Result<LockGuard<'_>, AddrError> {
-        let Inner { words, lock } = &*self.inner;
+        let LockInner { words, lock } = &*self.inner;
         drive::lock(words, lock, mode, |claim| words.take_node_for(claim))
             .map(|held| self.guard(held))
     }
@@ -164,7 +164,7 @@ impl SharedLock {
     ///
     /// [`AddrError::PeerLost`]: the home of the lock has died.
     pub fn try_lock(&self, mode: Mode) -> Result<Option<LockGuard<'_>>, AddrError> {
-        let Inner { words, lock } = &*self.inner;
+        let LockInner { words, lock } = &*self.inner;
         let asked = drive::try_lock(words, lock, mode, words.take_node());
         asked.map(|asked| self.settle(asked))
     }
@@ -180,7 +180,7 @@ impl SharedLock {
         mode: Mode,
         limit: Duration,
     ) -> Result<Option<LockGuard<'_>>, AddrError> {
-        let Inner { words, lock } = &*self.inner;
+        let LockInner { words, lock } = &*self.inner;
         let asked = drive::lock_within(words, lock, mode, limit, words.take_node());
         asked.map(|asked| self.settle(asked))
     }
@@ -238,7 +238,7 @@ impl LockGuard<'_> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn unlock(&self, held: Held) -> Result<(), AddrError> {
-        let Inner { words, lock } = &*self.lock.inner;
+        let LockInner { words, lock } = &*self.lock.inner;
         if let Some(node) = held.unlock(words, lock)? {
             words.release_node(node, false);
         }

@@ -53,7 +53,7 @@ enum Keys {
 
 /// An array of `T` in this rank's memory that peers can reach.
 pub struct Exposed<T> {
-    block: Block,
+    block: RegisteredBlock,
     len: u64,
     of: PhantomData<fn() -> T>,
 }
@@ -63,14 +63,14 @@ pub struct Exposed<T> {
 /// The handle has two words. An operation in progress owns it, see
 /// [`Runtime::try_get`].
 pub struct Buffer<T> {
-    block: Box<Block>,
+    block: Box<RegisteredBlock>,
     len: usize,
     of: PhantomData<T>,
 }
 
 /// The owner of the addresses of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum MemoryOwner {
     /// The program, which may have received the addresses or computed them.
     Program,
     /// Only the runtime.
@@ -79,7 +79,7 @@ pub(crate) enum Owner {
 
 /// Registered memory of the partition: of its heap with [`Access::Local`], else of
 /// its exposed area.
-pub(crate) struct Block {
+pub(crate) struct RegisteredBlock {
     runtime: Runtime,
     region: Region,
     layout: Layout,
@@ -131,8 +131,9 @@ impl Runtime {
     /// program computes leads to them, except when the agent is the device, because
     /// its keys have no such class.
     pub(crate) fn share_words(&self, agent: Agent, len: usize) -> Result<Shared<u64>, Error> {
-        let owner = Owner::Runtime;
-        let block = Block::new::<u64>(self, len, Access::ReadWrite, self.agent(agent), owner)?;
+        let owner = MemoryOwner::Runtime;
+        let block =
+            RegisteredBlock::new::<u64>(self, len, Access::ReadWrite, self.agent(agent), owner)?;
         self.share_own(Exposed { block, len: len as u64, of: PhantomData })
     }
 
@@ -193,8 +194,8 @@ impl Runtime {
     /// Those of [`expose`](Self::expose). That no device can be the agent is no
     /// error.
     pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Exposed<T>, Error> {
-        let (agent, owner) = (self.agent(agent), Owner::Program);
-        let block = Block::new::<T>(self, len, Access::ReadWrite, agent, owner)?;
+        let (agent, owner) = (self.agent(agent), MemoryOwner::Program);
+        let block = RegisteredBlock::new::<T>(self, len, Access::ReadWrite, agent, owner)?;
         Ok(Exposed { block, len: len as u64, of: PhantomData })
     }
 
@@ -213,8 +214,8 @@ impl Runtime {
     /// - [`Error::Register`]: the table of regions of this rank is full, or the
     ///   network device refuses the memory.
     pub fn buffer<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Error> {
-        let (agent, owner) = (Agent::Cpu, Owner::Program);
-        let block = Box::new(Block::new::<T>(self, len, Access::Local, agent, owner)?);
+        let (agent, owner) = (Agent::Cpu, MemoryOwner::Program);
+        let block = Box::new(RegisteredBlock::new::<T>(self, len, Access::Local, agent, owner)?);
         Ok(Buffer { block, len, of: PhantomData })
     }
 }
@@ -290,7 +291,7 @@ impl<T: Plain> Exposed<T> {
 
 impl<T> Exposed<T> {
     /// The block of the array, and the number of its values.
-    pub(crate) fn into_block(self) -> (Block, usize) {
+    pub(crate) fn into_block(self) -> (RegisteredBlock, usize) {
         (self.block, self.len as usize)
     }
 }
@@ -340,7 +341,7 @@ impl<T: Plain> DerefMut for Buffer<T> {
     }
 }
 
-impl Block {
+impl RegisteredBlock {
     /// The block as an array of `len` values, which is what it was made from.
     pub(crate) fn into_exposed<T>(self, len: usize) -> Exposed<T> {
         Exposed { block: self, len: len as u64, of: PhantomData }
@@ -356,7 +357,7 @@ impl Block {
         len: usize,
         access: Access,
         agent: Agent,
-        owner: Owner,
+        owner: MemoryOwner,
     ) -> Result<Self, Error> {
         let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
         // The device's words have 8 bytes.
@@ -379,7 +380,7 @@ impl Block {
         let registered = unsafe {
             let bytes = layout.size() as u64;
             match agent {
-                Agent::Cpu if owner == Owner::Runtime => {
+                Agent::Cpu if owner == MemoryOwner::Runtime => {
                     runtime.handle().direct().register_runtime(base, bytes, access)
                 }
                 Agent::Cpu => runtime.handle().direct().register(base, bytes, access),
@@ -429,11 +430,11 @@ impl<T> Drop for Shared<T> {
         // SAFETY: `own` is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
         let runtime = own.block.runtime.clone();
-        runtime.handle().bury(Box::new(own.block));
+        runtime.handle().defer_free(Box::new(own.block));
     }
 }
 
-impl Drop for Block {
+impl Drop for RegisteredBlock {
     fn drop(&mut self) {
         let Region { key, base, access, .. } = self.region;
         if let Some(far) = self.runtime.handle().far() {

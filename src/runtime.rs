@@ -11,7 +11,7 @@ use tsumugi_core::coll::Addend;
 use tsumugi_core::mem::{Remote, RemoteAddr};
 use tsumugi_pvas::{Direct, Space};
 use tsumugi_runtime::RankHandle;
-use tsumugi_runtime::far::NetworkCounts;
+use tsumugi_runtime::net::NetworkCounts;
 use tsumugi_ult::Spawner;
 
 /// One rank of a job. A handle: cheap to clone and to send to other threads of the

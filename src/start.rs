@@ -13,7 +13,7 @@
 use crate::{Config, Error, Runtime};
 use tsumugi_core::boot::Bootstrap;
 use tsumugi_pvas::Member;
-use tsumugi_runtime::job::{Job, JobConfig};
+use tsumugi_runtime::job::{JobConfig, JoinedJob};
 use tsumugi_runtime::start::{Apart, run_job, run_threads};
 
 /// Runs `main` as this process's rank, on a ULT, and returns its result. The calling
@@ -96,7 +96,7 @@ impl Config {
         self,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let job = Job::join(&self.of_job())?;
+        let job = JoinedJob::join(&self.of_job())?;
         self.run_job(job, main)
     }
 
@@ -129,14 +129,14 @@ impl Config {
         bootstrap: Box<dyn Bootstrap>,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let job = Job::join_with(bootstrap, &self.of_job())?;
+        let job = JoinedJob::join_with(bootstrap, &self.of_job())?;
         self.run_job(job, main)
     }
 
     /// Runs `main` as a rank of `job`.
     fn run_job<T: Send, E: From<Error> + Send>(
         self,
-        job: Job,
+        job: JoinedJob,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
         let chosen = self.choose(job.node_size());

@@ -56,7 +56,7 @@ mod gate;
 mod hold;
 mod private;
 mod puts;
-mod steward;
+mod tree_service;
 mod ways;
 
 pub use active::{Epoch, Exposure};
@@ -65,13 +65,13 @@ pub use private::Private;
 pub use tsumugi_gas::lock::Refused;
 
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
-use active::Counts;
+use active::EpochCounts;
 use gate::Gate;
 use hold::Grip;
 use puts::Puts;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use steward::Steward;
+use tree_service::TreeService;
 use tsumugi_core::mem::{RegionKey, RemoteAddr};
 use tsumugi_gas::lock::{Design as Plans, FAN_MAX, Kind, Lock, Plan, Tree, Want};
 use tsumugi_runtime::service::Service;
@@ -80,7 +80,7 @@ use ways::Ways;
 /// One array on every rank, and its locks. A handle: cheap to clone, and to send to
 /// other threads of the rank. Its memory is freed as that of a [`Shared`].
 pub struct Window<T: Plain> {
-    inner: Arc<Inner>,
+    inner: Arc<WindowInner>,
     data: Arc<Shared<T>>,
 }
 
@@ -117,7 +117,7 @@ pub enum WindowError {
     },
 }
 
-struct Inner {
+struct WindowInner {
     runtime: Runtime,
     ranks: u32,
     design: Design,
@@ -126,8 +126,8 @@ struct Inner {
     gate: Arc<Gate>,
     ways: Arc<Ways>,
     puts: Arc<Puts>,
-    counts: Mutex<Counts>,
-    steward: Option<Arc<dyn Service>>,
+    counts: Mutex<EpochCounts>,
+    tree_service: Option<Arc<dyn Service>>,
 }
 
 impl Runtime {
@@ -169,8 +169,8 @@ impl Runtime {
         let designs = self.gather(design as u64)?;
         let design = Design::ALL[designs[0] as usize];
         let agent = if design == Design::Tree { Agent::Cpu } else { agent };
-        let inner = Arc::new(Inner::share(self, agent, design)?);
-        // No rank uses a vertex before its steward runs.
+        let inner = Arc::new(WindowInner::share(self, agent, design)?);
+        // No rank uses a vertex before its tree_service runs.
         self.barrier()?;
         Ok(Window { inner, data })
     }
@@ -319,7 +319,7 @@ impl Design {
     }
 }
 
-impl Inner {
+impl WindowInner {
     fn share(runtime: &Runtime, agent: Agent, design: Design) -> Result<Self, Error> {
         let (ranks, nodes) = (runtime.size(), runtime.handle().node().member().nodes().count());
         let per_leaf = ranks.div_ceil(nodes).min(FAN_MAX);
@@ -333,13 +333,13 @@ impl Inner {
         let home = RemoteAddr { rank: Rank(0), key: ways.key(), offset: 0 };
         let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
         let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
-        let steward = match design {
-            Design::Tree => Steward::new(&ways, plan.tree)
-                .map(|steward| -> Arc<dyn Service> { Arc::new(steward) }),
+        let tree_service = match design {
+            Design::Tree => TreeService::new(&ways, plan.tree)
+                .map(|tree_service| -> Arc<dyn Service> { Arc::new(tree_service) }),
             Design::Each | Design::Global | Design::TwoLevel => None,
         };
-        if let Some(steward) = &steward {
-            runtime.handle().node().services().add(steward.clone());
+        if let Some(tree_service) = &tree_service {
+            runtime.handle().node().services().add(tree_service.clone());
         }
         Ok(Self {
             runtime: runtime.clone(),
@@ -350,7 +350,7 @@ impl Inner {
             ways,
             puts: Arc::new(Puts::new(runtime.handle().far().is_some())),
             counts: Mutex::default(),
-            steward,
+            tree_service,
         })
     }
 
@@ -360,23 +360,23 @@ impl Inner {
     }
 }
 
-/// A steward ends when all ranks have dropped the window, as its words do.
-struct Retired {
+/// A tree_service ends when all ranks have dropped the window, as its words do.
+struct RetiredWindow {
     runtime: Runtime,
-    steward: Arc<dyn Service>,
+    tree_service: Arc<dyn Service>,
 }
 
-impl Drop for Retired {
+impl Drop for RetiredWindow {
     fn drop(&mut self) {
-        self.runtime.handle().node().services().remove(&self.steward);
+        self.runtime.handle().node().services().remove(&self.tree_service);
     }
 }
 
-impl Drop for Inner {
+impl Drop for WindowInner {
     fn drop(&mut self) {
-        if let Some(steward) = self.steward.take() {
+        if let Some(tree_service) = self.tree_service.take() {
             let runtime = self.runtime.clone();
-            self.runtime.handle().bury(Box::new(Retired { runtime, steward }));
+            self.runtime.handle().defer_free(Box::new(RetiredWindow { runtime, tree_service }));
         }
     }
 }

@@ -4,7 +4,7 @@ mod message;
 
 pub use message::MessageError;
 
-use crate::far::NoNetwork;
+use crate::net::NoNetwork;
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};

@@ -1,12 +1,12 @@
 //! The handle of a rank, below the typed interface of the facade: the parts of the rank
 //! by which operations and collectives run.
 
-use crate::am::Am;
 use crate::error::Error;
-use crate::far::Far;
-use crate::msg::Messages;
-use crate::node::{Buried, Node};
-use crate::queue::Queue;
+use crate::net::NetLayer;
+use crate::node::{DeferredFree, RankNode};
+use crate::queue::NodeQueue;
+use crate::service::am::Am;
+use crate::service::messages::Messages;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,9 @@ use tsumugi_ult::{Here, Spawner};
 #[derive(Clone)]
 pub struct RankHandle {
     pub(crate) direct: Direct,
-    pub(crate) queue: Option<Arc<Queue>>,
-    pub(crate) far: Option<Arc<Far>>,
-    node: Arc<Node>,
+    pub(crate) queue: Option<Arc<NodeQueue>>,
+    pub(crate) far: Option<Arc<NetLayer>>,
+    node: Arc<RankNode>,
     way: Way,
     spawner: Spawner,
     workers: usize,
@@ -35,7 +35,7 @@ pub struct RankHandle {
 
 impl RankHandle {
     /// The handle of the rank that has `node`, with the scheduler of `spawner`.
-    pub(crate) fn new(node: Arc<Node>, way: Way, spawner: Spawner, workers: usize) -> Self {
+    pub(crate) fn new(node: Arc<RankNode>, way: Way, spawner: Spawner, workers: usize) -> Self {
         Self {
             direct: node.direct(),
             queue: node.queue(),
@@ -75,19 +75,19 @@ impl RankHandle {
 
     /// The queue of operations within the node, if they go through one.
     #[inline(always)]
-    pub fn queue(&self) -> Option<&Arc<Queue>> {
+    pub fn queue(&self) -> Option<&Arc<NodeQueue>> {
         self.queue.as_ref()
     }
 
     /// The network layer, if there are other nodes.
     #[inline(always)]
-    pub fn far(&self) -> Option<&Arc<Far>> {
+    pub fn far(&self) -> Option<&Arc<NetLayer>> {
         self.far.as_ref()
     }
 
     /// The parts of the rank that do not belong to its scheduler.
     #[inline]
-    pub fn node(&self) -> &Node {
+    pub fn node(&self) -> &RankNode {
         &self.node
     }
 
@@ -122,8 +122,8 @@ impl RankHandle {
     }
 
     /// Keeps memory that peers may still use until the next barrier.
-    pub fn bury(&self, memory: Buried) {
-        self.node.bury(memory);
+    pub fn defer_free(&self, memory: DeferredFree) {
+        self.node.defer_free(memory);
     }
 
     /// Waits until every rank has called it. A rank may run one collective at a
@@ -135,7 +135,7 @@ impl RankHandle {
     /// collective.
     pub fn barrier(&self) -> Result<(), CollError> {
         tsumugi_ult::assert_may_block("barrier");
-        let dropped = self.node.exhume();
+        let dropped = self.node.take_deferred();
         let team = self.node.team();
         match self.node.circle() {
             Some(circle) => team.meet(circle, &*self.node)?,
@@ -166,7 +166,7 @@ impl RankHandle {
     /// Those of [`barrier`](Self::barrier).
     pub fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
         tsumugi_ult::assert_may_block("agreement");
-        let dropped = self.node.exhume();
+        let dropped = self.node.take_deferred();
         let elsewhere = |op: &_| self.run_far(op);
         let part = self.part(&elsewhere);
         let team = self.node.team();

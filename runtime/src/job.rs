@@ -9,16 +9,16 @@
 //!  no launcher ──── alone ─────────────────────────────────────────► Member
 //! ```
 
-mod door;
+mod lazy_bootstrap;
 mod exchange;
-mod kept;
+mod packed_cards;
 
 use crate::config::NetworkConfig;
 use crate::error::Error;
-use crate::far::NoNetwork;
-use crate::far::{self, Clock, Device, Faults, Network};
-use door::Door;
+use crate::net::NoNetwork;
+use crate::net::{self, FaultClock, Faults, NetDevice, Network};
 use exchange::{Exchange, card_of};
+use lazy_bootstrap::LazyBootstrap;
 use std::fs;
 use std::sync::Arc;
 use std::thread;
@@ -35,7 +35,7 @@ use tsumugi_pvas::{Config as SpaceConfig, Detector, Meeting, Member, NodeId, Nod
 
 /// A job, and this process's place in it.
 #[derive(Debug)]
-pub struct Job {
+pub struct JoinedJob {
     pub(crate) member: Member,
     pub(crate) way: Way,
     /// Whether a launcher has started the job, so that its ranks share the node's
@@ -85,7 +85,7 @@ pub fn is_rank() -> bool {
     attach::is_rank() || is_told()
 }
 
-impl Job {
+impl JoinedJob {
     /// The number of ranks of this job on this node.
     pub fn node_size(&self) -> u32 {
         self.member.space().size()
@@ -100,7 +100,12 @@ impl Job {
         // alone.
         if let Some(boot) = boot::choose()? {
             let Boot { way, bootstrap, limit } = boot;
-            return Self::join_by(way, Exchange::Open(Door::new(bootstrap)), limit, config);
+            return Self::join_by(
+                way,
+                Exchange::Open(LazyBootstrap::new(bootstrap)),
+                limit,
+                config,
+            );
         }
         let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|way| way == "alone");
         if attach::is_rank() && !is_alone {
@@ -147,7 +152,7 @@ impl Job {
         let is_one_node = said(NODE).is_none() && boot::env::is_one_node(size, &said);
         let device = match is_one_node {
             true => Err(NoNetwork::Off),
-            false => far::open(config.network, rank, size),
+            false => net::open(config.network, rank, size),
         };
         let all = exchange.with(|boot| meet(boot, device.as_ref().ok()))?;
         let device = match all.nodes.count() {
@@ -158,7 +163,7 @@ impl Job {
         let nodes = Arc::new(nodes);
         let cards = device.as_ref().map(|_| exchange.cards(&nodes)).transpose()?;
         let network = device.zip(cards).map(|(device, cards)| {
-            let faults = config.network.faults.map(|seed| Faults::drawn(seed, Clock::Micros));
+            let faults = config.network.faults.map(|seed| Faults::drawn(seed, FaultClock::Micros));
             Network::join(device, token, cards, faults)
         });
         let (member, detector) = Self::place(way, rank, nodes, token, own.node, limit, config)?;
@@ -278,16 +283,16 @@ fn detect(
 }
 
 /// Publishes this rank's card, and collects the heads of all cards.
-fn meet(boot: &mut dyn Bootstrap, device: Option<&Device>) -> Result<Everybody, Error> {
+fn meet(boot: &mut dyn Bootstrap, device: Option<&NetDevice>) -> Result<Everybody, Error> {
     let refused = |error: std::io::Error| BootError::System {
         what: "random numbers",
         errno: error.raw_os_error().unwrap_or(0),
     };
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let token = if boot.rank() == Rank(0) { random_u64().map_err(refused)? } else { 0 };
-    let network = device.map_or(0, Device::mark);
+    let network = device.map_or(0, NetDevice::mark);
     let own = Head { node: NodeId::here().0, token, network };
-    let address = device.map_or(&[][..], Device::card).to_vec();
+    let address = device.map_or(&[][..], NetDevice::card).to_vec();
     let card = Card { head: own, host: host.trim().to_owned(), network: address };
     boot.publish(&card.to_bytes())?;
     boot.barrier()?;
@@ -314,9 +319,9 @@ fn meet(boot: &mut dyn Bootstrap, device: Option<&Device>) -> Result<Everybody, 
 /// Returns the device, if all ranks can be reached by it.
 fn connect(
     boot: &mut dyn Bootstrap,
-    device: Result<Device, NoNetwork>,
+    device: Result<NetDevice, NoNetwork>,
     all: &Everybody,
-) -> Result<Device, Error> {
+) -> Result<NetDevice, Error> {
     let nodes = &all.nodes;
     let why = match (device, all.unlike) {
         (Ok(device), None) => return Ok(device),
@@ -359,7 +364,7 @@ mod tests {
     {
         let (space, network) = Default::default();
         let config = JobConfig { space: &space, network: &network, verbose: false };
-        Job::join_with(Box::new(boot), &config).unwrap_err()
+        JoinedJob::join_with(Box::new(boot), &config).unwrap_err()
     }
 
     #[test]

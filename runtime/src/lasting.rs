@@ -11,7 +11,7 @@
 //! An atomic that the device does not have is a loop of operations that it has; the
 //! other ULT goes on with the step that was under way.
 
-use crate::by_swap::{BySwap, Turn};
+use crate::cas_loop::{CasLoop, CasTurn};
 use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -30,7 +30,7 @@ pub struct Lasting {
     /// The operation that is begun next, or is under way.
     op: Cell<Op>,
     /// The loop of which it is a step, if it is one.
-    by_swap: Cell<Option<BySwap>>,
+    by_swap: Cell<Option<CasLoop>>,
     /// This node's processors cannot carry it out.
     is_far: Cell<bool>,
     /// A copy of the ticket of the operation under way; only one of the two copies
@@ -99,14 +99,14 @@ impl Lasting {
         let Some(mut by_swap) = self.by_swap.take() else {
             return match result {
                 Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
-                    self.turns(BySwap::begin(&op), result)
+                    self.turns(CasLoop::begin(&op), result)
                 }
                 result => Some(result),
             };
         };
         match result.map(|found| by_swap.take(found)) {
-            Ok(Turn::Next(next)) => self.turns(Some((by_swap, next)), result),
-            Ok(Turn::Ended(was)) => Some(Ok(was)),
+            Ok(CasTurn::Next(next)) => self.turns(Some((by_swap, next)), result),
+            Ok(CasTurn::Ended(was)) => Some(Ok(was)),
             Err(error) => Some(Err(error)),
         }
     }
@@ -114,7 +114,7 @@ impl Lasting {
     /// Sets the next step, or returns the result if there is none.
     fn turns(
         &self,
-        next: Option<(BySwap, Op)>,
+        next: Option<(CasLoop, Op)>,
         result: Result<u64, AddrError>,
     ) -> Option<Result<u64, AddrError>> {
         let Some((by_swap, op)) = next else { return Some(result) };

@@ -1,12 +1,12 @@
 //! A rank's place on its node, and the services that its idle workers run.
 
 use crate::affinity;
-use crate::am::Am;
 use crate::config::Chosen;
-use crate::far::Far;
-use crate::gas::Driver;
-use crate::msg::Messages;
-use crate::queue::Queue;
+use crate::net::NetLayer;
+use crate::queue::NodeQueue;
+use crate::service::am::Am;
+use crate::service::global_memory::GlobalDriver;
+use crate::service::messages::Messages;
 use crate::service::{Service, Services};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,7 +23,7 @@ use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
 use tsumugi_ult::{Here, Progress, Spawner, UltInfo};
 
 /// The parts of a rank that do not belong to its scheduler.
-pub struct Node {
+pub struct RankNode {
     member: Member,
     waiters: Waiters,
     team: Team,
@@ -34,33 +34,33 @@ pub struct Node {
     am: Am,
     messages: Arc<Messages>,
     /// The global memory, once the ranks have opened it.
-    global: OnceLock<Arc<Driver>>,
+    global: OnceLock<Arc<GlobalDriver>>,
     /// The services that come and go.
     services: Services,
     /// Set while the scheduler runs: it lists the waiting ULTs.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
-    dropped: Mutex<Vec<Buried>>,
-    queue: Option<Arc<Queue>>,
+    dropped: Mutex<Vec<DeferredFree>>,
+    queue: Option<Arc<NodeQueue>>,
     /// The network layer, if there are other nodes.
-    far: Option<Arc<Far>>,
+    far: Option<Arc<NetLayer>>,
     /// The core of each worker; empty: the system chooses.
     cores: Vec<usize>,
 }
 
 /// Memory of any kind that is freed when it is dropped.
-pub(crate) type Buried = Box<dyn Send>;
+pub(crate) type DeferredFree = Box<dyn Send>;
 
-impl Node {
+impl RankNode {
     pub(crate) fn new(
         member: Member,
         am: Am,
         messages: Messages,
-        far: Option<Arc<Far>>,
+        far: Option<Arc<NetLayer>>,
         chosen: &Chosen,
         cores: Vec<usize>,
     ) -> Self {
-        let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
+        let queue = NodeQueue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         let circle = Circle::new(member.local().0, member.size());
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
@@ -96,12 +96,12 @@ impl Node {
     }
 
     /// The engine, if operations go through one.
-    pub(crate) fn queue(&self) -> Option<Arc<Queue>> {
+    pub(crate) fn queue(&self) -> Option<Arc<NodeQueue>> {
         self.queue.clone()
     }
 
     /// The network layer, if there are other nodes.
-    pub fn far(&self) -> Option<Arc<Far>> {
+    pub fn far(&self) -> Option<Arc<NetLayer>> {
         self.far.clone()
     }
 
@@ -136,7 +136,7 @@ impl Node {
 
     /// The global memory, if it was opened.
     #[inline]
-    pub fn global(&self) -> Option<&Arc<Driver>> {
+    pub fn global(&self) -> Option<&Arc<GlobalDriver>> {
         self.global.get()
     }
 
@@ -146,7 +146,7 @@ impl Node {
     }
 
     /// Opens the global memory. Returns the driver that was there first.
-    pub fn open_global(&self, driver: Driver) -> &Arc<Driver> {
+    pub fn open_global(&self, driver: GlobalDriver) -> &Arc<GlobalDriver> {
         self.global.get_or_init(|| Arc::new(driver))
     }
 
@@ -194,12 +194,12 @@ impl Node {
     }
 
     /// Keeps memory that peers may still use.
-    pub(crate) fn bury(&self, memory: Buried) {
+    pub(crate) fn defer_free(&self, memory: DeferredFree) {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
     /// Takes the memory that was buried so far.
-    pub(crate) fn exhume(&self) -> Vec<Buried> {
+    pub(crate) fn take_deferred(&self) -> Vec<DeferredFree> {
         std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -226,7 +226,7 @@ impl Node {
             global.close();
         }
         self.services.close();
-        drop(self.exhume());
+        drop(self.take_deferred());
     }
 
     /// Whether the helper would find work that no worker has taken.
@@ -260,9 +260,9 @@ impl Node {
     }
 }
 
-impl fmt::Debug for Node {
+impl fmt::Debug for RankNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({})", self.rank())
+        write!(f, "RankNode({})", self.rank())
     }
 }
 
@@ -314,7 +314,7 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
     line + "\n"
 }
 
-impl Progress for Node {
+impl Progress for RankNode {
     fn poll(&self) -> bool {
         // First, because parcels that have come may concern all others.
         let arrived = self.messages.poll_far();

@@ -6,7 +6,7 @@
 //! first communication in either direction, and keeps it. Indices are local: two ranks
 //! may have different indices for the same rank.
 
-use crate::neighbours::Neighbours;
+use crate::node_ranks::NodeRanks;
 use std::collections::HashMap;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
@@ -14,7 +14,7 @@ use tsumugi_core::mem::{LocalRank, PeerIndex};
 /// The mapping between ranks and peers.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    neighbours: Neighbours,
+    neighbours: NodeRanks,
     /// The peers that are ranks of other nodes; and those ranks, from the first such
     /// peer on.
     far: HashMap<Rank, PeerIndex>,
@@ -23,7 +23,7 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Makes the neighbours peers, and no other rank.
-    pub(crate) fn new(neighbours: Neighbours) -> Self {
+    pub(crate) fn new(neighbours: NodeRanks) -> Self {
         Self { neighbours, far: HashMap::new(), ranks: Vec::new() }
     }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn neighbours_are_the_first_peers_and_others_follow_in_order() {
         let near = [4, 5, 9].map(Rank);
-        let mut peers = Peers::new(Neighbours::new(Rank(5), near));
+        let mut peers = Peers::new(NodeRanks::new(Rank(5), near));
         assert_eq!(peers.find(Rank(7)), None);
         let taken = [9, 7, 4, 1_000_000, 7, 0].map(|rank| peers.take(Rank(rank)).0);
         assert_eq!(taken, [2, 3, 0, 4, 3, 5]);

@@ -27,23 +27,23 @@ use tsumugi_pvas::Direct;
 use tsumugi_ult::{Here, SystemFutex};
 
 /// An engine over the node's memory, with the memory that it borrows.
-pub struct Queue {
-    engine: Engine<'static, Device>,
+pub struct NodeQueue {
+    engine: Engine<'static, QueuedDirect>,
     /// The memory that the engine points into; it is freed after the engine.
-    parts: NonNull<Parts>,
+    parts: NonNull<QueueParts>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-type Device = Queued<Direct, DEPTH>;
+type QueuedDirect = Queued<Direct, DEPTH>;
 
-struct Parts {
+struct QueueParts {
     table: CompletionTable<SHARDS>,
     ring: Mpsc<Work, RING_SLOTS>,
     counts: PortCounts,
-    executors: Vec<Executor<'static, Device>>,
+    executors: Vec<Executor<'static, QueuedDirect>>,
 }
 
-impl Queue {
+impl NodeQueue {
     /// Makes the engine that `path` names; `None` if it names none.
     pub(crate) fn new(path: Path, direct: Direct, idleness: Idleness) -> Option<Self> {
         (path != Path::Direct).then(|| Self::behind(path, direct, idleness))
@@ -54,14 +54,14 @@ impl Queue {
     /// debug assertions takes much.
     #[inline(never)]
     fn behind(path: Path, direct: Direct, idleness: Idleness) -> Self {
-        let parts = Box::leak(Box::new(Parts {
+        let parts = Box::leak(Box::new(QueueParts {
             table: CompletionTable::new(),
             ring: Mpsc::new(),
             counts: PortCounts::new(),
             executors: Vec::new(),
         }));
         let whole = NonNull::from(&mut *parts);
-        let Parts { table, ring, counts, executors } = parts;
+        let QueueParts { table, ring, counts, executors } = parts;
         let port = Port::new(Queued::new(direct), table.view(), counts);
         let ring = ring.view();
         let mut port = Some(port);
@@ -149,7 +149,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for NodeQueue {
     fn drop(&mut self) {
         // SAFETY: the parts live until below.
         for executor in unsafe { &self.parts.as_ref().executors } {
@@ -171,11 +171,11 @@ impl Drop for Queue {
 
 // SAFETY: the only field that is not `Send` is the pointer to the parts, which this
 // value owns; the engine points into them and may be shared.
-unsafe impl Send for Queue {}
+unsafe impl Send for NodeQueue {}
 // SAFETY: the same.
-unsafe impl Sync for Queue {}
+unsafe impl Sync for NodeQueue {}
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for NodeQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.engine.fmt(f)
     }

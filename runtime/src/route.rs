@@ -1,10 +1,10 @@
 //! The path of an operation: by this node's processors at once, through the queue of
 //! [`Path`](crate::config::Path), or over the network.
 
-use crate::far::Far;
 use crate::handle::RankHandle;
 use crate::lasting::Lasting;
-use crate::queue::Queue;
+use crate::net::NetLayer;
+use crate::queue::NodeQueue;
 use std::ptr::NonNull;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
 use tsumugi_core::mem::{Access, AddrError, Agent, LocalAddr, Need, Region, RemoteAddr};
@@ -17,16 +17,16 @@ pub enum Route<'a> {
     /// The calling thread carries the operation out at once.
     Here,
     /// It goes through a queue of the node.
-    Queue(&'a Queue),
+    Queue(&'a NodeQueue),
     /// It goes over the network.
-    Far(&'a Far),
+    Net(&'a NetLayer),
 }
 
 impl RankHandle {
     /// The path of an operation.
     pub fn route(&self, op: &Op) -> Route<'_> {
         match (&self.far, &self.queue) {
-            (Some(far), _) if far.has(&op.remote) => Route::Far(far),
+            (Some(far), _) if far.has(&op.remote) => Route::Net(far),
             (_, Some(queue)) => Route::Queue(queue),
             (_, None) => Route::Here,
         }

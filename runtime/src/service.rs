@@ -6,8 +6,12 @@
 //!  Node ─ each service ─┬─ Am                   always
 //!                       ├─ Messages             always
 //!                       ├─ gas::Driver          once the global memory is open
-//!                       └─ window::Steward ...  one for each window with a tree lock
+//!                       └─ window::TreeService ...  one for each window with a tree lock
 //! ```
+
+pub mod am;
+pub mod messages;
+pub mod global_memory;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

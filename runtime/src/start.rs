@@ -6,19 +6,19 @@
 //! together.
 
 use crate::affinity;
-use crate::am::Am;
-use crate::card::{Card, Common};
 use crate::config::{Bind, Chosen};
+use crate::endpoint_card::{Common, EndpointCard};
 use crate::error::Error;
-use crate::far::{Far, Network, Watch};
 use crate::handle::RankHandle;
-use crate::helper::Helper;
-use crate::job::Job;
-use crate::lend::zeroes;
-use crate::msg::{Lanes, Messages, Parcels};
-use crate::neighbours::Neighbours;
-use crate::node::Node;
+use crate::job::JoinedJob;
+use crate::leaked_slice::zeroes;
+use crate::net::{NetLayer, Network, Poller};
+use crate::node::RankNode;
+use crate::node_ranks::NodeRanks;
+use crate::progress_thread::ProgressThread;
 use crate::service::Service;
+use crate::service::am::Am;
+use crate::service::messages::{MessageLanes, Messages, Parcels};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -38,11 +38,11 @@ use tsumugi_ult::{Scheduler, StackArea, StartError};
 /// Those of `main`, and of the start of the rank; [`Error::Coll`] if another rank has
 /// died before the end of its own `main`.
 pub fn run_job<T: Send, E: From<Error> + Send>(
-    job: Job,
+    job: JoinedJob,
     chosen: &Chosen,
     main: impl FnOnce(RankHandle) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    let Job { member, way, is_shared, network, mut ties } = job;
+    let JoinedJob { member, way, is_shared, network, mut ties } = job;
     let everywhere = affinity::allowed().unwrap_or_default();
     let cores = if is_shared { cores_of(member.local(), chosen, &everywhere) } else { Vec::new() };
     let measured =
@@ -109,7 +109,7 @@ pub fn run_threads<T: Send, E: From<Error> + Send>(
 
 /// The ranks on this node, if not all are, and the carrier of messages to the
 /// others.
-pub type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
+pub type Apart = (Option<NodeRanks>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if they are to be pinned: the ranks of the node
 /// take cores in their order, again from the first one when there are too few.
@@ -162,7 +162,7 @@ fn be<T: Send, E: From<Error> + Send>(
 ) -> Result<T, E> {
     let (network, mut meet) = span.map(|Span { network, meet }| (network, meet)).unzip();
     let node = make(member, chosen, &place, network, apart)?;
-    let watch = node.far().map(|far| Watch::start(&far)).transpose()?;
+    let watch = node.far().map(|far| Poller::start(&far)).transpose()?;
     let survivor = Survivor(&node);
     if let Some(meet) = &mut meet {
         // From here on ranks may reach each other over the network.
@@ -171,7 +171,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let scheduler = schedule(&node, chosen)?;
     let handle = RankHandle::new(node.clone(), place.way, scheduler.spawner(), chosen.workers);
     node.watch(handle.spawner(), chosen.workers);
-    let helper = Helper::start(&node, chosen.workers)?;
+    let helper = ProgressThread::start(&node, chosen.workers)?;
     let showing = chosen.inside.show(node.member().rank(), handle.spawner())?;
     let result = scheduler.run(|| {
         let value = main(handle.clone())?;
@@ -200,7 +200,7 @@ fn be<T: Send, E: From<Error> + Send>(
 /// A rank that ends after another one has died. Its connections stay open until all
 /// nodes have the report of that death, because they would take closed connections
 /// for a death of this rank.
-struct Survivor<'n>(&'n Node);
+struct Survivor<'n>(&'n RankNode);
 
 impl Drop for Survivor<'_> {
     fn drop(&mut self) {
@@ -218,19 +218,19 @@ pub(crate) fn make(
     place: &StartPlace<'_>,
     network: Option<Network>,
     (neighbours, parcels): Apart,
-) -> Result<Arc<Node>, Error> {
+) -> Result<Arc<RankNode>, Error> {
     let am = Am::new(&member)?;
-    let neighbours = neighbours.unwrap_or_else(|| Neighbours::of(&member));
-    let lanes = Lanes::new(&member, neighbours, chosen)?;
-    let card = Card { calls: am.key(), messages: lanes.key() };
+    let neighbours = neighbours.unwrap_or_else(|| NodeRanks::of(&member));
+    let lanes = MessageLanes::new(&member, neighbours, chosen)?;
+    let card = EndpointCard { calls: am.key(), messages: lanes.key() };
     let packed = network.as_ref().and_then(Network::packed);
     let common = packed.map_or(Common::default(), |packed| lay_out(&member, &packed));
     card.publish(&mut member, common)?;
     // All ranks' starter memory, collective words and lanes for messages are
     // registered now.
     member.barrier()?;
-    let cards = Card::all(&mut member)?;
-    if let (Some(network), Some(common)) = (&network, Card::common(&mut member)?) {
+    let cards = EndpointCard::all(&mut member)?;
+    if let (Some(network), Some(common)) = (&network, EndpointCard::common(&mut member)?) {
         network.share(common);
     }
     am.connect(&cards);
@@ -242,7 +242,7 @@ pub(crate) fn make(
     let far = match network {
         None => None,
         Some(network) => {
-            let far = Arc::new(Far::new(network, &member, chosen)?);
+            let far = Arc::new(NetLayer::new(network, &member, chosen)?);
             for region in am.regions() {
                 far.register(region)?;
             }
@@ -253,7 +253,7 @@ pub(crate) fn make(
     let parcels = parcels.or_else(|| Some(far.clone()? as Arc<dyn Parcels>));
     let messages = Messages::new(&member, &lanes, &cards, parcels, chosen)?;
     let cores = place.cores.clone();
-    let node = Arc::new(Node::new(member, am, messages, far.clone(), chosen, cores));
+    let node = Arc::new(RankNode::new(member, am, messages, far.clone(), chosen, cores));
     if let Some(far) = &far {
         far.on_bell(bell_of(&node));
         let weak = Arc::downgrade(&node);
@@ -281,7 +281,7 @@ fn lay_out(member: &Member, packed: &[u8]) -> Common {
 
 /// Makes the handler that is called when a rank of another node has changed a word
 /// of this rank.
-fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
+fn bell_of(node: &Arc<RankNode>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
         let Some(node) = node.upgrade() else { return };
@@ -289,7 +289,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     })
 }
 
-fn schedule(node: &Arc<Node>, chosen: &Chosen) -> Result<Scheduler, Error> {
+fn schedule(node: &Arc<RankNode>, chosen: &Chosen) -> Result<Scheduler, Error> {
     let (base, bytes) = node.member().stacks();
     // SAFETY: the part of this rank's partition for stacks, which has no other use;
     // a space that has a heap is never unmapped.

@@ -41,7 +41,7 @@
 //!
 //! Progress: blocking, on the lock of the table.
 
-use super::way::Way;
+use super::page_engine::PageEngine;
 use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray, check_bytes};
 use crate::lock::{Kind, SharedLock, Words};
 use crate::{AddrError, Agent, Error, Plain, Rank, Runtime};
@@ -54,7 +54,7 @@ use tsumugi_pvas::config::EXPOSED;
 /// clone.
 #[derive(Clone)]
 pub struct Arrays {
-    room: Arc<Room>,
+    room: Arc<ArrayRoom>,
 }
 
 /// The handle by which other ranks open an array: a word, which may be stored and
@@ -62,7 +62,7 @@ pub struct Arrays {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArrayHandle(u64);
 
-struct Room {
+struct ArrayRoom {
     runtime: Runtime,
     words: Arc<Words>,
     lock: SharedLock,
@@ -71,22 +71,22 @@ struct Room {
 
 /// Keeps alive an array that this rank has made or opened.
 pub(super) struct Lease {
-    room: Arc<Room>,
+    room: Arc<ArrayRoom>,
     handle: ArrayHandle,
 }
 
 /// A local copy of the table, while the lock is held.
-struct Table {
+struct ArrayTable {
     /// The handle that was assigned last.
     last: u64,
     /// The offset from which on the memory was never used.
     fresh_from: u64,
-    records: Vec<Record>,
+    records: Vec<ArrayRecord>,
 }
 
 /// An entry of the table: one array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Record {
+struct ArrayRecord {
     handle: u64,
     start: u64,
     /// The number of ranks that have the array.
@@ -119,7 +119,7 @@ impl Runtime {
         }
         // No rank may read the table before its first free offset is written.
         self.barrier()?;
-        Ok(Arrays { room: Arc::new(Room { runtime, words, lock, bytes: room }) })
+        Ok(Arrays { room: Arc::new(ArrayRoom { runtime, words, lock, bytes: room }) })
     }
 }
 
@@ -151,7 +151,7 @@ impl Arrays {
         let (page_len, shape) = dealt.shape(room.runtime.size(), len, element_bytes);
         shape.check().map_err(Error::program)?;
         check_bytes::<T>(len)?;
-        let record = Record {
+        let record = ArrayRecord {
             handle: 0,
             start: 0,
             users: 1,
@@ -199,13 +199,13 @@ impl Arrays {
         self.array(record, Dealt { first, ..Dealt::default() })
     }
 
-    fn array<T: Plain>(&self, record: Record, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
+    fn array<T: Plain>(&self, record: ArrayRecord, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let lease = Lease { room: self.room.clone(), handle: ArrayHandle(record.handle) };
         check_bytes::<T>(record.len as usize)?;
         let shape = record.shape(self.room.runtime.size());
         let words = self.room.words.clone();
         let book = Book::new(shape, words.key(), record.start).map_err(Error::program)?;
-        let way = Way::alone(&self.room.runtime, words, book, lease);
+        let way = PageEngine::alone(&self.room.runtime, words, book, lease);
         Ok(GlobalArray::of(way, &dealt, record.len as usize, record.page_len as usize))
     }
 }
@@ -223,17 +223,17 @@ impl ArrayHandle {
     }
 }
 
-impl Room {
+impl ArrayRoom {
     /// Reads the table, changes it and writes the changes back, under the lock.
     fn with_table<R>(
         &self,
-        change: impl FnOnce(&mut Table) -> Result<R, ArrayError>,
+        change: impl FnOnce(&mut ArrayTable) -> Result<R, ArrayError>,
     ) -> Result<R, Error> {
         let guard = self.lock.write()?;
         let mut words = [0; TABLE_WORDS];
         let at = self.words.at(HOME, 0);
         self.runtime.get_slice(at, &mut words)?;
-        let mut table = Table::of_words(&words);
+        let mut table = ArrayTable::of_words(&words);
         let changed = change(&mut table);
         if changed.is_ok() {
             let new = table.to_words();
@@ -250,7 +250,11 @@ impl Room {
 
     /// Finds a place for an array. Returns its record, and the offset from which on
     /// the memory was fresh before.
-    fn add(&self, table: &mut Table, record: Record) -> Result<(Record, u64), ArrayError> {
+    fn add(
+        &self,
+        table: &mut ArrayTable,
+        record: ArrayRecord,
+    ) -> Result<(ArrayRecord, u64), ArrayError> {
         let ranks = self.runtime.size();
         let bytes = record.bytes(ranks);
         let full = ArrayError::NoPlace { bytes };
@@ -270,7 +274,7 @@ impl Room {
             return Err(full);
         }
         table.last += 1;
-        let record = Record { handle: table.last, start, ..record };
+        let record = ArrayRecord { handle: table.last, start, ..record };
         table.records.insert(at, record);
         let fresh_from = table.fresh_from;
         table.fresh_from = fresh_from.max(start + bytes);
@@ -312,10 +316,10 @@ impl Lease {
     }
 }
 
-impl Table {
+impl ArrayTable {
     fn of_words(words: &[u64; TABLE_WORDS]) -> Self {
         let (records, _) = words[TABLE_HEAD..].as_chunks::<RECORD_WORDS>();
-        let records = records.iter().map(Record::of_words);
+        let records = records.iter().map(ArrayRecord::of_words);
         let records = records.take_while(|record| record.handle != 0).collect();
         Self { last: words[0], fresh_from: words[1], records }
     }
@@ -330,13 +334,13 @@ impl Table {
         words
     }
 
-    fn find(&mut self, handle: ArrayHandle) -> Option<&mut Record> {
+    fn find(&mut self, handle: ArrayHandle) -> Option<&mut ArrayRecord> {
         let mut records = self.records.iter_mut();
         records.find(|record| record.handle == handle.0)
     }
 }
 
-impl Record {
+impl ArrayRecord {
     fn shape(&self, ranks: u32) -> Shape {
         let first = if self.is_cyclic == 0 { Distribution::Block } else { Distribution::Cyclic };
         Shape {

@@ -7,17 +7,17 @@ use std::ptr::{self, NonNull};
 
 /// A private mapping of zero bytes. It only maps; its user manages the content.
 #[derive(Debug)]
-pub(super) struct Area {
+pub(super) struct MappedArea {
     start: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: the value owns the mapping, and never accesses the bytes.
-unsafe impl Send for Area {}
+unsafe impl Send for MappedArea {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Area {}
+unsafe impl Sync for MappedArea {}
 
-impl Area {
+impl MappedArea {
     pub(super) fn new(bytes: usize) -> Result<Self, ArrayError> {
         let (access, kind) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -58,7 +58,7 @@ impl Area {
     }
 }
 
-impl Drop for Area {
+impl Drop for MappedArea {
     fn drop(&mut self) {
         // SAFETY: the value owns the mapping, and all users of the mapping go
         // through the value.

@@ -9,7 +9,7 @@
 //!                                                   gone    written back, valid
 //! ```
 //!
-//! Each element has a fixed address in an [`Area`], so any range is one slice.
+//! Each element has a fixed address in an [`MappedArea`], so any range is one slice.
 //! Memory is allocated and freed by blocks, and the number of blocks is bounded.
 //! The lock protects only the books and is never held while bytes are transferred:
 //! elements in transfer are `busy`, and a caller that needs them waits.
@@ -19,7 +19,7 @@
 //! no code writes to an element that a slice shows.
 
 use super::ArrayError;
-use super::area::Area;
+use super::area::MappedArea;
 use super::ranges::Ranges;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub(super) struct Cache {
     page_len: usize,
     block_len: usize,
     blocks_max: usize,
-    area: OnceLock<Area>,
+    area: OnceLock<MappedArea>,
     books: Mutex<Books>,
     /// Signalled when elements are no longer busy, or no longer lent.
     changed: Condvar,
@@ -111,7 +111,7 @@ impl Cache {
         let area = match self.area.get() {
             Some(area) => area,
             None => {
-                let new = Area::new(self.len * self.element_bytes)?;
+                let new = MappedArea::new(self.len * self.element_bytes)?;
                 self.area.get_or_init(|| new)
             }
         };

@@ -9,7 +9,7 @@ use crate::{Buffer, MessageError, Plain, Received};
 use std::any::Any;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use tsumugi_runtime::msg::{Messages, Under};
+use tsumugi_runtime::service::messages::{Messages, Under};
 
 /// A message that is being sent. It ends when the buffer may be used again, which
 /// need not mean that the message was received.

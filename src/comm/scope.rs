@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use tsumugi_runtime::msg::Under;
+use tsumugi_runtime::service::messages::Under;
 
 /// The scope in which messages with borrowed buffers begin, see [`Comm::scope`].
 pub struct Scope<'scope, 'env: 'scope> {

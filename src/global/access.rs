@@ -12,7 +12,7 @@ use super::{AccessError, Global, GlobalAddr, GlobalPtr};
 use crate::{AddrError, Plain, Remote, Word};
 use tsumugi_core::mem::{Agent, Need, RemoteAddr};
 use tsumugi_gas::cache::HeldSlot;
-use tsumugi_runtime::gas::Search;
+use tsumugi_runtime::service::global_memory::TableSearch;
 
 impl Global {
     /// Reads the `T` at `from`.
@@ -225,13 +225,13 @@ impl Global {
     /// the table is in the cache and the access ends before the worker does
     /// anything else.
     #[inline(always)]
-    fn try_seat(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<Held> {
+    fn try_seat(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<HeldAddr> {
         if self.flies && self.may_fly(addr) {
             return None;
         }
         let seat = self.runtime.ults().worker()?;
         let held = self.cache.try_hold::<0>(seat, addr, bytes, need)?;
-        let held = Held { remote: held.target.remote, by: By::Seat(seat, held.slot) };
+        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) };
         if self.flies && held.is_devices() {
             self.let_go::<0>(held.by);
             return None;
@@ -245,16 +245,16 @@ impl Global {
     /// no worker, the table is pinned.
     #[cold]
     #[inline(never)]
-    fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Held, AccessError> {
+    fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<HeldAddr, AccessError> {
         self.driver.tell_of_miss(addr);
-        let (mut search, mut flies) = (Search::default(), self.flies && self.may_fly(addr));
+        let (mut search, mut flies) = (TableSearch::default(), self.flies && self.may_fly(addr));
         loop {
             let seat = self.runtime.ults().worker();
             let miss = match seat.filter(|_| !flies) {
                 Some(seat) => match self.cache.hold::<0>(seat, addr, bytes, need) {
                     Ok(held) => {
-                        let by = By::Seat(seat, held.slot);
-                        let held = Held { remote: held.target.remote, by };
+                        let by = HeldBy::Seat(seat, held.slot);
+                        let held = HeldAddr { remote: held.target.remote, by };
                         if !held.is_devices() {
                             return Ok(held);
                         }
@@ -268,8 +268,8 @@ impl Global {
                 },
                 None => match self.cache.pin(addr, bytes, need) {
                     Ok(pinned) => {
-                        let by = By::Pin(pinned.slot);
-                        return Ok(Held { remote: pinned.target.remote, by });
+                        let by = HeldBy::Pin(pinned.slot);
+                        return Ok(HeldAddr { remote: pinned.target.remote, by });
                     }
                     Err(miss) => miss,
                 },
@@ -279,14 +279,14 @@ impl Global {
     }
 
     #[inline(always)]
-    pub(super) fn let_go<const HAND: usize>(&self, by: By) {
+    pub(super) fn let_go<const HAND: usize>(&self, by: HeldBy) {
         match by {
-            By::Seat(seat, slot) => {
+            HeldBy::Seat(seat, slot) => {
                 if self.cache.release::<HAND>(seat, slot) {
                     self.driver.tick();
                 }
             }
-            By::Pin(slot) => self.unpin(slot),
+            HeldBy::Pin(slot) => self.unpin(slot),
         }
     }
 
@@ -316,12 +316,12 @@ impl Global {
 }
 
 /// A remote address, and the hold that keeps its table in the cache.
-pub(super) struct Held {
+pub(super) struct HeldAddr {
     pub(super) remote: RemoteAddr,
-    pub(super) by: By,
+    pub(super) by: HeldBy,
 }
 
-impl Held {
+impl HeldAddr {
     /// Whether the device must carry out the operation, and not a processor.
     #[inline(always)]
     pub(super) fn is_devices(&self) -> bool {
@@ -330,7 +330,7 @@ impl Held {
 }
 
 /// The kind of hold: a hazard pointer of a worker, or a pin.
-pub(super) enum By {
+pub(super) enum HeldBy {
     Seat(usize, HeldSlot),
     Pin(Option<u32>),
 }

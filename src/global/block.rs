@@ -2,7 +2,7 @@
 
 use super::retire::Retiring;
 use super::{Global, GlobalAddr, GlobalPtr};
-use crate::memory::Block;
+use crate::memory::RegisteredBlock;
 use crate::{Agent, Error, Exposed, Plain, Remote, RemoteAddr};
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 /// ranks have been notified.
 pub struct GlobalBlock<T> {
     global: Global,
-    block: Option<Block>,
+    block: Option<RegisteredBlock>,
     first: GlobalAddr,
     len: usize,
     of: PhantomData<fn() -> T>,
@@ -119,7 +119,7 @@ impl<T: Plain> GlobalBlock<T> {
         retiring.wait().into_exposed(self.len)
     }
 
-    fn block(&self) -> &Block {
+    fn block(&self) -> &RegisteredBlock {
         self.block.as_ref().expect("the block lives as long as the array")
     }
 

@@ -1,12 +1,12 @@
 //! Copies between any two ranks.
 
-use super::access::{By, Held, bytes_of, refused};
+use super::access::{HeldAddr, HeldBy, bytes_of, refused};
 use super::{AccessError, Copy, Global, GlobalAddr, GlobalPtr};
 use crate::Plain;
 use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_gas::cache::Miss;
-use tsumugi_runtime::gas::Search;
+use tsumugi_runtime::service::global_memory::TableSearch;
 
 impl Global {
     /// Copies `count` values from `src` to `dst`; each may be in any rank's memory.
@@ -34,7 +34,7 @@ impl Global {
         if !self.is_by_caller(dst, src) {
             return self.begin(Copy::new(dst, src, bytes)).wait().map(drop);
         }
-        let (mut search, mut search_dst) = (Search::default(), Search::default());
+        let (mut search, mut search_dst) = (TableSearch::default(), TableSearch::default());
         let (from, to) = loop {
             // Both holds are taken by the same worker, with its two hazard
             // pointers.
@@ -82,15 +82,15 @@ impl Global {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Result<Held, Miss> {
+    ) -> Result<HeldAddr, Miss> {
         Ok(match seat {
             Some(seat) => {
                 let held = self.cache.hold::<HAND>(seat, addr, bytes, need)?;
-                Held { remote: held.target.remote, by: By::Seat(seat, held.slot) }
+                HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) }
             }
             None => {
                 let pinned = self.cache.pin(addr, bytes, need)?;
-                Held { remote: pinned.target.remote, by: By::Pin(pinned.slot) }
+                HeldAddr { remote: pinned.target.remote, by: HeldBy::Pin(pinned.slot) }
             }
         })
     }

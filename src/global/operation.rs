@@ -18,12 +18,12 @@ use std::sync::Arc;
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::Request;
-use tsumugi_runtime::gas::Driver;
+use tsumugi_runtime::service::global_memory::GlobalDriver;
 
 /// An operation on global memory that was begun.
 #[must_use = "the error of an operation that is dropped is lost"]
 pub struct Operation {
-    driver: Arc<Driver>,
+    driver: Arc<GlobalDriver>,
     handle: Handle,
     /// The place of its result; `None` once the result was taken.
     place: Option<u32>,

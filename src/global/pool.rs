@@ -45,10 +45,10 @@ use tsumugi_pvas::config::EXPOSED;
 /// rank has a handle.
 #[derive(Clone)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
-struct Shared {
+struct PoolShared {
     global: Global,
     /// The memory of this rank.
     own: GlobalBlock<u64>,
@@ -91,7 +91,7 @@ impl Global {
         let own = self.expose::<u64>(words)?;
         let first = own.at(0).addr();
         let bases = Bases::tell(self, first)?;
-        let shared = Shared {
+        let shared = PoolShared {
             global: self.clone(),
             own,
             bases,

@@ -17,12 +17,12 @@ pub struct GlobalRegion<T> {
     global: Global,
     first: GlobalAddr,
     len: usize,
-    registration: Option<Registration>,
+    registration: Option<RegionHandle>,
     of: PhantomData<fn() -> T>,
 }
 
 /// The registration, which ends when no rank reaches the memory any more.
-struct Registration {
+struct RegionHandle {
     runtime: Runtime,
     key: RegionKey,
     /// The owner of the memory, if the memory must live as long.
@@ -117,7 +117,7 @@ impl Global {
         // SAFETY: the caller's.
         let region = unsafe { runtime.handle().direct().register(base.cast(), bytes, access)? };
         let registration =
-            Registration { runtime: runtime.clone(), key: region.key, _owner: owner };
+            RegionHandle { runtime: runtime.clone(), key: region.key, _owner: owner };
         if let Some(far) = runtime.handle().far() {
             far.register(&region)?;
         }
@@ -201,7 +201,7 @@ impl<T> Drop for GlobalRegion<T> {
     }
 }
 
-impl Drop for Registration {
+impl Drop for RegionHandle {
     fn drop(&mut self) {
         if let Some(far) = self.runtime.handle().far() {
             far.unregister(self.key);

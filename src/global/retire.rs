@@ -1,7 +1,7 @@
 //! Returns memory to a waiting caller after its address was taken away.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use tsumugi_runtime::gas::Memory;
+use tsumugi_runtime::service::global_memory::RetiredMemory;
 use tsumugi_ult::sync::Latch;
 
 /// The side of the caller that waits for the memory.
@@ -11,7 +11,7 @@ pub(super) struct Retiring<M> {
 }
 
 /// The side of the driver, which drops it when no rank reaches the memory any more.
-struct Kept<M> {
+struct KeptByDriver<M> {
     memory: Option<M>,
     back: Arc<Back<M>>,
 }
@@ -28,8 +28,8 @@ impl<M: Send + 'static> Retiring<M> {
     }
 
     /// The memory to be retired, as the driver's side of this.
-    pub(super) fn memory(&mut self) -> Memory {
-        Box::new(Kept { memory: self.memory.take(), back: self.back.clone() })
+    pub(super) fn memory(&mut self) -> RetiredMemory {
+        Box::new(KeptByDriver { memory: self.memory.take(), back: self.back.clone() })
     }
 
     /// Sleeps until the driver has dropped the memory, and returns it. Blocking.
@@ -40,7 +40,7 @@ impl<M: Send + 'static> Retiring<M> {
     }
 }
 
-impl<M> Drop for Kept<M> {
+impl<M> Drop for KeptByDriver<M> {
     fn drop(&mut self) {
         *self.back.memory.lock().unwrap_or_else(PoisonError::into_inner) = self.memory.take();
         self.back.is_back.count_down(1);

@@ -26,7 +26,7 @@ use tsumugi_core::signal::Until;
 /// The sending end.
 #[derive(Debug)]
 pub struct SegmentSource {
-    end: End,
+    end: SegmentEnd,
     /// `tail` counts the segments that were sent, `sent` the segments that have
     /// arrived.
     tail: u64,
@@ -37,27 +37,27 @@ pub struct SegmentSource {
 /// The receiving end.
 #[derive(Debug)]
 pub struct SegmentSink {
-    end: End,
+    end: SegmentEnd,
     head: u64,
 }
 
 /// The part that is common to both ends.
 #[derive(Debug)]
-struct End {
+struct SegmentEnd {
     global: Global,
     /// The communicator, peer and tag by which the two ends have connected.
     way: (Comm, Rank, u32),
     /// A counter in own memory, which the other end increases.
     counted: GlobalBlock<u64>,
     own: GlobalAddr,
-    peer: Peer,
+    peer: SegmentPeer,
     bytes: u64,
     count: u64,
 }
 
 /// The addresses of the other end's memory.
 #[derive(Clone, Copy, Debug)]
-struct Peer {
+struct SegmentPeer {
     counted: GlobalAddr,
     buffer: GlobalAddr,
 }
@@ -85,7 +85,7 @@ impl SegmentSource {
         own: GlobalAddr,
         (bytes, count): (u64, u64),
     ) -> Result<Self, Error> {
-        let end = End::connect(global, (comm, to, tag), own, (bytes, count))?;
+        let end = SegmentEnd::connect(global, (comm, to, tag), own, (bytes, count))?;
         Ok(Self { end, tail: 0, sent: 0, under_way: VecDeque::new() })
     }
 
@@ -203,7 +203,10 @@ impl SegmentSink {
         own: GlobalAddr,
         (bytes, count): (u64, u64),
     ) -> Result<Self, Error> {
-        Ok(Self { end: End::connect(global, (comm, from, tag), own, (bytes, count))?, head: 0 })
+        Ok(Self {
+            end: SegmentEnd::connect(global, (comm, from, tag), own, (bytes, count))?,
+            head: 0,
+        })
     }
 
     /// Closes this end, when the source closes, too. Blocking.
@@ -257,7 +260,7 @@ impl SegmentSink {
     }
 }
 
-impl End {
+impl SegmentEnd {
     fn connect(
         global: &Global,
         (comm, to, tag): (&Comm, Rank, u32),
@@ -274,7 +277,7 @@ impl End {
             }
         }
         let [theirs, buffer, ..] = heard.map(GlobalAddr::from_bits);
-        let peer = Peer { counted: theirs, buffer };
+        let peer = SegmentPeer { counted: theirs, buffer };
         let way = (comm.clone(), to, tag);
         Ok(Self { global: global.clone(), way, counted, own, peer, bytes, count })
     }

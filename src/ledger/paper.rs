@@ -9,7 +9,8 @@
 
 use super::{Ledger, NODE_RANKS, Table};
 use tsumugi_core::am::BLOCK_PEERS;
-use tsumugi_runtime::{am, far, msg};
+use tsumugi_runtime::net;
+use tsumugi_runtime::service::{am, messages};
 
 /// One line of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +68,13 @@ impl Ledger {
         let met = (calls.rank_bytes + calls.far_lane_bytes) as u64;
         // Lanes for calls are allocated in blocks of several ranks.
         let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
-        let global = total + peers * far::PEER_BYTES as u64;
+        let global = total + peers * net::PEER_BYTES as u64;
         let later = |name| {
             let own = self.tables.iter().filter(|table| table.name == name);
             own.map(|table| table.shared_bytes(ranks)).sum::<u64>()
         };
         let calls = global + blocks * met + later(super::LANDINGS);
-        let (peer, all, _) = msg::far_footprint(few);
+        let (peer, all, _) = messages::far_footprint(few);
         let messages = calls + peers * peer as u64 + all as u64 + later(super::OWN_LANE);
         let one = |name, bytes| InUse { name, bytes };
         [
@@ -89,7 +90,7 @@ impl Ledger {
     /// in both directions, if the lanes are full. The memory is in use as long as
     /// the messages wait, and is then used for other lanes.
     pub fn lanes_bytes(&self) -> u64 {
-        msg::far_footprint(u32::MAX).2 as u64
+        messages::far_footprint(u32::MAX).2 as u64
     }
 
     /// The limits that this project has set itself for the memory of a rank of a

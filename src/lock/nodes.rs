@@ -4,7 +4,7 @@
 use crate::Rank;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsumugi_gas::lock::{NodeId, NodePool, NodeSlot};
-use tsumugi_runtime::lend::{Lent, lend};
+use tsumugi_runtime::leaked_slice::{LeakedSlice, lend};
 use tsumugi_ult::sync::Semaphore;
 
 /// The free queue nodes of a rank.
@@ -12,7 +12,7 @@ pub(crate) struct Nodes {
     pool: Mutex<NodePool<'static>>,
     /// Counts the free nodes.
     free: Semaphore,
-    _slots: Lent<NodeSlot>,
+    _slots: LeakedSlice<NodeSlot>,
 }
 
 impl Nodes {

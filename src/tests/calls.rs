@@ -15,7 +15,7 @@ use tsumugi_core::am::{Answer, HandlerId, Inline, Payload, ReplyTo};
 use tsumugi_core::mem::{Access, LocalAddr};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::Wait;
-use tsumugi_runtime::am::Function;
+use tsumugi_runtime::service::am::Function;
 use tsumugi_ult::Here;
 
 /// A network of one rank a node, without faults.

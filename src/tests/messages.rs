@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::msg::{Design, PARCEL_BYTES_MIN};
 use tsumugi_pvas::Member;
-use tsumugi_runtime::msg::{Handler, Parcels, Unsent};
-use tsumugi_runtime::neighbours::Neighbours;
+use tsumugi_runtime::node_ranks::NodeRanks;
+use tsumugi_runtime::service::messages::{ParcelHandler, Parcels, Unsent};
 use tsumugi_ult::SystemFutex;
 
 #[path = "../../tests/job/mixture.rs"]
@@ -24,7 +24,7 @@ struct Network {
 /// The parcels on the way to a rank.
 struct Station {
     coming: Mutex<(Vec<Sent>, Seeded)>,
-    handler: OnceLock<Handler>,
+    handler: OnceLock<ParcelHandler>,
 }
 
 /// A parcel and its sender.
@@ -56,7 +56,7 @@ impl Parcels for Port {
         Ok(())
     }
 
-    fn on_parcel(&self, handle: Handler) {
+    fn on_parcel(&self, handle: ParcelHandler) {
         let own = &self.network.ranks[self.member.rank().0 as usize];
         assert!(own.handler.set(handle).is_ok(), "set once");
     }
@@ -95,7 +95,7 @@ fn run(
     let far = |member: &Member| {
         let own = member.rank();
         let of_node = (0..nodes.len()).filter(|rank| nodes[*rank] == nodes[own.0 as usize]);
-        let neighbours = Neighbours::new(own, of_node.map(|rank| Rank(rank as u32)));
+        let neighbours = NodeRanks::new(own, of_node.map(|rank| Rank(rank as u32)));
         let port = Port { network: network.clone(), member: member.clone() };
         (Some(neighbours), Some(Arc::new(port) as Arc<dyn Parcels>))
     };

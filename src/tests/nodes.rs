@@ -18,8 +18,10 @@ use std::thread;
 use tsumugi_backends::hub::{self, Hub};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_pvas::{Member, Nodes};
-use tsumugi_runtime::node::Node;
-use tsumugi_runtime::testing::{Cards, Clock, Device, Faults, Network, handle_of, make_node};
+use tsumugi_runtime::node::RankNode;
+use tsumugi_runtime::testing::{
+    Cards, FaultClock, Faults, NetDevice, Network, handle_of, make_node,
+};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 mod awaited;
@@ -46,7 +48,7 @@ mod roles {
 }
 
 /// All ranks, which are polled in turn.
-struct All(Vec<Arc<Node>>);
+struct All(Vec<Arc<RankNode>>);
 
 impl Progress for All {
     fn poll(&self) -> bool {
@@ -99,7 +101,7 @@ impl Cards for Slow {
 /// The faults of the network, which all ranks change together.
 struct Weather {
     hub: Hub,
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Arc<RankNode>>,
 }
 
 impl Weather {
@@ -194,7 +196,7 @@ fn run_as(
 }
 
 /// Makes the parts of all ranks: the ranks of a node wait for each other.
-fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
+fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<RankNode>>) {
     let size = nodes.len() as u32;
     let chosen = config.choose(size);
     let hub = Hub::new(seed.map_or(hub::Plan::default(), hub::Plan::drawn));
@@ -205,8 +207,8 @@ fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<
         moves_memory: round % 4 != 3,
         ..hub::Config::default()
     };
-    let devices: Vec<Device> =
-        (0..size).map(|rank| Device::on_hub(&hub, of, Rank(rank), size)).collect();
+    let devices: Vec<NetDevice> =
+        (0..size).map(|rank| NetDevice::on_hub(&hub, of, Rank(rank), size)).collect();
     let cards: Vec<Vec<u8>> = devices.iter().map(|device| device.card().to_vec()).collect();
     let shape = Arc::new(Nodes::new(nodes.iter().copied()));
     let mut members = Vec::new();
@@ -217,8 +219,8 @@ fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<
         members.extend(named.map(|(member, rank)| member.among(shape.clone(), rank)));
     }
     members.sort_by_key(|member| member.rank().0);
-    let make_one = |(member, device): (Member, Device)| {
-        let faults = seed.map(|seed| Faults::drawn(seed, Clock::Polls));
+    let make_one = |(member, device): (Member, NetDevice)| {
+        let faults = seed.map(|seed| Faults::drawn(seed, FaultClock::Polls));
         let cards = Slow { cards: cards.clone(), looks: Mutex::default() };
         let network = Network::join(device, 7, Arc::new(cards), faults);
         make_node(member, &chosen, network).expect("a rank")

@@ -10,7 +10,7 @@
 //!
 //! Progress: blocking, except `post`. A waiter sleeps on a word of its own rank.
 
-use super::{Inner, Window, WindowError};
+use super::{Window, WindowError, WindowInner};
 use crate::{AddrError, Error, Plain, Rank, Signal, Until};
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use std::sync::{MutexGuard, PoisonError};
 /// How many epochs this rank has waited for, to be compared with the words that
 /// peers count up.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct EpochCounts {
     started: HashMap<Rank, u64>,
     completed: u64,
 }
@@ -158,8 +158,8 @@ impl<T: Plain> Drop for Epoch<'_, T> {
     }
 }
 
-impl Inner {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+impl WindowInner {
+    fn counts(&self) -> MutexGuard<'_, EpochCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

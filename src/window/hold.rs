@@ -2,7 +2,7 @@
 //! is dropped.
 
 use super::gate::{Entered, Gate};
-use super::{Design, Inner, KIND, Window, WindowError};
+use super::{Design, KIND, Window, WindowError, WindowInner};
 use crate::{AddrError, Plain, Rank};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -110,7 +110,7 @@ impl<'w, T: Plain> Hold<'w, T> {
     }
 }
 
-impl Inner {
+impl WindowInner {
     /// Waits until `want` is held; `inside` is the gate of a guard of the same ULT,
     /// if it has one that went through a gate.
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -15,7 +15,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::lock::{Claim, LOCK_BYTES, NodeId, NodeTable};
-use tsumugi_runtime::am::Far as Carried;
+use tsumugi_runtime::service::am::RemoteOps;
 use tsumugi_ult::SystemFutex;
 
 /// The words of a window's locks on all ranks.
@@ -80,10 +80,10 @@ impl Ways {
         self.words.at(origin, POSTED + u64::from(target.0) * 8)
     }
 
-    /// Makes a carrier of a steward's operations to other nodes.
-    pub(super) fn carried(&self, places: usize) -> Option<Carried> {
+    /// Makes a carrier of a tree_service's operations to other nodes.
+    pub(super) fn carried(&self, places: usize) -> Option<RemoteOps> {
         let far = self.runtime.handle().far().cloned()?;
-        Some(Carried::new(far, self.runtime.handle().node().member(), places))
+        Some(RemoteOps::new(far, self.runtime.handle().node().member(), places))
     }
 
     /// The bell: set when a word of one of this rank's vertices has changed.

@@ -1,10 +1,10 @@
 //! The bootstrap of a job: open, so that it can be used later, or closed after the
 //! start.
 
-use super::door::Door;
-use super::kept::Packing;
+use super::lazy_bootstrap::LazyBootstrap;
+use super::packed_cards::Packing;
 use crate::error::Error;
-use crate::far::Cards;
+use crate::net::Cards;
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_backends::boot::Card;
@@ -15,7 +15,7 @@ use tsumugi_pvas::Nodes;
 /// The bootstrap of a job; see the module.
 pub(super) enum Exchange {
     /// It stays open, and cards can be fetched later.
-    Open(Arc<Door>),
+    Open(Arc<LazyBootstrap>),
     /// All cards are fetched at the start, and then it is closed.
     Closed(Box<dyn Bootstrap>),
 }

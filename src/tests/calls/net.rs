@@ -17,8 +17,8 @@ use tsumugi_core::mem::{LocalAddr, Region, RegisterError};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Direct;
-use tsumugi_runtime::am::Carrier;
-use tsumugi_runtime::far;
+use tsumugi_runtime::net;
+use tsumugi_runtime::service::am::Carrier;
 
 /// The faults and sizes of the network. Rates are per mille.
 #[derive(Clone, Copy)]
@@ -254,7 +254,7 @@ impl Carrier for Link {
         unreachable!("{to}")
     }
 
-    fn on_greeting(&self, _: far::Handler) {}
+    fn on_greeting(&self, _: net::ParcelHandler) {}
 }
 
 impl Drop for Running {

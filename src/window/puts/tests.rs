@@ -4,7 +4,7 @@
 //! test completes them.
 
 use super::*;
-use crate::window::{Design, Inner, Want, Window, WindowError};
+use crate::window::{Design, Want, Window, WindowError, WindowInner};
 use crate::{Config, Error};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::sync::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ fn far(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
     ended.unwrap();
 }
 
-fn inner(window: &mut Window<u64>) -> &mut Inner {
+fn inner(window: &mut Window<u64>) -> &mut WindowInner {
     Arc::get_mut(&mut window.inner).expect("the only handle of the window")
 }
 

@@ -1,0 +1,262 @@
+//! The progress thread of the network (the watch): it polls when no worker does,
+//! because all ULTs compute or sleep, or are in a system call.
+//!
+//! ```text
+//!  others poll ──► nap of 200 us ──► do they still? then twice as long,
+//!      ▲               │                800 us at the most
+//!      │               a worker that goes to sleep ends it
+//!      │ yes            │ no
+//!      └────────────────┴─► poll until nothing comes ─► asleep on the device's
+//!                             ▲                         descriptor, 100 ms at
+//!                             └──── linger ◄── called ──the most
+//! ```
+//!
+//! After an event of the device the watch lingers: it polls on for 100 us, because
+//! the next packet usually comes soon, and waking a sleeping thread takes longer
+//! than the network needs to carry a packet. Puts and gets of other ranks make no
+//! event, so if the device has another event soon after that, the watch lingers
+//! twice as long, up to 4 ms. It lingers only while a worker sleeps, so that a core
+//! is free for it, and only where ranks spin at all.
+//!
+//! A device without a descriptor is looked at again after a [`Pause`]. The watch
+//! also runs the beats and the [`Pulses`].
+
+use super::NetLayer;
+use super::pause::{Pause, PauseStep};
+use super::pulse::Pulses;
+use crate::error::Error;
+use crate::{affinity, panic};
+use std::io::{self, PipeWriter};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_core::wait::Futex;
+use tsumugi_ult::{StartError, SystemFutex};
+
+/// The progress thread; it ends when this is dropped.
+pub(crate) struct Poller {
+    far: Arc<NetLayer>,
+    /// The thread ends when this pipe is closed.
+    stop: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Poller {
+    pub(crate) fn start(far: &Arc<NetLayer>) -> Result<Self, Error> {
+        let failed = |error| StartError::Thread(0, error);
+        let (stopped, stop) = io::pipe().map_err(failed)?;
+        let own = far.clone();
+        let builder = thread::Builder::new().name("tsumugi-far".into());
+        let thread = builder.spawn(move || watch(&own, stopped.as_raw_fd(), &stopped));
+        Ok(Self { far: far.clone(), stop: Some(stop), thread: Some(thread.map_err(failed)?) })
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        self.stop = None;
+        self.far.wake_watch();
+        if let Some(thread) = self.thread.take() {
+            // The thread has contained all panics.
+            let _ = thread.join();
+        }
+        // Other nodes must get the report of deaths here before the connections of
+        // this rank close, because this rank may be ending because of such a death.
+        let until = Instant::now() + FAREWELL;
+        while self.far.shared().beats.is_due() && Instant::now() < until {
+            self.far.turn();
+            self.far.beat();
+        }
+    }
+}
+
+impl NetLayer {
+    /// Notes that a worker goes to sleep.
+    pub(crate) fn worker_sleeps(&self) {
+        // Relaxed: the count only decides whether the watch lingers.
+        self.shared().asleep.fetch_add(1, Ordering::Relaxed);
+        self.wake_watch();
+    }
+
+    /// Notes that a worker is awake again.
+    pub(crate) fn worker_wakes(&self) {
+        self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Sends a beat if it is time, and gives up silent nodes.
+    fn beat(&self) {
+        let shared = self.shared();
+        for lost in shared.beats.round(&shared.member, |to, word| shared.tell(to, word)) {
+            shared.say_silent(&lost);
+        }
+    }
+
+    /// Ends neighbours that were stopped for too long.
+    fn end_held_off(&self, pulses: &mut Pulses) {
+        let shared = self.shared();
+        for rank in pulses.round() {
+            if shared.member.end_neighbour(rank) {
+                shared.say_silent(&[rank]);
+            }
+        }
+    }
+
+    /// Wakes the watch from its nap, so that it looks at the device at once.
+    fn wake_watch(&self) {
+        let word = self.nap_word();
+        if word.load(Ordering::SeqCst) & 1 != 0 {
+            word.fetch_add(2, Ordering::SeqCst);
+            SystemFutex.wake(word, 1);
+        }
+    }
+
+    fn nap_word(&self) -> &AtomicU32 {
+        &self.shared().nap
+    }
+
+    /// Runs a turn of the watch and contains its panics, because no other thread
+    /// would go on for it. If the handler of an arrival panics, the arrival has been
+    /// taken from the device already, so the next turn goes on after it.
+    fn watch_turn(&self) -> bool {
+        panic::contain("the network's thread", || self.turn()).unwrap_or(true)
+    }
+}
+
+fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
+    affinity::sleep_exactly();
+    let shared = far.shared();
+    let links = 0..shared.device.endpoints();
+    let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
+    let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), Pause::new());
+    let (mut patience, mut yields) = (LINGER, 0);
+    let (mut rest, mut napped) = (NAP, Duration::ZERO);
+    let mut was_ended = false;
+    let mut pulses = Pulses::new(&shared.member, shared.beats.limit());
+    loop {
+        let now = shared.polls.load(Ordering::Relaxed);
+        // The worker that has ended the nap polls no more, but it did until then.
+        let was_called = std::mem::take(&mut was_ended);
+        if std::mem::replace(&mut polls, now) != now && !was_called {
+            was_ended = nap(far, rest);
+            napped += rest;
+            rest = if was_ended { NAP } else { (rest * 2).min(NAP_MAX) };
+            pause.restart();
+            if !was_ended && napped < NAPS_MAX {
+                continue;
+            }
+        } else {
+            rest = NAP;
+            // The beats wait meanwhile.
+            let mut look = || match &events {
+                Some(_) => far.watch_turn(),
+                None => {
+                    let start = Instant::now();
+                    let came = far.watch_turn();
+                    // Relaxed: it only decides whether the watch lingers.
+                    let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
+                    if came {
+                        pause.restart();
+                    }
+                    came || pause.after(start.elapsed(), may_linger) == PauseStep::Look
+                }
+            };
+            let turns = (0..TURNS).take_while(|_| look()).count();
+            let limit = shared.beats.until_next();
+            match &events {
+                _ if turns == TURNS => {}
+                Some(events) if links.clone().all(|link| shared.arm(link)) => {
+                    // For packets that came between the last look and the arming.
+                    yields = 0;
+                    if !far.watch_turn() && !far.has_unsent() {
+                        let start = Instant::now();
+                        if sleep_on(events, stopped, limit) && shared.spins {
+                            let soon = start.elapsed() < patience;
+                            patience = if soon { patience * 2 } else { LINGER };
+                            patience = patience.min(LINGER_MAX);
+                            linger(far, patience);
+                        }
+                    }
+                }
+                // Another thread has the device, and may want this core.
+                Some(_) if yields < YIELDS => {
+                    thread::yield_now();
+                    yields = if turns > 0 { 0 } else { yields + 1 };
+                }
+                Some(_) => _ = nap(far, NAP),
+                None => _ = sleep_on(&[], stopped, pause.take().min(limit)),
+            }
+        }
+        napped = Duration::ZERO;
+        far.beat();
+        far.end_held_off(&mut pulses);
+        if has_stopped(stopped) {
+            return;
+        }
+    }
+}
+
+/// Leaves the device to the workers that poll, for a while. Returns whether a worker
+/// has ended the nap.
+fn nap(far: &NetLayer, limit: Duration) -> bool {
+    let word = far.nap_word();
+    // The lowest bit: the watch naps.
+    let before = word.fetch_or(1, Ordering::SeqCst) | 1;
+    SystemFutex.wait(word, before, Some(limit));
+    word.fetch_and(!1, Ordering::SeqCst) != before
+}
+
+/// Polls for a while, or until workers poll, or a beat is due.
+fn linger(far: &NetLayer, patience: Duration) {
+    let shared = far.shared();
+    let polls = shared.polls.load(Ordering::Relaxed);
+    let mut called = Instant::now();
+    let end = called + shared.beats.until_next();
+    while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
+    {
+        // Reading the clock takes half as long as a look.
+        let came = (0..LOOKS).filter(|_| far.watch_turn()).count() > 0;
+        let now = Instant::now();
+        if came {
+            called = now;
+        }
+        if now - called >= patience || now >= end {
+            return;
+        }
+    }
+}
+
+/// Sleeps until a descriptor is ready, or `limit` is over. Returns whether it was
+/// one of `events`.
+fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
+    let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    // SAFETY: the array has that many descriptors; the signal mask may be null.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
+    fds[..events.len()].iter().any(|fd| fd.revents != 0)
+}
+
+fn has_stopped(stopped: RawFd) -> bool {
+    let mut fd = libc::pollfd { fd: stopped, events: libc::POLLIN, revents: 0 };
+    // SAFETY: the array is one descriptor, a local.
+    unsafe { libc::poll(&mut fd, 1, 0) > 0 }
+}
+
+/// How long the last beats of this rank may wait for room.
+const FAREWELL: Duration = Duration::from_millis(100);
+const TURNS: usize = 64;
+/// Yields in a row after looks that found nothing.
+const YIELDS: u32 = 256;
+const NAP: Duration = Duration::from_micros(200);
+/// A worker that stops polling to compute is noticed after this long at most.
+const NAP_MAX: Duration = Duration::from_micros(800);
+/// Naps in a row after which the beats are looked after.
+const NAPS_MAX: Duration = Duration::from_millis(5);
+const LOOKS: u32 = 8;
+const LINGER: Duration = Duration::from_micros(100);
+const LINGER_MAX: Duration = Duration::from_millis(4);

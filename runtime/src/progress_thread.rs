@@ -1,0 +1,89 @@
+//! The helper: a progress thread of each rank that handles messages when all workers
+//! compute.
+//!
+//! ```text
+//!  asleep ──rung: all workers run ULTs──► on watch ─► 50 us later, is it still
+//!    ▲                                       │        there? take it
+//!    │                                       │ every 100 us from then on
+//!    └─── nothing left, or not for 1 ms ─────┘
+//! ```
+//!
+//! The helper stands behind the workers: a sender rings it only if no worker sleeps
+//! or looks for work, and the helper first gives the workers time, because they also
+//! poll between ULTs. While it finds messages that no worker has taken it stays on
+//! watch, so that senders need no system call to reach it. It also ends calls after
+//! their time limits. Asleep it costs nothing; awake it counts as an outside event,
+//! so the rank is not quiet.
+
+use crate::affinity;
+use crate::error::Error;
+use crate::node::RankNode;
+use crate::service::am::Outside;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::wait::Futex;
+use tsumugi_ult::{StartError, SystemFutex};
+
+/// The thread of the helper; it ends when this is dropped.
+pub(crate) struct ProgressThread {
+    node: Arc<RankNode>,
+    has_ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ProgressThread {
+    pub(crate) fn start(node: &Arc<RankNode>, workers: usize) -> Result<Self, Error> {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (own, ended) = (node.clone(), has_ended.clone());
+        let builder = thread::Builder::new().name("tsumugi-helper".into());
+        let thread = builder
+            .spawn(move || help(&own, &ended))
+            .map_err(|error| StartError::Thread(workers, error))?;
+        Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for ProgressThread {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.node.bells().ring_helper(&SystemFutex);
+        if let Some(thread) = self.thread.take() {
+            // The thread ends by a panic only if a lock was broken, which shows
+            // there.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn help(node: &RankNode, has_ended: &AtomicBool) {
+    affinity::sleep_exactly();
+    let word = node.bells().helper();
+    while !has_ended.load(Ordering::SeqCst) {
+        let ticket = word.prepare();
+        if !node.is_neglected() && !has_ended.load(Ordering::SeqCst) {
+            SystemFutex.wait(word.word(), ticket.expected(), node.until_deadline());
+        }
+        word.cancel();
+        if node.is_neglected() {
+            let _awake = Outside::new(node.member());
+            watch(node, has_ended);
+        }
+    }
+}
+
+/// Does work that the workers have not taken, until there is none for some rounds.
+fn watch(node: &RankNode, has_ended: &AtomicBool) {
+    let (mut rounds_left, mut round) = (1, FIRST_ROUND);
+    while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
+        thread::sleep(round);
+        round = ROUND;
+        let was_left = node.is_neglected() && node.help();
+        rounds_left = if was_left { QUIET_ROUNDS } else { rounds_left - 1 };
+    }
+}
+
+const FIRST_ROUND: Duration = Duration::from_micros(50);
+const ROUND: Duration = Duration::from_micros(100);
+const QUIET_ROUNDS: u32 = 10;

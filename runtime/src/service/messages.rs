@@ -1,0 +1,23 @@
+//! Messages between the ranks of a job: drives the state machine of
+//! [`tsumugi_core::msg`] over the partitions of a node, and over parcels to ranks of
+//! other nodes.
+//!
+//! The machine uses [indices](crate::peers) of its peers, not ranks. So its tables
+//! have entries for the ranks of the node, and for the ranks of other nodes with
+//! which a message was exchanged or for which a receive was posted.
+
+mod label;
+mod wire;
+mod parcels;
+mod post;
+mod route;
+mod state;
+mod drive;
+mod wait;
+mod begin;
+
+pub use drive::{Messages, Under};
+pub use label::{Received, Source, Tags, pattern};
+pub use parcels::{ParcelHandler, Parcels, Unsent};
+pub(crate) use wire::MessageLanes;
+pub use wire::{far_footprint, footprint, tables_bytes};

@@ -1,0 +1,375 @@
+//! The machine of a rank, and the waiters of its requests.
+
+use super::post::{ParcelPost, with_room};
+use super::route::on_wire;
+use super::wire::NodeWire;
+use crate::leaked_slice::{LeakedSlice, lend};
+use std::any::Any;
+use std::ptr::NonNull;
+use tsumugi_core::completion::Why;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{LocalRank, PeerIndex};
+use tsumugi_core::msg::board::Board;
+use tsumugi_core::msg::{
+    self, CallError, Design, Ended, Machine, Pattern, Received, Request, Shape, Thresholds,
+};
+use tsumugi_core::sync::AtomicBool;
+use tsumugi_core::wait::Waker;
+
+/// The state of messages, under the lock.
+pub(super) struct MessageState {
+    pub(super) machine: Machine<'static>,
+    pub(super) near: NodeWire,
+    /// Present if the job has other nodes.
+    pub(super) post: Option<Box<ParcelPost>>,
+    /// An entry for each request of the machine.
+    entries: Vec<RequestEntry>,
+    /// Wakers of threads that wait for any message to come.
+    pub(super) probers: Vec<Waker>,
+    /// The least length of a receive that may be announced to a peer.
+    pub(super) offered_from: u32,
+    /// Something has come for which the probers were not woken yet.
+    pub(super) has_moved: bool,
+    /// The memory that the machine borrows; dropped last.
+    tables: MessageTables,
+    _boards: LeakedSlice<Board<'static>>,
+}
+
+/// The machine's tables, freed with the state.
+type MessageTables = (
+    LeakedSlice<msg::Peer>,
+    LeakedSlice<msg::Entry>,
+    LeakedSlice<msg::Unexpected>,
+    LeakedSlice<msg::Logged>,
+    LeakedSlice<msg::Mirrored>,
+);
+
+/// The facade's state of a request.
+#[derive(Default)]
+pub(super) struct RequestEntry {
+    waiting: Option<NonNull<WaitingRequest>>,
+    /// The owner of the buffer after the handle has gone.
+    kept: Option<Box<dyn Any + Send>>,
+}
+
+/// On the stack of a waiter, until its wait is over; accessed under the lock.
+#[derive(Default)]
+pub(super) struct WaitingRequest {
+    /// Requests that must still end.
+    pub(super) left: usize,
+    pub(super) waker: Option<Waker>,
+}
+
+/// Wakers, to be used and dropped after the lock was given back.
+pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
+
+/// Why an operation did not begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WireRefusal {
+    /// There is no room in the tables.
+    Busy(Why),
+    /// The rank does not exist.
+    NoSuchRank { rank: Rank },
+    /// The peer has died.
+    PeerLost { peer: PeerIndex },
+}
+
+impl From<CallError> for WireRefusal {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Busy(why) => Self::Busy(why),
+            // Only in a job of one node, where the index of each peer is its rank.
+            CallError::NoSuchPeer { peer, .. } => Self::NoSuchRank { rank: Rank(peer.0) },
+            CallError::PeerLost { peer } => Self::PeerLost { peer },
+        }
+    }
+}
+
+/// The pattern for the machine in a job of one node, where the index of each peer is
+/// its rank.
+#[inline(always)]
+pub(super) fn by_rank(pattern: Pattern<Rank>) -> Pattern {
+    let Pattern { context, source, tag } = pattern;
+    Pattern { context, source: source.map(|rank| PeerIndex(rank.0)), tag }
+}
+
+impl MessageState {
+    /// Makes a machine over these lanes.
+    pub(super) fn new(
+        own: LocalRank,
+        shape: Shape,
+        design: Design,
+        near: NodeWire,
+        post: Option<Box<ParcelPost>>,
+        boards: Vec<Board<'static>>,
+    ) -> Self {
+        let (lent, tables) = tables_of(shape);
+        let mut machine = Machine::new(own, shape, design, Thresholds::DEFAULT, lent)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let (boards, lent_boards) = lend(boards);
+        if !boards.is_empty() {
+            machine.put_up(boards);
+        }
+        Self {
+            machine,
+            near,
+            post,
+            entries: (0..REQUESTS_MAX).map(|_| RequestEntry::default()).collect(),
+            probers: Vec::new(),
+            offered_from: Thresholds::DEFAULT.offered_from(),
+            has_moved: false,
+            tables,
+            _boards: lent_boards,
+        }
+    }
+
+    /// The index of a rank.
+    ///
+    /// # Errors
+    ///
+    /// There is no such rank; on one node the machine checks that.
+    #[inline(always)]
+    pub(super) fn peer_of(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
+        if self.post.is_none() { Ok(PeerIndex(rank.0)) } else { self.far_peer(rank) }
+    }
+
+    /// Returns the pattern for the machine, with the index of its source.
+    ///
+    /// # Errors
+    ///
+    /// There is no such rank, as for [`peer_of`](Self::peer_of).
+    #[inline(always)]
+    pub(super) fn by_index(&mut self, pattern: Pattern<Rank>) -> Result<Pattern, WireRefusal> {
+        let Pattern { context, source, tag } = pattern;
+        match source {
+            Some(rank) if self.post.is_some() => {
+                Ok(Pattern { context, source: Some(self.far_peer(rank)?), tag })
+            }
+            _ => Ok(by_rank(pattern)),
+        }
+    }
+
+    #[inline(never)]
+    fn far_peer(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
+        let Some(post) = &mut self.post else { return Ok(PeerIndex(rank.0)) };
+        let peer = post.peer_of(rank);
+        self.catch_up();
+        peer.ok_or(WireRefusal::NoSuchRank { rank })
+    }
+
+    /// The rank of a peer.
+    #[inline(always)]
+    pub(super) fn rank_of(&self, peer: PeerIndex) -> Rank {
+        match &self.post {
+            None => Rank(peer.0),
+            Some(post) => post.peers().rank(peer),
+        }
+    }
+
+    /// Describes a message to the program: its source is a rank.
+    #[inline(always)]
+    pub(super) fn named(&self, received: Received) -> Received<Rank> {
+        let Received { source, tag, len, truncated } = received;
+        Received { source: self.rank_of(source), tag, len, truncated }
+    }
+
+    /// Adds the new peers to the machine.
+    fn catch_up(&mut self) {
+        while let Some(post) = &self.post
+            && self.machine.peers() < post.peers().count()
+        {
+            let next = PeerIndex(self.machine.peers());
+            let is_alive = post.member().is_alive(post.peers().rank(next));
+            let peers = with_room(next.0 + 1, post.member());
+            let Some(peer) = self.machine.admit() else {
+                self.grow(peers);
+                continue;
+            };
+            self.use_thresholds(peer, Thresholds::FAR);
+            if !is_alive {
+                self.lose_peer(peer);
+            }
+        }
+    }
+
+    /// Makes the machine's tables longer.
+    #[cold]
+    fn grow(&mut self, peers: u32) {
+        let shape = Shape { peers, ..self.machine.shape() };
+        let (lent, tables) = tables_of(shape);
+        self.machine.grow(lent).unwrap_or_else(|error| panic!("{error}"));
+        self.tables = tables;
+    }
+
+    /// Sets the thresholds for messages to a peer.
+    pub(super) fn use_thresholds(&mut self, peer: PeerIndex, to: Thresholds) {
+        let set = self.machine.set_thresholds(peer, to);
+        set.unwrap_or_else(|error| panic!("{error}"));
+        self.offered_from = self.offered_from.min(to.offered_from());
+    }
+
+    /// Whether a parcel waits for the network.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.post.as_ref().is_some_and(|post| post.has_unsent())
+    }
+
+    /// Handles what has come from other nodes. Returns whether anything has.
+    #[inline]
+    pub(super) fn take_arrived(&mut self) -> bool {
+        if self.post.is_some() { self.look_at_arrived() } else { false }
+    }
+
+    #[cold]
+    fn look_at_arrived(&mut self) -> bool {
+        let mut has_moved = false;
+        while let Some(peer) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
+            self.catch_up();
+            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, peer));
+        }
+        while let Some((request, result)) = self.post.as_mut().and_then(|post| post.poll_fetched())
+        {
+            on_wire!(self, |machine, wire| machine.job_done(wire, request, result));
+            has_moved = true;
+        }
+        has_moved
+    }
+
+    /// Collects the wakers of requests that have ended, as far as there is room.
+    pub(super) fn note_ended(&mut self, woken: &mut Woken) {
+        while !woken.is_full()
+            && let Some(request) = self.machine.poll_ended()
+        {
+            let entry = &mut self.entries[index(request)];
+            if entry.kept.take().is_some() {
+                // The handle has gone, so the result is dropped.
+                self.machine.take(request);
+            } else if let Some(waiting) = entry.waiting.take() {
+                // SAFETY: the waiter takes the pointer back, under the lock, before
+                // its frame ends.
+                let waiting = unsafe { &mut *waiting.as_ptr() };
+                // More requests may have ended than it waits for.
+                waiting.left = waiting.left.saturating_sub(1);
+                if waiting.left == 0
+                    && let Some(waker) = waiting.waker.take()
+                {
+                    let _ = woken.push(waker);
+                }
+            }
+        }
+    }
+
+    /// Registers `waiting` for the ends of `requests`. Returns how many have ended,
+    /// or were named before. `None`, and nothing has changed: another thread waits
+    /// for one of them.
+    pub(super) fn register(
+        &mut self,
+        requests: impl Iterator<Item = Request> + Clone,
+        waiting: NonNull<WaitingRequest>,
+    ) -> Option<usize> {
+        let mut ended = 0;
+        for request in requests.clone() {
+            let entry = &mut self.entries[index(request)];
+            if !self.machine.watch(request) || entry.waiting == Some(waiting) {
+                ended += 1;
+            } else if entry.waiting.is_some() {
+                self.unregister(requests, waiting);
+                return None;
+            } else {
+                entry.waiting = Some(waiting);
+            }
+        }
+        Some(ended)
+    }
+
+    /// Ends the registration of `waiting`.
+    pub(super) fn unregister(
+        &mut self,
+        requests: impl Iterator<Item = Request>,
+        waiting: NonNull<WaitingRequest>,
+    ) {
+        for request in requests {
+            let entry = &mut self.entries[index(request)];
+            entry.waiting.take_if(|other| *other == waiting);
+        }
+    }
+
+    /// Whether a thread sleeps until the request has ended.
+    pub(super) fn is_waited_for(&self, request: Request) -> bool {
+        self.entries[index(request)].waiting.is_some()
+    }
+
+    /// Drops the handle; `kept` stays until the request ends.
+    pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
+        if self.machine.take(request).is_none() {
+            self.entries[index(request)].kept = Some(kept);
+            self.machine.watch(request);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn take(&mut self, request: Request) -> Option<Result<Received<Rank>, Ended<Rank>>> {
+        if self.entries[index(request)].waiting.is_some() {
+            // Another thread waits, and must be woken first if the request has
+            // ended.
+            return None;
+        }
+        Some(match self.machine.take(request)? {
+            Ok(received) => Ok(self.named(received)),
+            Err(Ended::Cancelled) => Err(Ended::Cancelled),
+            Err(Ended::PeerLost { peer }) => Err(Ended::PeerLost { peer: self.rank_of(peer) }),
+            Err(Ended::Failed { peer }) => Err(Ended::Failed { peer: self.rank_of(peer) }),
+        })
+    }
+
+    /// Reports deaths to the machine. Ranks that are no peers are found dead when they
+    /// become peers.
+    pub(super) fn lose(&mut self, is_lost: impl Fn(Rank) -> bool) {
+        self.catch_up();
+        for peer in (0..self.machine.peers()).map(PeerIndex) {
+            if is_lost(self.rank_of(peer)) {
+                self.lose_peer(peer);
+            }
+        }
+    }
+
+    fn lose_peer(&mut self, peer: PeerIndex) {
+        on_wire!(self, |machine, wire| machine.lost(wire, peer));
+        if let Some(post) = &mut self.post {
+            post.lose(peer);
+        }
+    }
+}
+
+/// Makes empty tables for a machine of that shape.
+fn tables_of(shape: Shape) -> (msg::Tables<'static>, MessageTables) {
+    let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
+    let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
+    let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
+    let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
+    let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
+    let tables = msg::Tables { peers, requests, unexpected, log, mirror };
+    (tables, (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror))
+}
+
+/// Bytes of the tables by ranks of a job.
+pub fn tables_bytes(shape: Shape) -> usize {
+    shape.peers as usize * size_of::<msg::Peer>()
+        + shape.unexpected() * size_of::<msg::Unexpected>()
+        + shape.log() * size_of::<msg::Logged>()
+        + shape.mirrored() * size_of::<msg::Mirrored>()
+}
+
+/// Bytes of a rank's sends and receives.
+pub(super) fn requests_bytes() -> usize {
+    let request = size_of::<msg::Entry>() + size_of::<RequestEntry>() + size_of::<AtomicBool>();
+    REQUESTS_MAX * request
+}
+
+/// The index of a request's entry.
+pub(super) fn index(request: Request) -> usize {
+    request.to_bits() as u32 as usize
+}
+
+const WOKEN_MAX: usize = 16;
+/// Sends and receives of a rank that can be under way.
+pub(super) const REQUESTS_MAX: usize = 4096;
