@@ -48,13 +48,13 @@ use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
-use tsumugi_runtime::inside::{Inside, REPORT, REPORTS, TRACE};
+use tsumugi_runtime::inside::{Inside, REPORTS};
 use tsumugi_runtime::net::probe;
+use tsumugi_runtime::variable::{REPORT, TRACE};
 use tsumugi_ult::SuspensionCheck;
 
-pub use tsumugi_runtime::config::{
-    Bind, Chosen, NETWORK, NetworkConfig, NetworkKind, NetworkSleep, Path,
-};
+pub use tsumugi_runtime::config::{Bind, Chosen, NetworkConfig, NetworkKind, NetworkSleep, Path};
+pub use tsumugi_runtime::variable::NETWORK;
 
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]

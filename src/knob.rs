@@ -14,7 +14,8 @@ use tsumugi_pvas::distance::CHUNK_BYTES;
 use tsumugi_pvas::partition::{Shape, ShapeError};
 use tsumugi_pvas::space::limits;
 use tsumugi_runtime::config::SILENCE_MS;
-use tsumugi_runtime::inside::{REPORT, REPORTS, TRACE};
+use tsumugi_runtime::inside::REPORTS;
+use tsumugi_runtime::variable::{REPORT, TRACE};
 
 /// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -80,9 +80,9 @@ pub use window::Window;
 pub use tsumugi_runtime::affinity;
 pub use tsumugi_runtime::inside::Inside;
 pub use tsumugi_runtime::job::is_rank;
-pub use tsumugi_runtime::net::{NetworkCounts, NetworkFacts, NoNetwork};
+pub use tsumugi_runtime::net::{NetworkCounts, NetworkFacts};
 pub use tsumugi_runtime::service::messages::{Received, Source, Tags};
-pub use tsumugi_runtime::{Error, MessageError};
+pub use tsumugi_runtime::{Error, MessageError, NoNetwork};
 
 pub use tsumugi_backends::boot;
 

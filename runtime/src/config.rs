@@ -155,7 +155,5 @@ impl Chosen {
     }
 }
 
-/// The variable of [`NetworkConfig::kind`].
-pub const NETWORK: &str = "TSUMUGI_NETWORK";
 /// The default of [`NetworkConfig::silence_ms`].
 pub const SILENCE_MS: u32 = 5000;

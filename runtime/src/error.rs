@@ -1,10 +1,11 @@
 //! Errors outside of a single operation.
 
 mod message;
+mod no_network;
 
 pub use message::MessageError;
+pub use no_network::NoNetwork;
 
-use crate::net::NoNetwork;
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};

@@ -15,6 +15,7 @@
 //! first has the signal.
 
 use crate::error::Error;
+use crate::variable::{REPORT, TRACE};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::mem;
@@ -112,10 +113,6 @@ fn write(trace: &Trace, path: &Path) -> io::Result<()> {
     file.flush()
 }
 
-/// The variable of [`Inside::report`].
-pub const REPORT: &str = "TSUMUGI_REPORT";
-/// The variable of [`Inside::trace`].
-pub const TRACE: &str = "TSUMUGI_TRACE";
 /// The values that [`REPORT`] may have: signals without another meaning.
 pub const REPORTS: [(&str, i32); 2] = [("usr1", libc::SIGUSR1), ("usr2", libc::SIGUSR2)];
 /// Events of each worker: 2 MiB.

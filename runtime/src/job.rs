@@ -15,7 +15,7 @@ mod packed_cards;
 
 use crate::config::NetworkConfig;
 use crate::error::Error;
-use crate::net::NoNetwork;
+use crate::error::NoNetwork;
 use crate::net::{self, FaultClock, Faults, NetDevice, Network};
 use exchange::{Exchange, card_of};
 use lazy_bootstrap::LazyBootstrap;

@@ -15,6 +15,7 @@
 //! | [`far`] | the network to the ranks of other nodes |
 
 pub mod affinity;
+pub mod variable;
 pub mod error;
 pub mod panic;
 pub mod inside;
@@ -40,5 +41,5 @@ pub mod start;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use error::{Error, MessageError};
+pub use error::{Error, MessageError, NoNetwork};
 pub use handle::RankHandle;

@@ -1,6 +1,6 @@
 //! How callers begin operations on ranks of other nodes, and wait for their results.
 
-use super::NetLayer;
+use super::layer::NetLayer;
 use crate::lasting::{Lasting, Stays};
 use crate::queue::hint;
 use tsumugi_core::completion::{Busy, Outcome, Status, Why};

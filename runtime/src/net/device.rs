@@ -2,13 +2,14 @@
 //! each batch, and no other indirection.
 //!
 //! ```text
-//!  NetDevice ─┬─ Ofi(OfiDomain)          DeviceQueue ─┬─ Ofi(OfiEndpoint)
-//!          └─ Verbs(VerbsDomain)             └─ Verbs(VerbsEndpoint)
+//!  NetDevice ─┬─ Ofi(OfiDomain)       DeviceQueue ─┬─ Ofi(OfiEndpoint)
+//!             └─ Verbs(VerbsDomain)                └─ Verbs(VerbsEndpoint)
 //! ```
 
-use super::fault::FaultyQueue;
-use super::network::{NetworkFacts, NoNetwork};
+use super::facts::NetworkFacts;
+use super::packet::{ARRIVALS, HEADER_BYTES, PACKET_BYTES};
 use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
+use crate::error::NoNetwork;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -41,8 +42,6 @@ pub(super) enum DeviceQueue<'d> {
     Verbs(VerbsEndpoint<'d>),
     #[cfg(any(test, feature = "testing"))]
     Hub(HubEndpoint<'d>),
-    /// An endpoint with injected faults.
-    FaultInjector(Box<FaultyQueue<'d>>),
 }
 
 /// Which operations a device carries out by itself.
@@ -60,13 +59,12 @@ pub(super) struct Moves {
 
 /// Runs the same code for each variant.
 macro_rules! of_each {
-    ($this:expr, $(+ $more:ident,)? $it:ident => $do:expr) => {
+    ($this:expr, $it:ident => $do:expr) => {
         match $this {
             Self::Ofi($it) => $do,
             Self::Verbs($it) => $do,
             #[cfg(any(test, feature = "testing"))]
             Self::Hub($it) => $do,
-            $(Self::$more($it) => $do,)?
         }
     };
 }
@@ -96,8 +94,8 @@ impl NetDevice {
     /// others.
     #[cfg(any(test, feature = "testing"))]
     pub fn on_hub(hub: &Hub, config: hub::Config, rank: Rank, size: u32) -> Self {
-        let packets = super::link::ARRIVALS;
-        let config = hub::Config { packets, packet_bytes_max: PACKET_BYTES, ..config };
+        let packets = ARRIVALS;
+        let config = hub::Config { packets, packet_bytes_max: WITH_HEADER, ..config };
         Self::Hub(HubDomain::open(hub, &config, rank, size))
     }
 
@@ -128,6 +126,11 @@ impl NetDevice {
         + 'static,
     ) {
         of_each!(self, domain => domain.find_later(cards));
+    }
+
+    /// Bytes of the longest parcel.
+    pub(super) fn parcel_bytes_max(&self) -> usize {
+        self.packet_bytes_max().min(PACKET_BYTES) - 1
     }
 
     pub(super) fn endpoints(&self) -> usize {
@@ -294,7 +297,7 @@ impl NetDevice {
 
 impl DeviceQueue<'_> {
     pub(super) fn index(&self) -> usize {
-        of_each!(self, + FaultInjector, endpoint => endpoint.index())
+        of_each!(self, endpoint => endpoint.index())
     }
 
     /// Whether a packet to that rank, sent now, would overtake an operation posted
@@ -307,14 +310,12 @@ impl DeviceQueue<'_> {
             // The hub keeps no order.
             #[cfg(any(test, feature = "testing"))]
             Self::Hub(_) => false,
-            Self::FaultInjector(_) => false,
         }
     }
 
     /// The last error of the device, if there was one.
     pub(super) fn last_failure(&mut self) -> Option<Failure> {
         match self {
-            Self::FaultInjector(queue) => queue.last_failure(),
             Self::Ofi(endpoint) => endpoint.failures().last,
             Self::Verbs(endpoint) => endpoint.failures().last,
             #[cfg(any(test, feature = "testing"))]
@@ -325,28 +326,28 @@ impl DeviceQueue<'_> {
     /// Hands over what has arrived, and returns how many arrivals there were. There
     /// may be more if this is the number that is handed over at once.
     pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
-        of_each!(self, + FaultInjector, endpoint => endpoint.receive(handle))
+        of_each!(self, endpoint => endpoint.receive(handle))
     }
 }
 
 impl Endpoint for DeviceQueue<'_> {
     #[inline]
     fn post(&mut self, ops: &[Op]) -> usize {
-        of_each!(self, + FaultInjector, endpoint => endpoint.post(ops))
+        of_each!(self, endpoint => endpoint.post(ops))
     }
 
     #[inline]
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
-        of_each!(self, + FaultInjector, endpoint => endpoint.poll(completions))
+        of_each!(self, endpoint => endpoint.poll(completions))
     }
 
     #[inline]
     fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
-        of_each!(self, + FaultInjector, endpoint => endpoint.turn(ops, completions))
+        of_each!(self, endpoint => endpoint.turn(ops, completions))
     }
 
     fn arm(&mut self) -> bool {
-        of_each!(self, + FaultInjector, endpoint => endpoint.arm())
+        of_each!(self, endpoint => endpoint.arm())
     }
 }
 
@@ -390,13 +391,13 @@ impl fmt::Debug for NetDevice {
 
 impl fmt::Debug for DeviceQueue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        of_each!(self, + FaultInjector, endpoint => endpoint.fmt(f))
+        of_each!(self, endpoint => endpoint.fmt(f))
     }
 }
 
 /// Bytes of the tables of one endpoint, of the network library that takes more.
 pub fn footprint() -> usize {
-    let packets = super::link::ARRIVALS;
+    let packets = ARRIVALS;
     ofi::footprint(packets).max(verbs::footprint(packets))
 }
 
@@ -407,8 +408,8 @@ fn of_ofi(config: &NetworkConfig) -> ofi::Config {
         source: config.source.clone(),
         device: config.device.clone(),
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
-        packets: super::link::ARRIVALS,
-        packet_bytes_max: PACKET_BYTES,
+        packets: ARRIVALS,
+        packet_bytes_max: WITH_HEADER,
         event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
@@ -424,8 +425,8 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         device,
         port: port.unwrap_or(defaults.port),
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
-        packets: super::link::ARRIVALS,
-        packet_bytes_max: PACKET_BYTES,
+        packets: ARRIVALS,
+        packet_bytes_max: WITH_HEADER,
         timeout: timeout_for(config.silence()),
         dynamic: config.dynamic,
         event: config.sleep == NetworkSleep::Called,
@@ -453,7 +454,7 @@ fn timeout_for(silence: Duration) -> u8 {
 }
 
 /// Bytes of a packet with its header.
-const PACKET_BYTES: usize = super::parcel::PACKET_BYTES + 16;
+const WITH_HEADER: usize = PACKET_BYTES + HEADER_BYTES;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,6 @@
 
 use super::bounce::{Bounce, CHUNK_BYTES};
 use super::link::NetLink;
-use super::{NetLayer, fetch_window};
 use crate::queue::hint;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -80,46 +79,6 @@ struct Piece {
 struct FetchEnd {
     result: Mutex<Option<Result<u64, AddrError>>>,
     is_due: Arc<AtomicBool>,
-}
-
-impl NetLayer {
-    /// The word by which ranks of other nodes can [fetch](Self::fetch) these bytes
-    /// of this rank, or `None` if they cannot.
-    pub(crate) fn place(&self, at: usize, bytes: usize) -> Option<u64> {
-        let shared = self.shared();
-        shared.windows.as_ref()?.place(shared, at, bytes)
-    }
-
-    /// Begins to fetch bytes from the place that a rank has sent, which is checked
-    /// by that rank's table of regions. The [handler](Self::on_fetched) is called
-    /// with `id` when the fetch has ended. False: this device does not fetch.
-    ///
-    /// # Safety
-    ///
-    /// `to` is valid for writes of `bytes` bytes until then.
-    pub(crate) unsafe fn fetch(
-        &self,
-        from: Rank,
-        place: u64,
-        to: *mut u8,
-        bytes: u64,
-        id: u64,
-    ) -> bool {
-        let (key, offset) = fetch_window::parts(place);
-        let from = RemoteAddr { rank: from, key, offset };
-        let does = self.shared().windows.is_some();
-        if does {
-            self.fetches().begin(Fetch { id, from, to: to.expose_provenance(), bytes });
-            self.poll();
-        }
-        does
-    }
-
-    /// Sets the handler of fetches that have ended. The thread that polls calls it;
-    /// it must be short and must not block. Once, before the start.
-    pub(crate) fn on_fetched(&self, handle: FetchHandler) {
-        self.fetches().on_fetched(handle);
-    }
 }
 
 impl Fetches {

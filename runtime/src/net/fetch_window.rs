@@ -10,7 +10,7 @@
 //! A message that begins in stride k and is no longer than one stride lies wholly in
 //! window k. Where registering pins memory, strides are short and windows few.
 
-use super::NetShared;
+use super::registrar::Registrar;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::mem::{Access, RegionKey};
@@ -41,7 +41,7 @@ impl FetchWindows {
 
     /// Returns a word by which other ranks find these bytes: a key and an offset.
     /// `None`: they cannot be fetched.
-    pub(super) fn place(&self, shared: &NetShared, at: usize, bytes: usize) -> Option<u64> {
+    pub(super) fn place(&self, registrar: Registrar<'_>, at: usize, bytes: usize) -> Option<u64> {
         let offset = at.checked_sub(self.start).filter(|offset| *offset < self.bytes)?;
         let index = offset / self.stride;
         let within = offset - index * self.stride;
@@ -50,14 +50,14 @@ impl FetchWindows {
         }
         // Relaxed: a thread that uses the key is ordered by the device's own lock.
         let key = match self.keys[index].load(Ordering::Relaxed) {
-            0 => self.show(shared, index),
+            0 => self.show(registrar, index),
             key => key,
         };
         (key != REFUSED).then_some(u64::from(key) << 32 | within as u64)
     }
 
     #[cold]
-    fn show(&self, shared: &NetShared, index: usize) -> u32 {
+    fn show(&self, registrar: Registrar<'_>, index: usize) -> u32 {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.keys[index].load(Ordering::Relaxed);
         if before != 0 {
@@ -66,7 +66,7 @@ impl FetchWindows {
         let start = index * self.stride;
         let bytes = (2 * self.stride).min(self.bytes - start);
         let key = match *shown < self.max {
-            true => self.register(shared, self.start + start, bytes),
+            true => self.register(registrar, self.start + start, bytes),
             false => None,
         };
         let key = key.map_or(REFUSED, RegionKey::to_bits);
@@ -75,17 +75,13 @@ impl FetchWindows {
         key
     }
 
-    fn register(&self, shared: &NetShared, at: usize, bytes: usize) -> Option<RegionKey> {
+    fn register(&self, registrar: Registrar<'_>, at: usize, bytes: usize) -> Option<RegionKey> {
         let base = NonNull::new(std::ptr::with_exposed_provenance_mut(at))?;
         // SAFETY: the window is in the heap, which stays mapped as long as the
         // process; peers only read plain bytes there.
-        let region = unsafe { shared.direct.register(base, bytes as u64, Access::Read) }.ok()?;
+        let region = unsafe { registrar.register(base, bytes, Access::Read) }?;
         // SAFETY: the same.
-        let is_shown = unsafe { shared.device.register(&region) }.is_ok();
-        if !is_shown {
-            shared.direct.unregister(region.key);
-        }
-        is_shown.then_some(region.key)
+        unsafe { registrar.show(&region) }.then_some(region.key)
     }
 }
 

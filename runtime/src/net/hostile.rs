@@ -6,7 +6,8 @@
 
 use super::emulation::{EmulatedRequest, Emulation, Sent};
 use super::heartbeat;
-use super::parcel::{PACKET_BYTES, Parcel};
+use super::packet::PACKET_BYTES;
+use super::parcel::Parcel;
 use std::ptr::NonNull;
 use tsumugi_core::backend::{Completion, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{Access, LocalAddr, Need, RegionKey, RegionTable, RemoteAddr};

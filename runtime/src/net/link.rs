@@ -10,10 +10,12 @@
 //! Arrivals are first copied out of the device's packets, because their handlers may
 //! send.
 
-use super::device::{DeviceQueue, Moves};
+use super::device::Moves;
 use super::emulation::{self, EmulatedRequest, Emulation, Sent};
+use super::link_queue::LinkQueue;
+use super::packet::{ARRIVALS, PACKET_BYTES};
 use super::parcel::{Parcel, ParcelError};
-use super::{NetShared, parcel};
+use super::shared::NetShared;
 use std::collections::VecDeque;
 use std::fmt;
 use tsumugi_backends::PACKETS_AT_ONCE;
@@ -27,7 +29,7 @@ use tsumugi_core::sync::{Ordering, fence};
 /// An endpoint and its errands. See the module.
 pub(super) struct NetLink {
     shared: &'static NetShared,
-    endpoint: DeviceQueue<'static>,
+    endpoint: LinkQueue<'static>,
     /// Whether heartbeats use this link.
     beats: bool,
     moves: Moves,
@@ -57,7 +59,7 @@ impl NetLink {
             gone_seen: 0,
             bells: Vec::with_capacity(ARRIVALS),
             parcels: Vec::with_capacity(PACKETS_AT_ONCE),
-            bytes: Vec::with_capacity(PACKETS_AT_ONCE * parcel::PACKET_BYTES),
+            bytes: Vec::with_capacity(PACKETS_AT_ONCE * PACKET_BYTES),
             undecided: VecDeque::new(),
         }
     }
@@ -325,10 +327,7 @@ impl fmt::Debug for NetLink {
 
 /// Bytes that a link keeps in memory besides itself.
 pub fn footprint() -> usize {
-    let parcels = parcel::PACKET_BYTES + size_of::<(Rank, Parcel, usize)>();
+    let parcels = PACKET_BYTES + size_of::<(Rank, Parcel, usize)>();
     let arrivals = ARRIVALS * size_of::<LocalAddr>() + PACKETS_AT_ONCE * parcels;
     arrivals + emulation::footprint()
 }
-
-/// As many as an endpoint has packet buffers.
-pub(super) const ARRIVALS: usize = 64;

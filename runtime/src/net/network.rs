@@ -3,12 +3,13 @@
 
 use super::descriptors;
 use super::device::NetDevice;
+use super::facts::NetworkFacts;
 use super::fault::Faults;
-use crate::config::{NETWORK, NetworkConfig};
+use crate::config::NetworkConfig;
+use crate::error::NoNetwork;
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_backends::boot::card::NETWORK_BYTES_MAX;
-use tsumugi_backends::{ofi, verbs};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 
@@ -59,42 +60,6 @@ pub(super) const HOST_BYTES: usize = 2 * size_of::<(u32, Box<str>)>() + HOST_NAM
 /// The longest name for which a card has room.
 const HOST_NAME_BYTES: usize = 64;
 
-/// Why a job has no network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoNetwork {
-    /// The network is switched off.
-    Off,
-    /// libfabric could not be opened.
-    Ofi(ofi::OpenError),
-    /// libibverbs could not be opened.
-    Verbs {
-        /// The device that was configured; `None`: any device.
-        device: Option<String>,
-        /// The error of opening it.
-        why: verbs::OpenError,
-    },
-    /// The address is longer than a card may hold.
-    Address {
-        /// The length of the address in bytes.
-        bytes: usize,
-    },
-    /// Another rank is not on the same network, or has another version of the
-    /// protocol.
-    Unlike {
-        /// That rank.
-        rank: Rank,
-        /// The host of that rank.
-        host: Box<str>,
-        /// The difference between the two ranks.
-        why: Box<ofi::CardError>,
-    },
-    /// Another rank has no network, or has published the mark of another one.
-    Peer {
-        /// That rank.
-        rank: Rank,
-    },
-}
-
 /// Opens the device of a rank; the other ranks are found later.
 ///
 /// # Errors
@@ -109,42 +74,6 @@ pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<NetD
         bytes if bytes > NETWORK_BYTES_MAX => Err(NoNetwork::Address { bytes }),
         _ => Ok(device),
     }
-}
-
-/// The network between nodes, as a job on several of them would find it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetworkFacts {
-    /// The library, with the provider and its layers for libfabric, or else the kind
-    /// of the network.
-    pub provider: String,
-    /// The device.
-    pub device: String,
-    /// The capabilities that were tried and did not work, with the result of each.
-    pub lacks: Vec<String>,
-    /// The operations that the target's processor carries out, on request by a
-    /// parcel.
-    pub errands: Vec<&'static str>,
-}
-
-/// How much a rank's network has done so far, as
-/// `Runtime::network_counts` of the facade returns it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetworkCounts {
-    /// Operations that were posted to it: puts, gets, atomics.
-    pub operations: u64,
-    /// Batches in which they were posted: one doorbell for each.
-    pub doorbells: u64,
-    /// Cards of other ranks that were requested, each at the first operation on its
-    /// rank. 0 where all came at start.
-    pub cards: u64,
-    /// Bytes of puts and gets that were copied through bounce buffers, because their
-    /// memory was not registered.
-    pub bounced: u64,
-    /// Pieces of such memory that were registered instead.
-    pub shown: u64,
-    /// Operations of other nodes' ranks that processors of this rank have carried
-    /// out, because the device does not do them.
-    pub served: u64,
 }
 
 /// Opens the network of a rank that is alone, probes its capabilities, and closes it.
@@ -194,26 +123,6 @@ impl NetDevice {
             // The head of the rank's card names another network, but the card itself
             // fits.
             Ok(()) => NoNetwork::Peer { rank },
-        }
-    }
-}
-
-impl fmt::Display for NoNetwork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => write!(f, "{} is off", NETWORK),
-            Self::Ofi(error) => error.fmt(f),
-            Self::Verbs { device: Some(device), why } => write!(f, "{device}: {why}"),
-            Self::Verbs { device: None, why } => why.fmt(f),
-            Self::Address { bytes } => {
-                write!(
-                    f,
-                    "the address of the device has {bytes} bytes, {NETWORK_BYTES_MAX} is the \
-                     maximum"
-                )
-            }
-            Self::Unlike { rank, host, why } => write!(f, "{rank} on {host}: {why}"),
-            Self::Peer { rank } => write!(f, "{rank} has no network, or another one"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The payload of packets: a byte with the kind, and then the parcel.
 
-use super::device::NetDevice;
 use crate::error::Error;
 use std::fmt;
 use tsumugi_core::mem::{AddrError, Rank};
@@ -53,11 +52,6 @@ impl Parcel {
     }
 }
 
-/// Bytes of the longest parcel.
-pub(super) fn bytes_max(device: &NetDevice) -> usize {
-    device.packet_bytes_max().min(PACKET_BYTES) - 1
-}
-
 impl fmt::Display for ParcelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -76,9 +70,6 @@ impl From<ParcelError> for Error {
         }
     }
 }
-
-/// Bytes of a packet, without its header.
-pub(super) const PACKET_BYTES: usize = 4096 - 16;
 
 #[cfg(test)]
 mod tests {

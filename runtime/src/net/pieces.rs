@@ -3,8 +3,9 @@
 //! device releases memory when a peer is lost. All others go in pieces, through
 //! bounce chunks, a few of them under way at a time.
 
+use super::bounce;
+use super::layer::NetLayer;
 use super::registration::RegistrationCache;
-use super::{NetLayer, bounce};
 use crate::queue::hint;
 use tsumugi_core::engine::Retry;
 use tsumugi_core::mem::AddrError;
@@ -83,7 +84,8 @@ impl NetLayer {
     ) -> Result<usize, AddrError> {
         let mut done = 0;
         while done < bytes
-            && let Some(pin) = pins.take(self.shared(), local.wrapping_add(done), bytes - done)
+            && let Some(pin) =
+                pins.take(self.shared().registrar(), local.wrapping_add(done), bytes - done)
         {
             let (place, count) = (remote.add(done as u64), pin.bytes() as u64);
             let op = match kind {

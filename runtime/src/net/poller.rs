@@ -21,7 +21,7 @@
 //! A device without a descriptor is looked at again after a [`Pause`]. The watch
 //! also runs the beats and the [`Pulses`].
 
-use super::NetLayer;
+use super::layer::NetLayer;
 use super::pause::{Pause, PauseStep};
 use super::pulse::Pulses;
 use crate::error::Error;

@@ -26,7 +26,7 @@
 //! If an operation on a window has lost its peer, the window is never ended, because
 //! the device may still use it.
 
-use super::NetShared;
+use super::registrar::Registrar;
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -95,14 +95,19 @@ impl RegistrationCache {
 
     /// Returns the device's name for these bytes, or for the first of them. `None`:
     /// they are in no area, or cannot be registered now.
-    pub(super) fn take(&self, shared: &NetShared, at: *const u8, bytes: usize) -> Option<Pin<'_>> {
+    pub(super) fn take(
+        &self,
+        registrar: Registrar<'_>,
+        at: *const u8,
+        bytes: usize,
+    ) -> Option<Pin<'_>> {
         let at = at as usize;
         let mut known = self.lock();
         let area = if self.heap.has(at) { self.heap } else { known.area_of(at)? };
         let window = area.window(at);
         let key = match known.find(window) {
             Some(key) => key,
-            None => Self::show(&mut known, shared, window)?,
+            None => Self::show(&mut known, registrar, window)?,
         };
         drop(known);
         let within = at - window.start;
@@ -112,24 +117,26 @@ impl RegistrationCache {
     }
 
     #[cold]
-    fn show(known: &mut KnownAreas, shared: &NetShared, window: AdoptedArea) -> Option<RegionKey> {
+    fn show(
+        known: &mut KnownAreas,
+        registrar: Registrar<'_>,
+        window: AdoptedArea,
+    ) -> Option<RegionKey> {
         let base = std::ptr::with_exposed_provenance_mut(window.start);
         let (base, bytes) = (NonNull::new(base)?, window.bytes);
         for _ in 0..TRIES {
             while let Some(key) = known.make_room(bytes).ok()? {
-                hide(shared, key);
+                registrar.hide(key);
             }
             // SAFETY: the window is in the heap, which stays mapped as long as the
             // process, or in adopted memory, which stays mapped until `disown`. Only
             // operations of callers that may access its bytes use its key.
-            let region =
-                unsafe { shared.direct.register(base, bytes as u64, Access::Local) }.ok()?;
+            let region = unsafe { registrar.register(base, bytes, Access::Local) }?;
             // SAFETY: the same.
-            if unsafe { shared.device.register(&region) }.is_ok() {
+            if unsafe { registrar.show(&region) } {
                 known.add(window, region.key);
                 return Some(region.key);
             }
-            shared.direct.unregister(region.key);
             // The usual cause is the limit of locked memory: ending one window makes
             // room.
             known.is_refused = true;
@@ -154,10 +161,10 @@ impl RegistrationCache {
 
     /// Ends the windows of adopted memory. Returns false, and changes nothing, if
     /// the device may still use one of them.
-    pub(super) fn disown(&self, shared: &NetShared, start: usize) -> bool {
+    pub(super) fn disown(&self, registrar: Registrar<'_>, start: usize) -> bool {
         let mut known = self.lock();
         let Ok(keys) = known.disown(start) else { return false };
-        keys.into_iter().for_each(|key| hide(shared, key));
+        keys.into_iter().for_each(|key| registrar.hide(key));
         true
     }
 
@@ -280,11 +287,6 @@ impl Drop for Pin<'_> {
 
 /// Ends a registration, with the device first: the key must not be in use for
 /// another region while the device still has it.
-fn hide(shared: &NetShared, key: RegionKey) {
-    shared.device.unregister(key);
-    shared.direct.unregister(key);
-}
-
 const STRIDE: usize = 2 << 20;
 /// As many bytes as 32 windows of the full 4 MiB, or as more that are shorter.
 const BYTES_MAX: usize = 64 * STRIDE;

@@ -5,7 +5,7 @@ pub use super::device::NetDevice;
 pub use super::fault::{FaultClock, Faults};
 pub use super::network::{Cards, Network};
 
-use super::NetLayer;
+use super::layer::NetLayer;
 use super::registration::RegistrationCache;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::Ordering;

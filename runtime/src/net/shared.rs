@@ -1,13 +1,16 @@
 //! The state that links, watch and callers share: the device, and the handling of
 //! parcels, doorbells and losses at this rank.
 
-use super::device::{DeviceQueue, NetDevice};
+use super::device::NetDevice;
 use super::fault::FaultInjector;
 use super::fetch_window::FetchWindows;
 use super::heartbeat::{self, HeartbeatPacket, Heartbeats};
 use super::joined::Joined;
+use super::link_queue::LinkQueue;
 use super::network::Cards;
-use super::parcel::{self, Parcel, ParcelError, ParcelHandler};
+use super::packet::PACKET_BYTES;
+use super::parcel::{Parcel, ParcelError, ParcelHandler};
+use super::registrar::Registrar;
 use super::registration::RegistrationCache;
 use super::silence::SilenceVerdict;
 use super::suspect::Suspects;
@@ -81,7 +84,7 @@ impl NetShared {
         kind: Parcel,
         bytes: &[u8],
     ) -> Result<(), ParcelError> {
-        let mut packet = heapless::Vec::<u8, { parcel::PACKET_BYTES }>::new();
+        let mut packet = heapless::Vec::<u8, PACKET_BYTES>::new();
         let pushed = packet.push(kind as u8).is_ok() && packet.extend_from_slice(bytes).is_ok();
         if !pushed {
             return Err(ParcelError::TooLong);
@@ -167,13 +170,18 @@ impl NetShared {
     }
 
     /// Opens the next endpoint.
-    pub(super) fn try_endpoint(&'static self) -> Option<DeviceQueue<'static>> {
+    pub(super) fn try_endpoint(&'static self) -> Option<LinkQueue<'static>> {
         match &self.bad {
-            None => self.device.try_endpoint(),
-            Some(bad) => bad
-                .try_endpoint(&self.device)
-                .map(|queue| DeviceQueue::FaultInjector(Box::new(queue))),
+            None => self.device.try_endpoint().map(LinkQueue::Plain),
+            Some(bad) => {
+                bad.try_endpoint(&self.device).map(|queue| LinkQueue::Faulty(Box::new(queue)))
+            }
         }
+    }
+
+    /// The part that registers memory with the device.
+    pub(super) fn registrar(&self) -> Registrar<'_> {
+        Registrar { direct: &self.direct, device: &self.device }
     }
 
     /// Arms the event of the device. Whether a thread may sleep until it comes.

@@ -13,11 +13,12 @@ mod post;
 mod route;
 mod state;
 mod drive;
+mod footprint;
 mod wait;
 mod begin;
 
 pub use drive::{Messages, Under};
+pub use footprint::{far_footprint, footprint, tables_bytes};
 pub use label::{Received, Source, Tags, pattern};
 pub use parcels::{ParcelHandler, Parcels, Unsent};
 pub(crate) use wire::MessageLanes;
-pub use wire::{far_footprint, footprint, tables_bytes};

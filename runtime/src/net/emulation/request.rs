@@ -14,7 +14,7 @@
 //! Numbers are little-endian. The parser takes any bytes: it checks lengths, kinds
 //! and widths, and the thread that carries an errand out checks addresses.
 
-use super::super::parcel::PACKET_BYTES;
+use super::super::packet::PACKET_BYTES;
 use std::ptr::NonNull;
 use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{AddrError, Rank};

@@ -22,8 +22,8 @@
 //! each look.
 
 use super::carrier::Carrier;
+use super::lanes::{LANDINGS, STAGING_CELLS};
 use super::onward::Onward;
-use super::{LANDINGS, STAGING_CELLS};
 use crate::cas_loop::{CasLoop, CasTurn};
 use crate::net::CHUNKS;
 use std::collections::VecDeque;

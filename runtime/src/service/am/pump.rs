@@ -1,7 +1,8 @@
 //! The receiver's side: takes messages that have arrived and carries out operations.
 
+use super::lanes::{BATCH, LANDING_BYTES};
 use super::outbound::RemoteOps;
-use super::{Am, AmState, BATCH, Function, LANDING_BYTES};
+use super::state::{Am, AmState, Function};
 use crate::panic;
 use std::mem::take;
 use std::sync::{MutexGuard, PoisonError};

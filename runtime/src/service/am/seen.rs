@@ -1,6 +1,7 @@
 //! What tests see and change of the active messages.
 
-use super::{Am, STAGING_CELLS};
+use super::lanes::STAGING_CELLS;
+use super::state::Am;
 use std::sync::Weak;
 use tsumugi_core::am::HandlerId;
 use tsumugi_core::mem::Rank;

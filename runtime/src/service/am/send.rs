@@ -1,6 +1,7 @@
 //! The callers' side: calls, casts, and deferred answers.
 
-use super::{Am, AmState, CallEntry, Outside, Stuck, WaitingCall};
+use super::outside::Outside;
+use super::state::{Am, AmState, CallEntry, Stuck, WaitingCall};
 use crate::error::Error;
 use std::any::Any;
 use std::collections::VecDeque;

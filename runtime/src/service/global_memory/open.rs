@@ -4,37 +4,30 @@
 //! caller has taken the result. A caller that keeps ended operations takes room
 //! from others; letting an operation go frees its place.
 
-use super::{DriverState, GlobalDriver};
-use std::ptr::NonNull;
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::sync::UnsafeCell;
-use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::cache::{Miss, Wanted};
+use tsumugi_core::wait::Waker;
 use tsumugi_gas::error::AccessError;
-use tsumugi_gas::order::{After, Full, Handle};
-use tsumugi_gas::request::Request;
-use tsumugi_ult::Here;
+use tsumugi_gas::order::Handle;
 
 /// The result of an operation.
 pub(super) type AccessOutcome = Result<u64, AccessError>;
 
 /// The operations of all callers.
 pub(super) struct Open {
-    places: Vec<OperationPlace>,
-    free: Vec<u32>,
+    pub(super) places: Vec<OperationPlace>,
+    pub(super) free: Vec<u32>,
     /// The place of each operation of the machine.
-    place_of: Vec<u32>,
+    pub(super) place_of: Vec<u32>,
     /// The callers that wait until there is room.
-    stuck: Vec<Waker>,
+    pub(super) stuck: Vec<Waker>,
 }
 
 #[derive(Default)]
-struct OperationPlace {
-    result: Option<AccessOutcome>,
-    waker: Option<Waker>,
+pub(super) struct OperationPlace {
+    pub(super) result: Option<AccessOutcome>,
+    pub(super) waker: Option<Waker>,
     /// The caller has dropped the operation, so no result is needed.
-    is_let_go: bool,
+    pub(super) is_let_go: bool,
 }
 
 /// A caller that waits for a table; lies on the caller's stack and is accessed
@@ -49,8 +42,8 @@ pub(super) struct Missing {
 #[derive(Debug, Default)]
 pub struct TableSearch {
     /// The version of the table copy that did not list the region.
-    known: Option<u32>,
-    is_again: bool,
+    pub(super) known: Option<u32>,
+    pub(super) is_again: bool,
 }
 
 impl Open {
@@ -80,7 +73,7 @@ impl Open {
         wakers.append(&mut self.stuck);
     }
 
-    fn give_back(&mut self, at: u32) {
+    pub(super) fn give_back(&mut self, at: u32) {
         self.places[at as usize] = OperationPlace::default();
         self.free.push(at);
     }
@@ -91,178 +84,7 @@ pub const fn footprint(operations: usize) -> usize {
     operations * (4 * (size_of::<OperationPlace>() + size_of::<u32>()) + size_of::<u32>())
 }
 
-impl GlobalDriver {
-    /// Begins an operation or a flush. Returns its handle, and the place of its
-    /// result. Never waits.
-    pub fn try_begin(
-        &self,
-        request: Option<Request>,
-        after: After<'_>,
-        flush: Option<Rank>,
-    ) -> Result<(Handle, u32), Full> {
-        let mut state = self.lock();
-        let DriverState { machine, open, .. } = &mut *state;
-        let at = *open.free.last().ok_or(Full::Operations)?;
-        let handle = match (request, flush) {
-            (Some(request), _) => machine.try_issue(request, after),
-            (None, Some(rank)) => machine.try_flush(rank),
-            (None, None) => machine.try_flush_all(),
-        }?;
-        open.free.pop();
-        open.place_of[slot_of(handle)] = at;
-        drop(state);
-        self.drive();
-        Ok((handle, at))
-    }
-
-    /// Sleeps until there may be room for one more operation.
-    pub fn wait_for_room(&self) {
-        let reason = Reason { what: "room for a global operation", at: 0, wanted: 0 };
-        let mut publish = |waker| {
-            let mut state = self.lock();
-            let is_full = !state.machine.is_empty();
-            if is_full {
-                state.open.stuck.push(waker);
-            }
-            is_full
-        };
-        // SAFETY: the end of any operation takes the waker out of `stuck` and uses
-        // it.
-        unsafe { Here.sleep(reason, &mut publish) };
-        Here.yield_now();
-    }
-
-    /// Whether the operation with this place has ended.
-    pub fn has_ended(&self, at: u32) -> bool {
-        self.lock().open.places[at as usize].result.is_some()
-    }
-
-    /// Waits for the end of an operation and returns its result; frees the place.
-    pub fn wait(&self, handle: Handle, at: u32) -> AccessOutcome {
-        let reason = Reason { what: "global operation", at: handle.to_bits(), wanted: 0 };
-        let mut publish = |waker| {
-            // Copied, because the caller's frame may be gone once the waker is
-            // published.
-            let (this, at) = (self, at);
-            let place = &mut this.lock().open.places[at as usize];
-            let asleep = place.result.is_none();
-            if asleep {
-                place.waker = Some(waker);
-            }
-            asleep
-        };
-        // SAFETY: the end of the operation takes the waker out and uses it. Leaving
-        // takes a lock that no sleeper holds.
-        unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.let_go(at)) };
-        let open = &mut self.lock().open;
-        let result = open.places[at as usize].result.take();
-        open.give_back(at);
-        result.expect("a caller is woken by the end of its operation")
-    }
-
-    /// Drops an operation, so that its result is not kept.
-    pub fn let_go(&self, at: u32) {
-        let open = &mut self.lock().open;
-        match open.places[at as usize].result {
-            Some(_) => open.give_back(at),
-            None => open.places[at as usize].is_let_go = true,
-        }
-    }
-
-    /// The number of free places.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn places_free(&self) -> usize {
-        self.lock().open.free.len()
-    }
-
-    /// Called when a lookup has missed. Its hold may have kept a table that the
-    /// machine wants to evict; then the machine is polled, as after the end of an
-    /// operation.
-    pub fn tell_of_miss(&self, addr: GlobalAddr) {
-        if self.cache().is_waited_for(addr) {
-            self.tick();
-        }
-    }
-
-    /// Called when a lookup has missed: waits until another lookup may succeed.
-    pub fn bring(
-        &self,
-        addr: GlobalAddr,
-        miss: Miss,
-        search: &mut TableSearch,
-    ) -> Result<(), AccessError> {
-        self.tell_of_miss(addr);
-        if core::mem::replace(&mut search.is_again, true) {
-            // The table has come and was evicted again: the slots may be held by a
-            // ULT of this worker, which must run.
-            Here.yield_now();
-        }
-        let mut state = self.lock();
-        let wanted = match miss {
-            Miss::Refused(error) => return Err(error),
-            Miss::NoTable => state.machine.want(addr)?,
-            Miss::NotListed { version } => {
-                if search.known.replace(version).is_some_and(|known| known != version) {
-                    // The copy was read after the access began, so the region does
-                    // not exist.
-                    return Err(AccessError::Stale { addr });
-                }
-                state.machine.want_newer(addr, version)?
-            }
-        };
-        match (wanted, self.cache().split().rank(addr)) {
-            (Wanted::Coming, Some(rank)) => {
-                // Checked before the state has a pointer to this stack.
-                tsumugi_ult::assert_may_block("table");
-                let missing = Missing { rank, result: None, waker: None };
-                let missing = UnsafeCell::new(missing);
-                let pointer = missing.with_mut(NonNull::new).expect("a variable has an address");
-                state.missing.push(pointer);
-                drop(state);
-                self.wait_for_table(addr, rank, &missing)
-            }
-            (Wanted::Later, _) => {
-                drop(state);
-                self.tick();
-                Here.yield_now();
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn wait_for_table(
-        &self,
-        addr: GlobalAddr,
-        rank: Rank,
-        missing: &UnsafeCell<Missing>,
-    ) -> Result<(), AccessError> {
-        self.drive();
-        let reason = Reason { what: "table", at: u64::from(rank.0), wanted: 0 };
-        let mut publish = |waker| {
-            let this = self;
-            let _state = this.lock();
-            // SAFETY: the lock is held, and the caller has not returned, because it
-            // waits for this result or for the waker.
-            missing.with_mut(|missing| unsafe {
-                let asleep = (*missing).result.is_none();
-                if asleep {
-                    (*missing).waker = Some(waker);
-                }
-                asleep
-            })
-        };
-        // SAFETY: the end of the fetch takes the waker out and uses it.
-        unsafe { Here.sleep(reason, &mut publish) };
-        let _state = self.lock();
-        // SAFETY: the lock is held, so the driver does not access `missing`.
-        let result = missing.with_mut(|missing| unsafe { (*missing).result.take() });
-        let result = result.expect("a caller is woken by the end of the fetch");
-        result.map_err(|error| AccessError::of(error, addr))
-    }
-}
-
 /// The slot of the machine that a handle names.
-fn slot_of(handle: Handle) -> usize {
+pub(super) fn slot_of(handle: Handle) -> usize {
     usize::from(handle.to_bits() as u16)
 }

@@ -1,7 +1,7 @@
 //! Carries out the machine's operations: those on this node by the driving thread,
 //! those on other nodes through the network.
 
-use super::GlobalDriver;
+use super::driver::GlobalDriver;
 use crate::net::JOINED_BYTES;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes};
 use tsumugi_core::mem::AddrError;

@@ -1,6 +1,6 @@
 //! The memory of the machine's tables, which the driver owns.
 
-use super::{ControlRegions, PART_BYTES};
+use super::control::ControlRegions;
 use crate::leaked_slice::{LeakedSlice, lend};
 use tsumugi_core::mem::Rank;
 use tsumugi_gas::address::{REGIONS, Split};
@@ -94,3 +94,7 @@ pub(super) fn machine(
 fn barrier() {
     Fences::Asymmetric.heavy();
 }
+
+/// The length of the longest single put or get; one worker copies this much at a
+/// time.
+pub(super) const PART_BYTES: u64 = 1 << 20;

@@ -3,8 +3,9 @@
 use super::Received;
 use super::drive::{Messages, StateGuard, Under};
 use super::route::on_wire;
-use super::state::{MessageState, REQUESTS_MAX, WireRefusal};
+use super::state::{MessageState, WireRefusal};
 use super::wait::received_of;
+use super::wire::REQUESTS_MAX;
 use crate::error::MessageError;
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;

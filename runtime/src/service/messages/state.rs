@@ -2,7 +2,7 @@
 
 use super::post::{ParcelPost, with_room};
 use super::route::on_wire;
-use super::wire::NodeWire;
+use super::wire::{NodeWire, REQUESTS_MAX};
 use crate::leaked_slice::{LeakedSlice, lend};
 use std::any::Any;
 use std::ptr::NonNull;
@@ -352,7 +352,7 @@ fn tables_of(shape: Shape) -> (msg::Tables<'static>, MessageTables) {
 }
 
 /// Bytes of the tables by ranks of a job.
-pub fn tables_bytes(shape: Shape) -> usize {
+pub(super) fn tables_bytes(shape: Shape) -> usize {
     shape.peers as usize * size_of::<msg::Peer>()
         + shape.unexpected() * size_of::<msg::Unexpected>()
         + shape.log() * size_of::<msg::Logged>()
@@ -371,5 +371,3 @@ pub(super) fn index(request: Request) -> usize {
 }
 
 const WOKEN_MAX: usize = 16;
-/// Sends and receives of a rank that can be under way.
-pub(super) const REQUESTS_MAX: usize = 4096;

@@ -6,13 +6,10 @@
 //! sleeper at the other end, and copies of long messages that bypass the caches. The
 //! memory stays until the job ends, because a last write of a peer may come late.
 
-use super::post::{BAG_BYTES, BAGS, POOL_CHUNKS};
-use super::state::REQUESTS_MAX;
 use crate::config::Chosen;
 use crate::error::Error;
 use crate::leaked_slice::{LeakedSlice, lend, zeroes};
 use crate::node_ranks::NodeRanks;
-use crate::peers::PEER_BYTES;
 use std::fmt;
 use std::ptr::NonNull;
 use tsumugi_core::backend::LoadStore;
@@ -20,8 +17,8 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{Access, Need, PeerIndex, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Chunk, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, MailEnd, Offer, Packet,
-    Place, Returned, Shape, Side, Split, Wire,
+    self, Copy, Design, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape, Side,
+    Split, Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -151,32 +148,6 @@ impl MessageLanes {
     }
 }
 
-/// Bytes that messages take: at a rank without any other; at most for one rank more
-/// on its node, in tables; and for the lane of such a rank, which is touched at its
-/// first use.
-pub fn footprint() -> (usize, usize, usize) {
-    let lane = shape(1).memory_size();
-    (super::state::requests_bytes(), super::state::tables_bytes(shape(1)), lane)
-}
-
-/// Bytes of the tables of a rank in a job of `ranks`, if it has exchanged messages
-/// with `peers` of them, the ranks of its node included.
-pub fn tables_bytes(ranks: u32, peers: u32) -> usize {
-    super::state::tables_bytes(Shape { peers, ..shape(ranks) })
-}
-
-/// Bytes that messages take for each rank of another node with which there are any,
-/// with the spare room of tables; for all such ranks together; and for the contents
-/// of the two lanes of one if they are full.
-pub fn far_footprint(ranks: u32) -> (usize, usize, usize) {
-    let entries = tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<MailEnd<'static>>();
-    let places = FarLane::places(&shape(1));
-    let lane = places * size_of::<Place<'static>>() + size_of::<FarLane<'static>>();
-    let chunk = size_of::<Chunk<'static>>();
-    let all = POOL_CHUNKS * chunk + BAGS * BAG_BYTES;
-    (lane + entries + entries / 8 + PEER_BYTES, all, places * chunk)
-}
-
 /// The control block of a rank of this node.
 fn control_of(rank: Rank, member: &Member) -> &'static Control {
     let control: *const Control = member.control_of(rank);
@@ -186,7 +157,7 @@ fn control_of(rank: Rank, member: &Member) -> &'static Control {
 
 /// The sizes of tables in a job of `peers` ranks: the table of unexpected messages
 /// grows with the number of ranks.
-fn shape(peers: u32) -> Shape {
+pub(super) fn shape(peers: u32) -> Shape {
     let peers = peers.max(1);
     let quota = (UNEXPECTED_MAX / peers).clamp(8, 256);
     let mirror = (OFFERS_MAX / peers).clamp(8, 32);
@@ -395,3 +366,5 @@ impl fmt::Debug for NodeWire {
         write!(f, "NodeWire({} peers)", self.peers.len())
     }
 }
+/// Sends and receives of a rank that can be under way.
+pub(super) const REQUESTS_MAX: usize = 4096;

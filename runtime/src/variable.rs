@@ -1,0 +1,8 @@
+//! Names of environment variables that this crate's messages contain.
+
+/// The variable of [`NetworkConfig::kind`](crate::config::NetworkConfig::kind).
+pub const NETWORK: &str = "TSUMUGI_NETWORK";
+/// The variable of [`Inside::report`](crate::inside::Inside::report).
+pub const REPORT: &str = "TSUMUGI_REPORT";
+/// The variable of [`Inside::trace`](crate::inside::Inside::trace).
+pub const TRACE: &str = "TSUMUGI_TRACE";
