@@ -10,7 +10,7 @@
 //! A copy can change a word when it has landed: that is a put with notification,
 //! which wakes the threads that wait for the word at the word's rank.
 
-use crate::address::GlobalAddr;
+use crate::address::{GlobalAddr, Split};
 use tsumugi_core::mem::{Rank, RemoteAddr, Width, Word as Integer};
 use tsumugi_core::op::{Kind, Op};
 
@@ -67,6 +67,19 @@ pub struct Word {
 
 /// Bytes of an entry of a list.
 pub const ENTRY_BYTES: u64 = 24;
+
+impl Request {
+    /// Whether the request reads or changes memory of `rank`.
+    pub(crate) fn touches(&self, split: Split, rank: Rank) -> bool {
+        let is_its = |addr| split.rank(addr) == Some(rank);
+        match self {
+            Self::Copy(copy) => is_its(copy.src) || is_its(copy.dst) || is_its(copy.flag),
+            Self::List(list) => list.from == rank || list.to == rank || is_its(list.entries),
+            Self::Word(word) => is_its(word.target),
+            Self::Fence => false,
+        }
+    }
+}
 
 impl Copy {
     /// A copy of `bytes` bytes from `src` to `dst`.

@@ -1,6 +1,7 @@
 //! The number of bits of each field of an address, and all arithmetic on addresses.
 
-use super::{GlobalAddr, GlobalPtr, Place, STARTER};
+use super::parts::{Place, STARTER};
+use super::pointer::{GlobalAddr, GlobalPtr};
 use core::fmt;
 use tsumugi_core::mem::{Plain, Rank};
 

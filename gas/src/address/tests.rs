@@ -3,6 +3,7 @@
 extern crate std;
 use super::*;
 use std::string::ToString;
+use tsumugi_core::mem::Rank;
 
 #[test]
 fn the_default_split_is_the_one_of_the_paper() {

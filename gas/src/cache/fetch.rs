@@ -17,7 +17,8 @@
 
 mod drop;
 
-use super::{Cache, Slot, State, TABLE_WORDS, VERSION, Word};
+use super::lookup::{Cache, TABLE_WORDS};
+use super::slot::{Slot, State, VERSION, Word};
 use crate::control::{Control, TABLE_BYTES, WAYS};
 use crate::table::{Entry, take};
 use core::fmt;

@@ -21,7 +21,7 @@
 //! [`AccessError::PeerLost`], which names that rank, without entering the queue. A
 //! claim never gets a lock that another claim still has.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use super::store::{self, Store, after, words};
 use crate::address::GlobalAddr;
 use crate::error::AccessError;

@@ -1,7 +1,7 @@
 //! Calls of sets, multisets and maps as a whole: creation, and taking over elements
 //! of another container.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use super::store::Store;
 use super::table::{Kind, Reach, Table};
 use crate::address::GlobalAddr;

@@ -11,11 +11,11 @@
 //! removed.
 
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::guard::{lock, lock_two};
 use super::store::{self, Store, after, set_words, words};
-use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use crate::lock::LOCK_BYTES;
+use crate::lock::{LOCK_BYTES, Mode};
 use core::cmp::Ordering;
 use tsumugi_core::mem::Rank;
 

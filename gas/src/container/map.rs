@@ -1,7 +1,7 @@
 //! Maps: keys with one value each.
 
-use super::ContainerError;
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::keyed::Keyed;
 use super::store::Store;
 use super::table::{Entry, Kind, Removed, Table};

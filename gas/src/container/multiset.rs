@@ -1,7 +1,7 @@
 //! Multisets: keys with a count each. An element is a key, whatever its count is.
 
-use super::ContainerError;
 use super::data::Data;
+use super::error::ContainerError;
 use super::keyed::Keyed;
 use super::store::Store;
 use super::table::{Kind, Removed, Table};

@@ -20,12 +20,12 @@
 //! erasure are moved.
 
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::guard::lock;
 use super::store::{self, Store, after, set_words, words};
-use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use crate::lock::LOCK_BYTES;
-use body::Body;
+use crate::lock::{LOCK_BYTES, Mode};
+use body::{Body, LINE};
 use tsumugi_core::mem::Rank;
 
 mod body;
@@ -499,6 +499,3 @@ impl Sequence {
 
 /// The lock's offset, in the line behind the header's words.
 const LOCK_AT: u64 = LINE;
-/// The unit in which memory is taken, and the size from which a body grows by a
-/// half.
-const LINE: u64 = 64;

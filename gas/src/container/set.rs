@@ -1,7 +1,7 @@
 //! Sets of keys.
 
-use super::ContainerError;
 use super::data::Data;
+use super::error::ContainerError;
 use super::keyed::Keyed;
 use super::store::Store;
 use super::table::{Kind, Removed, Table};

@@ -4,7 +4,7 @@
 //! The facade implements it with processes and threads, a test with plain memory.
 //! This module runs the sans-IO state machines of the heap.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
 use crate::heap::{Heap, HeapError, Step};

@@ -20,16 +20,19 @@
 //! it has when they come to it.
 
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::guard::lock;
 use super::store::{Store, after, set_words, words};
-use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use crate::lock::LOCK_BYTES;
+use crate::lock::{LOCK_BYTES, Mode};
+pub use kind::Kind;
+
 use element::{Head, Links, set_times};
 use slot::{Chain, SLOT_BYTES, Slot, slots_bytes};
 use tsumugi_core::mem::Rank;
 
 mod element;
+mod kind;
 mod slot;
 mod whole;
 
@@ -44,17 +47,6 @@ pub struct Table {
     pub slots: u32,
     /// The kind of the elements.
     pub kind: Kind,
-}
-
-/// The kind of the elements of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Keys.
-    Set,
-    /// Keys with a count each.
-    Multiset,
-    /// Keys with one value each.
-    Map,
 }
 
 /// An element of a table, or its end.

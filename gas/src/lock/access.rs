@@ -17,51 +17,20 @@
 //! that is inside must not enter again.
 
 use super::backoff::Backoff;
-use super::claim::{Claim, Ended, Mode, Standing, StepId};
+use super::claim::{Claim, Ended, Standing};
 use super::entry::{Entry, Place};
+use super::kind::Mode;
 use super::node::NodeId;
-use super::tree::Tree;
-use super::{Lock, Side};
+use super::plan::{Design, Plan, Want};
+use super::side::Side;
+use super::step::StepId;
+use super::words::Lock;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mutant;
-
-/// The design of a window's locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Design {
-    /// One lock for the whole window.
-    Global,
-    /// A word for the window and a word for each target, polled.
-    TwoLevel,
-    /// A group lock on a tree, and a lock for each target.
-    Tree,
-}
-
-/// The locks of a window. All ranks have equal values of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// The design of the locks.
-    pub design: Design,
-    /// The lock of rank 0. Each rank has one at the same place.
-    pub lock: Lock,
-    /// The group lock.
-    pub tree: Tree,
-}
-
-/// The targets that an access locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Want {
-    /// Every target, together with other accesses that want the same or share a
-    /// target.
-    All,
-    /// This target, together with others.
-    Shared(Rank),
-    /// This target, alone.
-    Exclusive(Rank),
-}
 
 /// The place where all accesses of one rank enter and leave. Two doors are equal if
 /// they will do the same.
@@ -449,7 +418,7 @@ impl core::error::Error for Refused {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, NodeTable};
+    use super::super::{Kind, NodeTable, Tree};
     use super::*;
     use tsumugi_core::mem::RegionKey;
 

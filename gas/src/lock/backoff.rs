@@ -17,8 +17,8 @@
 //! R. Gerstenberger, M. Besta and T. Hoefler: Enabling highly-scalable remote
 //! memory access programming with MPI-3 one sided. SC 2013.
 
-use super::StepId;
-use super::access::Want;
+use super::plan::Want;
+use super::step::StepId;
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 

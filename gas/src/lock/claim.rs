@@ -35,8 +35,10 @@
 mod steps;
 
 use super::count;
+use super::kind::{Kind, Mode};
 use super::node::{NodeId, State};
-use super::{Kind, Lock};
+use super::step::StepId;
+use super::words::Lock;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
@@ -72,15 +74,6 @@ pub struct Claim {
     then: At,
 }
 
-/// How a claim uses the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Together with other claims that share the lock.
-    Shared,
-    /// Alone. The only mode of [`Kind::Mutex`].
-    Exclusive,
-}
-
 /// The state of a claim, as its caller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
@@ -111,10 +104,6 @@ pub enum Ended {
         in_queue: bool,
     },
 }
-
-/// The number of an operation of a claim, until the operation has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StepId(u32);
 
 /// The part of a claim that is needed while it holds its lock.
 #[derive(Clone, Copy, Debug)]
@@ -291,7 +280,7 @@ impl Claim {
             return None;
         }
         let op = self.op()?;
-        let id = StepId(self.step);
+        let id = StepId::from_bits(self.step);
         self.is_posted = true;
         let unflushed = match self.at {
             At::HeadWord => mutant("lock_head_unflushed"),
@@ -307,7 +296,7 @@ impl Claim {
     /// Handles the end of an operation. A second end of the same operation is
     /// ignored.
     pub fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
-        if !self.is_posted || id.0 != self.step {
+        if !self.is_posted || id.to_bits() != self.step {
             return;
         }
         self.is_posted = false;
@@ -343,7 +332,7 @@ impl Claim {
 
     /// The operation that is posted and has not ended.
     pub fn under_way(&self) -> Option<StepId> {
-        self.is_posted.then_some(StepId(self.step))
+        self.is_posted.then_some(StepId::from_bits(self.step))
     }
 
     /// The state of the claim.
@@ -432,18 +421,6 @@ impl Eq for Claim {}
 impl Hash for Claim {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.future().hash(state);
-    }
-}
-
-impl StepId {
-    /// The number as a word, which a tag may contain.
-    pub const fn to_bits(self) -> u32 {
-        self.0
-    }
-
-    /// The number in such a word.
-    pub const fn from_bits(bits: u32) -> Self {
-        Self(bits)
     }
 }
 

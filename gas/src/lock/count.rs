@@ -14,7 +14,7 @@
 //!                  are still to leave), so that the last of them makes it 0
 //! ```
 
-use super::Kind;
+use super::kind::Kind;
 
 /// Reader preference: a writer is interested.
 pub(super) const INTERESTED: u64 = 1;

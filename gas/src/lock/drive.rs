@@ -10,8 +10,10 @@
 //! is inlined into one function. In code that is not optimised, such a function
 //! would take many kilobytes of a ULT's stack, and each step is a call.
 
-use super::claim::Kept;
-use super::{Carries, Claim, Ended, Lock, Mode, NodeId, Standing};
+use super::claim::{Claim, Ended, Kept, Standing};
+use super::kind::Mode;
+use super::node::NodeId;
+use super::words::{Carries, Lock};
 use core::time::Duration;
 use tsumugi_core::mem::{AddrError, RemoteAddr};
 use tsumugi_core::op::Op;

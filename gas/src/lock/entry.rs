@@ -10,7 +10,8 @@
 //! If the side is open at the rank's leaf, entering costs one atomic on memory of
 //! the own machine, and leaving another one.
 
-use super::Side;
+use super::side::Side;
+use super::step::StepId;
 use super::tree::{BlockWord, SIDE_WORDS, Tree};
 use super::vertex::{COME_SHIFT, OPEN};
 use core::hash::{Hash, Hasher};
@@ -18,8 +19,6 @@ use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mutant;
-
-use super::claim::StepId;
 
 /// The state of a rank at a group lock. Two entries are equal if they will do the
 /// same.

@@ -21,7 +21,7 @@
 //! written again only when the last write has ended. Each write wakes the thread
 //! that runs the vertex or that waits at the rank.
 
-use super::Side;
+use super::side::Side;
 use super::tree::{BlockWord, FAN_MAX, SIDE_WORDS, Tree, VertexId};
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, RemoteAddr, Width};

@@ -1,12 +1,13 @@
 //! Copies by commands: this rank asks others to do them, and does them for others.
 
+use super::rank::Machine;
 use super::tables::{Asked, Guest, Hold, Job, Phase, What};
-use super::{Agent, Machine, Outgoing};
+use super::traffic::Outgoing;
 use crate::command::{Command, End, Note, WORDS};
 use crate::control::COMMAND_BYTES;
 use crate::error::AccessError;
 use crate::request::{Copy, Request};
-use crate::table::take;
+use crate::table::{Agent, take};
 use core::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank, Width};
 use tsumugi_core::op::Op;

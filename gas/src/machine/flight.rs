@@ -1,10 +1,12 @@
 //! Operations in flight: the job of each, and the regions and tables that it keeps
 //! in place.
 
-use super::tables::{Flight, Hold, NONE, What};
-use super::{Agent, Machine, Outgoing};
+use super::rank::Machine;
+use super::tables::{Hold, NONE, What};
+use super::traffic::Outgoing;
 use crate::cache::Step;
 use crate::error::AccessError;
+use crate::table::Agent;
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mutant;
@@ -100,16 +102,6 @@ impl Machine<'_> {
             }
         }
     }
-}
-
-/// Links all flights as free, and returns the first.
-pub(super) fn chain(flights: &mut [Flight]) -> u32 {
-    let count = flights.len();
-    for (index, flight) in flights.iter_mut().enumerate() {
-        let link = if index + 1 < count { index as u32 + 1 } else { NONE };
-        *flight = Flight { link, ..Flight::FREE };
-    }
-    0
 }
 
 const INDEX_BITS: u32 = 24;

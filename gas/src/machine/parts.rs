@@ -1,12 +1,14 @@
 //! The puts, gets and atomics of a job: block by block, in parts that fit in one
 //! operation.
 
+use super::rank::Machine;
 use super::run::Reach;
 use super::tables::{Hold, Job, Phase};
-use super::{Agent, Machine, Outgoing};
+use super::traffic::Outgoing;
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
 use crate::request::{Copy, ENTRY_BYTES, List, Request, Word};
+use crate::table::Agent;
 use tsumugi_core::mem::{LocalAddr, Need, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
@@ -44,9 +46,32 @@ impl Machine<'_> {
             }
         }
         if self.jobs[index].flights == 0 {
-            after_parts(self, index);
+            self.after_parts(index);
         }
         None
+    }
+
+    /// Goes to the next phase after all parts of a job have completed.
+    pub(super) fn after_parts(&mut self, index: usize) {
+        let may_be_under_way = self.may_be_under_way(index);
+        let job = &mut self.jobs[index];
+        if job.is_relayed && job.error.is_none() {
+            // The bytes have landed before the destination got the relay note.
+            *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
+            return;
+        }
+        let phase = match job.request {
+            _ if job.error.is_some() => Phase::Ended,
+            Request::List(List { count, .. }) if job.block < count => Phase::Entries,
+            _ if may_be_under_way => Phase::Confirm,
+            Request::Copy(copy) if !copy.flag.is_null() => Phase::Flag,
+            _ => Phase::Ended,
+        };
+        if phase == Phase::Ended {
+            return self.finish(index);
+        }
+        self.jobs[index].phase = phase;
+        self.run.push(self.jobs, index);
     }
 
     /// Fetches the next entries of a list.
@@ -259,29 +284,6 @@ impl Machine<'_> {
         let part = (bytes - at).min(self.setup.part_bytes_max);
         Ok(Part { dst: place(dst)?, src: place(src)?, bytes: part, is_last: at + part == bytes })
     }
-}
-
-/// Goes to the next phase after all parts of a job have completed.
-pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
-    let may_be_under_way = machine.may_be_under_way(index);
-    let job = &mut machine.jobs[index];
-    if job.is_relayed && job.error.is_none() {
-        // The bytes have landed before the destination got the relay note.
-        *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
-        return;
-    }
-    let phase = match job.request {
-        _ if job.error.is_some() => Phase::Ended,
-        Request::List(List { count, .. }) if job.block < count => Phase::Entries,
-        _ if may_be_under_way => Phase::Confirm,
-        Request::Copy(copy) if !copy.flag.is_null() => Phase::Flag,
-        _ => Phase::Ended,
-    };
-    if phase == Phase::Ended {
-        return machine.finish(index);
-    }
-    machine.jobs[index].phase = phase;
-    machine.run.push(machine.jobs, index);
 }
 
 fn is_devices(addr: RemoteAddr) -> bool {

@@ -1,12 +1,13 @@
 //! The steps of a job, and its end.
 
-use super::parts::after_parts;
+use super::rank::Machine;
 use super::tables::{Hold, Job, Phase, What};
-use super::{Agent, Machine, Outgoing};
+use super::traffic::Outgoing;
 use crate::address::GlobalAddr;
 use crate::cache::{Miss, Target, Wanted};
 use crate::error::AccessError;
 use crate::request::{Copy, Request, Word};
+use crate::table::Agent;
 use tsumugi_core::mem::{AddrError, Need, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mutant;
@@ -89,7 +90,7 @@ impl Machine<'_> {
             Phase::Parts => self.run.push(self.jobs, index),
             _ if job.error.is_some() => self.finish(index),
             Phase::Entries => self.entries_came(index),
-            Phase::Confirm => after_parts(self, index),
+            Phase::Confirm => self.after_parts(index),
             _ => self.finish(index),
         }
     }

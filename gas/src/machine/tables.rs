@@ -209,6 +209,16 @@ impl Asked {
 impl Flight {
     /// An operation that is not in flight.
     pub const FREE: Self = Self { generation: 0, what: What::Free, link: NONE };
+
+    /// Links all flights as free, and returns the first.
+    pub(super) fn chain(flights: &mut [Self]) -> u32 {
+        let count = flights.len();
+        for (index, flight) in flights.iter_mut().enumerate() {
+            let link = if index + 1 < count { index as u32 + 1 } else { NONE };
+            *flight = Self { link, ..Self::FREE };
+        }
+        0
+    }
 }
 
 /// A queue of jobs, linked through the jobs themselves.

@@ -1,7 +1,8 @@
 //! The ranks of which a request reads or changes the memory.
 
-use super::{Machine, Setup};
-use crate::address::{GlobalAddr, Split};
+use super::rank::Machine;
+use super::traffic::Setup;
+use crate::address::GlobalAddr;
 use crate::error::AccessError;
 use crate::request::{Copy, Request, Word};
 use tsumugi_core::mem::Rank;
@@ -51,16 +52,5 @@ impl Machine<'_> {
             Request::Word(Word { target, .. }) => (Some(self.setup.rank), rank(*target)),
             Request::Fence => (None, None),
         }
-    }
-}
-
-/// Whether a request reads or changes memory of `rank`.
-pub(super) fn touches(split: Split, request: &Request, rank: Rank) -> bool {
-    let is_its = |addr| split.rank(addr) == Some(rank);
-    match request {
-        Request::Copy(copy) => is_its(copy.src) || is_its(copy.dst) || is_its(copy.flag),
-        Request::List(list) => list.from == rank || list.to == rank || is_its(list.entries),
-        Request::Word(word) => is_its(word.target),
-        Request::Fence => false,
     }
 }

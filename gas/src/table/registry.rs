@@ -23,12 +23,12 @@
 //!
 //! Progress: wait-free, on one thread; a round reads a word for each 64 ranks.
 
-use super::{Agent, Entry, Starter, entry_word};
+use super::entry::{Entry, Starter, entry_word};
 use crate::address::{GlobalAddr, Place, REGIONS, STARTER, Split};
 use crate::control::{Control, Shape};
 use crate::error::AccessError;
 use core::fmt;
-use tsumugi_core::mem::{LocalAddr, Need, Rank, Region, RegionKey};
+use tsumugi_core::mem::{Agent, LocalAddr, Need, Rank, Region, RegionKey};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::sync::mutant;
 

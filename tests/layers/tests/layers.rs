@@ -59,7 +59,7 @@ const CYCLES: [(&str, usize); 9] = [
     ("ult", 18),
     ("pvas", 20),
     ("backends", 22),
-    ("gas", 37),
+    ("gas", 0),
     (".", 49),
     ("acp", 0),
     ("capi", 0),

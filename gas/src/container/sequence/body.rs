@@ -1,11 +1,9 @@
 //! The bytes of a sequence: a ring, in which any range is one piece or two.
 
 use crate::address::GlobalAddr;
-use crate::container::ContainerError;
 use crate::container::data::{Data, Element};
+use crate::container::error::ContainerError;
 use crate::container::store::{Store, after};
-
-use super::LINE;
 
 /// Bytes that are allocated for a body of `capacity` bytes: whole lines.
 pub(super) const fn room(capacity: u64) -> u64 {
@@ -92,3 +90,7 @@ impl Body {
         if self.at.is_null() { Ok(()) } else { Ok(store.free(self.at)?) }
     }
 }
+
+/// The unit in which memory is taken, and the size from which a body grows by a
+/// half.
+pub(super) const LINE: u64 = 64;

@@ -6,10 +6,10 @@
 //!  map        next, before, 8 + key and value bytes, key bytes │ key, value
 //! ```
 
-use super::Kind;
+use super::kind::Kind;
 use crate::address::GlobalAddr;
-use crate::container::ContainerError;
 use crate::container::data::Element;
+use crate::container::error::ContainerError;
 use crate::container::store::{Store, after, set_words};
 
 /// The contents of an element's head.

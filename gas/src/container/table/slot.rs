@@ -5,9 +5,10 @@
 //! 0.
 
 use super::element::{Head, set_before, set_next};
-use super::{Data, Kind};
+use super::kind::Kind;
 use crate::address::GlobalAddr;
-use crate::container::ContainerError;
+use crate::container::data::Data;
+use crate::container::error::ContainerError;
 use crate::container::store::{Store, after, set_words, words};
 use crate::lock::LOCK_BYTES;
 

@@ -1,10 +1,11 @@
 //! The steps of a claim: the operation of each step, and the next step by the value
 //! that it found.
 
-use super::super::count;
-use super::super::node::{NodeId, State};
-use super::super::{Kind, Word};
-use super::{At, Claim, Ended, Mode};
+use super::{At, Claim, Ended};
+use crate::lock::count;
+use crate::lock::kind::{Kind, Mode};
+use crate::lock::node::{NodeId, State};
+use crate::lock::words::Word;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::sync::mutant;

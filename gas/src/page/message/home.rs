@@ -1,7 +1,7 @@
 //! The home's part in the page protocol by messages.
 
-use super::{Message, Want};
-use crate::page::Entry;
+use super::protocol::{Message, Want};
+use crate::page::entry::Entry;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::mutant;
 

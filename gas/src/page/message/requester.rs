@@ -1,7 +1,7 @@
 //! The requester's part in the page protocol by messages.
 
-use super::Message;
-use crate::page::Entry;
+use super::protocol::{Message, Want};
+use crate::page::entry::Entry;
 use tsumugi_core::sync::mutant;
 
 /// The state of one page at a rank that uses it: the entry, and the accesses by it.
@@ -19,15 +19,6 @@ pub struct Requester {
     /// Accesses by the entry that was stopped.
     before: Count,
     owes: Owes,
-}
-
-/// The kind of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Want {
-    /// The access reads.
-    Read,
-    /// The access writes.
-    Write,
 }
 
 /// Whether an access may begin.
