@@ -87,7 +87,7 @@ pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
 pub use dealt::{Dealt, Directory};
 pub use error::ArrayError;
-pub use tsumugi_gas::page::{Distribution, Entry, PageId, ShapeError};
+pub use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, ShapeError};
 
 use crate::lock::Words;
 use crate::ops::load_value;

@@ -44,16 +44,16 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tables::{Tables, machine};
+use tables::{MachineTables, machine};
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 use tsumugi_gas::address::{GlobalAddr, Split};
-use tsumugi_gas::cache::{Cache, Seat};
-use tsumugi_gas::control::Shape;
+use tsumugi_gas::cache::{HazardPointers, TableCache};
+use tsumugi_gas::control::ControlShape;
 use tsumugi_gas::ledger::Ledger;
-use tsumugi_gas::machine::{Event, Machine, Out};
+use tsumugi_gas::machine::{GlobalMachine, MachineEvent, MachineOutput};
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::SystemFutex;
@@ -64,7 +64,7 @@ pub(crate) struct Driver {
     direct: Direct,
     far: Option<Carried>,
     control: Control,
-    cache: Cache<'static>,
+    cache: TableCache<'static>,
     /// Whether the devices keep the order of a put and the operation posted behind
     /// it.
     keeps_order: bool,
@@ -75,14 +75,14 @@ pub(crate) struct Driver {
 
 /// The state under the lock.
 struct State {
-    machine: Machine<'static>,
+    machine: GlobalMachine<'static>,
     open: Open,
     /// The callers that wait for the table of a rank.
     missing: Vec<NonNull<Missing>>,
     /// Memory whose address was taken away, kept until no rank reaches it.
     retiring: Vec<(GlobalAddr, Memory)>,
     is_closed: bool,
-    _tables: Tables,
+    _tables: MachineTables,
 }
 
 /// Registered memory, which is freed when it is dropped.
@@ -102,12 +102,12 @@ unsafe impl Send for Driver {}
 unsafe impl Sync for Driver {}
 
 /// The memory that the driver takes for each worker.
-pub(crate) const SEAT_BYTES: usize = size_of::<Seat>();
+pub(crate) const SEAT_BYTES: usize = size_of::<HazardPointers>();
 
 /// The memory that the driver takes at each rank of a job that opens it: names and
 /// bytes.
 pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)> {
-    let shape = Shape::of(ranks, 1);
+    let shape = ControlShape::of(ranks, 1);
     let callers = open::footprint(shape.own_jobs as usize) + size_of::<Driver>();
     let parts = Ledger::new(shape);
     let parts = parts.parts().map(|part| (part.name, part.bytes)).collect::<Vec<_>>();
@@ -123,7 +123,7 @@ impl Driver {
         workers: usize,
         colors: u32,
     ) -> Result<Self, Error> {
-        let shape = Shape::of(member.size(), colors);
+        let shape = ControlShape::of(member.size(), colors);
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
         let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
@@ -168,7 +168,7 @@ impl Driver {
 
     /// The cache that lookups use.
     #[inline(always)]
-    pub(crate) fn cache(&self) -> Cache<'static> {
+    pub(crate) fn cache(&self) -> TableCache<'static> {
         self.cache
     }
 
@@ -206,7 +206,7 @@ impl Driver {
 
     /// Called when an operation that held a pin has ended.
     pub(crate) fn tick(&self) {
-        self.lock().machine.handle(Event::Tick, self.deadline.now());
+        self.lock().machine.handle(MachineEvent::Tick, self.deadline.now());
         self.drive();
     }
 
@@ -233,7 +233,7 @@ impl Driver {
             if let Some(far) = &self.far {
                 let now = self.deadline.now();
                 done += far.take_ended(|tag, result| {
-                    state.machine.handle(Event::Completed { tag, result }, now);
+                    state.machine.handle(MachineEvent::Completed { tag, result }, now);
                 });
             }
             let mut outgoing = [None; BATCH];
@@ -294,11 +294,11 @@ impl Service for Driver {
         if has_died {
             for rank in (0..self.member.size()).map(Rank) {
                 if !self.member.is_alive(rank) {
-                    state.machine.handle(Event::Lost(rank), self.deadline.now());
+                    state.machine.handle(MachineEvent::Lost(rank), self.deadline.now());
                 }
             }
         }
-        let event = if has_rung || has_died { Event::Rang } else { Event::Tick };
+        let event = if has_rung || has_died { MachineEvent::Rang } else { MachineEvent::Tick };
         state.machine.handle(event, self.deadline.now());
         drop(state);
         let begun = self.far.as_ref().map_or(0, Carried::offer_again);
@@ -350,14 +350,16 @@ impl Service for Driver {
 
 impl State {
     /// Reports an output of the machine to its caller.
-    fn tell(&mut self, out: Out, due: &mut Due) {
+    fn tell(&mut self, out: MachineOutput, due: &mut Due) {
         match out {
-            Out::Ended { handle, result } => self.open.end(handle, result, &mut due.wakers),
-            Out::Retired(retired) => {
+            MachineOutput::Ended { handle, result } => {
+                self.open.end(handle, result, &mut due.wakers)
+            }
+            MachineOutput::Retired(retired) => {
                 let at = self.retiring.iter().position(|(addr, _)| *addr == retired.addr);
                 due.retired.extend(at.map(|at| self.retiring.swap_remove(at).1));
             }
-            Out::Table { rank, result } => {
+            MachineOutput::Table { rank, result } => {
                 self.missing.retain(|missing| {
                     // SAFETY: a caller that waits stays on this list, and its stack
                     // frame alive, until the result was set under the lock that is

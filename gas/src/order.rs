@@ -91,7 +91,7 @@ pub struct Edge {
 }
 
 /// Operations under way, and the conditions that wait for them.
-pub struct Order<'m> {
+pub struct OpOrder<'m> {
     issued: &'m mut [Issued],
     edges: &'m mut [Edge],
     free: u32,
@@ -159,7 +159,7 @@ impl Edge {
     pub const FREE: Self = Self { waiter: NONE, next: NONE };
 }
 
-impl<'m> Order<'m> {
+impl<'m> OpOrder<'m> {
     /// An order without operations.
     ///
     /// # Panics
@@ -455,9 +455,9 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-impl fmt::Debug for Order<'_> {
+impl fmt::Debug for OpOrder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Order({} of {} operations)", self.live, self.issued.len())
+        write!(f, "OpOrder({} of {} operations)", self.live, self.issued.len())
     }
 }
 

@@ -14,18 +14,18 @@ use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::AtomicU64;
-use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::page::message::{self, Want};
+use tsumugi_gas::lock::drive::LockDriver;
+use tsumugi_gas::page::message::{self, PageAccess};
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Shape,
-    ShapeError, State,
+    DirectoryEntry, Distribution, HEADER_BYTES, OptimisticRead, PageAction, PageId, PageLayout,
+    PagePin, PageShape, PageState, PinFast, ReadFast, ShapeError,
 };
 
 /// The pages of an array, as one rank accesses them.
 pub(crate) struct Way {
     runtime: Runtime,
     words: Arc<Words>,
-    book: Book,
+    book: PageLayout,
     /// The words of the directory, if they are in memory of their own.
     directory: Option<Shared<u64>>,
     /// The directory by messages, if the array has that in place of words.
@@ -40,7 +40,7 @@ struct Patience(u32);
 
 impl Way {
     /// Makes the pages of a new array. Collective.
-    pub(super) fn new(runtime: &Runtime, shape: Shape, dealt: &Dealt) -> Result<Self, Error> {
+    pub(super) fn new(runtime: &Runtime, shape: PageShape, dealt: &Dealt) -> Result<Self, Error> {
         let directory = match dealt.directory {
             Directory::Device => {
                 let words = shape.directory_bytes() / 8;
@@ -52,8 +52,8 @@ impl Way {
         let before = if apart.is_some() { shape.directory_bytes() } else { 0 };
         let words = Arc::new(Words::share(runtime, Agent::Cpu, shape.bytes() - before)?);
         let book = match apart {
-            Some(directory) => Book::apart(shape, directory, words.key()),
-            None => Book::new(shape, words.key(), 0),
+            Some(directory) => PageLayout::apart(shape, directory, words.key()),
+            None => PageLayout::new(shape, words.key(), 0),
         };
         let book = book.map_err(Error::program)?;
         let post = match dealt.directory {
@@ -69,7 +69,12 @@ impl Way {
     }
 
     /// The pages of an array that one rank makes alone, or opens.
-    pub(super) fn alone(runtime: &Runtime, words: Arc<Words>, book: Book, lease: Lease) -> Self {
+    pub(super) fn alone(
+        runtime: &Runtime,
+        words: Arc<Words>,
+        book: PageLayout,
+        lease: Lease,
+    ) -> Self {
         let (runtime, lease) = (runtime.clone(), Some(lease));
         Self { runtime, words, book, directory: None, post: None, lease }
     }
@@ -110,7 +115,7 @@ impl Way {
             let room = self.book.shape().frames;
             let frame = u32::try_from(frame).ok().filter(|frame| *frame < room);
             let frame = frame.ok_or(ArrayError::Full { room })?;
-            let entry = Entry { owner, frame, epoch: 0 };
+            let entry = DirectoryEntry { owner, frame, epoch: 0 };
             let (bits, bit) = self.book.bit(owner, frame);
             self.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
             self.store(self.book.header(owner, frame), entry.header(page))?;
@@ -121,7 +126,7 @@ impl Way {
 
     /// Sets all values to 0, because the frames held other pages before.
     pub(super) fn clear_pages(&self) -> Result<(), AddrError> {
-        let Shape { homes, page_bytes, .. } = self.book.shape();
+        let PageShape { homes, page_bytes, .. } = self.book.shape();
         let zeros = vec![0u8; (page_bytes as usize).min(1 << 16)];
         for page in (0..homes.pages()).map(PageId) {
             let start = self.words.real(self.book.bytes(self.entry(page)?));
@@ -134,14 +139,14 @@ impl Way {
     }
 
     /// The place of a page, from its home.
-    pub(super) fn entry(&self, page: PageId) -> Result<Entry, AddrError> {
+    pub(super) fn entry(&self, page: PageId) -> Result<DirectoryEntry, AddrError> {
         if let Some(post) = &self.post {
-            return post.with(&self.runtime, page, Want::Read, Ok);
+            return post.with(&self.runtime, page, PageAccess::Read, Ok);
         }
         let bits = self.carry(&self.book.look(page))?;
-        Ok(match State::from_bits(bits) {
-            State::At(entry) => entry,
-            State::Moving { owner, frame, .. } => Entry { owner, frame, epoch: 0 },
+        Ok(match PageState::from_bits(bits) {
+            PageState::At(entry) => entry,
+            PageState::Moving { owner, frame, .. } => DirectoryEntry { owner, frame, epoch: 0 },
         })
     }
 
@@ -169,8 +174,9 @@ impl Way {
         bytes: u64,
         load: impl FnOnce(NonNull<u8>) -> R,
     ) -> Option<R> {
-        let own = Own::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
-        let find = |entry: Entry| {
+        let own =
+            ReadFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let find = |entry: DirectoryEntry| {
             let header = self.words.real(self.book.header(entry.owner, entry.frame));
             let at = self.runtime.bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
             if !at.cast::<AtomicU64>().is_aligned() {
@@ -210,7 +216,7 @@ impl Way {
         };
         if let Some(post) = &self.post {
             let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
-            return post.with(&self.runtime, page, Want::Read, read);
+            return post.with(&self.runtime, page, PageAccess::Read, read);
         }
         let far = self.runtime.far.as_ref();
         // At least half of the bytes that are read are needed, or the read is
@@ -219,12 +225,12 @@ impl Way {
         if far.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
         }
-        let mut glance = Glance::new(self.book, self.runtime.rank(), page);
+        let mut glance = OptimisticRead::new(self.book, self.runtime.rank(), page);
         let mut patience = Patience::default();
         loop {
             let answer = match glance.act() {
-                Act::Do(op) => self.carry(&op),
-                Act::Read(entry) => {
+                PageAction::Do(op) => self.carry(&op),
+                PageAction::Read(entry) => {
                     let header = self.words.real(self.book.header(entry.owner, entry.frame));
                     if far.is_some_and(|far| far.leads_to(entry.owner)) {
                         let first = first as usize;
@@ -241,9 +247,9 @@ impl Way {
                         })
                     }
                 }
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => return Ok(()),
-                Act::Failed(error) => return Err(error),
+                PageAction::Pause(by) => self.pause(&mut patience, by),
+                PageAction::Over => return Ok(()),
+                PageAction::Failed(error) => return Err(error),
                 act => unreachable!("a read does not act by {act:?}"),
             };
             glance.answer(answer);
@@ -287,7 +293,8 @@ impl Way {
         page: PageId,
         call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
-        let door = Door::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let door =
+            PinFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
         let mut call = Some(call);
         let access = |entry| {
             let at = self.words.real(self.book.bytes(entry));
@@ -308,22 +315,22 @@ impl Way {
     ) -> Result<R, AddrError> {
         if let Some(post) = &self.post {
             let access = |entry| call(&self.runtime, self.words.real(self.book.bytes(entry)));
-            return post.with(&self.runtime, page, Want::Write, access);
+            return post.with(&self.runtime, page, PageAccess::Write, access);
         }
-        let mut hold = Hold::new(self.book, self.runtime.rank(), page);
+        let mut hold = PagePin::new(self.book, self.runtime.rank(), page);
         let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
         loop {
             let answer = match hold.act() {
-                Act::Do(op) => self.carry(&op),
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Ready(entry) => {
+                PageAction::Do(op) => self.carry(&op),
+                PageAction::Pause(by) => self.pause(&mut patience, by),
+                PageAction::Ready(entry) => {
                     let call = call.take().expect("the access is called once");
                     result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
                     hold.release();
                     continue;
                 }
-                Act::Over => return result.take().expect("the access was called"),
-                Act::Failed(error) => return Err(error),
+                PageAction::Over => return result.take().expect("the access was called"),
+                PageAction::Failed(error) => return Err(error),
                 act => unreachable!("a hold does not act by {act:?}"),
             };
             hold.answer(answer);

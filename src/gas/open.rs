@@ -10,10 +10,10 @@ use std::ptr::NonNull;
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::cache::{Miss, Wanted};
+use tsumugi_gas::cache::{Miss, TableWanted};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
-use tsumugi_gas::request::Request;
+use tsumugi_gas::request::GlobalRequest;
 use tsumugi_ult::Here;
 
 /// The result of an operation.
@@ -96,7 +96,7 @@ impl Driver {
     /// result. Never waits.
     pub(crate) fn try_begin(
         &self,
-        request: Option<Request>,
+        request: Option<GlobalRequest>,
         after: After<'_>,
         flush: Option<Rank>,
     ) -> Result<(Handle, u32), Full> {
@@ -211,7 +211,7 @@ impl Driver {
             }
         };
         match (wanted, self.cache().split().rank(addr)) {
-            (Wanted::Coming, Some(rank)) => {
+            (TableWanted::Coming, Some(rank)) => {
                 // Checked before the state has a pointer to this stack.
                 tsumugi_ult::assert_may_block("table");
                 let missing = Missing { rank, result: None, waker: None };
@@ -221,7 +221,7 @@ impl Driver {
                 drop(state);
                 self.wait_for_table(addr, rank, &missing)
             }
-            (Wanted::Later, _) => {
+            (TableWanted::Later, _) => {
                 drop(state);
                 self.tick();
                 Here.yield_now();

@@ -29,10 +29,10 @@
 //!
 //! ```
 //! use tsumugi_core::mem::Rank;
-//! use tsumugi_gas::address::{Place, Split};
+//! use tsumugi_gas::address::{AddressParts, Split};
 //!
 //! let split = Split::DEFAULT;
-//! let place = Place { rank: Rank(7), color: 0, region: 3, life: 0, offset: 0x40 };
+//! let place = AddressParts { rank: Rank(7), color: 0, region: 3, life: 0, offset: 0x40 };
 //! let addr = split.addr(place).unwrap();
 //! let next = split.add(addr, 8).unwrap();
 //! assert_eq!(split.show(next).to_string(), "rank 7 colour 0 region 3 offset 0x48");
@@ -44,7 +44,7 @@ mod parts;
 mod pointer;
 mod split;
 
-pub use parts::{Place, REGIONS, STARTER};
+pub use parts::{AddressParts, REGIONS, STARTER};
 pub use pointer::{GlobalAddr, GlobalPtr};
 pub use split::{LeavesRegion, Shown, Split, SplitError};
 

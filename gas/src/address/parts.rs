@@ -4,7 +4,7 @@ use tsumugi_core::mem::Rank;
 
 /// The parts of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AddressParts {
     /// The rank that has the memory.
     pub rank: Rank,
     /// The device of that rank by which the memory is accessed.

@@ -1,12 +1,12 @@
 //! The cache as workers use it: lookups of addresses, which hold or pin the slot of
 //! their table.
 
-use super::seat::Seats;
-use super::slot::{Slot, State, Word};
+use super::seat::HazardDomain;
+use super::slot::{CacheSlot, SlotState, SlotWord};
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
 use crate::error::AccessError;
-use crate::table::{Agent, Entry, Starter, entry_word};
+use crate::table::{Agent, RegionEntry, Starter, entry_word};
 use core::fmt;
 use tsumugi_core::mem::{Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped;
@@ -14,10 +14,10 @@ use tsumugi_core::sync::{Ordering, edge, fence, mutant};
 
 /// The cache as workers use it: a view, cheap to copy and to send.
 #[derive(Clone, Copy)]
-pub struct Cache<'m> {
-    pub(super) slots: &'m [Slot],
+pub struct TableCache<'m> {
+    pub(super) slots: &'m [CacheSlot],
     pub(super) copies: &'m [mapped::AtomicU64],
-    pub(super) seats: Seats<'m>,
+    pub(super) seats: HazardDomain<'m>,
     pub(super) split: Split,
     /// The entry of the starter memory, as an entry's words.
     pub(super) starter: [u64; 2],
@@ -27,19 +27,19 @@ pub struct Cache<'m> {
 
 /// The place that an address stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ResolvedAddr {
     /// The address in the backends.
     pub remote: RemoteAddr,
     /// The agent that carries out atomics there.
     pub agent: Agent,
 }
 
-/// A target. Its table stays until the slot is [released](Cache::release).
+/// A target. Its table stays until the slot is [released](TableCache::release).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a slot that is not released keeps its table"]
-pub struct Held {
+pub struct HeldTarget {
     /// The target of the address.
-    pub target: Target,
+    pub target: ResolvedAddr,
     /// The slot, for its release.
     pub slot: HeldSlot,
 }
@@ -48,12 +48,12 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldSlot(u32);
 
-/// A target. Its table stays until the slot is [unpinned](Cache::unpin).
+/// A target. Its table stays until the slot is [unpinned](TableCache::unpin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a slot that is not unpinned keeps its table"]
 pub struct Pinned {
     /// The target of the address.
-    pub target: Target,
+    pub target: ResolvedAddr,
     /// The slot; `None` for starter memory, which needs no slot.
     pub slot: Option<u32>,
 }
@@ -72,13 +72,13 @@ pub enum Miss {
     Refused(AccessError),
 }
 
-impl<'m> Cache<'m> {
+impl<'m> TableCache<'m> {
     /// A cache of `slots`, with their copies in `copies`. The number of slots must
     /// be a power of two of at least four.
     pub(crate) fn new(
-        slots: &'m [Slot],
+        slots: &'m [CacheSlot],
         copies: &'m [mapped::AtomicU64],
-        seats: Seats<'m>,
+        seats: HazardDomain<'m>,
         split: Split,
         starter: Starter,
     ) -> Self {
@@ -102,7 +102,7 @@ impl<'m> Cache<'m> {
     /// Looks up `bytes` bytes at `addr`, for an operation that the worker of this
     /// seat carries out at once. The slot stays until [`release`](Self::release);
     /// before that, the worker must not hold anything else with the same hand, of
-    /// [`HANDS`]. Wait-free.
+    /// [`HAZARDS`]. Wait-free.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl<'m> Cache<'m> {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Result<Held, Miss> {
+    ) -> Result<HeldTarget, Miss> {
         match self.try_hold::<HAND>(seat, addr, bytes, need) {
             Some(held) => Ok(held),
             None => Err(self.missed(addr, bytes, need)),
@@ -149,21 +149,21 @@ impl<'m> Cache<'m> {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Option<Held> {
+    ) -> Option<HeldTarget> {
         if self.split.region(addr) == STARTER {
-            let target = self.target(addr, bytes, need, self.starter, Word(0))?;
-            return Some(Held { target, slot: HeldSlot(u32::MAX) });
+            let target = self.target(addr, bytes, need, self.starter, SlotWord(0))?;
+            return Some(HeldTarget { target, slot: HeldSlot(u32::MAX) });
         }
         let (slot, word) = self.find(addr)?;
         self.seats.take::<HAND>(seat, slot as u32);
         let entry = self.read(slot, addr);
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
-        let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
+        let after = SlotWord(self.slots[slot].word.load(Ordering::Relaxed));
         if (after == word || mutant("gas_no_second_look"))
             && let Some(target) = self.target(addr, bytes, need, entry, word)
         {
-            return Some(Held { target, slot: HeldSlot(slot as u32) });
+            return Some(HeldTarget { target, slot: HeldSlot(slot as u32) });
         }
         self.seats.leave::<HAND>(seat);
         None
@@ -176,7 +176,7 @@ impl<'m> Cache<'m> {
         // Starter memory needs no seat.
         let Some(held) = self.slots.get(slot.0 as usize) else { return false };
         self.seats.leave::<HAND>(seat);
-        Word(held.word.load(Ordering::Relaxed)).state() == State::Draining
+        SlotWord(held.word.load(Ordering::Relaxed)).state() == SlotState::Draining
     }
 
     /// Looks up an address for an operation that will be in flight, or of a thread
@@ -196,8 +196,8 @@ impl<'m> Cache<'m> {
     /// for this lookup.
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
         if self.split.region(addr) == STARTER {
-            let target = self.target(addr, bytes, need, self.starter, Word(0));
-            let refuse = || self.refuse(addr, bytes, need, self.starter, Word(0));
+            let target = self.target(addr, bytes, need, self.starter, SlotWord(0));
+            let refuse = || self.refuse(addr, bytes, need, self.starter, SlotWord(0));
             return Ok(Pinned { target: target.ok_or_else(refuse)?, slot: None });
         }
         let Some((index, word)) = self.find(addr) else { return Err(self.miss(addr)) };
@@ -206,7 +206,7 @@ impl<'m> Cache<'m> {
         edge("gas_pin_unordered");
         // SeqCst: after the count was raised; pairs with `Fetcher::drain`, which
         // changes the word before the count is read.
-        let after = Word(slot.word.load(Ordering::SeqCst));
+        let after = SlotWord(slot.word.load(Ordering::SeqCst));
         let found = if after != word && !mutant("gas_pin_unchecked") {
             Err(Miss::NoTable)
         } else {
@@ -232,7 +232,7 @@ impl<'m> Cache<'m> {
         // SeqCst, because the machine may have read the count and gone to sleep.
         let before = slot.pins.fetch_sub(1, Ordering::SeqCst);
         edge("gas_unpin_unordered");
-        before == 1 && Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining
+        before == 1 && SlotWord(slot.word.load(Ordering::SeqCst)).state() == SlotState::Draining
     }
 
     /// To be called after a [`hold`](Self::hold) or a [`pin`](Self::pin) of `addr`
@@ -241,23 +241,24 @@ impl<'m> Cache<'m> {
     pub fn is_waited_for(&self, addr: GlobalAddr) -> bool {
         let first = self.set(self.split.table(addr));
         // SeqCst: after the seat or pin was given back, as in `release` and `unpin`.
-        let drains =
-            |slot: &Slot| Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining;
+        let drains = |slot: &CacheSlot| {
+            SlotWord(slot.word.load(Ordering::SeqCst)).state() == SlotState::Draining
+        };
         self.slots[first..first + WAYS as usize].iter().any(drains) && !mutant("gas_miss_untold")
     }
 
     /// The slot that has the table of an address. All ways are compared without a
     /// branch, because no processor could predict which way has the table.
     #[inline(always)]
-    fn find(&self, addr: GlobalAddr) -> Option<(usize, Word)> {
+    fn find(&self, addr: GlobalAddr) -> Option<(usize, SlotWord)> {
         let table = self.split.table(addr);
         let first = self.set(table);
         let set = self.slots.get(first..first + WAYS as usize)?;
-        let wanted = Word::new(table, 0, State::Ready);
-        let (mut found, mut at) = (Word(0), 0);
+        let wanted = SlotWord::new(table, 0, SlotState::Ready);
+        let (mut found, mut at) = (SlotWord(0), 0);
         for (way, slot) in set.iter().enumerate() {
             // Acquire: pairs with the Release in `Fetcher::publish`.
-            let word = Word(slot.word.load(Ordering::Acquire));
+            let word = SlotWord(slot.word.load(Ordering::Acquire));
             let is_it = word.without_version() == wanted;
             found = if is_it { word } else { found };
             at = if is_it { way } else { at };
@@ -299,15 +300,15 @@ impl<'m> Cache<'m> {
         bytes: u64,
         need: Need,
         entry: [u64; 2],
-        word: Word,
-    ) -> Option<Target> {
+        word: SlotWord,
+    ) -> Option<ResolvedAddr> {
         let offset = addr.to_bits() & self.offset_mask;
         // Starter memory has no lives.
         let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
         let rank = addr.to_bits() >> self.split.rank_shift();
-        let access = Entry::access_bits(entry);
+        let access = RegionEntry::access_bits(entry);
         let is_right = rank != 0
-            && Entry::is_live(entry, life)
+            && RegionEntry::is_live(entry, life)
             && bytes <= entry[1]
             && offset <= entry[1] - bytes
             && access & need as u32 == need as u32;
@@ -316,7 +317,10 @@ impl<'m> Cache<'m> {
         }
         let rank = Rank(rank as u32 - 1);
         let key = RegionKey::from_bits(entry[0] as u32);
-        Some(Target { remote: RemoteAddr { offset, rank, key }, agent: Entry::agent_of(entry) })
+        Some(ResolvedAddr {
+            remote: RemoteAddr { offset, rank, key },
+            agent: RegionEntry::agent_of(entry),
+        })
     }
 
     /// The reason why nothing was held, by the present state.
@@ -324,13 +328,13 @@ impl<'m> Cache<'m> {
     #[inline(never)]
     fn missed(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Miss {
         if self.split.region(addr) == STARTER {
-            return self.refuse(addr, bytes, need, self.starter, Word(0));
+            return self.refuse(addr, bytes, need, self.starter, SlotWord(0));
         }
         let Some((slot, word)) = self.find(addr) else { return self.miss(addr) };
         let entry = self.read(slot, addr);
         // Acquire: as in `try_hold`.
         fence(Ordering::Acquire);
-        let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
+        let after = SlotWord(self.slots[slot].word.load(Ordering::Relaxed));
         if after != word || self.target(addr, bytes, need, entry, word).is_some() {
             return Miss::NoTable;
         }
@@ -345,12 +349,12 @@ impl<'m> Cache<'m> {
         bytes: u64,
         need: Need,
         entry: [u64; 2],
-        word: Word,
+        word: SlotWord,
     ) -> Miss {
         let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
-        match Entry::access_bits(entry) {
+        match RegionEntry::access_bits(entry) {
             _ if self.split.rank(addr).is_none() => Miss::Refused(AccessError::Nowhere { addr }),
-            _ if !Entry::is_live(entry, life) => Miss::NotListed { version: word.version() },
+            _ if !RegionEntry::is_live(entry, life) => Miss::NotListed { version: word.version() },
             0 => Miss::Refused(AccessError::Stale { addr }),
             access if access & need as u32 != need as u32 => {
                 Miss::Refused(AccessError::ReadOnly { addr })
@@ -369,12 +373,13 @@ impl<'m> Cache<'m> {
     }
 }
 
-impl fmt::Debug for Cache<'_> {
+impl fmt::Debug for TableCache<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_ready =
-            |slot: &&Slot| Word(slot.word.load(Ordering::Relaxed)).state() == State::Ready;
+        let is_ready = |slot: &&CacheSlot| {
+            SlotWord(slot.word.load(Ordering::Relaxed)).state() == SlotState::Ready
+        };
         let ready = self.slots.iter().filter(is_ready).count();
-        write!(f, "Cache({ready} of {} tables)", self.slots.len())
+        write!(f, "TableCache({ready} of {} tables)", self.slots.len())
     }
 }
 

@@ -17,12 +17,12 @@
 //!
 //! A rank reports to another rank that it has dropped the other's table only when no
 //! access is under way that took its key from the table (hazards A1, A4). An
-//! operation that will be in flight [pins](Cache::pin) the slot; an operation that a
-//! worker carries out inside the call [holds](Cache::hold) the slot from the
-//! worker's [`Seat`], in which the slot's number is a hazard pointer. Both announce
+//! operation that will be in flight [pins](TableCache::pin) the slot; an operation that a
+//! worker carries out inside the call [holds](TableCache::hold) the slot from the
+//! worker's [`HazardPointers`], in which the slot's number is a hazard pointer. Both announce
 //! this first and then read the slot's word again (O1's check-then-flag).
 //!
-//! Progress: [`hold`](Cache::hold), [`pin`](Cache::pin) and their ends are wait-free
+//! Progress: [`hold`](TableCache::hold), [`pin`](TableCache::pin) and their ends are wait-free
 //! and send nothing. A miss is reported at once; filling the cache takes a round
 //! trip of the machine.
 
@@ -31,9 +31,9 @@ mod lookup;
 mod seat;
 mod slot;
 
-pub use fetch::{Fetch, Wanted};
-pub(crate) use fetch::{Fetcher, Step};
-pub use lookup::{Cache, Held, HeldSlot, Miss, Pinned, Target};
-pub(crate) use seat::Seats;
-pub use seat::{HANDS, Seat};
-pub use slot::Slot;
+pub use fetch::{Fetch, TableWanted};
+pub(crate) use fetch::{FetchStep, Fetcher};
+pub use lookup::{HeldSlot, HeldTarget, Miss, Pinned, ResolvedAddr, TableCache};
+pub(crate) use seat::HazardDomain;
+pub use seat::{HAZARDS, HazardPointers};
+pub use slot::CacheSlot;

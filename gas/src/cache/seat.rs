@@ -19,33 +19,33 @@ use tsumugi_core::sync::{AtomicU32, CachePadded, Ordering, compiler_fence, fence
 
 /// The seat of one worker. All zeroes is an empty seat.
 #[derive(Debug)]
-pub struct Seat(CachePadded<[AtomicU32; HANDS]>);
+pub struct HazardPointers(CachePadded<[AtomicU32; HAZARDS]>);
 
 /// The number of tables that a worker can hold at a time.
-pub const HANDS: usize = 2;
+pub const HAZARDS: usize = 2;
 
 /// All seats of a rank, and the barrier between the two sides.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seats<'m> {
-    seats: &'m [Seat],
+pub(crate) struct HazardDomain<'m> {
+    seats: &'m [HazardPointers],
     barrier: Option<fn()>,
 }
 
-impl Seat {
+impl HazardPointers {
     /// An empty seat.
     pub fn new() -> Self {
-        Self(CachePadded::new([0; HANDS].map(AtomicU32::new)))
+        Self(CachePadded::new([0; HAZARDS].map(AtomicU32::new)))
     }
 }
 
-impl Default for Seat {
+impl Default for HazardPointers {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<'m> Seats<'m> {
-    pub(crate) const fn new(seats: &'m [Seat], barrier: Option<fn()>) -> Self {
+impl<'m> HazardDomain<'m> {
+    pub(crate) const fn new(seats: &'m [HazardPointers], barrier: Option<fn()>) -> Self {
         Self { seats, barrier }
     }
 

@@ -7,7 +7,7 @@ use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64};
 /// One slot of the cache. All zeroes is an empty slot.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Slot {
+pub struct CacheSlot {
     pub(super) word: AtomicU64,
     pub(super) pins: AtomicU32,
     pub(super) used: AtomicU8,
@@ -17,7 +17,7 @@ pub struct Slot {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SlotState {
     Empty = 0,
     Filling = 1,
     Ready = 2,
@@ -26,9 +26,9 @@ pub(crate) enum State {
 
 /// The word of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Word(pub(super) u64);
+pub(super) struct SlotWord(pub(super) u64);
 
-impl Slot {
+impl CacheSlot {
     /// An empty slot.
     pub fn new() -> Self {
         let (used, asked) = (AtomicU8::new(0), AtomicU8::new(0));
@@ -36,14 +36,14 @@ impl Slot {
     }
 }
 
-impl Default for Slot {
+impl Default for CacheSlot {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Word {
-    pub(super) const fn new(table: u32, version: u32, state: State) -> Self {
+impl SlotWord {
+    pub(super) const fn new(table: u32, version: u32, state: SlotState) -> Self {
         Self((table as u64) << 32 | ((version & VERSION) as u64) << 2 | state as u64)
     }
 
@@ -63,12 +63,12 @@ impl Word {
     }
 
     #[inline(always)]
-    pub(super) const fn state(self) -> State {
+    pub(super) const fn state(self) -> SlotState {
         match self.0 & 3 {
-            0 => State::Empty,
-            1 => State::Filling,
-            2 => State::Ready,
-            _ => State::Draining,
+            0 => SlotState::Empty,
+            1 => SlotState::Filling,
+            2 => SlotState::Ready,
+            _ => SlotState::Draining,
         }
     }
 }
@@ -76,4 +76,4 @@ impl Word {
 pub(super) const VERSION: u32 = u32::MAX >> 2;
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Slot>() * WAYS as usize == 64);
+const _: () = assert!(size_of::<CacheSlot>() * WAYS as usize == 64);

@@ -71,7 +71,7 @@ pub use multiset::Multiset;
 pub use sequence::Sequence;
 pub use set::Set;
 pub use store::{Store, free, malloc};
-pub use table::{Entry, Kind, Reach, Table};
+pub use table::{HashTable, Reach, TableCursor, TableKind};
 pub use vector::Vector;
 
 #[cfg(doc)]

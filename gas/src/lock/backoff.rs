@@ -24,21 +24,21 @@ use tsumugi_core::op::{Kind as OpKind, Op};
 
 /// One claim in this design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Backoff {
+pub(super) struct TwoLevelClaim {
     window: RemoteAddr,
     target: RemoteAddr,
     want: Want,
     /// At the release: another access of this rank still needs the rank's count in
     /// the window's word.
     is_counted: bool,
-    at: At,
+    at: BackoffStep,
     is_posted: bool,
     step: u32,
     tries: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum BackoffStep {
     Rest,
     CountAll,
     LookAll,
@@ -49,7 +49,7 @@ enum At {
     Arrive,
     LookReader,
     /// Waits for the pause, and then does this step.
-    Pause(Next),
+    Pause(BackoffRetry),
     Held,
     Depart,
     Leave,
@@ -57,33 +57,33 @@ enum At {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum BackoffRetry {
     LookAll,
     LookExclusive,
     Seize,
     LookReader,
 }
 
-impl Backoff {
+impl TwoLevelClaim {
     pub(super) const fn new(window: RemoteAddr, target: RemoteAddr, want: Want) -> Self {
-        let at = At::Rest;
+        let at = BackoffStep::Rest;
         Self { window, target, want, is_counted: false, at, is_posted: false, step: 0, tries: 0 }
     }
 
     /// Begins the claim. `is_counted`: this rank holds another target exclusively.
     pub(super) fn begin(&mut self, is_counted: bool) {
         self.at = match self.want {
-            Want::All => At::CountAll,
-            Want::Shared(_) => At::Arrive,
-            Want::Exclusive(_) if is_counted => At::Seize,
-            Want::Exclusive(_) => At::CountExclusive,
+            Want::All => BackoffStep::CountAll,
+            Want::Shared(_) => BackoffStep::Arrive,
+            Want::Exclusive(_) if is_counted => BackoffStep::Seize,
+            Want::Exclusive(_) => BackoffStep::CountExclusive,
         };
     }
 
     /// Begins to give back. `is_last`: this rank holds no other target exclusively.
     pub(super) fn release(&mut self, is_last: bool) {
         self.is_counted = !is_last;
-        self.at = if self.want == Want::All { At::Leave } else { At::Depart };
+        self.at = if self.want == Want::All { BackoffStep::Leave } else { BackoffStep::Depart };
     }
 
     pub(super) fn poll_op(&mut self) -> Option<(StepId, Op)> {
@@ -92,20 +92,25 @@ impl Backoff {
         }
         let add = |at, delta: u64| Op::atomic(OpKind::FetchAdd, at, delta);
         let op = match self.at {
-            At::Rest | At::Held | At::Pause(_) | At::Failed(_) => return None,
-            At::CountAll => add(self.window, ALL),
-            At::LookAll | At::LookExclusive => Op::get_word(self.window, Width::W8),
-            At::CountExclusive => add(self.window, 1),
-            At::Uncount => add(self.window, u64::MAX),
-            At::Seize => Op::compare_swap(self.target, 0u64, 1),
-            At::Arrive => add(self.target, 2),
-            At::LookReader => Op::get_word(self.target, Width::W8),
-            At::Depart if matches!(self.want, Want::Shared(_)) => {
+            BackoffStep::Rest
+            | BackoffStep::Held
+            | BackoffStep::Pause(_)
+            | BackoffStep::Failed(_) => return None,
+            BackoffStep::CountAll => add(self.window, ALL),
+            BackoffStep::LookAll | BackoffStep::LookExclusive => {
+                Op::get_word(self.window, Width::W8)
+            }
+            BackoffStep::CountExclusive => add(self.window, 1),
+            BackoffStep::Uncount => add(self.window, u64::MAX),
+            BackoffStep::Seize => Op::compare_swap(self.target, 0u64, 1),
+            BackoffStep::Arrive => add(self.target, 2),
+            BackoffStep::LookReader => Op::get_word(self.target, Width::W8),
+            BackoffStep::Depart if matches!(self.want, Want::Shared(_)) => {
                 add(self.target, 2u64.wrapping_neg())
             }
-            At::Depart => add(self.target, u64::MAX),
-            At::Leave if self.want == Want::All => add(self.window, ALL.wrapping_neg()),
-            At::Leave => add(self.window, u64::MAX),
+            BackoffStep::Depart => add(self.target, u64::MAX),
+            BackoffStep::Leave if self.want == Want::All => add(self.window, ALL.wrapping_neg()),
+            BackoffStep::Leave => add(self.window, u64::MAX),
         };
         self.is_posted = true;
         Some((StepId::from_bits(self.step), op))
@@ -119,24 +124,26 @@ impl Backoff {
         let old = match result {
             Ok(old) => old,
             Err(error) => {
-                self.at = At::Failed(error);
+                self.at = BackoffStep::Failed(error);
                 return;
             }
         };
         self.at = match self.at {
-            At::CountAll | At::LookAll if old % ALL == 0 => At::Held,
-            At::CountAll | At::LookAll => self.pause(Next::LookAll),
-            At::CountExclusive if old < ALL => At::Seize,
-            At::CountExclusive => At::Uncount,
-            At::Uncount => self.pause(Next::LookExclusive),
-            At::LookExclusive if old < ALL => At::CountExclusive,
-            At::LookExclusive => self.pause(Next::LookExclusive),
-            At::Seize if old == 0 => At::Held,
-            At::Seize => self.pause(Next::Seize),
-            At::Arrive | At::LookReader if old & 1 == 0 => At::Held,
-            At::Arrive | At::LookReader => self.pause(Next::LookReader),
-            At::Depart if matches!(self.want, Want::Exclusive(_)) && !self.is_counted => At::Leave,
-            At::Depart | At::Leave => At::Rest,
+            BackoffStep::CountAll | BackoffStep::LookAll if old % ALL == 0 => BackoffStep::Held,
+            BackoffStep::CountAll | BackoffStep::LookAll => self.pause(BackoffRetry::LookAll),
+            BackoffStep::CountExclusive if old < ALL => BackoffStep::Seize,
+            BackoffStep::CountExclusive => BackoffStep::Uncount,
+            BackoffStep::Uncount => self.pause(BackoffRetry::LookExclusive),
+            BackoffStep::LookExclusive if old < ALL => BackoffStep::CountExclusive,
+            BackoffStep::LookExclusive => self.pause(BackoffRetry::LookExclusive),
+            BackoffStep::Seize if old == 0 => BackoffStep::Held,
+            BackoffStep::Seize => self.pause(BackoffRetry::Seize),
+            BackoffStep::Arrive | BackoffStep::LookReader if old & 1 == 0 => BackoffStep::Held,
+            BackoffStep::Arrive | BackoffStep::LookReader => self.pause(BackoffRetry::LookReader),
+            BackoffStep::Depart if matches!(self.want, Want::Exclusive(_)) && !self.is_counted => {
+                BackoffStep::Leave
+            }
+            BackoffStep::Depart | BackoffStep::Leave => BackoffStep::Rest,
             at => at,
         };
     }
@@ -147,23 +154,24 @@ impl Backoff {
 
     /// Handles the death of a rank: what the dead rank held stays taken for ever.
     pub(super) fn handle_lost(&mut self, rank: Rank) {
-        if let At::Pause(_) = self.at {
-            self.at = At::Failed(AddrError::PeerLost { rank });
+        if let BackoffStep::Pause(_) = self.at {
+            self.at = BackoffStep::Failed(AddrError::PeerLost { rank });
         }
     }
 
     /// The length of the pause that the claim has to make, in nanoseconds.
     pub(super) fn pause_ns(&self) -> Option<u64> {
-        matches!(self.at, At::Pause(_)).then(|| FIRST_PAUSE_NS << self.tries.min(DOUBLINGS_MAX))
+        matches!(self.at, BackoffStep::Pause(_))
+            .then(|| FIRST_PAUSE_NS << self.tries.min(DOUBLINGS_MAX))
     }
 
     pub(super) fn handle_pause(&mut self) {
-        if let At::Pause(next) = self.at {
+        if let BackoffStep::Pause(next) = self.at {
             self.at = match next {
-                Next::LookAll => At::LookAll,
-                Next::LookExclusive => At::LookExclusive,
-                Next::Seize => At::Seize,
-                Next::LookReader => At::LookReader,
+                BackoffRetry::LookAll => BackoffStep::LookAll,
+                BackoffRetry::LookExclusive => BackoffStep::LookExclusive,
+                BackoffRetry::Seize => BackoffStep::Seize,
+                BackoffRetry::LookReader => BackoffStep::LookReader,
             };
         }
     }
@@ -171,15 +179,15 @@ impl Backoff {
     /// The result, if the claim has ended what it was to do.
     pub(super) fn poll_done(&self) -> Option<Result<(), AddrError>> {
         match self.at {
-            At::Held | At::Rest => Some(Ok(())),
-            At::Failed(error) => Some(Err(error)),
+            BackoffStep::Held | BackoffStep::Rest => Some(Ok(())),
+            BackoffStep::Failed(error) => Some(Err(error)),
             _ => None,
         }
     }
 
-    fn pause(&mut self, next: Next) -> At {
+    fn pause(&mut self, next: BackoffRetry) -> BackoffStep {
         self.tries += 1;
-        At::Pause(next)
+        BackoffStep::Pause(next)
     }
 }
 
@@ -200,7 +208,7 @@ mod tests {
     #[test]
     fn each_pause_doubles_up_to_a_limit() {
         let at = |offset| RemoteAddr { rank: Rank(1), key: RegionKey::new(1, 1), offset };
-        let mut claim = Backoff::new(at(0), at(8), Want::Shared(Rank(1)));
+        let mut claim = TwoLevelClaim::new(at(0), at(8), Want::Shared(Rank(1)));
         claim.begin(false);
         let pauses: Vec<u64> = (0..20)
             .map(|_| {
@@ -221,7 +229,7 @@ mod tests {
 
     /// Carries out the next operation, which finds `old`; returns its address, its kind and its
     /// operand.
-    fn finds(claim: &mut Backoff, old: u64) -> (RemoteAddr, OpKind, u64) {
+    fn finds(claim: &mut TwoLevelClaim, old: u64) -> (RemoteAddr, OpKind, u64) {
         let (id, op) = claim.poll_op().expect("the claim has an operation");
         claim.handle_completed(id, Ok(old));
         (op.remote, op.kind, op.operand())
@@ -230,7 +238,7 @@ mod tests {
     /// A claim to a target alone waits for a single holder of all targets.
     #[test]
     fn a_writer_waits_for_a_holder_of_all_targets() {
-        let mut claim = Backoff::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
+        let mut claim = TwoLevelClaim::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
         claim.begin(false);
         assert_eq!(finds(&mut claim, ALL), (WINDOW, OpKind::FetchAdd, 1));
         assert_eq!(finds(&mut claim, ALL + 1), (WINDOW, OpKind::FetchAdd, u64::MAX));
@@ -249,7 +257,7 @@ mod tests {
     /// A rank counts itself in the window's word once, for all its targets.
     #[test]
     fn a_second_target_is_not_counted_again() {
-        let mut claim = Backoff::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
+        let mut claim = TwoLevelClaim::new(WINDOW, TARGET, Want::Exclusive(Rank(1)));
         claim.begin(true);
         assert_eq!(finds(&mut claim, 0), (TARGET, OpKind::CompareSwap, 1));
         for is_last in [false, true] {
@@ -265,7 +273,7 @@ mod tests {
     /// A second end of an operation, or a late one, is ignored.
     #[test]
     fn an_operation_ends_once() {
-        let mut claim = Backoff::new(WINDOW, TARGET, Want::Shared(Rank(1)));
+        let mut claim = TwoLevelClaim::new(WINDOW, TARGET, Want::Shared(Rank(1)));
         claim.begin(false);
         let (first, _) = claim.poll_op().expect("the claim begins");
         claim.handle_completed(first, Ok(0));

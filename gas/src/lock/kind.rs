@@ -2,7 +2,7 @@
 
 /// Which claims wait for which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum LockKind {
     /// Each claim waits for all others, first come, first served.
     Mutex,
     /// Readers wait for a writer that holds the lock, writers for all readers.
@@ -18,9 +18,9 @@ pub enum Kind {
 
 /// How a claim uses the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum LockMode {
     /// Together with other claims that share the lock.
     Shared,
-    /// Alone. The only mode of [`Kind::Mutex`].
+    /// Alone. The only mode of [`LockKind::Mutex`].
     Exclusive,
 }

@@ -21,8 +21,8 @@
 //!    readers, other readers: lists of readers that wait
 //! ```
 //!
-//! The lock's [`Kind`] determines which claims wait for which. The protocols do no
-//! IO: [`Claim::poll_op`] returns operations, and the driver hands in completions
+//! The lock's [`LockKind`] determines which claims wait for which. The protocols do no
+//! IO: [`LockClaim::poll_op`] returns operations, and the driver hands in completions
 //! and changes of the claim's own word. The driver must post the operations at the
 //! agent that carries out the atomics on that word (one agent for all operations,
 //! also for those to the own rank), with remote completion, and wait with
@@ -70,13 +70,13 @@ pub mod tree;
 pub mod vertex;
 mod words;
 
-pub use access::{Access, Door, Refused, Waiting};
-pub use claim::{Claim, Ended, Standing};
-pub use entry::{Entry, Place};
-pub use kind::{Kind, Mode};
+pub use access::{AccessRefused, AccessWait, RankMembership, WindowAccess};
+pub use claim::{ClaimEnd, ClaimStatus, LockClaim};
+pub use entry::{GroupMember, MemberPlace};
+pub use kind::{LockKind, LockMode};
 pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};
-pub use plan::{Design, Plan, Want};
-pub use side::Side;
+pub use plan::{LockDesign, LockPlan, Want};
+pub use side::GroupSide;
 pub use step::StepId;
 pub use tree::{FAN_MAX, Tree, TreeError, VertexId};
 pub use vertex::{Vertex, VertexStep};

@@ -6,7 +6,7 @@ use tsumugi_core::mem::Rank;
 
 /// The design of a window's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Design {
+pub enum LockDesign {
     /// One lock for the whole window.
     Global,
     /// A word for the window and a word for each target, polled.
@@ -17,9 +17,9 @@ pub enum Design {
 
 /// The locks of a window. All ranks have equal values of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct LockPlan {
     /// The design of the locks.
-    pub design: Design,
+    pub design: LockDesign,
     /// The lock of rank 0. Each rank has one at the same place.
     pub lock: Lock,
     /// The group lock.

@@ -3,14 +3,14 @@
 /// The two sides of a group lock. Members of one side hold the lock together, and
 /// never together with members of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum GroupSide {
     /// Accesses that hold all targets, shared.
     All = 0,
     /// Accesses that hold some target exclusively.
     Exclusive = 1,
 }
 
-impl Side {
+impl GroupSide {
     /// The other side.
     #[must_use]
     pub const fn other(self) -> Self {

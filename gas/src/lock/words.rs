@@ -2,7 +2,7 @@
 //! other claim is in the way.
 
 use super::count;
-use super::kind::{Kind, Mode};
+use super::kind::{LockKind, LockMode};
 use super::node::NodeTable;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind as OpKind, Op};
@@ -15,11 +15,11 @@ pub struct Lock {
     /// The queue nodes in which claims wait.
     pub nodes: NodeTable,
     /// Which claims wait for which.
-    pub kind: Kind,
+    pub kind: LockKind,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Word {
+pub(super) enum LockWord {
     Count = 0,
     Tail = 1,
     Head = 2,
@@ -41,72 +41,72 @@ impl Lock {
     /// itself needs a claim and a node only if [`has`](Self::has) then returns
     /// false.
     #[inline]
-    pub fn first_op(&self, mode: Mode) -> Option<Op> {
-        self.first(mode, &Given)
+    pub fn first_op(&self, mode: LockMode) -> Option<Op> {
+        self.first(mode, &OpOnly)
     }
 
     /// Carries out [`first_op`](Self::first_op) by `by`; a separate copy of the code
     /// for each kind.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn first<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
-        let count = self.word(Word::Count);
+    pub(super) fn first<C: WordOps>(&self, mode: LockMode, by: &C) -> Option<C::Ended> {
+        let count = self.word(LockWord::Count);
         match (self.kind, mode) {
-            (Kind::Mutex, _) => None,
-            (kind, Mode::Shared) => Some(by.adds(count, count::arrive(kind))),
-            (Kind::Readers, _) => Some(by.swaps(count, 0, count::INSIDE)),
+            (LockKind::Mutex, _) => None,
+            (kind, LockMode::Shared) => Some(by.adds(count, count::arrive(kind))),
+            (LockKind::Readers, _) => Some(by.swaps(count, 0, count::INSIDE)),
             _ => None,
         }
     }
 
     /// Whether a caller that found `old` by [`first_op`](Self::first_op) has the
     /// lock. If not, the caller must begin a claim with
-    /// [`begin_found`](super::Claim::begin_found).
+    /// [`begin_found`](super::LockClaim::begin_found).
     #[inline]
-    pub const fn has(&self, mode: Mode, old: u64) -> bool {
+    pub const fn has(&self, mode: LockMode, old: u64) -> bool {
         match mode {
-            Mode::Shared => !count::blocks(self.kind, old),
-            Mode::Exclusive => old == 0,
+            LockMode::Shared => !count::blocks(self.kind, old),
+            LockMode::Exclusive => old == 0,
         }
     }
 
     /// The operation that gives back a lock that was taken by
     /// [`first_op`](Self::first_op) alone.
     #[inline]
-    pub fn last_op(&self, mode: Mode) -> Option<Op> {
-        self.last(mode, &Given)
+    pub fn last_op(&self, mode: LockMode) -> Option<Op> {
+        self.last(mode, &OpOnly)
     }
 
     /// Carries out [`last_op`](Self::last_op) by `by`, as [`first`](Self::first)
     /// does.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn last<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
-        let count = self.word(Word::Count);
+    pub(super) fn last<C: WordOps>(&self, mode: LockMode, by: &C) -> Option<C::Ended> {
+        let count = self.word(LockWord::Count);
         match (self.kind, mode) {
-            (Kind::Mutex, _) => None,
-            (kind, Mode::Shared) => Some(by.adds(count, count::depart(kind))),
-            (Kind::Readers, _) => Some(by.swaps(count, count::INSIDE, 0)),
+            (LockKind::Mutex, _) => None,
+            (kind, LockMode::Shared) => Some(by.adds(count, count::depart(kind))),
+            (LockKind::Readers, _) => Some(by.swaps(count, count::INSIDE, 0)),
             _ => None,
         }
     }
 
     /// Whether the lock is given back after a caller found `old` by
     /// [`last_op`](Self::last_op). If not, other claims wait, and the caller must go
-    /// on with [`release_found`](super::Claim::release_found).
+    /// on with [`release_found`](super::LockClaim::release_found).
     #[inline]
-    pub const fn is_given_back(&self, mode: Mode, old: u64) -> bool {
+    pub const fn is_given_back(&self, mode: LockMode, old: u64) -> bool {
         match mode {
-            Mode::Shared => !count::was_last(self.kind, old),
-            Mode::Exclusive => old == count::INSIDE,
+            LockMode::Shared => !count::was_last(self.kind, old),
+            LockMode::Exclusive => old == count::INSIDE,
         }
     }
 
-    pub(super) const fn word(&self, word: Word) -> RemoteAddr {
+    pub(super) const fn word(&self, word: LockWord) -> RemoteAddr {
         RemoteAddr { offset: self.home.offset + word as u64 * 8, ..self.home }
     }
 }
 
 /// Carries operations out, or returns them.
-pub(super) trait Carries {
+pub(super) trait WordOps {
     type Ended;
 
     fn adds(&self, at: RemoteAddr, delta: u64) -> Self::Ended;
@@ -114,9 +114,9 @@ pub(super) trait Carries {
     fn swaps(&self, at: RemoteAddr, expected: u64, new: u64) -> Self::Ended;
 }
 
-struct Given;
+struct OpOnly;
 
-impl Carries for Given {
+impl WordOps for OpOnly {
     type Ended = Op;
 
     fn adds(&self, at: RemoteAddr, delta: u64) -> Op {

@@ -1,12 +1,12 @@
 //! Copies by commands: this rank asks others to do them, and does them for others.
 
-use super::rank::Machine;
-use super::tables::{Asked, Guest, Hold, Job, Phase, What};
-use super::traffic::Outgoing;
-use crate::command::{Command, End, Note, WORDS};
+use super::rank::GlobalMachine;
+use super::tables::{FlightPurpose, OpPhase, OpPin, PendingOp, RemoteCaller, SentCommand};
+use super::traffic::OutgoingOp;
+use crate::command::{CommandEnd, CommandNote, CopyCommand, WORDS};
 use crate::control::COMMAND_BYTES;
 use crate::error::AccessError;
-use crate::request::{Copy, Request};
+use crate::request::{Copy, GlobalRequest};
 use crate::table::{Agent, take};
 use core::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank, Width};
@@ -15,9 +15,9 @@ use tsumugi_core::sync::mapped::Ordering;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
 
-impl Machine<'_> {
+impl GlobalMachine<'_> {
     /// Sends a command to the source of a copy, and leaves a note there.
-    pub(super) fn ask(&mut self, index: usize, probe: u32) -> Option<Outgoing> {
+    pub(super) fn ask(&mut self, index: usize, probe: u32) -> Option<OutgoingOp> {
         let job = self.jobs[index];
         let (Some(to), _) = self.ranks_of(&job.request) else { return None };
         let Some(at) = self.command_of(index, to) else {
@@ -29,7 +29,7 @@ impl Machine<'_> {
             self.commands[at].is_sent = true;
             let from = self.control.own_command(at as u32);
             let op = Op::put(from, self.control.cell(to, own), COMMAND_BYTES as u64);
-            let hint = self.fly(op, Agent::Cpu, What::Hint);
+            let hint = self.fly(op, Agent::Cpu, FlightPurpose::Hint);
             if self.is_near(Some(to))
                 || self.setup.ordered_bytes_max < op.bytes()
                 || !self.has_flight()
@@ -38,19 +38,20 @@ impl Machine<'_> {
                 return Some(hint);
             }
             let note = self.note(index, at, to, probe);
-            return Some(Outgoing { then: Some(note.op), ..hint });
+            return Some(OutgoingOp { then: Some(note.op), ..hint });
         }
         Some(self.note(index, at, to, probe))
     }
 
     /// The operation that leaves the note of a command.
-    fn note(&mut self, index: usize, at: usize, to: Rank, probe: u32) -> Outgoing {
+    fn note(&mut self, index: usize, at: usize, to: Rank, probe: u32) -> OutgoingOp {
         let own = self.setup.rank;
         let stamp = self.commands[at].stamp;
-        let note = Note { from: own, index: at as u16, stamp: stamp as u16, is_relay: false };
+        let note =
+            CommandNote { from: own, index: at as u16, stamp: stamp as u16, is_relay: false };
         let op = self.leave(note, to, own.0 ^ stamp << 16, probe);
         let addr = source_of(&self.jobs[index].request);
-        let out = self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr);
+        let out = self.post(index, op, Agent::Cpu, OpPin::Nothing, OpPin::Nothing, addr);
         self.commands[at].note = out.op.tag.index() as u32;
         out
     }
@@ -61,13 +62,13 @@ impl Machine<'_> {
         let job = &mut self.jobs[index];
         if core::mem::take(&mut job.flights) > 0 {
             let note = self.commands[job.command as usize - 1].note;
-            self.flights[note as usize].what = What::Hint;
+            self.flights[note as usize].what = FlightPurpose::Hint;
         }
     }
 
     /// The operation that stores a note in one of the words for notes at `to`, if
     /// the word is free.
-    fn leave(&self, note: Note, to: Rank, seed: u32, probe: u32) -> Op {
+    fn leave(&self, note: CommandNote, to: Rank, seed: u32, probe: u32) -> Op {
         let mixed = seed.wrapping_add(probe).wrapping_mul(0x9e37_79b9);
         let word = (mixed >> 8) & (self.setup.shape.notes - 1);
         Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying()
@@ -78,9 +79,9 @@ impl Machine<'_> {
     /// only if nothing else of the job is in flight, because an operation that the
     /// device did not take is posted again later.
     pub(super) fn relay(&mut self, index: usize) -> Option<Op> {
-        let Job { guest, request, block, flights, .. } = self.jobs[index];
-        let (guest, Request::Copy(copy)) = (guest?, request) else { return None };
-        let Guest { rank, index: at, stamp, no_relay } = guest;
+        let PendingOp { guest, request, block, flights, .. } = self.jobs[index];
+        let (guest, GlobalRequest::Copy(copy)) = (guest?, request) else { return None };
+        let RemoteCaller { rank, index: at, stamp, no_relay } = guest;
         // If the source has to raise the flag after the bytes have landed, the
         // source reports the end, too.
         let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
@@ -90,10 +91,10 @@ impl Machine<'_> {
         if !is_all || flights != 1 || is_seen || no_relay || !self.has_flight() {
             return None;
         }
-        let note = Note { from: rank, index: at, stamp: stamp as u16, is_relay: true };
+        let note = CommandNote { from: rank, index: at, stamp: stamp as u16, is_relay: true };
         let op = self.leave(note, to, rank.0 ^ stamp << 16, 0);
         self.jobs[index].flights += 1;
-        Some(self.fly(op, Agent::Cpu, What::Relay { job: index as u32 }).op)
+        Some(self.fly(op, Agent::Cpu, FlightPurpose::Relay { job: index as u32 }).op)
     }
 
     /// Handles the result of the relay note: the destination has it, or there was no
@@ -109,9 +110,9 @@ impl Machine<'_> {
     pub(super) fn note_left(&mut self, index: usize, probe: u32, result: Result<u64, AccessError>) {
         match result {
             Err(error) => self.fail(index, error),
-            Ok(0) => self.jobs[index].phase = Phase::Asked,
+            Ok(0) => self.jobs[index].phase = OpPhase::Asked,
             Ok(_) if probe + 1 < PROBES => {
-                self.jobs[index].phase = Phase::Asking { probe: probe + 1 };
+                self.jobs[index].phase = OpPhase::Asking { probe: probe + 1 };
                 self.run.push(self.jobs, index);
             }
             Ok(_) => self.back_off(index),
@@ -126,12 +127,12 @@ impl Machine<'_> {
             if word == 0 {
                 continue;
             }
-            let Asked { job, stamp, .. } = self.commands[at];
-            let end = End::decode(word);
+            let SentCommand { job, stamp, .. } = self.commands[at];
+            let end = CommandEnd::decode(word);
             let code = if mutant("gas_end_of_any_life") { Some(0) } else { end.of(stamp) };
             match job.zip(code) {
                 Some((job, code)) => {
-                    self.relayed += u64::from(matches!(end, End::Relayed { .. }));
+                    self.relayed += u64::from(matches!(end, CommandEnd::Relayed { .. }));
                     self.ended_elsewhere(job as usize, code);
                 }
                 None => self.dropped += 1,
@@ -145,7 +146,7 @@ impl Machine<'_> {
         let first = self.control.note_words();
         let words = &self.words[first..first + self.setup.shape.notes as usize];
         while self.has_notes {
-            let is_free = |job: &Job| job.phase == Phase::Free && !job.is_queued;
+            let is_free = |job: &PendingOp| job.phase == OpPhase::Free && !job.is_queued;
             let places = if mutant("gas_guests_wait_for_hosts") && !self.order.is_empty() {
                 own..own
             } else {
@@ -169,20 +170,25 @@ impl Machine<'_> {
             let note = words[word].load(Ordering::Acquire);
             words[word].store(0, Ordering::Release);
             let ranks = self.setup.shape.ranks;
-            let Some(note) = Note::decode(note).filter(|note| note.from.0 < ranks) else {
+            let Some(note) = CommandNote::decode(note).filter(|note| note.from.0 < ranks) else {
                 self.dropped += 1;
                 continue;
             };
             let stamp = u32::from(note.stamp);
-            let guest = Guest { rank: note.from, index: note.index, stamp, no_relay: false };
+            let guest = RemoteCaller { rank: note.from, index: note.index, stamp, no_relay: false };
             let guest = Some(guest);
             if note.is_relay {
-                let job = Job { phase: Phase::Answer, guest, is_relayed: true, ..Job::FREE };
+                let job = PendingOp {
+                    phase: OpPhase::Answer,
+                    guest,
+                    is_relayed: true,
+                    ..PendingOp::FREE
+                };
                 self.jobs[index] = job;
                 self.run.push(self.jobs, index);
                 continue;
             }
-            self.jobs[index] = Job { phase: Phase::Command, guest, ..Job::FREE };
+            self.jobs[index] = PendingOp { phase: OpPhase::Command, guest, ..PendingOp::FREE };
             if self.setup.shape.cells > 0 {
                 let command = self.command_at(self.control.cell_words(note.from), note.from);
                 if command.is_some_and(|command| self.accept_command(index, command)) {
@@ -194,8 +200,8 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn fetch_command(&mut self, index: usize) -> Option<Outgoing> {
-        let Guest { rank, index: at, .. } = self.jobs[index].guest?;
+    pub(super) fn fetch_command(&mut self, index: usize) -> Option<OutgoingOp> {
+        let RemoteCaller { rank, index: at, .. } = self.jobs[index].guest?;
         if u32::from(at) >= self.setup.shape.commands {
             self.drop_guest(index);
             return None;
@@ -203,11 +209,11 @@ impl Machine<'_> {
         let from = self.control.command(rank, u32::from(at));
         let op = Op::get(from, self.control.landing(index), (WORDS * 8) as u64);
         let addr = crate::address::GlobalAddr::NULL;
-        Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
+        Some(self.post(index, op, Agent::Cpu, OpPin::Nothing, OpPin::Nothing, addr))
     }
 
     pub(super) fn command_came(&mut self, index: usize, result: Result<u64, AccessError>) {
-        let Some(Guest { rank, .. }) = self.jobs[index].guest else { return };
+        let Some(RemoteCaller { rank, .. }) = self.jobs[index].guest else { return };
         let command = self.command_at(self.control.landing_words(index), rank);
         let command = command.filter(|_| result.is_ok());
         if !command.is_some_and(|command| self.accept_command(index, command)) {
@@ -216,14 +222,14 @@ impl Machine<'_> {
     }
 
     /// The command in the words from `first` on, if it is a valid command of `from`.
-    fn command_at(&self, first: usize, from: Rank) -> Option<Command> {
+    fn command_at(&self, first: usize, from: Rank) -> Option<CopyCommand> {
         let words = &self.words[first..first + WORDS];
         let words = core::array::from_fn(|word| words[word].load(Ordering::Relaxed));
-        Command::decode(&words, from)
+        CopyCommand::decode(&words, from)
     }
 
     /// Begins the command that a note has announced, if this is that command.
-    fn accept_command(&mut self, index: usize, command: Command) -> bool {
+    fn accept_command(&mut self, index: usize, command: CopyCommand) -> bool {
         let Some(guest) = self.jobs[index].guest else { return false };
         let is_it = command.to == self.setup.rank
             && command.index == guest.index
@@ -232,9 +238,9 @@ impl Machine<'_> {
             return false;
         }
         let job = &mut self.jobs[index];
-        let Command { stamp, no_relay, .. } = command;
-        job.guest = Some(Guest { stamp, no_relay, ..guest });
-        (job.request, job.phase) = (command.request, Phase::Parts);
+        let CopyCommand { stamp, no_relay, .. } = command;
+        job.guest = Some(RemoteCaller { stamp, no_relay, ..guest });
+        (job.request, job.phase) = (command.request, OpPhase::Parts);
         let is_own = self.ranks_of(&command.request).0 == Some(self.setup.rank);
         if is_own {
             self.run.push(self.jobs, index);
@@ -245,26 +251,26 @@ impl Machine<'_> {
     }
 
     /// Reports the end of its copy to a guest.
-    pub(super) fn answer(&mut self, index: usize) -> Option<Outgoing> {
-        let Job { guest, error, is_relayed, .. } = self.jobs[index];
-        let Guest { rank, index: at, stamp, .. } = guest?;
+    pub(super) fn answer(&mut self, index: usize) -> Option<OutgoingOp> {
+        let PendingOp { guest, error, is_relayed, .. } = self.jobs[index];
+        let RemoteCaller { rank, index: at, stamp, .. } = guest?;
         let end = match error {
-            None if is_relayed => End::Relayed { stamp: stamp as u16 },
-            error => End::Told { stamp, code: error.map_or(0, AccessError::to_code) },
+            None if is_relayed => CommandEnd::Relayed { stamp: stamp as u16 },
+            error => CommandEnd::Told { stamp, code: error.map_or(0, AccessError::to_code) },
         };
         let word = end.encode();
         let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
         let addr = crate::address::GlobalAddr::NULL;
-        Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
+        Some(self.post(index, op, Agent::Cpu, OpPin::Nothing, OpPin::Nothing, addr))
     }
 
     /// Tries again to leave the notes for which the pause is over.
     pub(super) fn wake_backoffs(&mut self) {
         self.earliest = None;
         for index in 0..self.setup.shape.own_jobs as usize {
-            let Phase::Backoff { until } = self.jobs[index].phase else { continue };
+            let OpPhase::Backoff { until } = self.jobs[index].phase else { continue };
             if until <= self.now {
-                self.jobs[index].phase = Phase::Asking { probe: 0 };
+                self.jobs[index].phase = OpPhase::Asking { probe: 0 };
                 self.run.push(self.jobs, index);
             } else {
                 self.expect(until);
@@ -291,11 +297,11 @@ impl Machine<'_> {
         let place = &mut self.commands[at];
         // Never 0, which is the content of fresh memory.
         let stamp = place.stamp.checked_add(1).unwrap_or(1);
-        *place = Asked { job: Some(index as u32), stamp, ..Asked::FREE };
+        *place = SentCommand { job: Some(index as u32), stamp, ..SentCommand::FREE };
         self.jobs[index].command = at as u32 + 1;
         let request = self.jobs[index].request;
         let no_relay = self.knows_loss && !mutant("gas_relay_of_the_lost");
-        let command = Command { request, index: at as u16, stamp, to, no_relay };
+        let command = CopyCommand { request, index: at as u16, stamp, to, no_relay };
         let words = command.encode(self.setup.rank).expect("only copies are sent as commands");
         let first = self.control.command_words() + at * WORDS;
         for (word, value) in words.into_iter().enumerate() {
@@ -313,7 +319,7 @@ impl Machine<'_> {
         let spread = u64::from(self.setup.rank.0.wrapping_mul(0x9e37_79b9) >> 22);
         let ns = (BACKOFF_NS << round.min(6)) + spread;
         let until = self.now + Duration::from_nanos(ns);
-        self.jobs[index].phase = Phase::Backoff { until };
+        self.jobs[index].phase = OpPhase::Backoff { until };
         self.expect(until);
     }
 
@@ -324,7 +330,7 @@ impl Machine<'_> {
     fn ended_elsewhere(&mut self, index: usize, code: u32) {
         let job = &mut self.jobs[index];
         let (bytes, addr) = match job.request {
-            Request::Copy(Copy { dst, bytes, .. }) => (bytes, dst),
+            GlobalRequest::Copy(Copy { dst, bytes, .. }) => (bytes, dst),
             _ => (0, source_of(&job.request)),
         };
         job.error = job.error.or(AccessError::from_code(code, addr, bytes));
@@ -332,10 +338,10 @@ impl Machine<'_> {
         self.release_command(index);
         // With strided blocks, the caller has to raise the flag.
         let job = &mut self.jobs[index];
-        let is_left = matches!(job.request, Request::Copy(copy)
+        let is_left = matches!(job.request, GlobalRequest::Copy(copy)
             if !copy.is_one_block() && !copy.flag.is_null());
         if is_left && job.error.is_none() {
-            job.phase = Phase::Flag;
+            job.phase = OpPhase::Flag;
             return self.run.push(self.jobs, index);
         }
         self.finish(index);
@@ -343,16 +349,16 @@ impl Machine<'_> {
 
     fn drop_guest(&mut self, index: usize) {
         self.dropped += 1;
-        self.jobs[index] = Job::FREE;
+        self.jobs[index] = PendingOp::FREE;
     }
 }
 
-fn source_of(request: &Request) -> crate::address::GlobalAddr {
+fn source_of(request: &GlobalRequest) -> crate::address::GlobalAddr {
     match request {
-        Request::Copy(copy) => copy.src,
-        Request::List(list) => list.entries,
-        Request::Word(word) => word.target,
-        Request::Fence => crate::address::GlobalAddr::NULL,
+        GlobalRequest::Copy(copy) => copy.src,
+        GlobalRequest::List(list) => list.entries,
+        GlobalRequest::Word(word) => word.target,
+        GlobalRequest::Fence => crate::address::GlobalAddr::NULL,
     }
 }
 

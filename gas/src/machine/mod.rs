@@ -4,20 +4,20 @@
 //! The machine holds no socket, reads no clock and never waits. The driver calls it
 //! like this:
 //!
-//! 1. [`try_issue`](Machine::try_issue), [`register`](Machine::register),
-//!    [`unregister`](Machine::unregister): the driver hands in requests.
-//! 2. [`poll_op`](Machine::poll_op) until `None`: the driver posts each operation,
-//!    with its tag; the completions go to [`handle`](Machine::handle), in any order,
+//! 1. [`try_issue`](GlobalMachine::try_issue), [`register`](GlobalMachine::register),
+//!    [`unregister`](GlobalMachine::unregister): the driver hands in requests.
+//! 2. [`poll_op`](GlobalMachine::poll_op) until `None`: the driver posts each operation,
+//!    with its tag; the completions go to [`handle`](GlobalMachine::handle), in any order,
 //!    and a completion may come twice.
-//! 3. [`handle`](Machine::handle): an operation has completed, a notified word
+//! 3. [`handle`](GlobalMachine::handle): an operation has completed, a notified word
 //!    of the control region has changed, a rank has died, time has passed.
-//! 4. [`poll`](Machine::poll) until `None`: the machine returns operations that have
+//! 4. [`poll`](GlobalMachine::poll) until `None`: the machine returns operations that have
 //!    ended, and regions that no rank reaches any more. Then step 2 again.
 //!
 //! An access that is carried out inside a call (a load, a store or an atomic on a
-//! rank of the same node) needs only [`Cache::hold`] and the backend. The machine is
+//! rank of the same node) needs only [`TableCache::hold`] and the backend. The machine is
 //! for operations that take time or are ordered, and for the misses of such
-//! accesses: [`want`](Machine::want).
+//! accesses: [`want`](GlobalMachine::want).
 //!
 //! # Which rank does a copy
 //!
@@ -66,9 +66,9 @@ mod tables;
 mod traffic;
 mod whose;
 
-pub use rank::Machine;
-pub use tables::{Asked, Flight, Job, Tables};
-pub use traffic::{Event, Out, Outgoing, Setup};
+pub use rank::GlobalMachine;
+pub use tables::{InFlightOp, MachineTables, PendingOp, SentCommand};
+pub use traffic::{MachineEvent, MachineOutput, MachineSetup, OutgoingOp};
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,16 @@
 //! The machine of one rank, as its driver calls it.
 
-use super::tables::{self, Asked, Flight, Job, Phase, Queue, Tables, What};
-use super::traffic::{Event, Out, Outgoing, Setup};
+use super::tables::{
+    self, FlightPurpose, InFlightOp, MachineTables, OpPhase, OpQueue, PendingOp, SentCommand,
+};
+use super::traffic::{MachineEvent, MachineOutput, MachineSetup, OutgoingOp};
 use crate::address::GlobalAddr;
-use crate::cache::{Cache, Fetcher, Seats, Wanted};
-use crate::control::Control;
+use crate::cache::{Fetcher, HazardDomain, TableCache, TableWanted};
+use crate::control::ControlRegion;
 use crate::error::AccessError;
-use crate::order::{After, Full, Handle, Order};
-use crate::request::Request;
-use crate::table::{Agent, Entry, NameError, Registry};
+use crate::order::{After, Full, Handle, OpOrder};
+use crate::request::GlobalRequest;
+use crate::table::{Agent, NameError, RegionEntry, Registry};
 use core::fmt;
 use tsumugi_core::mem::{Rank, Region};
 use tsumugi_core::op::{Kind, Op};
@@ -16,26 +18,26 @@ use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
 /// One rank's part in the global memory.
-pub struct Machine<'m> {
-    pub(super) setup: Setup<'m>,
-    pub(super) control: Control,
-    pub(super) cache: Cache<'m>,
+pub struct GlobalMachine<'m> {
+    pub(super) setup: MachineSetup<'m>,
+    pub(super) control: ControlRegion,
+    pub(super) cache: TableCache<'m>,
     pub(super) registry: Registry<'m>,
     pub(super) fetcher: Fetcher<'m>,
-    pub(super) order: Order<'m>,
+    pub(super) order: OpOrder<'m>,
     pub(super) words: &'m [AtomicU64],
-    pub(super) jobs: &'m mut [Job],
-    pub(super) commands: &'m mut [Asked],
-    pub(super) flights: &'m mut [Flight],
+    pub(super) jobs: &'m mut [PendingOp],
+    pub(super) commands: &'m mut [SentCommand],
+    pub(super) flights: &'m mut [InFlightOp],
     pub(super) free_flight: u32,
     /// The flights of which the hints are to be posted.
     pub(super) hints_due: u32,
     pub(super) window: u32,
     /// Jobs with something to post, and jobs that wait until any resource is given
     /// back.
-    pub(super) run: Queue,
-    pub(super) later: Queue,
-    pub(super) ended: Queue,
+    pub(super) run: OpQueue,
+    pub(super) later: OpQueue,
+    pub(super) ended: OpQueue,
     /// Notes may have come that were not taken.
     pub(super) has_notes: bool,
     /// A rank was lost, and its messages are not received any more.
@@ -50,14 +52,14 @@ pub struct Machine<'m> {
     pub(super) relayed: u64,
 }
 
-impl<'m> Machine<'m> {
+impl<'m> GlobalMachine<'m> {
     /// The machine of a rank that has registered nothing.
     ///
     /// # Panics
     ///
     /// If the tables do not fit the shape, or the split has no room for the job.
-    pub fn new(setup: Setup<'m>, tables: Tables<'m>) -> Self {
-        let Setup { rank, split, shape, .. } = setup;
+    pub fn new(setup: MachineSetup<'m>, tables: MachineTables<'m>) -> Self {
+        let MachineSetup { rank, split, shape, .. } = setup;
         if let Some(fault) = shape.fault() {
             panic!("{fault}: {shape:?}");
         }
@@ -67,8 +69,8 @@ impl<'m> Machine<'m> {
         let (colors, colors_max) = (shape.colors, split.colors());
         assert!(colors <= colors_max, "{colors} colours: an address can name {colors_max}");
         assert!(setup.part_bytes_max > 0, "part_bytes_max is 0: must be at least 1");
-        let Tables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
-        let Tables { issued, edges, jobs, commands, flights, .. } = tables;
+        let MachineTables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
+        let MachineTables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
         let names = shape.colors as usize * crate::address::REGIONS;
@@ -84,15 +86,15 @@ impl<'m> Machine<'m> {
             "lengths of fetches, flights"
         );
 
-        let control = Control::new(setup.control, rank, shape);
-        let seats = Seats::new(seats, setup.barrier);
+        let control = ControlRegion::new(setup.control, rank, shape);
+        let seats = HazardDomain::new(seats, setup.barrier);
         let copies = &words[control.copy_words()..];
-        let cache = Cache::new(slots, copies, seats, split, setup.starter);
+        let cache = TableCache::new(slots, copies, seats, split, setup.starter);
         let registry = Registry::new(split, control, shape, setup.starter, words, records, awaited);
         let fetcher = Fetcher::new(cache, control, shape.colors, words, told, fetches);
-        let order = Order::new(issued, edges);
-        jobs.fill(Job::FREE);
-        commands.fill(Asked::FREE);
+        let order = OpOrder::new(issued, edges);
+        jobs.fill(PendingOp::FREE);
+        commands.fill(SentCommand::FREE);
         let window = (flights.len() as u32 / 4).max(1);
         Self {
             setup,
@@ -104,13 +106,13 @@ impl<'m> Machine<'m> {
             words,
             jobs,
             commands,
-            free_flight: Flight::chain(flights),
+            free_flight: InFlightOp::chain(flights),
             flights,
             hints_due: tables::NONE,
             window,
-            run: Queue::EMPTY,
-            later: Queue::EMPTY,
-            ended: Queue::EMPTY,
+            run: OpQueue::EMPTY,
+            later: OpQueue::EMPTY,
+            ended: OpQueue::EMPTY,
             has_notes: false,
             knows_loss: false,
             note_cursor: 0,
@@ -124,7 +126,7 @@ impl<'m> Machine<'m> {
     }
 
     /// The cache of tables, in which accesses look up addresses.
-    pub const fn cache(&self) -> Cache<'m> {
+    pub const fn cache(&self) -> TableCache<'m> {
         self.cache
     }
 
@@ -148,7 +150,7 @@ impl<'m> Machine<'m> {
 
     /// Takes a region's address away; `addr` is any address in the region. New
     /// operations on the region are refused; when the operations under way have
-    /// ended, on all ranks, the driver gets [`Out::Retired`].
+    /// ended, on all ranks, the driver gets [`MachineOutput::Retired`].
     ///
     /// # Errors
     ///
@@ -161,7 +163,7 @@ impl<'m> Machine<'m> {
 
     /// All regions that have an address now, and the starter memory: the address of
     /// the first byte, and the entry.
-    pub fn registered(&self) -> impl Iterator<Item = (GlobalAddr, Entry)> + '_ {
+    pub fn registered(&self) -> impl Iterator<Item = (GlobalAddr, RegionEntry)> + '_ {
         self.registry.live()
     }
 
@@ -171,14 +173,14 @@ impl<'m> Machine<'m> {
     }
 
     /// Issues an operation, which begins when `after` allows it. It ends once, with
-    /// [`Out::Ended`].
+    /// [`MachineOutput::Ended`].
     ///
     /// # Errors
     ///
     /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
     /// operations are taken; [`Full::Conditions`] if the places for conditions do not
     /// suffice for the operations that this one has to wait for.
-    pub fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
+    pub fn try_issue(&mut self, request: GlobalRequest, after: After<'_>) -> Result<Handle, Full> {
         let ranks = self.ranks_of(&request);
         let handle = self.order.try_issue(after, ranks == self.last_ranks)?;
         self.last_ranks = ranks;
@@ -200,7 +202,7 @@ impl<'m> Machine<'m> {
             job.request.touches(split, rank)
         })?;
         self.last_ranks = (None, None);
-        Ok(self.accept(handle, Request::Fence))
+        Ok(self.accept(handle, GlobalRequest::Fence))
     }
 
     /// Issues a fence that ends when all operations that were issued so far have
@@ -212,7 +214,7 @@ impl<'m> Machine<'m> {
     /// operations are taken; [`Full::Conditions`] if the places for conditions do not
     /// suffice for the operations that this one has to wait for.
     pub fn try_flush_all(&mut self) -> Result<Handle, Full> {
-        self.try_issue(Request::Fence, After::All)
+        self.try_issue(GlobalRequest::Fence, After::All)
     }
 
     /// Whether the operation has ended and the driver has received its end.
@@ -226,13 +228,13 @@ impl<'m> Machine<'m> {
     }
 
     /// Requests the table of an address's rank, which a lookup did not find. If the
-    /// table is on its way, [`Out::Table`] reports when to look again.
+    /// table is on its way, [`MachineOutput::Table`] reports when to look again.
     ///
     /// # Errors
     ///
     /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
     /// colour.
-    pub fn want(&mut self, addr: GlobalAddr) -> Result<Wanted, AccessError> {
+    pub fn want(&mut self, addr: GlobalAddr) -> Result<TableWanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.want(table))
     }
@@ -244,26 +246,30 @@ impl<'m> Machine<'m> {
     ///
     /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
     /// colour.
-    pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<Wanted, AccessError> {
+    pub fn want_newer(
+        &mut self,
+        addr: GlobalAddr,
+        version: u32,
+    ) -> Result<TableWanted, AccessError> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.refresh(table, version))
     }
 
     /// Handles an event, at the time `now`.
-    pub fn handle(&mut self, event: Event, now: Instant) {
+    pub fn handle(&mut self, event: MachineEvent, now: Instant) {
         self.now = now;
         match event {
-            Event::Completed { tag, result } => self.complete(tag, result),
+            MachineEvent::Completed { tag, result } => self.complete(tag, result),
             // Handled as if no word had been free for the note.
-            Event::NotPosted(tag) => self.complete(tag, Ok(1)),
-            Event::Rang => {
+            MachineEvent::NotPosted(tag) => self.complete(tag, Ok(1)),
+            MachineEvent::Rang => {
                 self.registry.take_acks();
                 self.fetcher.rang();
                 self.has_notes = true;
                 self.take_ends();
             }
-            Event::Lost(rank) => self.lose(rank),
-            Event::Tick => {}
+            MachineEvent::Lost(rank) => self.lose(rank),
+            MachineEvent::Tick => {}
         }
         self.wake_later();
         if self.earliest.is_some_and(|earliest| earliest <= now) {
@@ -272,7 +278,7 @@ impl<'m> Machine<'m> {
     }
 
     /// The next operation to post. Its completion goes to [`handle`](Self::handle).
-    pub fn poll_op(&mut self) -> Option<Outgoing> {
+    pub fn poll_op(&mut self) -> Option<OutgoingOp> {
         if let Some(out) = self.poll_hint() {
             return Some(out);
         }
@@ -284,7 +290,7 @@ impl<'m> Machine<'m> {
             let op = Op::atomic(Kind::FetchOr, word, bit);
             let is_last = self.control.drop_hint(rank).is_none();
             let op = if is_last { op.notifying() } else { op };
-            return Some(self.fly(op, Agent::Cpu, What::Ask(rank)));
+            return Some(self.fly(op, Agent::Cpu, FlightPurpose::Ask(rank)));
         }
         if let Some(out) = self.poll_tables() {
             return Some(out);
@@ -303,20 +309,20 @@ impl<'m> Machine<'m> {
     }
 
     /// The next result for the driver.
-    pub fn poll(&mut self) -> Option<Out> {
+    pub fn poll(&mut self) -> Option<MachineOutput> {
         if let Some(index) = self.ended.pop(self.jobs) {
-            let Job { error, value, .. } = self.jobs[index];
-            self.jobs[index] = Job::FREE;
+            let PendingOp { error, value, .. } = self.jobs[index];
+            self.jobs[index] = PendingOp::FREE;
             let handle = self.order.handle(index);
             self.order.end(index);
-            return Some(Out::Ended { handle, result: error.map_or(Ok(value), Err) });
+            return Some(MachineOutput::Ended { handle, result: error.map_or(Ok(value), Err) });
         }
         if let Some(fetched) = self.fetcher.poll() {
             self.table_came(fetched.table, fetched.result);
             let (rank, _) = self.setup.split.owner(fetched.table)?;
-            return Some(Out::Table { rank, result: fetched.result });
+            return Some(MachineOutput::Table { rank, result: fetched.result });
         }
-        self.registry.poll_retired().map(Out::Retired)
+        self.registry.poll_retired().map(MachineOutput::Retired)
     }
 
     /// The time at which [`handle`](Self::handle) must be called at the latest.
@@ -356,20 +362,21 @@ impl<'m> Machine<'m> {
         self.fetcher.counts()
     }
 
-    fn poll_tables(&mut self) -> Option<Outgoing> {
+    fn poll_tables(&mut self) -> Option<OutgoingOp> {
         let (op, step) = self.fetcher.poll_op()?;
-        Some(self.fly(op, Agent::Cpu, What::Cache(step)))
+        Some(self.fly(op, Agent::Cpu, FlightPurpose::Cache(step)))
     }
 
-    fn accept(&mut self, handle: Handle, request: Request) -> Handle {
-        self.jobs[handle.index()] = Job { phase: Phase::Ordered, request, ..Job::FREE };
+    fn accept(&mut self, handle: Handle, request: GlobalRequest) -> Handle {
+        self.jobs[handle.index()] =
+            PendingOp { phase: OpPhase::Ordered, request, ..PendingOp::FREE };
         handle
     }
 }
 
-impl fmt::Debug for Machine<'_> {
+impl fmt::Debug for GlobalMachine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine")
+        f.debug_struct("GlobalMachine")
             .field("rank", &self.setup.rank)
             .field("order", &self.order)
             .field("tables", &self.fetcher)

@@ -1,16 +1,16 @@
 //! The ranks of which a request reads or changes the memory.
 
-use super::rank::Machine;
-use super::traffic::Setup;
+use super::rank::GlobalMachine;
+use super::traffic::MachineSetup;
 use crate::address::GlobalAddr;
 use crate::error::AccessError;
-use crate::request::{Copy, Request, Word};
+use crate::request::{Copy, GlobalRequest, WordRequest};
 use tsumugi_core::mem::Rank;
 
-impl Machine<'_> {
+impl GlobalMachine<'_> {
     /// The table in which an address of this job is looked up.
     pub(super) fn table_of(&self, addr: GlobalAddr) -> Result<u32, AccessError> {
-        let Setup { split, shape, .. } = self.setup;
+        let MachineSetup { split, shape, .. } = self.setup;
         match split.place(addr) {
             Some(place) if place.rank.0 < shape.ranks && u32::from(place.color) < shape.colors => {
                 Ok(split.table(addr))
@@ -34,7 +34,7 @@ impl Machine<'_> {
     /// transfers are the devices' work, and no other processor takes part. Not if
     /// the destination can report the end, which takes a trip less.
     pub(super) fn is_carried(&self, copy: &Copy) -> bool {
-        let (from, to) = self.ranks_of(&Request::Copy(*copy));
+        let (from, to) = self.ranks_of(&GlobalRequest::Copy(*copy));
         copy.is_one_block()
             && copy.bytes > self.setup.ordered_bytes_max
             && copy.bytes <= self.setup.carried_bytes_max
@@ -44,13 +44,15 @@ impl Machine<'_> {
     }
 
     /// The source rank and the destination rank of a request.
-    pub(super) fn ranks_of(&self, request: &Request) -> (Option<Rank>, Option<Rank>) {
+    pub(super) fn ranks_of(&self, request: &GlobalRequest) -> (Option<Rank>, Option<Rank>) {
         let rank = |addr| self.setup.split.rank(addr);
         match request {
-            Request::Copy(copy) => (rank(copy.src), rank(copy.dst)),
-            Request::List(list) => (Some(list.from), Some(list.to)),
-            Request::Word(Word { target, .. }) => (Some(self.setup.rank), rank(*target)),
-            Request::Fence => (None, None),
+            GlobalRequest::Copy(copy) => (rank(copy.src), rank(copy.dst)),
+            GlobalRequest::List(list) => (Some(list.from), Some(list.to)),
+            GlobalRequest::Word(WordRequest { target, .. }) => {
+                (Some(self.setup.rank), rank(*target))
+            }
+            GlobalRequest::Fence => (None, None),
         }
     }
 }

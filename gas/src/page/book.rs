@@ -14,14 +14,14 @@
 //!
 //! All words but the frames' bytes are reached by remote atomics and word stores
 //! alone, also the words of the own rank, so that one agent carries out all of them.
-//! [`Shape::bytes`] is the memory that each rank needs for this; only the number of
+//! [`PageShape::bytes`] is the memory that each rank needs for this; only the number of
 //! pages per home depends on the number of ranks.
 //!
-//! The directory may lie in a region of its own ([`Book::apart`]), which another
+//! The directory may lie in a region of its own ([`PageLayout::apart`]), which another
 //! agent serves: a device, which needs no processor at the home. The words of such a
 //! directory are changed and read by atomics and by nothing else.
 
-use super::{Entry, FIELD_MAX, Homes, PAGES_MAX, PageId, Word};
+use super::{DirectoryEntry, FIELD_MAX, Homes, PAGES_MAX, PageId, WordOp};
 use core::fmt;
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
@@ -29,7 +29,7 @@ use tsumugi_core::sync::mutant;
 
 /// Number and size of the pages, and of the tables that each rank has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct PageShape {
     /// The rule that gives each page its home.
     pub homes: Homes,
     /// Bytes of a page.
@@ -57,8 +57,8 @@ pub enum ShapeError {
 
 /// The pages of one array. All ranks have equal values of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Book {
-    shape: Shape,
+pub struct PageLayout {
+    shape: PageShape,
     directory: RegionKey,
     directory_at: u64,
     key: RegionKey,
@@ -69,7 +69,7 @@ pub struct Book {
     stride: u64,
 }
 
-impl Shape {
+impl PageShape {
     /// The number of bytes that each rank must give.
     pub const fn bytes(&self) -> u64 {
         self.frames_at() + self.frames as u64 * self.stride() - HEADER_BYTES
@@ -138,28 +138,28 @@ impl Shape {
     }
 }
 
-impl Book {
+impl PageLayout {
     /// A book of that shape, in the region that has the key `key` on every rank,
     /// from byte `at` on, which must be a multiple of 64.
     ///
     /// # Errors
     ///
     /// [`ShapeError::Count`] if a number of the shape is 0 or too large, as from
-    /// [`Shape::check`].
-    pub const fn new(shape: Shape, key: RegionKey, at: u64) -> Result<Self, ShapeError> {
+    /// [`PageShape::check`].
+    pub const fn new(shape: PageShape, key: RegionKey, at: u64) -> Result<Self, ShapeError> {
         Self::of(shape, (key, at), (key, at + shape.directory_bytes()))
     }
 
-    /// A book with its [directory](Shape::directory_bytes) in a region of its own,
+    /// A book with its [directory](PageShape::directory_bytes) in a region of its own,
     /// which has the key `directory` on every rank; all other parts lie in the
     /// region `key`.
     ///
     /// # Errors
     ///
     /// [`ShapeError::Count`] if a number of the shape is 0 or too large, as from
-    /// [`Shape::check`].
+    /// [`PageShape::check`].
     pub const fn apart(
-        shape: Shape,
+        shape: PageShape,
         directory: RegionKey,
         key: RegionKey,
     ) -> Result<Self, ShapeError> {
@@ -167,7 +167,7 @@ impl Book {
     }
 
     const fn of(
-        shape: Shape,
+        shape: PageShape,
         (directory, directory_at): (RegionKey, u64),
         (key, at): (RegionKey, u64),
     ) -> Result<Self, ShapeError> {
@@ -189,7 +189,7 @@ impl Book {
     }
 
     /// The number and size of the pages.
-    pub const fn shape(&self) -> Shape {
+    pub const fn shape(&self) -> PageShape {
         self.shape
     }
 
@@ -218,8 +218,8 @@ impl Book {
     pub fn look(&self, page: PageId) -> Op {
         let at = self.entry(page);
         match self.is_apart() && !mutant("page_entry_read_plainly") {
-            true => Word::add(at, 0),
-            false => Word::load(at),
+            true => WordOp::add(at, 0),
+            false => WordOp::load(at),
         }
     }
 
@@ -229,7 +229,7 @@ impl Book {
     #[inline]
     pub(super) fn enlist(&self, page: PageId, rank: Rank, seen: u64) -> Op {
         let (at, bit) = (self.holders(page), bit_of(rank));
-        if self.is_apart() { Word::exchange(at, seen, seen | bit) } else { Word::or(at, bit) }
+        if self.is_apart() { WordOp::exchange(at, seen, seen | bit) } else { WordOp::or(at, bit) }
     }
 
     /// Whether the operation of [`enlist`](Self::enlist) has entered the rank, or
@@ -244,8 +244,8 @@ impl Book {
     pub(super) fn disown(&self, page: PageId, seen: u64) -> Op {
         let at = self.holders(page);
         match self.is_apart() {
-            true => Word::exchange(at, seen, seen & INCOMPLETE),
-            false => Word::and(at, INCOMPLETE),
+            true => WordOp::exchange(at, seen, seen & INCOMPLETE),
+            false => WordOp::and(at, INCOMPLETE),
         }
     }
 
@@ -254,8 +254,8 @@ impl Book {
     pub(super) fn distrust(&self, page: PageId, seen: u64) -> Op {
         let at = self.holders(page);
         match self.is_apart() {
-            true => Word::exchange(at, seen, seen | INCOMPLETE),
-            false => Word::or(at, INCOMPLETE),
+            true => WordOp::exchange(at, seen, seen | INCOMPLETE),
+            false => WordOp::or(at, INCOMPLETE),
         }
     }
 
@@ -272,10 +272,10 @@ impl Book {
     }
 
     /// The operation that stores the first entry of a page.
-    pub fn deal(&self, page: PageId, entry: Entry) -> Op {
+    pub fn deal(&self, page: PageId, entry: DirectoryEntry) -> Op {
         match self.is_apart() {
-            true => Word::exchange(self.entry(page), 0, entry.to_bits()),
-            false => Word::store(self.entry(page), entry.to_bits()),
+            true => WordOp::exchange(self.entry(page), 0, entry.to_bits()),
+            false => WordOp::store(self.entry(page), entry.to_bits()),
         }
     }
 
@@ -304,7 +304,7 @@ impl Book {
 
     /// The address of the bytes of a page.
     #[inline]
-    pub const fn bytes(&self, entry: Entry) -> RemoteAddr {
+    pub const fn bytes(&self, entry: DirectoryEntry) -> RemoteAddr {
         self.header(entry.owner, entry.frame).add(HEADER_BYTES)
     }
 

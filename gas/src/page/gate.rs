@@ -19,7 +19,7 @@
 //! after the stop (hazard O1).
 //!
 //! An access that only reads is counted in the crowd, under the current phase; a
-//! [hit](super::Own) is not counted, and looks at the header twice instead. A sweep
+//! [hit](super::ReadFast) is not counted, and looks at the header twice instead. A sweep
 //! that waits for the end of all reads that are counted now turns the phase and
 //! waits for the count of the phase before.
 
@@ -81,9 +81,9 @@ impl Gate {
 
 /// The contents of a rank's crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Crowd(pub u64);
+pub(super) struct ReaderEpochs(pub u64);
 
-impl Crowd {
+impl ReaderEpochs {
     /// The phase in which reads that begin now are counted.
     pub const fn phase(self) -> u8 {
         (self.0 >> 63) as u8

@@ -13,26 +13,26 @@
 //! true leads to a header that does not match it. The order in which one read
 //! fetches the header and the page's bytes does not matter, see the
 //! [invariants](super#invariants). The crowd ensures that the frame is given to no
-//! other page before the read has ended ([`Sweep`](super::Sweep)).
+//! other page before the read has ended ([`GracePeriod`](super::GracePeriod)).
 
 use super::entry::{LIVE, is_of, names};
-use super::gate::Crowd;
-use super::{Act, Book, Entry, PageId, State, Word};
+use super::gate::ReaderEpochs;
+use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mutant;
 
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Glance {
-    book: Book,
+pub struct OptimisticRead {
+    book: PageLayout,
     rank: Rank,
     page: PageId,
     phase: u8,
-    at: At,
+    at: ReadStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum At {
+enum ReadStep {
     Look,
     Come(u64),
     Seen,
@@ -40,91 +40,100 @@ enum At {
     SeenEntry(u64),
     /// Reads by this entry: a cached one (`false`), or one that the home has just
     /// returned (`true`).
-    Read(Entry, bool),
+    Read(DirectoryEntry, bool),
     Ask,
-    Keep(Entry),
-    KeepPage(Entry),
-    Go(Next),
+    Keep(DirectoryEntry),
+    KeepPage(DirectoryEntry),
+    Go(ReadExit),
     Pause(Rank),
     Over,
     Failed(AddrError),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Next {
+enum ReadExit {
     Over,
     Again(Rank),
     Fail(AddrError),
 }
 
-impl Glance {
+impl OptimisticRead {
     /// A read by `rank` that is to begin.
-    pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
-        Self { book, rank, page, phase: 0, at: At::Look }
+    pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
+        Self { book, rank, page, phase: 0, at: ReadStep::Look }
     }
 
-    /// The next step. [`Act::Read`] is the access, which may be requested more than
-    /// once; the bytes of the last one are good at [`Act::Over`].
+    /// The next step. [`PageAction::Read`] is the access, which may be requested more than
+    /// once; the bytes of the last one are good at [`PageAction::Over`].
     #[inline]
-    pub fn act(&self) -> Act {
+    pub fn act(&self) -> PageAction {
         let Self { book, rank, page, phase, .. } = self;
         let crowd = book.crowd(*rank);
         match self.at {
-            At::Look => Act::Do(Word::load(crowd)),
-            At::Come(seen) => Act::Do(Word::exchange(crowd, seen, Crowd(seen).come().0)),
-            At::Seen => Act::Do(Word::load(book.seen(*rank, *page))),
-            At::SeenEntry(_) => Act::Do(Word::load(book.seen_entry(*rank, *page))),
-            At::Read(entry, _) => Act::Read(entry),
-            At::Ask => Act::Do(book.look(*page)),
-            At::Keep(entry) => Act::Do(Word::store(book.seen_entry(*rank, *page), entry.to_bits())),
-            At::KeepPage(entry) => {
-                Act::Do(Word::store(book.seen(*rank, *page), entry.seen_of(*page)))
+            ReadStep::Look => PageAction::Do(WordOp::load(crowd)),
+            ReadStep::Come(seen) => {
+                PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).come().0))
             }
-            At::Go(_) => Act::Do(Word::add(crowd, Crowd::one(*phase).wrapping_neg())),
-            At::Pause(by) => Act::Pause(Some(by)),
-            At::Over => Act::Over,
-            At::Failed(error) => Act::Failed(error),
+            ReadStep::Seen => PageAction::Do(WordOp::load(book.seen(*rank, *page))),
+            ReadStep::SeenEntry(_) => PageAction::Do(WordOp::load(book.seen_entry(*rank, *page))),
+            ReadStep::Read(entry, _) => PageAction::Read(entry),
+            ReadStep::Ask => PageAction::Do(book.look(*page)),
+            ReadStep::Keep(entry) => {
+                PageAction::Do(WordOp::store(book.seen_entry(*rank, *page), entry.to_bits()))
+            }
+            ReadStep::KeepPage(entry) => {
+                PageAction::Do(WordOp::store(book.seen(*rank, *page), entry.seen_of(*page)))
+            }
+            ReadStep::Go(_) => {
+                PageAction::Do(WordOp::add(crowd, ReaderEpochs::one(*phase).wrapping_neg()))
+            }
+            ReadStep::Pause(by) => PageAction::Pause(Some(by)),
+            ReadStep::Over => PageAction::Over,
+            ReadStep::Failed(error) => PageAction::Failed(error),
         }
     }
 
-    /// Takes the result of the last step; the result of an [`Act::Read`] is the
+    /// Takes the result of the last step; the result of an [`PageAction::Read`] is the
     /// header that was read.
     #[inline]
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match (result, self.at) {
             (Ok(old), _) => self.goes_on(old),
             // The page may be somewhere else by now.
-            (Err(_), At::Read(_, false)) => At::Ask,
-            (Err(error), At::Look | At::Come(_) | At::Go(_) | At::Pause(_)) => At::Failed(error),
-            (Err(error), _) => At::Go(Next::Fail(error)),
+            (Err(_), ReadStep::Read(_, false)) => ReadStep::Ask,
+            (
+                Err(error),
+                ReadStep::Look | ReadStep::Come(_) | ReadStep::Go(_) | ReadStep::Pause(_),
+            ) => ReadStep::Failed(error),
+            (Err(error), _) => ReadStep::Go(ReadExit::Fail(error)),
         };
     }
 
     #[inline]
-    fn goes_on(&mut self, old: u64) -> At {
+    fn goes_on(&mut self, old: u64) -> ReadStep {
         match self.at {
-            At::Look => At::Come(old),
-            At::Come(seen) if seen == old => {
-                self.phase = Crowd(old).phase();
-                At::Seen
+            ReadStep::Look => ReadStep::Come(old),
+            ReadStep::Come(seen) if seen == old => {
+                self.phase = ReaderEpochs(old).phase();
+                ReadStep::Seen
             }
-            At::Come(_) => At::Come(old),
-            At::Seen if names(old, self.page) => At::SeenEntry(old),
-            At::Seen => At::Ask,
-            At::SeenEntry(seen) => match State::from_bits(old) {
+            ReadStep::Come(_) => ReadStep::Come(old),
+            ReadStep::Seen if names(old, self.page) => ReadStep::SeenEntry(old),
+            ReadStep::Seen => ReadStep::Ask,
+            ReadStep::SeenEntry(seen) => match PageState::from_bits(old) {
                 // Of two reads that have written the two words at the same time,
                 // each may have left one word. The page may come to the place in
                 // such an entry during this read: the read would find its header
                 // there, but not its bytes.
-                State::At(entry)
+                PageState::At(entry)
                     if seen != entry.seen_of(self.page) && !mutant("page_seen_unchecked") =>
                 {
-                    At::Ask
+                    ReadStep::Ask
                 }
-                State::At(entry) => At::Read(entry, false),
-                State::Moving { .. } => unreachable!("the seen entry {old:#x} moves: {self:?}"),
+                PageState::At(entry) => ReadStep::Read(entry, false),
+                PageState::Moving { .. } => unreachable!("the seen entry {old:#x} moves: {self:?}"),
             },
-            At::Read(entry, _) => {
+            ReadStep::Read(entry, _) => {
                 let header = entry.header(self.page);
                 let is_it = match () {
                     () if mutant("page_header_unread") => true,
@@ -132,19 +141,19 @@ impl Glance {
                     () if mutant("page_live_in_one_byte") => old & 1 == 1 && old | LIVE == header,
                     () => old == header,
                 };
-                if is_it { At::Go(Next::Over) } else { At::Ask }
+                if is_it { ReadStep::Go(ReadExit::Over) } else { ReadStep::Ask }
             }
-            At::Ask => match State::from_bits(old) {
-                State::At(entry) => At::Keep(entry),
-                State::Moving { by, .. } => At::Go(Next::Again(by)),
+            ReadStep::Ask => match PageState::from_bits(old) {
+                PageState::At(entry) => ReadStep::Keep(entry),
+                PageState::Moving { by, .. } => ReadStep::Go(ReadExit::Again(by)),
             },
-            At::Keep(entry) => At::KeepPage(entry),
-            At::KeepPage(entry) => At::Read(entry, true),
-            At::Go(Next::Over) => At::Over,
-            At::Go(Next::Again(by)) => At::Pause(by),
-            At::Go(Next::Fail(error)) => At::Failed(error),
-            At::Pause(_) => At::Look,
-            At::Over | At::Failed(_) => unreachable!("no answer is due: {self:?}"),
+            ReadStep::Keep(entry) => ReadStep::KeepPage(entry),
+            ReadStep::KeepPage(entry) => ReadStep::Read(entry, true),
+            ReadStep::Go(ReadExit::Over) => ReadStep::Over,
+            ReadStep::Go(ReadExit::Again(by)) => ReadStep::Pause(by),
+            ReadStep::Go(ReadExit::Fail(error)) => ReadStep::Failed(error),
+            ReadStep::Pause(_) => ReadStep::Look,
+            ReadStep::Over | ReadStep::Failed(_) => unreachable!("no answer is due: {self:?}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Fast paths of page accesses, for a thread that can load and store both the own
-//! rank's words and the memory of the page's owner. [`Own`] is a
-//! [`Glance`](super::Glance) that finds the page at its cached place, [`Door`] is a
-//! [`Hold`](super::Hold) that finds its gate valid. Each takes about a dozen
+//! rank's words and the memory of the page's owner. [`ReadFast`] is a
+//! [`OptimisticRead`](super::OptimisticRead) that finds the page at its cached place, [`PinFast`] is a
+//! [`PagePin`](super::PagePin) that finds its gate valid. Each takes about a dozen
 //! instructions.
 //!
 //! ```text
@@ -23,23 +23,23 @@
 
 use super::entry::names;
 use super::gate::{Gate, GateState};
-use super::{Book, Entry, PageId, State};
+use super::{DirectoryEntry, PageId, PageLayout, PageState};
 use tsumugi_core::mem::{Rank, RemoteAddr};
 use tsumugi_core::sync::{AtomicU64, Ordering, fence, mutant};
 
 /// Words of the own rank's location cache, for one page.
 #[derive(Clone, Copy, Debug)]
-pub struct Own<'w> {
+pub struct ReadFast<'w> {
     seen: &'w AtomicU64,
     seen_entry: &'w AtomicU64,
 }
 
-impl<'w> Own<'w> {
+impl<'w> ReadFast<'w> {
     /// The words of `rank` that a read of the page uses; `word` returns the word at
     /// an address.
     #[inline(always)]
     pub fn of(
-        book: &Book,
+        book: &PageLayout,
         rank: Rank,
         page: PageId,
         word: impl Fn(RemoteAddr) -> &'w AtomicU64,
@@ -50,7 +50,7 @@ impl<'w> Own<'w> {
 
     /// Reads the page. `find` returns the place of a frame, if the frame can be read
     /// at once: its header, and the value by which `read` finds the bytes. `None`:
-    /// no good bytes were read, and the caller must use a [`Glance`](super::Glance).
+    /// no good bytes were read, and the caller must use a [`OptimisticRead`](super::OptimisticRead).
     /// Wait-free, except for the time of `read`.
     ///
     /// A thread that fills a frame that another page has left must execute a release
@@ -59,7 +59,7 @@ impl<'w> Own<'w> {
     pub fn hit<'h, P, R>(
         self,
         page: PageId,
-        find: impl FnOnce(Entry) -> Option<(&'h AtomicU64, P)>,
+        find: impl FnOnce(DirectoryEntry) -> Option<(&'h AtomicU64, P)>,
         read: impl FnOnce(P) -> R,
     ) -> Option<R> {
         // Acquire: like a load that is an operation. Nothing depends on it: two
@@ -67,7 +67,8 @@ impl<'w> Own<'w> {
         if !names(self.seen.load(Ordering::Acquire), page) {
             return None;
         }
-        let State::At(entry) = State::from_bits(self.seen_entry.load(Ordering::Acquire)) else {
+        let PageState::At(entry) = PageState::from_bits(self.seen_entry.load(Ordering::Acquire))
+        else {
             return None;
         };
         let (header, place) = find(entry)?;
@@ -97,16 +98,16 @@ impl<'w> Own<'w> {
 
 /// Words of the own rank that an access uses to write to a page.
 #[derive(Clone, Copy, Debug)]
-pub struct Door<'w> {
+pub struct PinFast<'w> {
     gate: &'w AtomicU64,
     kept: &'w AtomicU64,
 }
 
-impl<'w> Door<'w> {
+impl<'w> PinFast<'w> {
     /// The words of `rank` for the page; `word` returns the word at an address.
     #[inline(always)]
     pub fn of(
-        book: &Book,
+        book: &PageLayout,
         rank: Rank,
         page: PageId,
         word: impl Fn(RemoteAddr) -> &'w AtomicU64,
@@ -116,13 +117,13 @@ impl<'w> Door<'w> {
 
     /// Uses the page, which stays in its place meanwhile. `find` returns the place
     /// of a frame, if the frame is in reach. `None`: nothing was done, and the
-    /// caller must use a [`Hold`](super::Hold). Wait-free, except for the time of
+    /// caller must use a [`PagePin`](super::PagePin). Wait-free, except for the time of
     /// `access`.
     #[inline(always)]
     pub fn hit<P, R>(
         self,
         page: PageId,
-        find: impl FnOnce(Entry) -> Option<P>,
+        find: impl FnOnce(DirectoryEntry) -> Option<P>,
         access: impl FnOnce(P) -> R,
     ) -> Option<R> {
         // Relaxed: the exchange fails if the gate has changed.
@@ -144,10 +145,10 @@ impl<'w> Door<'w> {
             come.ok()?;
         }
         // Relaxed: `kept` is written only while the gate is not valid, see above.
-        let kept = State::from_bits(self.kept.load(Ordering::Relaxed));
+        let kept = PageState::from_bits(self.kept.load(Ordering::Relaxed));
         let place = match kept {
-            State::At(entry) => find(entry),
-            State::Moving { .. } => None,
+            PageState::At(entry) => find(entry),
+            PageState::Moving { .. } => None,
         };
         let done = place.map(access);
         let go = if mutant("page_door_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };

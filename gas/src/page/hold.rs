@@ -14,79 +14,83 @@
 //! that came in between has made the gate `Revoked` (O2).
 
 use super::gate::{Gate, GateState};
-use super::{Act, Book, Entry, PageId, State, Word};
+use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mutant;
 
 /// One stay in a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Hold {
-    book: Book,
+pub struct PagePin {
+    book: PageLayout,
     rank: Rank,
     page: PageId,
-    at: At,
+    at: PinStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum At {
+enum PinStep {
     Look,
     Enter(u64),
     ReadKept,
     Seize(u64),
     /// The list of holders is expected to have this value.
-    Enlist(Option<Entry>, u64),
+    Enlist(Option<DirectoryEntry>, u64),
     Ask,
-    Keep(Entry),
-    Install(Entry),
+    Keep(DirectoryEntry),
+    Install(DirectoryEntry),
     /// Frees the slot, and goes on with this step.
-    Withdraw(Next),
+    Withdraw(PinExit),
     Pause(Option<Rank>),
-    Held(Entry),
+    Held(DirectoryEntry),
     Leave,
     Over,
     Failed(AddrError),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Next {
+enum PinExit {
     Again(Option<Rank>),
     Fail(AddrError),
 }
 
-impl Hold {
+impl PagePin {
     /// A stay of `rank` that is to begin.
-    pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
-        Self { book, rank, page, at: At::Look }
+    pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
+        Self { book, rank, page, at: PinStep::Look }
     }
 
-    /// The next step: [`Act::Ready`] is the access, [`Act::Over`] the end.
+    /// The next step: [`PageAction::Ready`] is the access, [`PageAction::Over`] the end.
     #[inline]
-    pub fn act(&self) -> Act {
+    pub fn act(&self) -> PageAction {
         let Self { book, rank, page, .. } = self;
         let gate = book.gate(*rank, *page);
         let own = |state, count| Gate::new(*page, state, count).to_bits();
         match self.at {
-            At::Look => Act::Do(Word::load(gate)),
-            At::Enter(_) if mutant("page_count_apart") => Act::Do(Word::add(gate, 1)),
-            At::Enter(seen) => Act::Do(Word::exchange(gate, seen, seen + 1)),
-            At::ReadKept => Act::Do(Word::load(book.kept(*rank, *page))),
-            At::Seize(seen) => Act::Do(Word::exchange(gate, seen, own(GateState::Pending, 0))),
-            At::Enlist(_, seen) => Act::Do(book.enlist(*page, *rank, seen)),
-            At::Ask => Act::Do(book.look(*page)),
-            At::Keep(entry) => Act::Do(Word::store(book.kept(*rank, *page), entry.to_bits())),
-            At::Install(_) if mutant("page_install_blind") => {
-                Act::Do(Word::store(gate, own(GateState::Valid, 1)))
+            PinStep::Look => PageAction::Do(WordOp::load(gate)),
+            PinStep::Enter(_) if mutant("page_count_apart") => PageAction::Do(WordOp::add(gate, 1)),
+            PinStep::Enter(seen) => PageAction::Do(WordOp::exchange(gate, seen, seen + 1)),
+            PinStep::ReadKept => PageAction::Do(WordOp::load(book.kept(*rank, *page))),
+            PinStep::Seize(seen) => {
+                PageAction::Do(WordOp::exchange(gate, seen, own(GateState::Pending, 0)))
             }
-            At::Install(_) => {
+            PinStep::Enlist(_, seen) => PageAction::Do(book.enlist(*page, *rank, seen)),
+            PinStep::Ask => PageAction::Do(book.look(*page)),
+            PinStep::Keep(entry) => {
+                PageAction::Do(WordOp::store(book.kept(*rank, *page), entry.to_bits()))
+            }
+            PinStep::Install(_) if mutant("page_install_blind") => {
+                PageAction::Do(WordOp::store(gate, own(GateState::Valid, 1)))
+            }
+            PinStep::Install(_) => {
                 let (pending, valid) = (own(GateState::Pending, 0), own(GateState::Valid, 1));
-                Act::Do(Word::exchange(gate, pending, valid))
+                PageAction::Do(WordOp::exchange(gate, pending, valid))
             }
-            At::Withdraw(_) => Act::Do(Word::store(gate, 0)),
-            At::Pause(by) => Act::Pause(by),
-            At::Held(entry) => Act::Ready(entry),
-            At::Leave => Act::Do(Word::add(gate, u64::MAX)),
-            At::Over => Act::Over,
-            At::Failed(error) => Act::Failed(error),
+            PinStep::Withdraw(_) => PageAction::Do(WordOp::store(gate, 0)),
+            PinStep::Pause(by) => PageAction::Pause(by),
+            PinStep::Held(entry) => PageAction::Ready(entry),
+            PinStep::Leave => PageAction::Do(WordOp::add(gate, u64::MAX)),
+            PinStep::Over => PageAction::Over,
+            PinStep::Failed(error) => PageAction::Failed(error),
         }
     }
 
@@ -97,8 +101,10 @@ impl Hold {
         self.at = match result {
             Ok(old) => self.goes_on(old),
             Err(error) => match self.at {
-                At::Enlist(..) | At::Ask | At::Keep(_) => At::Withdraw(Next::Fail(error)),
-                _ => At::Failed(error),
+                PinStep::Enlist(..) | PinStep::Ask | PinStep::Keep(_) => {
+                    PinStep::Withdraw(PinExit::Fail(error))
+                }
+                _ => PinStep::Failed(error),
             },
         };
     }
@@ -107,66 +113,71 @@ impl Hold {
     ///
     /// # Panics
     ///
-    /// If the last step was not [`Act::Ready`].
+    /// If the last step was not [`PageAction::Ready`].
     #[inline]
     pub fn release(&mut self) {
-        assert!(matches!(self.at, At::Held(_)), "release by a hold that holds nothing: {self:?}");
-        self.at = At::Leave;
+        assert!(
+            matches!(self.at, PinStep::Held(_)),
+            "release by a hold that holds nothing: {self:?}"
+        );
+        self.at = PinStep::Leave;
     }
 
     #[inline]
-    fn goes_on(&self, old: u64) -> At {
+    fn goes_on(&self, old: u64) -> PinStep {
         let late = mutant("page_listed_late");
         match self.at {
-            At::Look => self.finds(old),
-            At::Enter(seen) if old == seen || mutant("page_count_apart") => At::ReadKept,
-            At::Enter(_) => self.finds(old),
-            At::ReadKept => match State::from_bits(old) {
-                State::At(entry) => At::Held(entry),
-                State::Moving { .. } => unreachable!("the kept entry {old:#x} moves: {self:?}"),
+            PinStep::Look => self.finds(old),
+            PinStep::Enter(seen) if old == seen || mutant("page_count_apart") => PinStep::ReadKept,
+            PinStep::Enter(_) => self.finds(old),
+            PinStep::ReadKept => match PageState::from_bits(old) {
+                PageState::At(entry) => PinStep::Held(entry),
+                PageState::Moving { .. } => unreachable!("the kept entry {old:#x} moves: {self:?}"),
             },
-            At::Seize(seen) if old == seen => {
+            PinStep::Seize(seen) if old == seen => {
                 if late {
-                    At::Ask
+                    PinStep::Ask
                 } else {
-                    At::Enlist(None, 0)
+                    PinStep::Enlist(None, 0)
                 }
             }
-            At::Seize(_) => self.finds(old),
-            At::Enlist(entry, seen) if !self.book.is_enlisted(self.rank, seen, old) => {
-                At::Enlist(entry, old)
+            PinStep::Seize(_) => self.finds(old),
+            PinStep::Enlist(entry, seen) if !self.book.is_enlisted(self.rank, seen, old) => {
+                PinStep::Enlist(entry, old)
             }
-            At::Enlist(Some(entry), _) => At::Keep(entry),
-            At::Enlist(None, _) => At::Ask,
-            At::Ask => match State::from_bits(old) {
-                State::At(entry) if late => At::Enlist(Some(entry), 0),
-                State::At(entry) => At::Keep(entry),
-                State::Moving { by, .. } => At::Withdraw(Next::Again(Some(by))),
+            PinStep::Enlist(Some(entry), _) => PinStep::Keep(entry),
+            PinStep::Enlist(None, _) => PinStep::Ask,
+            PinStep::Ask => match PageState::from_bits(old) {
+                PageState::At(entry) if late => PinStep::Enlist(Some(entry), 0),
+                PageState::At(entry) => PinStep::Keep(entry),
+                PageState::Moving { by, .. } => PinStep::Withdraw(PinExit::Again(Some(by))),
             },
-            At::Keep(entry) => At::Install(entry),
-            At::Install(entry) => match Gate::from_bits(old).state {
-                GateState::Pending => At::Held(entry),
-                _ if mutant("page_install_blind") => At::Held(entry),
-                _ => At::Withdraw(Next::Again(None)),
+            PinStep::Keep(entry) => PinStep::Install(entry),
+            PinStep::Install(entry) => match Gate::from_bits(old).state {
+                GateState::Pending => PinStep::Held(entry),
+                _ if mutant("page_install_blind") => PinStep::Held(entry),
+                _ => PinStep::Withdraw(PinExit::Again(None)),
             },
-            At::Withdraw(Next::Again(by)) => At::Pause(by),
-            At::Withdraw(Next::Fail(error)) => At::Failed(error),
-            At::Pause(_) => At::Look,
-            At::Leave => At::Over,
-            At::Held(_) | At::Over | At::Failed(_) => unreachable!("no answer is due: {self:?}"),
+            PinStep::Withdraw(PinExit::Again(by)) => PinStep::Pause(by),
+            PinStep::Withdraw(PinExit::Fail(error)) => PinStep::Failed(error),
+            PinStep::Pause(_) => PinStep::Look,
+            PinStep::Leave => PinStep::Over,
+            PinStep::Held(_) | PinStep::Over | PinStep::Failed(_) => {
+                unreachable!("no answer is due: {self:?}")
+            }
         }
     }
 
     #[inline]
-    fn finds(&self, bits: u64) -> At {
+    fn finds(&self, bits: u64) -> PinStep {
         let gate = Gate::from_bits(bits);
         match gate.state {
-            GateState::Valid if gate.page == self.page => At::Enter(bits),
-            _ if gate.is_free() => At::Seize(bits),
+            GateState::Valid if gate.page == self.page => PinStep::Enter(bits),
+            _ if gate.is_free() => PinStep::Seize(bits),
             // The slot is in use for another page. Or it is of this page, and
             // another hold of this rank reads the entry, or a mover waits for the
             // last hold to leave.
-            _ => At::Pause(None),
+            _ => PinStep::Pause(None),
         }
     }
 }

@@ -7,13 +7,13 @@
 //! | `entry` | where a page is, in a word; the header before its bytes |
 //! | [`home`](Homes) | the static rule, and how pages are dealt at first |
 //! | `gate` | the words in which accesses and movers of pages are synchronized |
-//! | [`book`](Book) | pages of one size, and the layout of the memory for them |
+//! | [`book`](PageLayout) | pages of one size, and the layout of the memory for them |
 //! | `word` | the operations that the protocols request |
-//! | [`hold`](Hold) | a pin: the page stays in its place during a write |
-//! | [`glance`](Glance) | an optimistic read: the mover of the page does not wait for it |
-//! | [`hit`](Own) | fast paths of both, when all memory that they need is in reach |
+//! | [`hold`](PagePin) | a pin: the page stays in its place during a write |
+//! | [`glance`](OptimisticRead) | an optimistic read: the mover of the page does not wait for it |
+//! | [`hit`](ReadFast) | fast paths of both, when all memory that they need is in reach |
 //! | [`relocation`](Relocation) | the move of one page to a rank |
-//! | [`sweep`](Sweep) | a grace period: waiting until no rank reads frames that pages have left |
+//! | [`sweep`](GracePeriod) | a grace period: waiting until no rank reads frames that pages have left |
 //! | [`message`] | the same by messages: the paper's directory, sans-IO |
 //!
 //! # Invariants
@@ -45,7 +45,7 @@
 //!
 //! The home's processor does nothing: the words at the home are changed by the
 //! requesters and by the movers. If the words belong to a network device
-//! ([`Book::apart`]), each of them is changed by that device alone, for operations
+//! ([`PageLayout::apart`]), each of them is changed by that device alone, for operations
 //! of any rank, and read by the device's atomics.
 //!
 //! # What a ULT sees
@@ -104,17 +104,17 @@ mod relocation;
 mod sweep;
 mod word;
 
-pub use book::{Book, HEADER_BYTES, HOME_BYTES, SLOT_BYTES, Shape, ShapeError};
-pub use entry::{Entry, FIELD_MAX, PAGES_MAX, PageId, State};
-pub use glance::Glance;
-pub use hit::{Door, Own};
-pub use hold::Hold;
+pub use book::{HEADER_BYTES, HOME_BYTES, PageLayout, PageShape, SLOT_BYTES, ShapeError};
+pub use entry::{DirectoryEntry, FIELD_MAX, PAGES_MAX, PageId, PageState};
+pub use glance::OptimisticRead;
+pub use hit::{PinFast, ReadFast};
+pub use hold::PagePin;
 pub use home::{Distribution, Homes};
-pub use relocation::{Refusal, Relocation, Retired};
-pub use sweep::Sweep;
-pub use word::Act;
+pub use relocation::{Refusal, Relocation, RetiredFrame};
+pub use sweep::GracePeriod;
+pub use word::PageAction;
 
-use word::Word;
+use word::WordOp;
 
 #[cfg(doc)]
 use tsumugi_core::mem::AddrError;

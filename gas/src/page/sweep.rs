@@ -16,21 +16,21 @@
 //! cost, one read per rank without readers, is shared by all frames that were
 //! collected for it.
 
-use super::gate::Crowd;
-use super::{Act, Book, Word};
+use super::gate::ReaderEpochs;
+use super::{PageAction, PageLayout, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mutant;
 
 /// One sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Sweep {
-    book: Book,
+pub struct GracePeriod {
+    book: PageLayout,
     rank: u32,
-    at: At,
+    at: GraceStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum At {
+enum GraceStep {
     Look,
     Pause,
     Turn(u64),
@@ -40,25 +40,27 @@ enum At {
     Failed(AddrError),
 }
 
-impl Sweep {
+impl GracePeriod {
     /// A sweep that is to begin.
-    pub const fn new(book: Book) -> Self {
-        Self { book, rank: 0, at: At::Look }
+    pub const fn new(book: PageLayout) -> Self {
+        Self { book, rank: 0, at: GraceStep::Look }
     }
 
-    /// The next step. At [`Act::Over`] frames that were retired before the sweep
+    /// The next step. At [`PageAction::Over`] frames that were retired before the sweep
     /// began may be freed.
-    pub fn act(&self) -> Act {
+    pub fn act(&self) -> PageAction {
         let crowd = self.book.crowd(Rank(self.rank));
         match self.at {
             // Not a load: a read that enters the crowd after this operation sees
             // through it which headers were marked before.
-            At::Look => Act::Do(Word::add(crowd, 0)),
-            At::Wait(_) => Act::Do(Word::load(crowd)),
-            At::Pause | At::PauseFor(_) => Act::Pause(None),
-            At::Turn(seen) => Act::Do(Word::exchange(crowd, seen, Crowd(seen).turned().0)),
-            At::Over => Act::Over,
-            At::Failed(error) => Act::Failed(error),
+            GraceStep::Look => PageAction::Do(WordOp::add(crowd, 0)),
+            GraceStep::Wait(_) => PageAction::Do(WordOp::load(crowd)),
+            GraceStep::Pause | GraceStep::PauseFor(_) => PageAction::Pause(None),
+            GraceStep::Turn(seen) => {
+                PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).turned().0))
+            }
+            GraceStep::Over => PageAction::Over,
+            GraceStep::Failed(error) => PageAction::Failed(error),
         }
     }
 
@@ -66,37 +68,40 @@ impl Sweep {
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match (result, self.at) {
             // A dead rank reads nothing any more.
-            (Err(AddrError::PeerLost { .. }), At::Look | At::Turn(_) | At::Wait(_))
-                if !mutant("page_sweep_ends_at_the_dead") =>
-            {
-                self.next()
+            (
+                Err(AddrError::PeerLost { .. }),
+                GraceStep::Look | GraceStep::Turn(_) | GraceStep::Wait(_),
+            ) if !mutant("page_sweep_ends_at_the_dead") => self.next(),
+            (Err(error), _) => GraceStep::Failed(error),
+            (Ok(old), GraceStep::Turn(seen)) if old == seen => {
+                GraceStep::Wait(ReaderEpochs(seen).phase())
             }
-            (Err(error), _) => At::Failed(error),
-            (Ok(old), At::Turn(seen)) if old == seen => At::Wait(Crowd(seen).phase()),
-            (Ok(old), At::Look | At::Turn(_)) => self.finds(old),
-            (Ok(old), At::Wait(phase)) => {
-                let crowd = Crowd(old);
+            (Ok(old), GraceStep::Look | GraceStep::Turn(_)) => self.finds(old),
+            (Ok(old), GraceStep::Wait(phase)) => {
+                let crowd = ReaderEpochs(old);
                 let is_empty = crowd.count(phase) == 0 || crowd.phase() == phase;
-                if is_empty { self.next() } else { At::PauseFor(phase) }
+                if is_empty { self.next() } else { GraceStep::PauseFor(phase) }
             }
-            (Ok(_), At::Pause) => At::Look,
-            (Ok(_), At::PauseFor(phase)) => At::Wait(phase),
-            (Ok(_), At::Over | At::Failed(_)) => unreachable!("no answer is due: {self:?}"),
+            (Ok(_), GraceStep::Pause) => GraceStep::Look,
+            (Ok(_), GraceStep::PauseFor(phase)) => GraceStep::Wait(phase),
+            (Ok(_), GraceStep::Over | GraceStep::Failed(_)) => {
+                unreachable!("no answer is due: {self:?}")
+            }
         };
     }
 
-    fn finds(&mut self, bits: u64) -> At {
-        let crowd = Crowd(bits);
+    fn finds(&mut self, bits: u64) -> GraceStep {
+        let crowd = ReaderEpochs(bits);
         match [crowd.phase(), 1 - crowd.phase()].map(|phase| crowd.count(phase)) {
             _ if mutant("page_sweep_blind") => self.next(),
             [0, 0] => self.next(),
-            [_, 0] => At::Turn(bits),
-            _ => At::Pause,
+            [_, 0] => GraceStep::Turn(bits),
+            _ => GraceStep::Pause,
         }
     }
 
-    fn next(&mut self) -> At {
+    fn next(&mut self) -> GraceStep {
         self.rank += 1;
-        if self.rank < self.book.shape().homes.ranks() { At::Look } else { At::Over }
+        if self.rank < self.book.shape().homes.ranks() { GraceStep::Look } else { GraceStep::Over }
     }
 }

@@ -15,7 +15,7 @@ use tsumugi_core::op::{Kind, Op};
 
 const PAGE: PageId = PageId(0);
 /// The first place of the page, and the rank that moves it.
-const FIRST: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
+const FIRST: DirectoryEntry = DirectoryEntry { owner: Rank(0), frame: 0, epoch: 4 };
 const MOVER: Rank = Rank(1);
 
 /// All words, zero at first.
@@ -46,18 +46,18 @@ impl Words {
     }
 }
 
-fn book(ranks: u32, is_apart: bool) -> Book {
+fn book(ranks: u32, is_apart: bool) -> PageLayout {
     let homes = Homes::new(ranks, ranks.into(), Distribution::Block);
-    let shape = Shape { homes, page_bytes: 8, slots: 4, frames: 4 };
+    let shape = PageShape { homes, page_bytes: 8, slots: 4, frames: 4 };
     let key = RegionKey::new(0, 1);
     match is_apart {
-        true => Book::apart(shape, RegionKey::new(1, 1), key).unwrap(),
-        false => Book::new(shape, key, 0).unwrap(),
+        true => PageLayout::apart(shape, RegionKey::new(1, 1), key).unwrap(),
+        false => PageLayout::new(shape, key, 0).unwrap(),
     }
 }
 
 /// The words of a page that is at its first place, where `holders` may write to it.
-fn world(book: &Book, holders: &[Rank]) -> Words {
+fn world(book: &PageLayout, holders: &[Rank]) -> Words {
     let mut words = Words(Vec::new());
     *words.at(book.entry(PAGE)) = FIRST.to_bits();
     *words.at(book.header(FIRST.owner, FIRST.frame)) = FIRST.header(PAGE);
@@ -73,19 +73,19 @@ fn world(book: &Book, holders: &[Rank]) -> Words {
 /// Runs a move to its end. Before each operation `meets` may change words; if
 /// `meets` returns true, the operation fails because its rank is dead.
 fn moves(
-    book: Book,
+    book: PageLayout,
     words: &mut Words,
     mut meets: impl FnMut(&mut Words, &Op) -> bool,
 ) -> Relocation {
     let mut own = Relocation::new(book, MOVER, PAGE);
     loop {
         match own.act() {
-            Act::Do(op) if meets(words, &op) => {
+            PageAction::Do(op) if meets(words, &op) => {
                 own.answer(Err(AddrError::PeerLost { rank: op.remote.rank }));
             }
-            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            Act::Copy { .. } => own.answer(Ok(0)),
-            Act::Over => return own,
+            PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            PageAction::Copy { .. } => own.answer(Ok(0)),
+            PageAction::Over => return own,
             act => panic!("{act:?}"),
         }
     }
@@ -99,7 +99,7 @@ fn a_frame_that_a_dead_rank_may_write_is_not_reused() {
     for (dead, is_free) in [(None, true), (Some(gate), false), (Some(old), false)] {
         let mut words = world(&book, &[Rank(2)]);
         let moved = moves(book, &mut words, |_, op| Some(op.remote) == dead);
-        let State::At(entry) = State::from_bits(*words.at(book.entry(PAGE))) else {
+        let PageState::At(entry) = PageState::from_bits(*words.at(book.entry(PAGE))) else {
             panic!("the entry is left locked")
         };
         assert_eq!(entry.owner, MOVER);
@@ -114,7 +114,7 @@ fn a_frame_that_a_dead_rank_may_write_is_not_reused() {
 fn a_late_mark_spares_a_newer_header() {
     let book = book(3, false);
     let old = book.header(FIRST.owner, FIRST.frame);
-    let later = Entry { epoch: FIRST.epoch + 2, ..FIRST }.header(PAGE);
+    let later = DirectoryEntry { epoch: FIRST.epoch + 2, ..FIRST }.header(PAGE);
     for (there, after) in [(later, later), (FIRST.header(PAGE), gone(FIRST.header(PAGE)))] {
         let mut words = world(&book, &[]);
         moves(book, &mut words, |words, op| {
@@ -166,7 +166,7 @@ fn a_rank_is_on_the_list_when_its_bit_is_there() {
         let found = words.carry_out(&book.disown(PAGE, seen));
         assert!(book.is_disowned(seen, found) && book.is_disowned(seen, seen));
         let left = *words.at(book.holders(PAGE));
-        assert!((0..3).all(|rank| Book::may_hold(left, Rank(rank))));
+        assert!((0..3).all(|rank| PageLayout::may_hold(left, Rank(rank))));
         let entered = words.carry_out(&book.enlist(PAGE, MOVER, left));
         assert!(book.is_enlisted(MOVER, left, entered));
     }
@@ -178,22 +178,22 @@ fn a_rank_is_on_the_list_when_its_bit_is_there() {
 fn a_read_asks_the_home_when_the_cached_owner_has_died() {
     let book = book(3, false);
     let mut words = world(&book, &[]);
-    let (was, rank) = (Entry { owner: Rank(2), ..FIRST }, MOVER);
+    let (was, rank) = (DirectoryEntry { owner: Rank(2), ..FIRST }, MOVER);
     *words.at(book.seen(rank, PAGE)) = was.seen_of(PAGE);
     *words.at(book.seen_entry(rank, PAGE)) = was.to_bits();
-    let mut own = Glance::new(book, rank, PAGE);
+    let mut own = OptimisticRead::new(book, rank, PAGE);
     let mut read = Vec::new();
     loop {
         match own.act() {
-            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            Act::Read(entry) => {
+            PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            PageAction::Read(entry) => {
                 read.push(entry.owner);
                 own.answer(match entry.owner {
                     Rank(2) => Err(AddrError::PeerLost { rank: Rank(2) }),
                     _ => Ok(*words.at(book.header(entry.owner, entry.frame))),
                 });
             }
-            Act::Over => break,
+            PageAction::Over => break,
             act => panic!("{act:?}"),
         }
     }
@@ -208,13 +208,13 @@ fn a_read_asks_the_home_when_the_cached_owner_has_died() {
 fn a_read_of_a_lost_page_fails() {
     let book = book(3, false);
     let mut words = world(&book, &[]);
-    let mut own = Glance::new(book, MOVER, PAGE);
+    let mut own = OptimisticRead::new(book, MOVER, PAGE);
     let lost = AddrError::PeerLost { rank: FIRST.owner };
     let error = loop {
         match own.act() {
-            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            Act::Read(_) => own.answer(Err(lost)),
-            Act::Failed(error) => break error,
+            PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            PageAction::Read(_) => own.answer(Err(lost)),
+            PageAction::Failed(error) => break error,
             act => panic!("{act:?}"),
         }
     };
@@ -231,12 +231,12 @@ fn a_sweep_passes_dead_ranks() {
             let mut words = Words(Vec::new());
             // One reader is in each crowd until the sweep waits for it.
             for rank in 0..4 {
-                *words.at(book.crowd(Rank(rank))) = gate::Crowd(0).come().0;
+                *words.at(book.crowd(Rank(rank))) = gate::ReaderEpochs(0).come().0;
             }
-            let (mut own, mut done, mut asked) = (Sweep::new(book), 0, None);
+            let (mut own, mut done, mut asked) = (GracePeriod::new(book), 0, None);
             let end = loop {
                 match own.act() {
-                    Act::Do(op) if done == step => {
+                    PageAction::Do(op) if done == step => {
                         let (rank, addr) = (op.remote.rank, op.remote);
                         asked = Some(rank);
                         done += 1;
@@ -245,17 +245,17 @@ fn a_sweep_passes_dead_ranks() {
                             false => AddrError::Unsupported { addr },
                         }));
                     }
-                    Act::Do(op) => {
+                    PageAction::Do(op) => {
                         done += 1;
                         let found = words.carry_out(&op);
                         own.answer(Ok(found));
                     }
-                    Act::Pause(_) => {
+                    PageAction::Pause(_) => {
                         for rank in 0..4 {
                             let crowd = words.at(book.crowd(Rank(rank)));
-                            let phase = 1 - gate::Crowd(*crowd).phase();
-                            if gate::Crowd(*crowd).count(phase) > 0 {
-                                *crowd -= gate::Crowd::one(phase);
+                            let phase = 1 - gate::ReaderEpochs(*crowd).phase();
+                            if gate::ReaderEpochs(*crowd).count(phase) > 0 {
+                                *crowd -= gate::ReaderEpochs::one(phase);
                             }
                         }
                         own.answer(Ok(0));
@@ -263,7 +263,7 @@ fn a_sweep_passes_dead_ranks() {
                     act => break act,
                 }
             };
-            assert_eq!(matches!(end, Act::Over), is_death, "{end:?} at step {step}");
+            assert_eq!(matches!(end, PageAction::Over), is_death, "{end:?} at step {step}");
             assert!(asked.is_some_and(|rank| rank.0 <= step));
         }
     }

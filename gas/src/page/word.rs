@@ -1,13 +1,13 @@
 //! The operations that the page protocols by remote atomics request from their
 //! driver.
 
-use super::Entry;
+use super::DirectoryEntry;
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
 /// The next step of a page protocol.
 #[derive(Clone, Copy, Debug)]
-pub enum Act {
+pub enum PageAction {
     /// Carry out this operation on a word, with remote completion. The answer is the
     /// old value of the word.
     Do(Op),
@@ -18,7 +18,7 @@ pub enum Act {
     /// Read the page's header, the eight bytes before the page's own, and the bytes
     /// of the page that the caller needs, by one operation or by several in any
     /// order. The header is the answer.
-    Read(Entry),
+    Read(DirectoryEntry),
     /// Copy all bytes of a page to a frame of the own rank.
     Copy {
         /// Address of the page's bytes.
@@ -28,7 +28,7 @@ pub enum Act {
     },
     /// The caller may access the page: the page stays there until the caller
     /// releases it.
-    Ready(Entry),
+    Ready(DirectoryEntry),
     /// The protocol has ended.
     Over,
     /// The protocol has ended, because no frame is left at this rank.
@@ -38,9 +38,9 @@ pub enum Act {
 }
 
 /// Operations on words of eight bytes.
-pub(super) struct Word;
+pub(super) struct WordOp;
 
-impl Word {
+impl WordOp {
     #[inline]
     pub const fn load(at: RemoteAddr) -> Op {
         Op::get_word(at, Width::W8)

@@ -6,7 +6,7 @@ use tsumugi_core::mem::{Access, Agent, Need, RegionKey};
 
 /// The contents of an entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct RegionEntry {
     /// The region's key in the backends.
     pub key: RegionKey,
     /// The length of the region.
@@ -30,7 +30,7 @@ pub struct Starter {
     pub agent: Agent,
 }
 
-impl Entry {
+impl RegionEntry {
     /// The entry as the two words of a table.
     pub fn encode(&self) -> [u64; 2] {
         let flags = LIVE | (self.access as u64) << 1 | (self.agent as u64) << 3;
@@ -102,9 +102,9 @@ impl Entry {
 }
 
 impl Starter {
-    pub(crate) const fn entry(&self) -> Entry {
+    pub(crate) const fn entry(&self) -> RegionEntry {
         let Self { key, bytes, agent } = *self;
-        Entry { key, bytes, life: 0, access: Access::ReadWrite, agent }
+        RegionEntry { key, bytes, life: 0, access: Access::ReadWrite, agent }
     }
 }
 
@@ -135,22 +135,27 @@ mod tests {
             (Access::Read, Agent::Device),
             (Access::ReadWrite, Agent::Cpu),
         ] {
-            let entry =
-                Entry { key: RegionKey::new(9, 77), bytes: 1 << 33, life: 200, access, agent };
+            let entry = RegionEntry {
+                key: RegionKey::new(9, 77),
+                bytes: 1 << 33,
+                life: 200,
+                access,
+                agent,
+            };
             let words = entry.encode();
-            assert_eq!(Entry::decode(words), Some(entry));
-            assert!(Entry::is_live(words, 200) && !Entry::is_live(words, 201));
-            assert!(!Entry::is_live([0; 2], 0));
-            assert_eq!(Entry::access_bits(words), access as u32);
-            assert_eq!(Entry::agent_of(words), agent);
+            assert_eq!(RegionEntry::decode(words), Some(entry));
+            assert!(RegionEntry::is_live(words, 200) && !RegionEntry::is_live(words, 201));
+            assert!(!RegionEntry::is_live([0; 2], 0));
+            assert_eq!(RegionEntry::access_bits(words), access as u32);
+            assert_eq!(RegionEntry::agent_of(words), agent);
         }
-        assert_eq!(Entry::decode([0, 0]), None);
+        assert_eq!(RegionEntry::decode([0, 0]), None);
     }
 
     #[test]
     fn an_entry_admits_allowed_accesses_inside_its_region() {
         let addr = GlobalAddr::from_bits(77);
-        let entry = |access| Entry {
+        let entry = |access| RegionEntry {
             key: RegionKey::new(9, 77),
             bytes: 64,
             life: 0,
@@ -188,7 +193,7 @@ mod tests {
     /// A mixture of two entries is not taken for an entry.
     #[test]
     fn a_torn_entry_is_not_decoded() {
-        let entry = |bytes, life| Entry {
+        let entry = |bytes, life| RegionEntry {
             key: RegionKey::new(3, 5 + u32::from(life)),
             bytes,
             life,
@@ -199,9 +204,9 @@ mod tests {
         for life in 0..100 {
             let (old, new) = (entry(64, life), entry(4096 + u64::from(life), life + 1));
             let ([old_word, old_bytes], [new_word, new_bytes]) = (old.encode(), new.encode());
-            taken += usize::from(Entry::decode([new_word, old_bytes]).is_some());
-            taken += usize::from(Entry::decode([old_word, new_bytes]).is_some());
-            assert!(Entry::decode([0, new_bytes]).is_none());
+            taken += usize::from(RegionEntry::decode([new_word, old_bytes]).is_some());
+            taken += usize::from(RegionEntry::decode([old_word, new_bytes]).is_some());
+            assert!(RegionEntry::decode([0, new_bytes]).is_none());
         }
         assert_eq!(taken, 0);
     }

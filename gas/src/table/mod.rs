@@ -18,7 +18,7 @@ mod entry;
 mod registry;
 
 pub(crate) use entry::entry_word;
-pub use entry::{Entry, Starter};
-pub use registry::{NameError, Record, Retired};
+pub use entry::{RegionEntry, Starter};
+pub use registry::{NameError, NameRecord, RetiredRegion};
 pub(crate) use registry::{Registry, take};
 pub use tsumugi_core::mem::Agent;

@@ -4,9 +4,10 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
+use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Entry, Glance, Hold, Homes, PageId, Relocation, Shape, Sweep,
+    DirectoryEntry, Distribution, GracePeriod, Homes, OptimisticRead, PageAction, PageId,
+    PageLayout, PagePin, PageShape, Relocation,
 };
 
 /// The words of all ranks, and the operations on those of ranks other than `by`.
@@ -38,16 +39,16 @@ impl Memory {
     }
 
     /// Moves a page to a rank that does not have it.
-    fn own(&mut self, book: Book, rank: Rank, page: PageId) {
+    fn own(&mut self, book: PageLayout, rank: Rank, page: PageId) {
         let mut own = Relocation::new(book, rank, page);
         loop {
             match own.act() {
-                Act::Do(op) => own.answer(Ok(self.carry(&op))),
-                Act::Copy { .. } => {
+                PageAction::Do(op) => own.answer(Ok(self.carry(&op))),
+                PageAction::Copy { .. } => {
                     self.remote += 1;
                     own.answer(Ok(0));
                 }
-                Act::Over => break,
+                PageAction::Over => break,
                 act => unreachable!("{act:?}"),
             }
         }
@@ -66,35 +67,35 @@ const PAGE: PageId = PageId(1);
 /// moved before it.
 fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
-    let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 2 };
+    let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 2 };
     let (pages, directory) = (RegionKey::new(0, 1), RegionKey::new(1, 1));
     let book = match is_apart {
-        true => Book::apart(shape, directory, pages).unwrap(),
-        false => Book::new(shape, pages, 0).unwrap(),
+        true => PageLayout::apart(shape, directory, pages).unwrap(),
+        false => PageLayout::new(shape, pages, 0).unwrap(),
     };
     assert_eq!(book.home(PAGE), HOME);
     let mut memory = Memory { words: HashMap::new(), by: B, remote: 0, all: 0 };
-    let entry = Entry { owner: A, frame: 0, epoch: 0 };
+    let entry = DirectoryEntry { owner: A, frame: 0, epoch: 0 };
     memory.words.insert(book.entry(PAGE), entry.to_bits());
     memory.words.insert(book.header(A, 0), entry.header(PAGE));
     for reader in (3..3 + readers).map(Rank) {
-        let mut glance = Glance::new(book, reader, PAGE);
+        let mut glance = OptimisticRead::new(book, reader, PAGE);
         loop {
             match glance.act() {
-                Act::Do(op) => glance.answer(Ok(memory.carry(&op))),
-                Act::Read(entry) => glance.answer(Ok(entry.header(PAGE))),
-                Act::Over => break,
+                PageAction::Do(op) => glance.answer(Ok(memory.carry(&op))),
+                PageAction::Read(entry) => glance.answer(Ok(entry.header(PAGE))),
+                PageAction::Over => break,
                 act => unreachable!("{act:?}"),
             }
         }
     }
     for writer in (3..3 + writers).map(Rank) {
-        let mut hold = Hold::new(book, writer, PAGE);
+        let mut hold = PagePin::new(book, writer, PAGE);
         loop {
             match hold.act() {
-                Act::Do(op) => hold.answer(Ok(memory.carry(&op))),
-                Act::Ready(_) => hold.release(),
-                Act::Over => break,
+                PageAction::Do(op) => hold.answer(Ok(memory.carry(&op))),
+                PageAction::Ready(_) => hold.release(),
+                PageAction::Over => break,
                 act => unreachable!("{act:?}"),
             }
         }
@@ -102,8 +103,8 @@ fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     memory.remote = 0;
     memory.own(book, B, PAGE);
     let owned = memory.remote;
-    let mut sweep = Sweep::new(book);
-    while let Act::Do(op) = sweep.act() {
+    let mut sweep = GracePeriod::new(book);
+    while let PageAction::Do(op) = sweep.act() {
         sweep.answer(Ok(memory.carry(&op)));
     }
     (owned, memory.remote - owned)
@@ -111,12 +112,13 @@ fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
 
 /// The messages between ranks, including the copy.
 fn by_messages(listed: u32) -> u64 {
-    let mut home = Home::new(Entry { owner: A, frame: 0, epoch: 0 });
+    let mut home = Home::new(DirectoryEntry { owner: A, frame: 0, epoch: 0 });
     let mut requesters: HashMap<Rank, Requester> = HashMap::new();
     let (mut letters, mut sent) = (VecDeque::new(), 0);
     let mut read = BTreeSet::new();
     for reader in (3..3 + listed).map(Rank) {
-        let Enter::Ask(query) = requesters.entry(reader).or_default().enter(Want::Read) else {
+        let Enter::Ask(query) = requesters.entry(reader).or_default().enter(PageAccess::Read)
+        else {
             unreachable!("the requester has no cached entry")
         };
         letters.push_back((reader, HOME, query));
@@ -128,29 +130,29 @@ fn by_messages(listed: u32) -> u64 {
                 return sent;
             }
             (has_begun, sent) = (true, 1);
-            letters.push_back((B, HOME, Message::Own));
+            letters.push_back((B, HOME, DirectoryMessage::Own));
             continue;
         };
         match message {
-            Message::Permit(_) => {
+            DirectoryMessage::Permit(_) => {
                 // The copy, and the message after it.
                 sent += 2;
                 requesters.entry(B).or_default().expect();
-                letters.push_back((B, HOME, Message::Moved(0)));
+                letters.push_back((B, HOME, DirectoryMessage::Moved(0)));
             }
-            Message::Told(_) | Message::Stop(_) => {
+            DirectoryMessage::Told(_) | DirectoryMessage::Stop(_) => {
                 let requester = requesters.entry(to).or_default();
                 let note = requester.handle(message);
-                if let Message::Told(entry) = message
+                if let DirectoryMessage::Told(entry) = message
                     && read.insert(to)
                 {
-                    assert_eq!(requester.enter(Want::Read), Enter::Go(entry));
-                    assert_eq!(requester.leave(Want::Read, entry.epoch), None);
+                    assert_eq!(requester.enter(PageAccess::Read), Enter::Go(entry));
+                    assert_eq!(requester.leave(PageAccess::Read, entry.epoch), None);
                 }
                 sent += note.iter().count() as u64;
                 letters.extend(note.map(|note| (to, HOME, note)));
             }
-            Message::Free(_) | Message::Yours => {}
+            DirectoryMessage::Free(_) | DirectoryMessage::Yours => {}
             _ => {
                 home.handle(from, message);
                 while let Some((to, message)) = home.poll() {
@@ -190,12 +192,12 @@ fn by_atomics_readers_cost_nothing() {
 fn an_arriving_page_finds_a_free_frame_at_once() {
     for dealt in [Distribution::Block, Distribution::Cyclic] {
         let homes = Homes::new(3, 10_000, dealt);
-        let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 10_064 };
-        let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+        let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 10_064 };
+        let book = PageLayout::new(shape, RegionKey::new(0, 1), 0).unwrap();
         let mut memory = Memory { words: HashMap::new(), by: HOME, remote: 0, all: 0 };
         for rank in (0..3).map(Rank) {
             for (frame, page) in homes.first_of(rank, dealt).enumerate() {
-                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
+                let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch: 0 };
                 let (bits, bit) = book.bit(rank, entry.frame);
                 memory.words.insert(book.entry(page), entry.to_bits());
                 *memory.words.entry(bits).or_default() |= bit;

@@ -14,7 +14,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sim::{Actor, Event, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::{Act, Book, Distribution, Entry, Sweep};
+use tsumugi_gas::page::{DirectoryEntry, Distribution, GracePeriod, PageAction, PageLayout};
 
 /// The operations of all ranks on each element.
 pub struct Log {
@@ -28,7 +28,7 @@ pub struct Log {
 
 /// A rank.
 pub struct Desk {
-    pub book: Book,
+    pub book: PageLayout,
     rank: Rank,
     pub log: Rc<RefCell<Log>>,
     pub ults: Vec<Ult>,
@@ -52,7 +52,7 @@ impl Log {
 
 impl Desk {
     /// A rank in its first state.
-    pub fn new(net: &Net, rank: Rank, book: Book, log: &Rc<RefCell<Log>>) -> Self {
+    pub fn new(net: &Net, rank: Rank, book: PageLayout, log: &Rc<RefCell<Log>>) -> Self {
         let node = net.node(rank);
         let region = node.allocate(book.shape().bytes(), Rights::ReadWrite).unwrap();
         assert_eq!(region.key, PAGES);
@@ -69,11 +69,11 @@ impl Desk {
     }
 
     /// Puts every page to its first place.
-    pub fn deal(net: &Net, book: &Book, dealt: Distribution) {
+    pub fn deal(net: &Net, book: &PageLayout, dealt: Distribution) {
         let homes = book.shape().homes;
         for rank in (0..homes.ranks()).map(Rank) {
             for (frame, page) in homes.first_of(rank, dealt).enumerate() {
-                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
+                let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch: 0 };
                 let store = |at: RemoteAddr, value| {
                     net.node(at.rank).store(at.key, at.offset, value).unwrap();
                 };
@@ -146,7 +146,7 @@ impl Desk {
                 Task::Hold(task) => task.act(),
                 Task::Own(task) => task.act(),
                 Task::Sweep(task, _) => task.act(),
-                Task::Free => Act::Over,
+                Task::Free => PageAction::Over,
                 Task::Asked(asked) => {
                     let asked = *asked;
                     if self.ask(node, number, asked) {
@@ -156,9 +156,9 @@ impl Desk {
                 }
             };
             match act {
-                Act::Do(op) => self.post(number, Part::Word, op),
-                Act::Pause(by) => self.pause(node, number, by),
-                Act::Read(entry) => {
+                PageAction::Do(op) => self.post(number, Part::Word, op),
+                PageAction::Pause(by) => self.pause(node, number, by),
+                PageAction::Read(entry) => {
                     let Does::Get { first, count, .. } = ult.does else { unreachable!() };
                     let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
                     let bytes = self.book.bytes(entry).add(first * 8);
@@ -168,7 +168,7 @@ impl Desk {
                     self.post(number, Part::Header, header);
                     self.post(number, Part::Bytes, bytes);
                 }
-                Act::Copy { from, to } => {
+                PageAction::Copy { from, to } => {
                     let (is_own, offset) = (to.rank == rank, ult.scratch);
                     let local = match is_own {
                         true => LocalAddr { key: to.key, offset: to.offset },
@@ -177,10 +177,10 @@ impl Desk {
                     let op = Op::get(from, local, self.book.shape().page_bytes);
                     self.post(number, if is_own { Part::Bytes } else { Part::Fetched }, op);
                 }
-                Act::Ready(entry) => self.access(node, number, entry),
-                Act::Full => self.end(node, number, None),
-                Act::Failed(error) => self.end(node, number, Some(error)),
-                Act::Over => self.end(node, number, None),
+                PageAction::Ready(entry) => self.access(node, number, entry),
+                PageAction::Full => self.end(node, number, None),
+                PageAction::Failed(error) => self.end(node, number, Some(error)),
+                PageAction::Over => self.end(node, number, None),
             }
         }
     }
@@ -194,7 +194,7 @@ impl Desk {
     }
 
     /// Uses a page that stays where it is.
-    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: Entry) {
+    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: DirectoryEntry) {
         let ult = &self.ults[number];
         let bytes = self.book.bytes(entry);
         let op = match ult.does {
@@ -239,7 +239,7 @@ impl Desk {
             (Ok(_), Part::Bytes) => {}
             (Ok(_), Part::Fetched) => {
                 let Task::Own(own) = &ult.task else { unreachable!("only an own fetches") };
-                let Act::Copy { to, .. } = own.act() else { unreachable!("the own copies") };
+                let PageAction::Copy { to, .. } = own.act() else { unreachable!("the own copies") };
                 let local = LocalAddr { key: OWN, offset: ult.scratch };
                 let put = Op::put(local, to, self.book.shape().page_bytes);
                 return self.post(number as usize, Part::Bytes, put);
@@ -303,7 +303,7 @@ impl Desk {
             Task::Own(own) => {
                 log.moves += u64::from(own.retired().is_some());
                 match own.retired() {
-                    Some(retired) => Task::Sweep(Sweep::new(self.book), retired),
+                    Some(retired) => Task::Sweep(GracePeriod::new(self.book), retired),
                     None => Task::None,
                 }
             }

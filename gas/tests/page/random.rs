@@ -15,7 +15,7 @@ use tsumugi_core::sim::{Config, Net, Parting, Seeds, check};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::{Book, Distribution, Homes, PageId, Shape, State};
+use tsumugi_gas::page::{Distribution, Homes, PageId, PageLayout, PageShape, PageState};
 
 /// The plan of a program, drawn from its seed.
 fn plan(draw: &mut Seeded) -> Plan {
@@ -62,10 +62,10 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     let homes = Homes::new(ranks as u32, pages, dealt);
     // Few frames and slots, so that they are reused.
     let (slots, frames) = (1 + draw.below(3) as u32, (pages + draw.below(3)) as u32);
-    let shape = Shape { homes, page_bytes: 8 * ELEMENTS, slots, frames };
+    let shape = PageShape { homes, page_bytes: 8 * ELEMENTS, slots, frames };
     let book = match by {
-        By::Device => Book::apart(shape, DIRECTORY, PAGES).unwrap(),
-        By::Atomics | By::Messages => Book::new(shape, PAGES, 0).unwrap(),
+        By::Device => PageLayout::apart(shape, DIRECTORY, PAGES).unwrap(),
+        By::Atomics | By::Messages => PageLayout::new(shape, PAGES, 0).unwrap(),
     };
     let mut config = Config::drawn(ranks as u32, seed);
     if kill {
@@ -152,7 +152,7 @@ fn check_log(log: &Log) {
 }
 
 /// Checks that every page is at one place, and that no frame is lost.
-fn check_rest(net: &Net, book: &Book, last: Rank, by: By) {
+fn check_rest(net: &Net, book: &PageLayout, last: Rank, by: By) {
     let shape = book.shape();
     let mut taken = 0;
     for rank in (0..shape.homes.ranks()).map(Rank) {
@@ -163,7 +163,9 @@ fn check_rest(net: &Net, book: &Book, last: Rank, by: By) {
     for page in (0..shape.homes.pages()).map(PageId).filter(|_| by != By::Messages) {
         let at = book.entry(page);
         let bits = net.node(at.rank).load(at.key, at.offset).unwrap();
-        let State::At(entry) = State::from_bits(bits) else { panic!("{page:?} is left locked") };
+        let PageState::At(entry) = PageState::from_bits(bits) else {
+            panic!("{page:?} is left locked")
+        };
         assert_eq!(entry.owner, last, "{page:?} was owned last by {last}");
     }
 }

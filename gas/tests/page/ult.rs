@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_conformance::history::{Event as Access, NEVER, What};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_gas::page::{Book, Glance, Hold, PageId, Relocation, Retired, Sweep};
+use tsumugi_gas::page::{
+    GracePeriod, OptimisticRead, PageId, PageLayout, PagePin, Relocation, RetiredFrame,
+};
 
 pub struct Ult {
     pub draw: Seeded,
@@ -49,10 +51,10 @@ pub enum Does {
 
 pub enum Task {
     None,
-    Glance(Glance),
-    Hold(Hold),
+    Glance(OptimisticRead),
+    Hold(PagePin),
     Own(Relocation),
-    Sweep(Sweep, Retired),
+    Sweep(GracePeriod, RetiredFrame),
     Free,
     Asked(Asked),
 }
@@ -91,7 +93,7 @@ impl Ult {
         }
     }
 
-    pub fn begin(&mut self, book: Book, rank: Rank, by_mail: bool, log: &mut Log) {
+    pub fn begin(&mut self, book: PageLayout, rank: Rank, by_mail: bool, log: &mut Log) {
         let pages = book.shape().homes.pages();
         if let Some(page) = self.to_own.pop_front() {
             self.does = Does::Own(page);
@@ -134,8 +136,10 @@ impl Ult {
         };
         self.task = match self.does {
             _ if by_mail => Task::Asked(Asked::Enter),
-            Does::Get { page, .. } => Task::Glance(Glance::new(book, rank, page)),
-            Does::Put { page, .. } | Does::Add { page } => Task::Hold(Hold::new(book, rank, page)),
+            Does::Get { page, .. } => Task::Glance(OptimisticRead::new(book, rank, page)),
+            Does::Put { page, .. } | Does::Add { page } => {
+                Task::Hold(PagePin::new(book, rank, page))
+            }
             Does::Own(_) => unreachable!("an own is not a single step"),
         };
     }

@@ -8,7 +8,9 @@ use crate::search::{Model, explore};
 use tsumugi_core::mem::{Rank, RegionKey};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
-use tsumugi_gas::page::{Book, Distribution, Entry, Homes, PageId, Shape, State};
+use tsumugi_gas::page::{
+    DirectoryEntry, Distribution, Homes, PageId, PageLayout, PageShape, PageState,
+};
 
 mod world;
 
@@ -26,7 +28,7 @@ use Does::{Get, Own, Put};
 
 /// ULTs, by the rank that they run on.
 struct Pages {
-    book: Book,
+    book: PageLayout,
     ults: Vec<(Rank, &'static [Does])>,
     /// The bits of a header that are read at one moment, and those read at another.
     tears: [u64; 2],
@@ -43,8 +45,8 @@ enum Step {
 impl Pages {
     fn new(ranks: u32, pages: u64, frames: u32, ults: &[(u32, &'static [Does])]) -> Self {
         let homes = Homes::new(ranks, pages, Distribution::Block);
-        let shape = Shape { homes, page_bytes: 8, slots: 1, frames };
-        let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+        let shape = PageShape { homes, page_bytes: 8, slots: 1, frames };
+        let book = PageLayout::new(shape, RegionKey::new(0, 1), 0).unwrap();
         let ults = ults.iter().map(|&(rank, does)| (Rank(rank), does)).collect();
         Self { book, ults, tears: [u64::MAX, 0], epoch: 0 }
     }
@@ -58,7 +60,7 @@ impl Pages {
     /// A directory whose words belong to a device: its atomics are whole, its reads come in two
     /// parts.
     fn by_device(self) -> Self {
-        let book = Book::apart(self.book.shape(), RegionKey::new(1, 1), RegionKey::new(0, 1));
+        let book = PageLayout::apart(self.book.shape(), RegionKey::new(1, 1), RegionKey::new(0, 1));
         Self { book: book.unwrap(), ..self }
     }
 }
@@ -74,7 +76,7 @@ impl Model for Pages {
         for rank in (0..homes.ranks()).map(Rank) {
             for (frame, page) in homes.first_of(rank, Distribution::Block).enumerate() {
                 let epoch = if page.0 + 1 == homes.pages() { self.epoch } else { 0 };
-                let entry = Entry { owner: rank, frame: frame as u32, epoch };
+                let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch };
                 let (bits, bit) = self.book.bit(rank, frame as u32);
                 memory[self.at(self.book.entry(page))] = entry.to_bits();
                 memory[self.at(self.book.header(rank, frame as u32))] = entry.header(page);
@@ -147,7 +149,7 @@ impl Model for Pages {
         for (page, (value, _)) in world.pages.iter().enumerate() {
             let page = PageId(page as u64);
             let bits = world.memory[self.at(self.book.entry(page))];
-            let State::At(entry) = State::from_bits(bits) else {
+            let PageState::At(entry) = PageState::from_bits(bits) else {
                 return Err(format!("{page:?} is left locked"));
             };
             let there = world.memory[self.at(self.book.bytes(entry))];

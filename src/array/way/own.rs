@@ -7,7 +7,7 @@ use crate::{AddrError, Rank};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{Ordering, fence};
-use tsumugi_gas::page::{Act, PageId, Relocation, Retired, Sweep};
+use tsumugi_gas::page::{GracePeriod, PageAction, PageId, Relocation, RetiredFrame};
 
 impl Way {
     /// Brings pages to this rank. Returns how many have moved.
@@ -60,19 +60,19 @@ impl Way {
 
     /// Brings a page to a rank. Returns whether the page was elsewhere, and the frame
     /// that it has left, if that may be freed.
-    fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<Retired>), ArrayError> {
+    fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<RetiredFrame>), ArrayError> {
         let mut tries = 0;
         loop {
             let mut own = Relocation::to(self.book, to, self.runtime.rank(), page);
             let mut patience = Patience::default();
             let is_full = loop {
                 let answer = match own.act() {
-                    Act::Do(op) => self.carry(&op),
-                    Act::Pause(by) => self.pause(&mut patience, by),
-                    Act::Copy { from, to } => self.copy(from, to).map(|()| 0),
-                    Act::Over => break false,
-                    Act::Full => break true,
-                    Act::Failed(error) => return Err(error.into()),
+                    PageAction::Do(op) => self.carry(&op),
+                    PageAction::Pause(by) => self.pause(&mut patience, by),
+                    PageAction::Copy { from, to } => self.copy(from, to).map(|()| 0),
+                    PageAction::Over => break false,
+                    PageAction::Full => break true,
+                    PageAction::Failed(error) => return Err(error.into()),
                     act => unreachable!("a relocation does not act by {act:?}"),
                 };
                 own.answer(answer);
@@ -91,22 +91,22 @@ impl Way {
     }
 
     /// Frees the `retired` frames, after a grace period over all ranks.
-    fn free(&self, retired: &mut Vec<Retired>) -> Result<(), AddrError> {
+    fn free(&self, retired: &mut Vec<RetiredFrame>) -> Result<(), AddrError> {
         if retired.is_empty() {
             return Ok(());
         }
-        let (mut sweep, mut patience) = (Sweep::new(self.book), Patience::default());
+        let (mut sweep, mut patience) = (GracePeriod::new(self.book), Patience::default());
         loop {
             let answer = match sweep.act() {
-                Act::Do(op) => self.carry(&op),
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => break,
-                Act::Failed(error) => return Err(error),
+                PageAction::Do(op) => self.carry(&op),
+                PageAction::Pause(by) => self.pause(&mut patience, by),
+                PageAction::Over => break,
+                PageAction::Failed(error) => return Err(error),
                 act => unreachable!("a sweep does not act by {act:?}"),
             };
             sweep.answer(answer);
         }
-        for Retired { owner, frame } in retired.drain(..) {
+        for RetiredFrame { owner, frame } in retired.drain(..) {
             let (bits, bit) = self.book.bit(owner, frame);
             match self.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
                 // The frames of a dead rank are gone with it.

@@ -20,14 +20,14 @@ pub(super) const fn up_to(unit: u64, bytes: u64) -> u64 {
 
 /// The contents of a sequence's header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Body {
+pub(super) struct SequenceBody {
     pub(super) at: GlobalAddr,
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) capacity: u64,
 }
 
-impl Body {
+impl SequenceBody {
     pub(super) fn check(&self, at: u64, bytes: u64) -> Result<(), ContainerError> {
         let size = self.size;
         if at > size || bytes > size - at {

@@ -2,7 +2,7 @@
 
 /// The kind of the elements of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum TableKind {
     /// Keys.
     Set,
     /// Keys with a count each.

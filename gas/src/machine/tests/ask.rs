@@ -1,18 +1,18 @@
 //! Commands to other ranks: how often their notes are tried, and how they end.
 
 use super::*;
-use crate::command::{End, Note};
+use crate::command::{CommandEnd, CommandNote};
 use crate::control::COMMAND_BYTES;
-use crate::request::{Copy, List};
+use crate::request::{Copy, ListCopy};
 
 /// A copy from one rank to another, neither of which is this rank.
 fn others(rig: &Rig) -> Copy {
     Copy::new(rig.at(2, OPEN, 0), rig.at(1, OPEN, 0), 8)
 }
 
-fn told(rig: &mut Rig, at: usize, end: End) {
+fn told(rig: &mut Rig, at: usize, end: CommandEnd) {
     rig.write(rig.control.end_words() + at, &[end.encode()]);
-    rig.handle(Event::Rang);
+    rig.handle(MachineEvent::Rang);
 }
 
 /// The words of rank 1 at which the notes of one round are tried; all are in use.
@@ -31,7 +31,7 @@ fn round(rig: &mut Rig) -> Vec<RemoteAddr> {
 #[test]
 fn a_note_is_tried_at_four_words_and_then_later() {
     for own in [OWN, Rank(3)] {
-        let mut rig = Rig::new(Setup { rank: own, ..plain() });
+        let mut rig = Rig::new(MachineSetup { rank: own, ..plain() });
         rig.issue(others(&rig));
         let (mut first, mut last) = (Vec::new(), 0);
         for doublings in [0, 1, 2, 3, 4, 5, 6, 6] {
@@ -60,11 +60,11 @@ fn a_note_is_tried_at_four_words_and_then_later() {
         }
         assert!((64_000..65_024).contains(&last));
         let note = rig.op();
-        let word = Note { from: own, index: 0, stamp: 1, is_relay: false }.encode();
+        let word = CommandNote { from: own, index: 0, stamp: 1, is_relay: false }.encode();
         assert_eq!(note.op.operand(), word);
         rig.end(&note, Ok(0));
         assert!(rig.ops().is_empty());
-        told(&mut rig, 0, End::Told { stamp: 1, code: 0 });
+        told(&mut rig, 0, CommandEnd::Told { stamp: 1, code: 0 });
         assert!(rig.ops().is_empty());
         assert_eq!(rig.result(), Ok(0));
     }
@@ -89,15 +89,15 @@ fn the_next_deadline_is_the_earliest() {
 /// together if the command lands before the note.
 #[test]
 fn a_command_goes_ahead_of_its_note() {
-    let cells = |setup: Setup<'static>| {
-        let shape = Shape { cells: 4, ..setup.shape };
-        Setup { shape, ..setup }
+    let cells = |setup: MachineSetup<'static>| {
+        let shape = ControlShape { cells: 4, ..setup.shape };
+        MachineSetup { shape, ..setup }
     };
     let bytes = COMMAND_BYTES as u64;
     for (near, ordered, is_behind) in
         [(&[][..], bytes, true), (&[], bytes - 1, false), (&[Rank(1)], bytes, false)]
     {
-        let setup = Setup { near, ordered_bytes_max: ordered, ..cells(plain()) };
+        let setup = MachineSetup { near, ordered_bytes_max: ordered, ..cells(plain()) };
         let mut rig = Rig::new(setup);
         rig.issue(others(&rig));
         let mut ops = rig.ops();
@@ -113,7 +113,7 @@ fn a_command_goes_ahead_of_its_note() {
         assert_eq!(note.kind, Kind::CompareSwap);
         rig.end(&hint, Ok(0));
         // As if the note's word had been in use; the command is already there.
-        rig.handle(Event::NotPosted(note.tag));
+        rig.handle(MachineEvent::NotPosted(note.tag));
         let again = rig.op();
         assert!(again.then.is_none() && again.op.kind == Kind::CompareSwap);
         assert_ne!(again.op.remote, note.remote);
@@ -122,10 +122,10 @@ fn a_command_goes_ahead_of_its_note() {
 
 #[test]
 fn an_end_belongs_to_one_life_and_carries_its_result() {
-    let copy = |rig: &Rig| Request::from(others(rig));
+    let copy = |rig: &Rig| GlobalRequest::from(others(rig));
     let list = |rig: &Rig| {
         let entries = rig.at(3, OPEN, 0);
-        Request::from(List { entries, count: 1, from: Rank(1), to: Rank(2) })
+        GlobalRequest::from(ListCopy { entries, count: 1, from: Rank(1), to: Rank(2) })
     };
     for (is_list, bytes) in [(false, 8), (true, 0)] {
         let mut rig = Rig::new(plain());
@@ -139,12 +139,12 @@ fn an_end_belongs_to_one_life_and_carries_its_result() {
             let note = rig.op();
             stamp += 1;
             let dropped = rig.machine.dropped();
-            told(&mut rig, 0, End::Told { stamp: stamp + 1, code: 0 });
-            told(&mut rig, 1, End::Told { stamp, code: 0 });
+            told(&mut rig, 0, CommandEnd::Told { stamp: stamp + 1, code: 0 });
+            told(&mut rig, 1, CommandEnd::Told { stamp, code: 0 });
             assert!(rig.ops().is_empty() && rig.ended().is_empty());
             assert_eq!(rig.machine.dropped(), dropped + 2);
             let code = error.map_or(0, AccessError::to_code);
-            told(&mut rig, 0, End::Told { stamp, code });
+            told(&mut rig, 0, CommandEnd::Told { stamp, code });
             assert!(rig.ops().is_empty());
             assert_eq!(rig.result(), error.map_or(Ok(0), Err));
             // The note's own completion comes later, and no job waits for it.
@@ -155,7 +155,7 @@ fn an_end_belongs_to_one_life_and_carries_its_result() {
         rig.issue(request);
         let note = rig.op();
         rig.end(&note, Ok(0));
-        told(&mut rig, 0, End::Relayed { stamp: 5 });
+        told(&mut rig, 0, CommandEnd::Relayed { stamp: 5 });
         assert!(rig.ops().is_empty());
         assert_eq!((rig.result(), rig.machine.relayed()), (Ok(0), 1));
     }
@@ -171,7 +171,7 @@ fn the_caller_of_a_strided_copy_changes_the_flag_itself() {
         let note = rig.op();
         rig.end(&note, Ok(0));
         let code = if is_good { 0 } else { AccessError::Nowhere { addr: flag }.to_code() };
-        told(&mut rig, 0, End::Told { stamp: 1, code });
+        told(&mut rig, 0, CommandEnd::Told { stamp: 1, code });
         let ops = rig.finish();
         assert_eq!(ops.len(), usize::from(is_good));
         for out in ops {
@@ -190,11 +190,11 @@ fn a_command_without_a_place_waits_for_one() {
     (0..3).for_each(|_| _ = rig.issue(others(&rig)));
     let notes = rig.ops();
     let words: Vec<u64> = notes.iter().map(|out| out.op.operand()).collect();
-    let note = |index, stamp| Note { from: OWN, index, stamp, is_relay: false }.encode();
+    let note = |index, stamp| CommandNote { from: OWN, index, stamp, is_relay: false }.encode();
     assert_eq!(words, [note(0, 1), note(1, 1)]);
     notes.iter().for_each(|out| rig.end(out, Ok(0)));
     assert!(rig.ops().is_empty());
-    told(&mut rig, 1, End::Told { stamp: 1, code: 0 });
+    told(&mut rig, 1, CommandEnd::Told { stamp: 1, code: 0 });
     let third = rig.op();
     assert_eq!(third.op.operand(), note(1, 2));
     rig.end(&third, Ok(0));
@@ -214,7 +214,7 @@ fn a_place_is_free_when_the_source_has_answered() {
     let notes = rig.ops();
     assert_eq!(notes.len(), 2);
     notes.iter().for_each(|out| rig.end(out, Ok(0)));
-    told(&mut rig, 0, End::Told { stamp: 1, code: 0 });
+    told(&mut rig, 0, CommandEnd::Told { stamp: 1, code: 0 });
     let mut kinds: Vec<Kind> = rig.ops().iter().map(|out| out.op.kind).collect();
     kinds.sort_by_key(|kind| *kind as u8);
     assert_eq!(kinds, [Kind::FetchAdd, Kind::CompareSwap]);
@@ -260,7 +260,7 @@ fn a_loss_ends_the_commands_to_that_rank() {
                     round(&mut rig);
                 }
             }
-            rig.handle(Event::Lost(Rank(lost)));
+            rig.handle(MachineEvent::Lost(Rank(lost)));
             assert!(rig.ops().is_empty());
             let ended = rig.ended();
             assert_eq!(ended.len(), usize::from(ends), "{lost} {phase}");
@@ -282,7 +282,7 @@ fn a_command_that_waits_for_a_place_is_sent_after_a_loss() {
     let mut rig = Rig::new(plain());
     (0..3).for_each(|_| _ = rig.issue(others(&rig)));
     assert_eq!(rig.ops().len(), 2);
-    rig.handle(Event::Lost(Rank(2)));
+    rig.handle(MachineEvent::Lost(Rank(2)));
     let note = rig.op();
     assert_eq!((note.op.kind, note.op.remote.rank), (Kind::CompareSwap, Rank(1)));
     assert_eq!(rig.ended().len(), 2);

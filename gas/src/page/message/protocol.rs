@@ -1,14 +1,14 @@
 //! The messages between a home and the ranks that use its pages.
 
-use crate::page::entry::Entry;
+use crate::page::entry::DirectoryEntry;
 
 /// From the home to a requester or back, about one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Message {
+pub enum DirectoryMessage {
     /// Requester to home: where is the page?
-    Query(Want),
+    Query(PageAccess),
     /// Home to requester: the page is there.
-    Told(Entry),
+    Told(DirectoryEntry),
     /// Home to requester: the page moves, and this is its last epoch there.
     Stop(u32),
     /// Requester to home: no write is under way any more.
@@ -25,7 +25,7 @@ pub enum Message {
     /// Home to requester: the requester owns the page already.
     Yours,
     /// Home to mover: copy the page from there; all ranks are stopped.
-    Permit(Entry),
+    Permit(DirectoryEntry),
     /// Mover to home: the page is at the mover, in this frame.
     Moved(u32),
     /// Mover to home: the page could not be copied.
@@ -36,7 +36,7 @@ pub enum Message {
 
 /// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Want {
+pub enum PageAccess {
     /// The access reads.
     Read,
     /// The access writes.

@@ -22,7 +22,7 @@ fn a_read_is_valid_between_two_equal_headers() {
     let book = book(3, false);
     let moved = FIRST.moved(MOVER, 1);
     let (right, header) = (FIRST.seen_of(PAGE), FIRST.header(PAGE));
-    let moving = State::Moving { owner: Rank(0), frame: 0, by: MOVER }.to_bits();
+    let moving = PageState::Moving { owner: Rank(0), frame: 0, by: MOVER }.to_bits();
     for (seen, entry, before, after, is_good) in [
         (right, FIRST.to_bits(), header, header, true),
         (0, FIRST.to_bits(), header, header, false),
@@ -33,13 +33,13 @@ fn a_read_is_valid_between_two_equal_headers() {
         (right, FIRST.to_bits(), header, moved.header(PAGE), false),
     ] {
         let words = loose(seen, entry, before);
-        let own = Own::of(&book, MOVER, PAGE, |at| match at {
+        let own = ReadFast::of(&book, MOVER, PAGE, |at| match at {
             at if at == book.seen(MOVER, PAGE) => &words.first,
             at if at == book.seen_entry(MOVER, PAGE) => &words.second,
             at => panic!("{at:?}"),
         });
         let reads = Cell::new(0);
-        let read = |place: Entry| {
+        let read = |place: DirectoryEntry| {
             reads.set(reads.get() + 1);
             words.header.store(after, Ordering::Relaxed);
             place
@@ -60,7 +60,7 @@ fn a_use_is_counted_while_it_lasts() {
     let book = book(3, false);
     let other = PageId(PAGE.0 + 4);
     let gate = |page, state, count| Gate::new(page, state, count).to_bits();
-    let moving = State::Moving { owner: Rank(0), frame: 0, by: MOVER }.to_bits();
+    let moving = PageState::Moving { owner: Rank(0), frame: 0, by: MOVER }.to_bits();
     for (word, kept, is_good) in [
         (gate(PAGE, GateState::Valid, 0), FIRST.to_bits(), true),
         (gate(PAGE, GateState::Valid, 2), FIRST.to_bits(), true),
@@ -70,13 +70,13 @@ fn a_use_is_counted_while_it_lasts() {
         (gate(PAGE, GateState::Valid, 0), moving, false),
     ] {
         let words = loose(word, kept, 0);
-        let door = Door::of(&book, MOVER, PAGE, |at| match at {
+        let door = PinFast::of(&book, MOVER, PAGE, |at| match at {
             at if at == book.gate(MOVER, PAGE) => &words.first,
             at if at == book.kept(MOVER, PAGE) => &words.second,
             at => panic!("{at:?}"),
         });
         let now = || words.first.load(Ordering::Relaxed);
-        let access = |entry: Entry| {
+        let access = |entry: DirectoryEntry| {
             assert_eq!(now(), word + 1);
             entry
         };

@@ -4,7 +4,10 @@ use super::{Does, Pages};
 use Does::{Get, Own, Put};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_gas::page::{Act, Entry, Glance, Hold, PageId, Relocation, Retired, State, Sweep};
+use tsumugi_gas::page::{
+    DirectoryEntry, GracePeriod, OptimisticRead, PageAction, PageId, PagePin, PageState,
+    Relocation, RetiredFrame,
+};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct World {
@@ -33,10 +36,10 @@ pub struct Ult {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Task {
     None,
-    Glance(Glance),
-    Hold(Hold),
+    Glance(OptimisticRead),
+    Hold(PagePin),
     Own(Relocation),
-    Sweep(Sweep, Retired),
+    Sweep(GracePeriod, RetiredFrame),
     Free,
 }
 
@@ -56,7 +59,7 @@ pub enum Flight {
         to: usize,
     },
     Store {
-        entry: Entry,
+        entry: DirectoryEntry,
         value: u64,
     },
 }
@@ -94,8 +97,10 @@ impl Pages {
                 Task::None => {
                     let Some(next) = does.get(ult.done) else { return Ok(()) };
                     ult.task = match *next {
-                        Get(page) => Task::Glance(Glance::new(self.book, rank, PageId(page))),
-                        Put(page) => Task::Hold(Hold::new(self.book, rank, PageId(page))),
+                        Get(page) => {
+                            Task::Glance(OptimisticRead::new(self.book, rank, PageId(page)))
+                        }
+                        Put(page) => Task::Hold(PagePin::new(self.book, rank, PageId(page))),
                         Own(page) => Task::Own(Relocation::new(self.book, rank, PageId(page))),
                     };
                     continue;
@@ -104,38 +109,38 @@ impl Pages {
                 Task::Hold(hold) => hold.act(),
                 Task::Own(own) => own.act(),
                 Task::Sweep(sweep, _) => sweep.act(),
-                Task::Free => Act::Over,
+                Task::Free => PageAction::Over,
             };
             match act {
                 // Of a device's words only atomics are whole.
-                Act::Do(op)
+                PageAction::Do(op)
                     if op.kind == Kind::GetWord && self.book.directory() == Some(op.remote.key) =>
                 {
                     ult.read = [None; 2];
                     let at = self.at(op.remote);
                     ult.flights.extend([FRAME, !FRAME].map(|bits| Flight::Torn(at, bits)));
                 }
-                Act::Do(op) => ult.flights.push(self.flight(&op)),
-                Act::Pause(_) if ult.is_late => return Ok(()),
-                Act::Pause(_) => ult.pauses = true,
-                Act::Read(entry) => {
+                PageAction::Do(op) => ult.flights.push(self.flight(&op)),
+                PageAction::Pause(_) if ult.is_late => return Ok(()),
+                PageAction::Pause(_) => ult.pauses = true,
+                PageAction::Read(entry) => {
                     let header = self.at(self.book.header(entry.owner, entry.frame));
                     ult.read = [None; 2];
                     ult.flights.extend(self.tears.map(|bits| Flight::Torn(header, bits)));
                     ult.flights.push(Flight::Value(header + 1));
                     ult.flights.retain(|flight| !matches!(flight, Flight::Torn(_, 0)));
                 }
-                Act::Copy { from, to } => {
+                PageAction::Copy { from, to } => {
                     ult.flights.push(Flight::Copy { from: self.at(from), to: self.at(to) });
                 }
-                Act::Ready(entry) => {
+                PageAction::Ready(entry) => {
                     let value = 10 * (number as u64 + 1) + ult.done as u64;
                     ult.flights.push(Flight::Store { entry, value });
                 }
                 // The frames of pages that have left have not been freed yet.
-                Act::Full => self.ends(ult, number)?,
-                Act::Failed(error) => return Err(format!("ULT {number}: {error}")),
-                Act::Over => self.ends(ult, number)?,
+                PageAction::Full => self.ends(ult, number)?,
+                PageAction::Failed(error) => return Err(format!("ULT {number}: {error}")),
+                PageAction::Over => self.ends(ult, number)?,
             }
         }
     }
@@ -143,10 +148,10 @@ impl Pages {
     fn ends(&self, ult: &mut Ult, number: usize) -> Result<(), String> {
         ult.task = match &ult.task {
             Task::Own(own) => match own.retired() {
-                Some(retired) => Task::Sweep(Sweep::new(self.book), retired),
+                Some(retired) => Task::Sweep(GracePeriod::new(self.book), retired),
                 None => Task::None,
             },
-            Task::Sweep(_, Retired { owner, frame }) => {
+            Task::Sweep(_, RetiredFrame { owner, frame }) => {
                 let (at, bit) = self.book.bit(*owner, *frame);
                 ult.flights.push(self.flight(&Op::atomic(Kind::FetchAnd, at, !bit)));
                 Task::Free
@@ -243,13 +248,14 @@ impl Pages {
         &self,
         world: &mut World,
         page: PageId,
-        entry: Entry,
+        entry: DirectoryEntry,
         value: u64,
     ) -> Result<(), String> {
-        let (owner, frame) = match State::from_bits(world.memory[self.at(self.book.entry(page))]) {
-            State::At(entry) => (entry.owner, entry.frame),
-            State::Moving { owner, frame, .. } => (owner, frame),
-        };
+        let (owner, frame) =
+            match PageState::from_bits(world.memory[self.at(self.book.entry(page))]) {
+                PageState::At(entry) => (entry.owner, entry.frame),
+                PageState::Moving { owner, frame, .. } => (owner, frame),
+            };
         if (owner, frame) != (entry.owner, entry.frame) {
             return Err(format!("lands at {entry:?}, and the page is at {owner}, {frame}"));
         }
@@ -271,7 +277,7 @@ impl Pages {
     fn watch(&self, world: &mut World, at: usize) {
         for page in 0..world.pages.len() {
             if at == self.at(self.book.entry(PageId(page as u64)))
-                && let State::At(_) = State::from_bits(world.memory[at])
+                && let PageState::At(_) = PageState::from_bits(world.memory[at])
             {
                 world.pages[page].1 = false;
             }
