@@ -28,9 +28,9 @@ use crate::machine::GlobalMachine;
 use crate::order::{After, Full, Handle};
 use crate::request::{Copy, GlobalRequest, WordRequest};
 use core::fmt;
+use tsumugi_core::mutate;
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
-use tsumugi_core::sync::mutant;
 
 /// The places of a channel's two ends: the same value at both.
 #[derive(Clone, Copy, Debug)]
@@ -172,11 +172,8 @@ impl Sender {
             if let Some((landed, bytes)) = self.owed {
                 let add = WordRequest::atomic(Kind::FetchAdd, self.channel.ring, bytes).notifying();
                 let both = [landed, self.raised];
-                let after = if mutant("gas_channel_unordered") {
-                    After::One(landed)
-                } else {
-                    After::Each(&both)
-                };
+                let after = mutate!("gas_channel_unordered":
+                    After::Each(&both) => After::One(landed));
                 self.raised = issue.try_issue(add.into(), after)?;
                 self.owed = None;
             }

@@ -72,7 +72,7 @@ use crate::address::GlobalAddr;
 use crate::control::COMMAND_BYTES;
 use crate::request::{Copy, GlobalRequest, ListCopy};
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// One command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl CopyCommand {
     /// The command in words that `from` wrote; `None` if they are no command of
     /// `from`.
     pub(crate) fn decode(words: &[u64; WORDS], from: Rank) -> Option<Self> {
-        if words[0] != check(words, from) && !mutant("gas_command_unchecked") {
+        if mutate!("gas_command_unchecked": words[0] != check(words, from) => false) {
             return None;
         }
         let addr = |index: usize| GlobalAddr::from_bits(words[index]);

@@ -29,7 +29,7 @@
 //! issuing after a set visits all operations that have not ended.
 
 use core::fmt;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// An operation that was issued.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -269,7 +269,7 @@ impl<'m> OpOrder<'m> {
         self.free = slot as u32;
         self.live -= 1;
         self.release(exact);
-        if previous == NONE || mutant("gas_order_one_for_all") {
+        if mutate!("gas_order_one_for_all": previous == NONE => true) {
             self.release(upto.0);
         } else if upto.0 != NONE {
             // Operations that were issued before it have not ended.

@@ -34,8 +34,9 @@
 
 use core::fmt;
 use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
+use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// The contents of the word of a deque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -155,18 +156,15 @@ impl<'a, const WORDS: usize> StealDeque<'a, WORDS> {
         let publish = || {
             // Release: pairs with the load of a thief, which then sees the item.
             // Other ranks only take items, from the other end.
-            self.ends.fetch_add(1, order(Ordering::Release, "steal_push_relaxed"));
+            let order = mutate!("steal_push_relaxed": Ordering::Release => Ordering::Relaxed);
+            self.ends.fetch_add(1, order);
         };
-        if mutant("steal_published_early") {
-            publish();
-        }
+        mutate!("steal_published_early": () => publish());
         for (word, value) in self.item(ends.first + ends.count).iter().zip(item) {
             // Relaxed: published by the count.
             word.store(*value, Ordering::Relaxed);
         }
-        if !mutant("steal_published_early") {
-            publish();
-        }
+        mutate!("steal_published_early": publish() => ());
         true
     }
 
@@ -177,9 +175,7 @@ impl<'a, const WORDS: usize> StealDeque<'a, WORDS> {
         loop {
             let ends = DequeEnds::from_bits(bits);
             let (number, mut rest) = ends.newest()?;
-            if mutant("steal_last_from_the_other_end") {
-                rest.first = ends.first;
-            }
+            mutate!("steal_last_from_the_other_end": () => rest.first = ends.first);
             let item = self.item(number).each_ref().map(|word| word.load(Ordering::Relaxed));
             if !is_wanted(&item) {
                 return None;
@@ -245,10 +241,8 @@ impl Theft {
                     _ if self.tries == TRIES => TheftStep::Nothing,
                     0 => TheftStep::Nothing,
                     // The rank has added or taken newer items: the copy is good.
-                    _ if seen.first == ends.first || mutant("steal_copy_kept") => {
-                        TheftStep::Asking(seen)
-                    }
-                    _ => look(seen),
+                    _ if seen.first == ends.first => TheftStep::Asking(seen),
+                    _ => mutate!("steal_copy_kept": look(seen) => TheftStep::Asking(seen)),
                 }
             }
             over => over,
@@ -275,11 +269,6 @@ fn check_capacity(capacity: usize) {
 
 const fn place(number: u64, capacity: usize) -> usize {
     number as usize & (capacity - 1)
-}
-
-/// `order`, or `Relaxed` if a test wants to see that `order` is needed.
-fn order(order: Ordering, name: &'static str) -> Ordering {
-    if mutant(name) { Ordering::Relaxed } else { order }
 }
 
 /// The largest number of items for which a deque may have room.

@@ -23,9 +23,10 @@ use crate::control::{ControlRegion, TABLE_BYTES, WAYS};
 use crate::table::{RegionEntry, take};
 use core::fmt;
 use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped;
-use tsumugi_core::sync::{Ordering, edge, fence, mutant};
+use tsumugi_core::sync::{Ordering, edge, fence};
 
 /// One table on its way here.
 #[derive(Clone, Copy, Debug)]
@@ -213,28 +214,33 @@ impl<'m> Fetcher<'m> {
             FetchStep::Ack { .. } => return,
         };
         let Fetch { table, is_poisoned, .. } = self.fetches[index];
-        let late = mutant("gas_interest_after_read");
         if let Err(error) = result {
             return self.end(index, Err(error));
         }
-        if is_poisoned && !mutant("gas_install_after_drop") {
+        if mutate!("gas_install_after_drop": is_poisoned => false) {
             // The table that was read may be older than the change that the owner
             // has made.
             return self.end(index, Ok(()));
         }
-        if !is_read {
-            self.tell(table);
-            if late {
-                return self.end(index, Ok(()));
-            }
-            self.fetches[index].step = FetchState::Read;
-        } else if late && !self.is_told(table) {
-            let slot = self.fetches[index].slot as usize;
-            self.publish(slot, table);
-            self.fetches[index].step = FetchState::Announce;
+        if is_read {
+            mutate!("gas_interest_after_read":
+                self.end(index, Ok(())) => self.announce_late(index, table));
         } else {
-            self.end(index, Ok(()));
+            self.tell(table);
+            mutate!("gas_interest_after_read":
+                self.fetches[index].step = FetchState::Read => self.end(index, Ok(())));
         }
+    }
+
+    /// The planted defect `gas_interest_after_read`: the table is in use before the
+    /// owner knows of the copy.
+    fn announce_late(&mut self, index: usize, table: u32) {
+        if self.is_told(table) {
+            return self.end(index, Ok(()));
+        }
+        let slot = self.fetches[index].slot as usize;
+        self.publish(slot, table);
+        self.fetches[index].step = FetchState::Announce;
     }
 
     /// The next fetch that has ended.
@@ -256,7 +262,7 @@ impl<'m> Fetcher<'m> {
         // Release: pairs with the fence in `TableCache::hold`. A reader of the bytes that
         // come now sees that the slot has changed.
         fence(Ordering::Release);
-        let is_first = !self.is_told(table) && !mutant("gas_interest_after_read");
+        let is_first = mutate!("gas_interest_after_read": !self.is_told(table) => false);
         let step = if is_first { FetchState::Announce } else { FetchState::Read };
         let slot = slot as u32;
         self.fetches[index] = Fetch { table, slot, step, is_poisoned: false, result: Ok(()) };
@@ -266,7 +272,7 @@ impl<'m> Fetcher<'m> {
     fn end(&mut self, index: usize, result: Result<(), AddrError>) {
         let Fetch { table, slot, is_poisoned, .. } = self.fetches[index];
         let slot = slot as usize;
-        let fresh = !is_poisoned || mutant("gas_install_after_drop");
+        let fresh = mutate!("gas_install_after_drop": !is_poisoned => true);
         if result.is_ok() && fresh {
             self.sift(slot);
             self.publish(slot, table);
@@ -297,7 +303,7 @@ impl<'m> Fetcher<'m> {
 
     /// A slot for a table: an empty slot, or a slot that was not used lately.
     fn make_room(&mut self, table: u32) -> Option<usize> {
-        let ways = if mutant("gas_direct_mapped") { 1 } else { WAYS as usize };
+        let ways = mutate!("gas_direct_mapped": WAYS as usize => 1);
         let first = self.cache.set(table);
         let slots = self.cache.slots;
         let state = |slot: usize| SlotWord(slots[slot].word.load(Ordering::Relaxed)).state();
@@ -322,7 +328,7 @@ impl<'m> Fetcher<'m> {
     /// for ever.
     fn is_news(&self, slot: usize) -> bool {
         let is_it = |fetch: &Fetch| fetch.step == FetchState::Ended && fetch.slot as usize == slot;
-        self.fetches.iter().any(is_it) && !mutant("gas_tables_chase_each_other")
+        mutate!("gas_tables_chase_each_other": self.fetches.iter().any(is_it) => false)
     }
 
     /// Evicts the table of a slot, unless the table is pinned. If only a worker

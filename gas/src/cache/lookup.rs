@@ -9,8 +9,9 @@ use crate::error::AccessError;
 use crate::table::{Agent, RegionEntry, Starter, entry_word};
 use core::fmt;
 use tsumugi_core::mem::{Need, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped;
-use tsumugi_core::sync::{Ordering, edge, fence, mutant};
+use tsumugi_core::sync::{Ordering, edge, fence};
 
 /// The cache as workers use it: a view, cheap to copy and to send.
 #[derive(Clone, Copy)]
@@ -160,7 +161,7 @@ impl<'m> TableCache<'m> {
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
         let after = SlotWord(self.slots[slot].word.load(Ordering::Relaxed));
-        if (after == word || mutant("gas_no_second_look"))
+        if mutate!("gas_no_second_look": after == word => true)
             && let Some(target) = self.target(addr, bytes, need, entry, word)
         {
             return Some(HeldTarget { target, slot: HeldSlot(slot as u32) });
@@ -207,7 +208,7 @@ impl<'m> TableCache<'m> {
         // SeqCst: after the count was raised; pairs with `Fetcher::drain`, which
         // changes the word before the count is read.
         let after = SlotWord(slot.word.load(Ordering::SeqCst));
-        let found = if after != word && !mutant("gas_pin_unchecked") {
+        let found = if mutate!("gas_pin_unchecked": after != word => false) {
             Err(Miss::NoTable)
         } else {
             let entry = self.read(index, addr);
@@ -244,7 +245,8 @@ impl<'m> TableCache<'m> {
         let drains = |slot: &CacheSlot| {
             SlotWord(slot.word.load(Ordering::SeqCst)).state() == SlotState::Draining
         };
-        self.slots[first..first + WAYS as usize].iter().any(drains) && !mutant("gas_miss_untold")
+        let set = &self.slots[first..first + WAYS as usize];
+        mutate!("gas_miss_untold": set.iter().any(drains) => false)
     }
 
     /// The slot that has the table of an address. All ways are compared without a

@@ -15,7 +15,8 @@
 //!
 //! Progress: wait-free.
 
-use tsumugi_core::sync::{AtomicU32, CachePadded, Ordering, compiler_fence, fence, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, CachePadded, Ordering, compiler_fence, fence};
 
 /// The seat of one worker. All zeroes is an empty seat.
 #[derive(Debug)]
@@ -70,11 +71,8 @@ impl<'m> HazardDomain<'m> {
     /// The fence between a change of words and the reads of pins and of
     /// [`has`](Self::has).
     pub(crate) fn heavy(self) {
-        if !mutant("gas_drain_unordered") {
-            // SeqCst: pairs with the fence in `light`, or the barrier takes its
-            // place.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: pairs with the fence in `light`, or the barrier takes its place.
+        mutate!("gas_drain_unordered": fence(Ordering::SeqCst) => ());
         if let Some(barrier) = self.barrier.filter(|_| !self.seats.is_empty()) {
             barrier();
         }
@@ -84,7 +82,8 @@ impl<'m> HazardDomain<'m> {
     pub(crate) fn has(self, slot: usize) -> bool {
         // Acquire: pairs with the Release in `leave`.
         let is_it = |hand: &AtomicU32| hand.load(Ordering::Acquire) == slot as u32 + 1;
-        self.seats.iter().flat_map(|seat| seat.0.iter()).any(is_it) && !mutant("gas_seat_unseen")
+        let mut hands = self.seats.iter().flat_map(|seat| seat.0.iter());
+        mutate!("gas_seat_unseen": hands.any(is_it) => false)
     }
 
     #[inline(always)]
@@ -92,9 +91,8 @@ impl<'m> HazardDomain<'m> {
         match self.barrier {
             // The barrier of the heavy half orders the processor's accesses.
             Some(_) => compiler_fence(Ordering::SeqCst),
-            None if mutant("gas_seat_no_light") => {}
             // SeqCst: pairs with the fence in `heavy`.
-            None => fence(Ordering::SeqCst),
+            None => mutate!("gas_seat_no_light": fence(Ordering::SeqCst) => ()),
         }
     }
 }

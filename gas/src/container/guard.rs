@@ -30,9 +30,9 @@ use crate::lock::{
 };
 use crate::request::WordRequest;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::mutant;
 
 /// A lock that is held until this value is dropped.
 pub(super) struct ContainerGuard<'s, S: Store + ?Sized> {
@@ -52,7 +52,7 @@ pub(super) fn lock<S: Store + ?Sized>(
     if store.lost().is_some() {
         check(store, at)?;
     }
-    let mode = if mutant("container_always_shared") { LockMode::Shared } else { mode };
+    let mode = mutate!("container_always_shared": mode => LockMode::Shared);
     let home = RemoteAddr { rank: NOBODY, key: WORDS, offset: at.to_bits() };
     let lock = Lock { home, nodes: NodeTable { key: NODES, offset: 0 }, kind: LockKind::Neutral };
     let found = match lock.first_op(mode) {
@@ -84,7 +84,7 @@ pub(super) fn lock_two<S: Store + ?Sized>(
         let mode = if is_shared { LockMode::Shared } else { LockMode::Exclusive };
         return Ok((lock(store, one.0, mode)?, None));
     }
-    let is_first = one.0 < other.0 || mutant("container_two_in_any_order");
+    let is_first = mutate!("container_two_in_any_order": one.0 < other.0 => true);
     let (first, second) = if is_first { (one, other) } else { (other, one) };
     let first = lock(store, first.0, first.1)?;
     Ok((first, Some(lock(store, second.0, second.1)?)))
@@ -171,7 +171,7 @@ fn wait_on<S: Store + ?Sized>(
         let now = words(store, home)?;
         still = if now == seen { still + 1 } else { 0 };
         seen = now;
-        if still >= STILL && !mutant("container_waits_for_the_dead") {
+        if mutate!("container_waits_for_the_dead": still >= STILL => false) {
             return Err(AccessError::PeerLost { rank: dead }.into());
         }
         store.pause();
@@ -183,7 +183,7 @@ fn wait_on<S: Store + ?Sized>(
 #[cold]
 fn give_up<S: Store + ?Sized>(store: &S, home: GlobalAddr, error: &ContainerError) {
     if let ContainerError::Access(AccessError::PeerLost { rank }) = *error
-        && !mutant("container_breaks_in_silence")
+        && mutate!("container_breaks_in_silence": true => false)
     {
         let at = after(store, home, BROKEN_AT);
         // If this word is out of reach, so is the lock.

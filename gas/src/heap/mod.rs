@@ -35,8 +35,8 @@ use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
 use crate::request::WordRequest;
 use core::fmt;
+use tsumugi_core::mutate;
 use tsumugi_core::op::Kind as Atomic;
-use tsumugi_core::sync::mutant;
 
 /// A heap in a region of some rank. The region must have been zero at the start.
 #[derive(Clone, Copy, Debug)]
@@ -295,7 +295,7 @@ impl HeapFree {
         };
         let ends = || self.heap.ends(self.kind, self.word);
         let used = || self.heap.used(self.kind, self.word);
-        let is_swapped = mutant("gas_heap_used_first");
+        let is_swapped = mutate!("gas_heap_used_first": false => true);
         match self.phase {
             Giving::Begin => {
                 let Some((kind, word, bit)) = self.heap.locate(self.addr) else { return no_block };

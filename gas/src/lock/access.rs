@@ -28,9 +28,9 @@ use super::words::Lock;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::mutant;
 
 /// The place where all accesses of one rank enter and leave. Two doors are equal if
 /// they will do the same.
@@ -350,7 +350,7 @@ impl WindowAccess {
 
     fn leaves(&mut self, door: &mut RankMembership) {
         door.holds -= 1;
-        if door.holds > 0 && !mutant("group_left_while_held") {
+        if mutate!("group_left_while_held": door.holds > 0 => false) {
             self.goes_to(AccessStage::Rest);
         } else {
             self.goes_to(AccessStage::Leaving);

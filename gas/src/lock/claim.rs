@@ -42,9 +42,9 @@ use super::words::Lock;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::mutant;
 
 /// A claim to a lock. Two claims are equal if they will do the same; the numbers of
 /// their operations do not matter.
@@ -286,13 +286,12 @@ impl LockClaim {
         let op = self.op()?;
         let id = StepId::from_bits(self.step);
         self.is_posted = true;
-        let unflushed = match self.at {
-            ClaimStep::HeadWord => mutant("lock_head_unflushed"),
-            ClaimStep::SetState | ClaimStep::ReaderState => mutant("lock_state_late"),
-            _ => false,
-        };
-        if unflushed {
-            self.handle_completed(id, Ok(0));
+        match self.at {
+            ClaimStep::HeadWord => mutate!("lock_head_unflushed":
+                () => self.handle_completed(id, Ok(0))),
+            ClaimStep::SetState | ClaimStep::ReaderState => mutate!("lock_state_late":
+                () => self.handle_completed(id, Ok(0))),
+            _ => {}
         }
         Some((id, op))
     }

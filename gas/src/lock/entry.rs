@@ -16,9 +16,9 @@ use super::tree::{BlockWord, SIDE_WORDS, Tree};
 use super::vertex::{COME_SHIFT, OPEN};
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::mutant;
 
 /// The state of a rank at a group lock. Two entries are equal if they will do the
 /// same.
@@ -136,9 +136,8 @@ impl GroupMember {
                 MemberStep::Asking(((old >> COME_SHIFT) + 1) << COME_SHIFT | self.side as u64)
             }
             MemberStep::Asking(ticket) => MemberStep::Waiting(ticket),
-            MemberStep::Going if old == u64::MAX && !mutant("group_last_silent") => {
-                MemberStep::Ringing
-            }
+            MemberStep::Going if old == u64::MAX => mutate!("group_last_silent":
+                MemberStep::Ringing => MemberStep::Out),
             MemberStep::Going | MemberStep::Ringing => MemberStep::Out,
             at => at,
         };

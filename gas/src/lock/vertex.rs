@@ -25,8 +25,8 @@ use super::side::GroupSide;
 use super::tree::{BlockWord, FAN_MAX, SIDE_WORDS, Tree, VertexId};
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind as OpKind, Op};
-use tsumugi_core::sync::mutant;
 
 /// The state of a vertex at the rank that runs it. Two vertices are equal if they
 /// will do the same.
@@ -217,11 +217,11 @@ impl Vertex {
             VertexStage::Shut => {
                 let side = if self.is_root() {
                     let last = self.turn;
-                    let first = if mutant("group_turn_kept") { last } else { last.other() };
+                    let first = mutate!("group_turn_kept": last.other() => last);
                     first.of(wants).or(first.other().of(wants))
                 } else if self.seen == self.released {
                     None
-                } else if self.is_fresh && !mutant("group_revoked_unserved") || !is_revoked {
+                } else if !is_revoked || mutate!("group_revoked_unserved": self.is_fresh => false) {
                     Some(GroupSide::from_bit(down))
                 } else {
                     (self.released, self.said) = (self.seen, wants);
@@ -269,7 +269,7 @@ impl Vertex {
                 let mut is_empty = true;
                 for index in 0..self.tree.below(self.id) {
                     if self.holds(index, words) {
-                        is_empty = mutant("group_grant_undrained");
+                        is_empty = mutate!("group_grant_undrained": false => true);
                         let said = self.below[index as usize].to_say;
                         self.tells(index, said | REVOKED);
                     }
@@ -317,8 +317,8 @@ impl Vertex {
     fn is_in(&self, word: u64) -> bool {
         let side = GroupSide::from_bit(word);
         self.stage == VertexStage::Open(side)
-            || (word >> COME_SHIFT) <= self.shut_at[side as usize]
-                && !mutant("group_late_forgotten")
+            || mutate!("group_late_forgotten":
+                (word >> COME_SHIFT) <= self.shut_at[side as usize] => false)
     }
 
     /// Leaves: informs the ranks that are inside and wait.
@@ -360,7 +360,7 @@ impl Vertex {
             _ => 0,
         };
         let news = wants & !(self.said & !held) & !held;
-        if news != 0 && !self.is_root() && !mutant("group_want_unsaid") {
+        if mutate!("group_want_unsaid": news != 0 => false) && !self.is_root() {
             self.said = self.said & !held | wants;
             self.dirty |= 1 << ABOVE;
         }

@@ -10,9 +10,9 @@ use crate::request::{Copy, GlobalRequest};
 use crate::table::{Agent, take};
 use core::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::mapped::Ordering;
-use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
 
 impl GlobalMachine<'_> {
@@ -129,7 +129,7 @@ impl GlobalMachine<'_> {
             }
             let SentCommand { job, stamp, .. } = self.commands[at];
             let end = CommandEnd::decode(word);
-            let code = if mutant("gas_end_of_any_life") { Some(0) } else { end.of(stamp) };
+            let code = mutate!("gas_end_of_any_life": end.of(stamp) => Some(0));
             match job.zip(code) {
                 Some((job, code)) => {
                     self.relayed += u64::from(matches!(end, CommandEnd::Relayed { .. }));
@@ -147,11 +147,9 @@ impl GlobalMachine<'_> {
         let words = &self.words[first..first + self.setup.shape.notes as usize];
         while self.has_notes {
             let is_free = |job: &PendingOp| job.phase == OpPhase::Free && !job.is_queued;
-            let places = if mutant("gas_guests_wait_for_hosts") && !self.order.is_empty() {
-                own..own
-            } else {
-                own..self.jobs.len()
-            };
+            let end = self.jobs.len();
+            let places = own..mutate!("gas_guests_wait_for_hosts":
+                end => if self.order.is_empty() { end } else { own });
             let Some(index) = places.into_iter().find(|&job| is_free(&self.jobs[job])) else {
                 return;
             };
@@ -300,7 +298,7 @@ impl GlobalMachine<'_> {
         *place = SentCommand { job: Some(index as u32), stamp, ..SentCommand::FREE };
         self.jobs[index].command = at as u32 + 1;
         let request = self.jobs[index].request;
-        let no_relay = self.knows_loss && !mutant("gas_relay_of_the_lost");
+        let no_relay = mutate!("gas_relay_of_the_lost": self.knows_loss => false);
         let command = CopyCommand { request, index: at as u16, stamp, to, no_relay };
         let words = command.encode(self.setup.rank).expect("only copies are sent as commands");
         let first = self.control.command_words() + at * WORDS;

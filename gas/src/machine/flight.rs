@@ -8,8 +8,8 @@ use crate::cache::FetchStep;
 use crate::error::AccessError;
 use crate::table::Agent;
 use tsumugi_core::mem::AddrError;
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::mutant;
 use tsumugi_core::tag::Tag;
 
 impl GlobalMachine<'_> {
@@ -31,7 +31,8 @@ impl GlobalMachine<'_> {
     pub(super) fn complete(&mut self, tag: Tag, result: Result<u64, AddrError>) {
         let (index, free) = (tag.index(), self.free_flight);
         let Some(flight) = self.flights.get_mut(index) else { return };
-        let is_current = flight.generation == tag.generation() || mutant("gas_late_completions");
+        let is_current = mutate!("gas_late_completions":
+            flight.generation == tag.generation() => true);
         if !is_current || flight.what == FlightPurpose::Free {
             return;
         }

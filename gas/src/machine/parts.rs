@@ -10,9 +10,9 @@ use crate::error::AccessError;
 use crate::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest};
 use crate::table::Agent;
 use tsumugi_core::mem::{LocalAddr, Need, RegionKey, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
-use tsumugi_core::sync::mutant;
 
 /// The part of a copy that one operation carries.
 struct CopyPart {
@@ -177,12 +177,7 @@ impl GlobalMachine<'_> {
             Op::get(target.remote, local, bytes)
         };
         let is_near = source.is_some() && self.is_near(self.setup.split.rank(dst));
-        let near = if source.is_some() && mutant("gas_carried_unpinned") {
-            self.let_go(near);
-            OpPin::Nothing
-        } else {
-            near
-        };
+        let near = mutate!("gas_carried_unpinned": near => self.unpin_carried(near, source));
         let job = &mut self.jobs[index];
         job.at += bytes;
         if is_last {
@@ -193,7 +188,8 @@ impl GlobalMachine<'_> {
         }
         self.run.push(self.jobs, index);
         let out = self.post(index, op, target.agent, near, hold, far);
-        let is_ordered = bytes <= self.setup.ordered_bytes_max || mutant("gas_relay_overtakes");
+        let is_ordered = mutate!("gas_relay_overtakes":
+            bytes <= self.setup.ordered_bytes_max => true);
         let then = if is_last && is_push && is_ordered { self.relay(index) } else { None };
         Some(OutgoingOp { source, then, ..out })
     }
@@ -214,6 +210,16 @@ impl GlobalMachine<'_> {
     pub(super) fn let_go_of(&mut self, index: usize) {
         let held = core::mem::replace(&mut self.jobs[index].held, OpPin::Nothing);
         self.let_go(held);
+    }
+
+    /// The planted defect `gas_carried_unpinned`: the source of a copy that the
+    /// driver carries does not stay in place.
+    fn unpin_carried(&mut self, near: OpPin, source: Option<RemoteAddr>) -> OpPin {
+        if source.is_none() {
+            return near;
+        }
+        self.let_go(near);
+        OpPin::Nothing
     }
 
     fn refuse(&mut self, index: usize, error: AccessError) -> Option<OutgoingOp> {

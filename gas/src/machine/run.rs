@@ -9,8 +9,8 @@ use crate::error::AccessError;
 use crate::request::{Copy, GlobalRequest, WordRequest};
 use crate::table::Agent;
 use tsumugi_core::mem::{AddrError, Need, Rank, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::mutant;
 
 /// The place of the far end of an operation.
 pub(super) enum ReachedAddr {
@@ -100,7 +100,7 @@ impl GlobalMachine<'_> {
     /// a report.
     pub(super) fn finish(&mut self, index: usize) {
         let is_asked_for = self.jobs[index].phase == OpPhase::Confirm;
-        let may_be = self.may_be_under_way(index) && !mutant("gas_failed_unconfirmed");
+        let may_be = mutate!("gas_failed_unconfirmed": self.may_be_under_way(index) => false);
         if may_be && !is_asked_for {
             self.jobs[index].phase = OpPhase::Confirm;
             self.run.push(self.jobs, index);
@@ -160,7 +160,7 @@ impl GlobalMachine<'_> {
             Err(Miss::NotListed { version }) => {
                 let known = self.jobs[index].unlisted.replace((table, version));
                 let was_newer = |(of, known)| of == table && known != version;
-                if known.is_some_and(was_newer) || mutant("gas_never_refresh") {
+                if mutate!("gas_never_refresh": known.is_some_and(was_newer) => true) {
                     // The copy of the table was read after the operation was issued.
                     return ReachedAddr::Refused(AccessError::Stale { addr });
                 }
@@ -206,11 +206,8 @@ impl GlobalMachine<'_> {
                     continue;
                 }
             }
-            if mutant("gas_tables_chase_each_other") {
-                self.run.push(self.jobs, index);
-            } else {
-                self.run.push_front(self.jobs, index);
-            }
+            mutate!("gas_tables_chase_each_other":
+                self.run.push_front(self.jobs, index) => self.run.push(self.jobs, index));
         }
         self.wake_later();
     }
@@ -227,7 +224,7 @@ impl GlobalMachine<'_> {
                 OpPhase::Asked | OpPhase::Asking { .. } | OpPhase::Backoff { .. }
             );
             let (from, to) = self.ranks_of(&job.request);
-            let tells = to == Some(rank) && !mutant("gas_relay_dies");
+            let tells = mutate!("gas_relay_dies": to == Some(rank) => false);
             if !is_asked || job.command == 0 || !(from == Some(rank) || tells) {
                 continue;
             }
@@ -245,9 +242,8 @@ impl GlobalMachine<'_> {
 
     /// Whether puts of a job that have completed may not have landed.
     pub(super) fn may_be_under_way(&self, index: usize) -> bool {
-        !self.setup.remote_completion
-            && !self.jobs[index].last.is_null()
-            && !mutant("gas_local_completion")
+        let may_be = !self.setup.remote_completion && !self.jobs[index].last.is_null();
+        mutate!("gas_local_completion": may_be => false)
     }
 
     /// Reads back the last byte that was put, after all puts.

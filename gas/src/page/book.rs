@@ -24,8 +24,8 @@
 use super::{DirectoryEntry, FIELD_MAX, Homes, PAGES_MAX, PageId, WordOp};
 use core::fmt;
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::mutant;
 
 /// Number and size of the pages, and of the tables that each rank has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -217,7 +217,7 @@ impl PageLayout {
     #[inline]
     pub fn look(&self, page: PageId) -> Op {
         let at = self.entry(page);
-        match self.is_apart() && !mutant("page_entry_read_plainly") {
+        match mutate!("page_entry_read_plainly": self.is_apart() => false) {
             true => WordOp::add(at, 0),
             false => WordOp::load(at),
         }
@@ -261,7 +261,7 @@ impl PageLayout {
 
     /// Whether a rank may hold the page, by the list that was read.
     pub(super) fn may_hold(list: u64, rank: Rank) -> bool {
-        let is_marked = list & INCOMPLETE != 0 && !mutant("page_list_believed_again");
+        let is_marked = mutate!("page_list_believed_again": list & INCOMPLETE != 0 => false);
         is_marked || list & bit_of(rank) != 0
     }
 

@@ -19,7 +19,7 @@ use super::entry::{LIVE, is_of, names};
 use super::gate::ReaderEpochs;
 use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -125,22 +125,20 @@ impl OptimisticRead {
                 // each may have left one word. The page may come to the place in
                 // such an entry during this read: the read would find its header
                 // there, but not its bytes.
-                PageState::At(entry)
-                    if seen != entry.seen_of(self.page) && !mutant("page_seen_unchecked") =>
-                {
-                    ReadStep::Ask
+                PageState::At(entry) if seen != entry.seen_of(self.page) => {
+                    mutate!("page_seen_unchecked":
+                        ReadStep::Ask => ReadStep::Read(entry, false))
                 }
                 PageState::At(entry) => ReadStep::Read(entry, false),
                 PageState::Moving { .. } => unreachable!("the seen entry {old:#x} moves: {self:?}"),
             },
             ReadStep::Read(entry, _) => {
                 let header = entry.header(self.page);
-                let is_it = match () {
-                    () if mutant("page_header_unread") => true,
-                    () if mutant("page_epoch_unread") => old & 1 == 1 && is_of(old, self.page),
-                    () if mutant("page_live_in_one_byte") => old & 1 == 1 && old | LIVE == header,
-                    () => old == header,
-                };
+                let is_it = mutate!("page_live_in_one_byte":
+                    old == header => old & 1 == 1 && old | LIVE == header);
+                let is_it = mutate!("page_epoch_unread":
+                    is_it => old & 1 == 1 && is_of(old, self.page));
+                let is_it = mutate!("page_header_unread": is_it => true);
                 if is_it { ReadStep::Go(ReadExit::Over) } else { ReadStep::Ask }
             }
             ReadStep::Ask => match PageState::from_bits(old) {

@@ -25,7 +25,8 @@ use super::entry::names;
 use super::gate::{Gate, GateState};
 use super::{DirectoryEntry, PageId, PageLayout, PageState};
 use tsumugi_core::mem::{Rank, RemoteAddr};
-use tsumugi_core::sync::{AtomicU64, Ordering, fence, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU64, Ordering, fence};
 
 /// Words of the own rank's location cache, for one page.
 #[derive(Clone, Copy, Debug)]
@@ -75,24 +76,18 @@ impl<'w> ReadFast<'w> {
         // Acquire: pairs with the store of the header by the rank that brought the
         // page, which had stored the bytes before. Bytes that are read after it are
         // at least as new.
-        let first = match mutant("page_hit_unordered") {
-            true => Ordering::Relaxed,
-            false => Ordering::Acquire,
-        };
-        let first = header.load(first);
-        if first != entry.header(page) && !mutant("page_hit_no_first_look") {
+        let first = header.load(mutate!("page_hit_unordered":
+            Ordering::Acquire => Ordering::Relaxed));
+        if mutate!("page_hit_no_first_look": first != entry.header(page) => false) {
             return None;
         }
         let found = read(place);
-        if !mutant("page_hit_unfenced") {
-            // Acquire: pairs with the release fence of the rank that filled the
-            // frame anew: a reader of one of those bytes sees that the header was
-            // marked.
-            fence(Ordering::Acquire);
-        }
+        // Acquire: pairs with the release fence of the rank that filled the frame
+        // anew: a reader of one of those bytes sees that the header was marked.
+        mutate!("page_hit_unfenced": fence(Ordering::Acquire) => ());
         // Relaxed: ordered by the fence.
         let is_still = header.load(Ordering::Relaxed) == entry.header(page);
-        (is_still || mutant("page_hit_no_second_look")).then_some(found)
+        mutate!("page_hit_no_second_look": is_still => true).then_some(found)
     }
 }
 
@@ -132,18 +127,16 @@ impl<'w> PinFast<'w> {
         if gate.page != page || gate.state != GateState::Valid {
             return None;
         }
-        if mutant("page_door_unchecked") {
-            self.gate.fetch_add(1, Ordering::SeqCst);
-        } else {
-            // SeqCst: like all atomics of operations. Pairs with the stop of a mover
-            // on the same word: either the stop comes later, and the mover waits, or
-            // it comes earlier, and this exchange fails. Pairs also with the
-            // exchange that made the gate valid, before which `kept` was written.
-            // Relaxed on failure: no value is used then.
-            let come =
-                self.gate.compare_exchange(seen, seen + 1, Ordering::SeqCst, Ordering::Relaxed);
-            come.ok()?;
-        }
+        // SeqCst: like all atomics of operations. Pairs with the stop of a mover on
+        // the same word: either the stop comes later, and the mover waits, or it
+        // comes earlier, and this exchange fails. Pairs also with the exchange that
+        // made the gate valid, before which `kept` was written. Relaxed on failure:
+        // no value is used then.
+        let swap = (Ordering::SeqCst, Ordering::Relaxed);
+        let come = mutate!("page_door_unchecked":
+            self.gate.compare_exchange(seen, seen + 1, swap.0, swap.1)
+            => Ok(self.gate.fetch_add(1, Ordering::SeqCst)));
+        come.ok()?;
         // Relaxed: `kept` is written only while the gate is not valid, see above.
         let kept = PageState::from_bits(self.kept.load(Ordering::Relaxed));
         let place = match kept {
@@ -151,7 +144,7 @@ impl<'w> PinFast<'w> {
             PageState::Moving { .. } => None,
         };
         let done = place.map(access);
-        let go = if mutant("page_door_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
+        let go = mutate!("page_door_unordered": Ordering::SeqCst => Ordering::Relaxed);
         // SeqCst: as above. Pairs with the load of a mover that waits until the
         // count is 0: the mover copies bytes that were written before.
         self.gate.fetch_sub(1, go);

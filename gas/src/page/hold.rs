@@ -16,7 +16,7 @@
 use super::gate::{Gate, GateState};
 use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// One stay in a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,8 +67,8 @@ impl PagePin {
         let own = |state, count| Gate::new(*page, state, count).to_bits();
         match self.at {
             PinStep::Look => PageAction::Do(WordOp::load(gate)),
-            PinStep::Enter(_) if mutant("page_count_apart") => PageAction::Do(WordOp::add(gate, 1)),
-            PinStep::Enter(seen) => PageAction::Do(WordOp::exchange(gate, seen, seen + 1)),
+            PinStep::Enter(seen) => PageAction::Do(mutate!("page_count_apart":
+                WordOp::exchange(gate, seen, seen + 1) => WordOp::add(gate, 1))),
             PinStep::ReadKept => PageAction::Do(WordOp::load(book.kept(*rank, *page))),
             PinStep::Seize(seen) => {
                 PageAction::Do(WordOp::exchange(gate, seen, own(GateState::Pending, 0)))
@@ -78,12 +78,10 @@ impl PagePin {
             PinStep::Keep(entry) => {
                 PageAction::Do(WordOp::store(book.kept(*rank, *page), entry.to_bits()))
             }
-            PinStep::Install(_) if mutant("page_install_blind") => {
-                PageAction::Do(WordOp::store(gate, own(GateState::Valid, 1)))
-            }
             PinStep::Install(_) => {
                 let (pending, valid) = (own(GateState::Pending, 0), own(GateState::Valid, 1));
-                PageAction::Do(WordOp::exchange(gate, pending, valid))
+                PageAction::Do(mutate!("page_install_blind":
+                    WordOp::exchange(gate, pending, valid) => WordOp::store(gate, valid)))
             }
             PinStep::Withdraw(_) => PageAction::Do(WordOp::store(gate, 0)),
             PinStep::Pause(by) => PageAction::Pause(by),
@@ -125,22 +123,17 @@ impl PagePin {
 
     #[inline]
     fn goes_on(&self, old: u64) -> PinStep {
-        let late = mutant("page_listed_late");
         match self.at {
             PinStep::Look => self.finds(old),
-            PinStep::Enter(seen) if old == seen || mutant("page_count_apart") => PinStep::ReadKept,
-            PinStep::Enter(_) => self.finds(old),
+            PinStep::Enter(seen) if old == seen => PinStep::ReadKept,
+            PinStep::Enter(_) => mutate!("page_count_apart":
+                self.finds(old) => PinStep::ReadKept),
             PinStep::ReadKept => match PageState::from_bits(old) {
                 PageState::At(entry) => PinStep::Held(entry),
                 PageState::Moving { .. } => unreachable!("the kept entry {old:#x} moves: {self:?}"),
             },
-            PinStep::Seize(seen) if old == seen => {
-                if late {
-                    PinStep::Ask
-                } else {
-                    PinStep::Enlist(None, 0)
-                }
-            }
+            PinStep::Seize(seen) if old == seen => mutate!("page_listed_late":
+                PinStep::Enlist(None, 0) => PinStep::Ask),
             PinStep::Seize(_) => self.finds(old),
             PinStep::Enlist(entry, seen) if !self.book.is_enlisted(self.rank, seen, old) => {
                 PinStep::Enlist(entry, old)
@@ -148,15 +141,15 @@ impl PagePin {
             PinStep::Enlist(Some(entry), _) => PinStep::Keep(entry),
             PinStep::Enlist(None, _) => PinStep::Ask,
             PinStep::Ask => match PageState::from_bits(old) {
-                PageState::At(entry) if late => PinStep::Enlist(Some(entry), 0),
-                PageState::At(entry) => PinStep::Keep(entry),
+                PageState::At(entry) => mutate!("page_listed_late":
+                    PinStep::Keep(entry) => PinStep::Enlist(Some(entry), 0)),
                 PageState::Moving { by, .. } => PinStep::Withdraw(PinExit::Again(Some(by))),
             },
             PinStep::Keep(entry) => PinStep::Install(entry),
             PinStep::Install(entry) => match Gate::from_bits(old).state {
                 GateState::Pending => PinStep::Held(entry),
-                _ if mutant("page_install_blind") => PinStep::Held(entry),
-                _ => PinStep::Withdraw(PinExit::Again(None)),
+                _ => mutate!("page_install_blind":
+                    PinStep::Withdraw(PinExit::Again(None)) => PinStep::Held(entry)),
             },
             PinStep::Withdraw(PinExit::Again(by)) => PinStep::Pause(by),
             PinStep::Withdraw(PinExit::Fail(error)) => PinStep::Failed(error),

@@ -33,7 +33,7 @@ use super::entry::{epoch_of, gone, is_of};
 use super::gate::{Gate, GateState};
 use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// One page on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -235,7 +235,6 @@ impl Relocation {
     }
 
     fn goes_on(&mut self, old: u64) -> MoveStep {
-        let late = mutant("page_marked_late");
         match self.at {
             MoveStep::Ask => self.finds(old),
             MoveStep::Wait(_) => MoveStep::Ask,
@@ -257,7 +256,7 @@ impl Relocation {
             }
             MoveStep::Disown(seen) if !self.book.is_disowned(seen, old) => MoveStep::Disown(old),
             MoveStep::Disown(_) => {
-                let any = self.has_taken_over && !mutant("page_heir_believes_list");
+                let any = mutate!("page_heir_believes_list": self.has_taken_over => false);
                 self.holders = if any { u64::MAX } else { old };
                 self.holder = 0;
                 self.seeks_holder()
@@ -265,7 +264,7 @@ impl Relocation {
             MoveStep::Probe => self.meets(old),
             MoveStep::Stop(seen, state) if old == seen => {
                 let is_in = state == GateState::Stopped && Gate::from_bits(seen).count > 0;
-                if is_in && !mutant("page_drain_skipped") {
+                if mutate!("page_drain_skipped": is_in => false) {
                     MoveStep::Drain
                 } else {
                     self.leaves_holder()
@@ -280,21 +279,13 @@ impl Relocation {
                 MoveStep::Copy
             }
             MoveStep::Copy => MoveStep::Mark,
-            MoveStep::Mark if late || mutant("page_left_unmarked") => MoveStep::Commit,
-            MoveStep::Mark => MoveStep::MarkOld,
-            MoveStep::MarkOld => {
-                if late {
-                    MoveStep::Over
-                } else {
-                    MoveStep::Commit
-                }
+            MoveStep::Mark => {
+                let next = mutate!("page_marked_late": MoveStep::MarkOld => MoveStep::Commit);
+                mutate!("page_left_unmarked": next => MoveStep::Commit)
             }
+            MoveStep::MarkOld => mutate!("page_marked_late": MoveStep::Commit => MoveStep::Over),
             MoveStep::Commit if old == self.moving().to_bits() => {
-                if late {
-                    MoveStep::MarkOld
-                } else {
-                    MoveStep::Over
-                }
+                mutate!("page_marked_late": MoveStep::Over => MoveStep::MarkOld)
             }
             // Another rank has taken over, because it took this rank for dead.
             MoveStep::Commit => {
@@ -315,6 +306,7 @@ impl Relocation {
 
     fn fails(&mut self, error: AddrError) -> MoveStep {
         let is_death = matches!(error, AddrError::PeerLost { .. });
+        let renews = mutate!("page_heir_restores_epoch": self.has_taken_over => false);
         match self.at {
             MoveStep::Wait(by) if error == (AddrError::PeerLost { rank: by }) => {
                 self.dead = Some(by);
@@ -329,9 +321,7 @@ impl Relocation {
                 self.is_tainted = true;
                 MoveStep::Commit
             }
-            MoveStep::Copy | MoveStep::Mark | MoveStep::MarkOld
-                if self.has_taken_over && !mutant("page_heir_restores_epoch") =>
-            {
+            MoveStep::Copy | MoveStep::Mark | MoveStep::MarkOld if renews => {
                 self.from = self.from.moved(self.from.owner, self.from.frame);
                 MoveStep::Renew(error)
             }

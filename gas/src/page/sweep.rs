@@ -19,7 +19,7 @@
 use super::gate::ReaderEpochs;
 use super::{PageAction, PageLayout, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// One sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,9 +69,10 @@ impl GracePeriod {
         self.at = match (result, self.at) {
             // A dead rank reads nothing any more.
             (
-                Err(AddrError::PeerLost { .. }),
+                Err(AddrError::PeerLost { rank }),
                 GraceStep::Look | GraceStep::Turn(_) | GraceStep::Wait(_),
-            ) if !mutant("page_sweep_ends_at_the_dead") => self.next(),
+            ) => mutate!("page_sweep_ends_at_the_dead":
+                self.next() => GraceStep::Failed(AddrError::PeerLost { rank })),
             (Err(error), _) => GraceStep::Failed(error),
             (Ok(old), GraceStep::Turn(seen)) if old == seen => {
                 GraceStep::Wait(ReaderEpochs(seen).phase())
@@ -93,10 +94,9 @@ impl GracePeriod {
     fn finds(&mut self, bits: u64) -> GraceStep {
         let crowd = ReaderEpochs(bits);
         match [crowd.phase(), 1 - crowd.phase()].map(|phase| crowd.count(phase)) {
-            _ if mutant("page_sweep_blind") => self.next(),
             [0, 0] => self.next(),
-            [_, 0] => GraceStep::Turn(bits),
-            _ => GraceStep::Pause,
+            [_, 0] => mutate!("page_sweep_blind": GraceStep::Turn(bits) => self.next()),
+            _ => mutate!("page_sweep_blind": GraceStep::Pause => self.next()),
         }
     }
 

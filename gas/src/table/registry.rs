@@ -29,8 +29,8 @@ use crate::control::{ControlRegion, ControlShape};
 use crate::error::AccessError;
 use core::fmt;
 use tsumugi_core::mem::{Agent, LocalAddr, Need, Rank, Region, RegionKey};
+use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
-use tsumugi_core::sync::mutant;
 
 /// Memory for one name of one colour.
 #[derive(Clone, Copy, Debug)]
@@ -188,12 +188,15 @@ impl<'m> Registry<'m> {
         self.counts.marked += 1;
         // SeqCst: before the holders' bits are taken, see `begin`.
         self.words[entry_word((index / REGIONS) as u8, index % REGIONS)].store(0, Ordering::SeqCst);
-        if mutant("gas_retire_at_once") {
-            self.records[index].state = NameState::Ended;
-            self.counts.marked -= 1;
-            self.counts.ended += 1;
-        }
+        mutate!("gas_retire_at_once": () => self.retire_at_once(index));
         Ok(())
+    }
+
+    /// The planted defect `gas_retire_at_once`: no rank is asked to drop its copy.
+    fn retire_at_once(&mut self, index: usize) {
+        self.records[index].state = NameState::Ended;
+        self.counts.marked -= 1;
+        self.counts.ended += 1;
     }
 
     /// The entry for `addr`, which is an address of this rank, and the record to
@@ -323,13 +326,10 @@ impl<'m> Registry<'m> {
         let first = self.control.holder_words();
         for (index, awaited) in self.awaited.iter_mut().enumerate() {
             let word = &self.words[first + index];
-            *awaited = if mutant("gas_holders_cleared_late") {
-                word.load(Ordering::SeqCst)
-            } else {
-                // SeqCst: after the entries were cleared. A holder sets its bit by
-                // an atomic before it reads the table.
-                word.swap(0, Ordering::SeqCst)
-            };
+            // SeqCst: after the entries were cleared. A holder sets its bit by an
+            // atomic before it reads the table.
+            *awaited = mutate!("gas_holders_cleared_late":
+                word.swap(0, Ordering::SeqCst) => word.load(Ordering::SeqCst));
             self.awaiting += awaited.count_ones();
         }
         self.round = RevocationRound::Asking(0);
@@ -343,14 +343,13 @@ impl<'m> Registry<'m> {
         }
         let first = self.control.holder_words();
         let holders = || &self.words[first..first + self.awaited.len()];
-        if mutant("gas_wait_for_newcomers")
-            && holders().iter().any(|word| word.load(Ordering::Relaxed) != 0)
-        {
+        let has_newcomers = mutate!("gas_wait_for_newcomers":
+            false => holders().iter().any(|word| word.load(Ordering::Relaxed) != 0));
+        if has_newcomers {
             return;
         }
-        if mutant("gas_holders_cleared_late") {
-            holders().iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        }
+        mutate!("gas_holders_cleared_late":
+            () => holders().iter().for_each(|word| word.store(0, Ordering::Relaxed)));
         self.round = RevocationRound::None;
         for record in self.records.iter_mut().filter(|record| record.state == NameState::Revoking) {
             record.state = NameState::Ended;

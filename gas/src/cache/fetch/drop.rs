@@ -25,7 +25,7 @@ impl Fetcher<'_> {
                 let table = self.cache.split.table_of(rank, color as u8);
                 is_held |= self.drop_table(table);
             }
-            if !is_held || mutant("gas_ack_before_drained") {
+            if mutate!("gas_ack_before_drained": !is_held => true) {
                 return Some(rank);
             }
             if let Some(rank) = self.settle() {

@@ -7,8 +7,8 @@ use crate::lock::kind::{LockKind, LockMode};
 use crate::lock::node::{NodeId, NodeState};
 use crate::lock::words::LockWord;
 use tsumugi_core::mem::{RemoteAddr, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind as OpKind, Op};
-use tsumugi_core::sync::mutant;
 
 impl LockClaim {
     pub(super) fn go(&mut self, at: ClaimStep) {
@@ -70,16 +70,16 @@ impl LockClaim {
                 Op::compare_swap(nodes.state_of(own), from, to)
             }
             ClaimStep::Depart => add(count::depart(kind)),
-            ClaimStep::FindHead if mutant("lock_own_next_woken") => look(nodes.next_of(own)),
-            ClaimStep::FindHead => look(lock.word(LockWord::Head)),
+            ClaimStep::FindHead => mutate!("lock_own_next_woken":
+                look(lock.word(LockWord::Head)) => look(nodes.next_of(own))),
             ClaimStep::WakeHead(node) => wake(node, NodeState::Head, NodeState::In),
             ClaimStep::LookNext(node) => look(nodes.next_of(node)),
             ClaimStep::WakeGiven(_, node) => wake(node, NodeState::Queued, NodeState::In),
             ClaimStep::Drop if count::has_phases(kind) => {
                 add(count::leave(self.found.expect("the count was read")))
             }
-            ClaimStep::Drop if mutant("lock_sweep_unguarded") => add(count::INSIDE.wrapping_neg()),
-            ClaimStep::Drop => cas(count::INSIDE, 0),
+            ClaimStep::Drop => mutate!("lock_sweep_unguarded":
+                cas(count::INSIDE, 0) => add(count::INSIDE.wrapping_neg())),
             ClaimStep::Downgrade => add(count::arrive(kind).wrapping_sub(count::INSIDE)),
             ClaimStep::TakeReaders(found) => swap(self.readers(found), 0),
             ClaimStep::WakeReader(node) => wake(node, NodeState::Queued, NodeState::In),
@@ -107,8 +107,8 @@ impl LockClaim {
             ClaimStep::Seize if old == 0 => ClaimStep::Held,
             ClaimStep::Seize if self.is_try => ClaimStep::Resting(ClaimEnd::Refused),
             ClaimStep::Seize => ClaimStep::SetState,
-            ClaimStep::SetState if mutant("lock_next_not_reset") => ClaimStep::Join,
-            ClaimStep::SetState => ClaimStep::SetNext,
+            ClaimStep::SetState => mutate!("lock_next_not_reset":
+                ClaimStep::SetNext => ClaimStep::Join),
             ClaimStep::SetNext if self.is_try => ClaimStep::TryJoin,
             ClaimStep::SetNext => ClaimStep::Join,
             ClaimStep::Join => match NodeId::from_bits(old) {
@@ -126,17 +126,12 @@ impl LockClaim {
             ClaimStep::HeadWord if count::has_phases(kind) => ClaimStep::Drain,
             ClaimStep::HeadWord => ClaimStep::Announce,
             ClaimStep::Announce => {
-                let was_free = if mutant("lock_new_value_tested") {
-                    old == count::INTERESTED
-                } else {
-                    old == 0
-                };
+                let was_free = mutate!("lock_new_value_tested":
+                    old == 0 => old == count::INTERESTED);
                 if was_free { ClaimStep::Take } else { ClaimStep::Waiting(NodeState::Head) }
             }
             ClaimStep::Take => {
-                let taken = old == count::INTERESTED
-                    || mutant("lock_take_unchecked")
-                    || mutant("lock_cas_as_boolean") && old != 0;
+                let taken = mutate!("lock_take_unchecked": has_swapped(old) => true);
                 if taken { ClaimStep::Held } else { ClaimStep::Waiting(NodeState::Head) }
             }
             ClaimStep::Enter(is_head) => {
@@ -153,11 +148,9 @@ impl LockClaim {
             ClaimStep::Drain => {
                 let before = self.found.expect("the count was read");
                 self.found = Some(before | count::THERE | count::DRAINING);
-                if count::is_drained(before, old) && !mutant("lock_drain_unasked") {
-                    ClaimStep::Held
-                } else {
-                    ClaimStep::Waiting(NodeState::Head)
-                }
+                let is_drained = mutate!("lock_drain_unasked":
+                    count::is_drained(before, old) => false);
+                if is_drained { ClaimStep::Held } else { ClaimStep::Waiting(NodeState::Head) }
             }
             ClaimStep::TryJoin if old != 0 => ClaimStep::Resting(ClaimEnd::Refused),
             ClaimStep::TryJoin => {
@@ -185,33 +178,29 @@ impl LockClaim {
                     ClaimStep::ReaderState
                 }
             }
-            ClaimStep::ReaderState if mutant("lock_recheck_early") => ClaimStep::Recheck,
-            ClaimStep::ReaderState => ClaimStep::ReaderJoin,
-            ClaimStep::Recheck if mutant("lock_recheck_early") => {
-                let found = self.found.expect("the count was read");
-                if count::let_in(kind, found, old) {
-                    ClaimStep::Held
-                } else {
-                    ClaimStep::ReaderJoin
-                }
-            }
+            ClaimStep::ReaderState => mutate!("lock_recheck_early":
+                ClaimStep::ReaderJoin => ClaimStep::Recheck),
             ClaimStep::ReaderJoin => {
                 self.behind = NodeId::from_bits(old);
                 self.then = ClaimStep::Waiting(NodeState::Queued);
-                if mutant("lock_next_before_wait") && !self.behind.is_none() {
-                    ClaimStep::WakeReader(core::mem::take(&mut self.behind))
-                } else if mutant("lock_recheck_skipped") || mutant("lock_recheck_early") {
-                    ClaimStep::Waiting(NodeState::Queued)
-                } else {
-                    ClaimStep::Recheck
-                }
+                let next = mutate!("lock_recheck_skipped":
+                    ClaimStep::Recheck => ClaimStep::Waiting(NodeState::Queued));
+                let next = mutate!("lock_recheck_early":
+                    next => ClaimStep::Waiting(NodeState::Queued));
+                mutate!("lock_next_before_wait":
+                next => match core::mem::take(&mut self.behind) {
+                    NodeId::NONE => next,
+                    behind => ClaimStep::WakeReader(behind),
+                })
             }
             ClaimStep::Recheck => {
                 let found = self.found.expect("the count was read");
                 if count::let_in(kind, found, old) {
-                    ClaimStep::TakeReaders(found)
+                    mutate!("lock_recheck_early":
+                        ClaimStep::TakeReaders(found) => ClaimStep::Held)
                 } else {
-                    ClaimStep::Waiting(NodeState::Queued)
+                    mutate!("lock_recheck_early":
+                        ClaimStep::Waiting(NodeState::Queued) => ClaimStep::ReaderJoin)
                 }
             }
 
@@ -234,16 +223,14 @@ impl LockClaim {
             }
             ClaimStep::Depart => self.next_of_chain(),
             ClaimStep::HandOver => {
-                let taken = old == count::INTERESTED
-                    || mutant("lock_hand_over_unchecked")
-                    || mutant("lock_cas_as_boolean") && old != 0;
+                let taken = mutate!("lock_hand_over_unchecked": has_swapped(old) => true);
                 if taken { ClaimStep::FindHead } else { self.finishes() }
             }
-            ClaimStep::FindHead if mutant("lock_own_next_woken") => match NodeId::named_by(old) {
+            ClaimStep::FindHead => mutate!("lock_own_next_woken":
+            ClaimStep::WakeHead(NodeId::from_bits(old)) => match NodeId::named_by(old) {
                 NodeId::NONE => self.finishes(),
                 next => ClaimStep::WakeHead(next),
-            },
-            ClaimStep::FindHead => ClaimStep::WakeHead(NodeId::from_bits(old)),
+            }),
             ClaimStep::WakeHead(node) if self.has_left(node, old) => {
                 (self.pass, self.found) = (node, None);
                 self.writer_goes()
@@ -262,18 +249,18 @@ impl LockClaim {
                 self.found = Some(old);
                 ClaimStep::Drop
             }
-            ClaimStep::Drop if !count::has_phases(kind) && !mutant("lock_sweep_unguarded") => {
-                if old == count::INSIDE { self.finishes() } else { ClaimStep::Downgrade }
-            }
+            ClaimStep::Drop if !count::has_phases(kind) => mutate!("lock_sweep_unguarded":
+            if old == count::INSIDE { self.finishes() } else { ClaimStep::Downgrade }
+            => match old {
+                _ if count::has_readers(kind, old) => ClaimStep::TakeReaders(old),
+                _ if old & count::INTERESTED != 0 => ClaimStep::HandOver,
+                _ => self.finishes(),
+            }),
             ClaimStep::Drop | ClaimStep::Downgrade => {
                 self.is_counted = self.at == ClaimStep::Downgrade;
-                if count::has_readers(kind, old) && !mutant("lock_readers_not_woken") {
-                    ClaimStep::TakeReaders(old)
-                } else if old & count::INTERESTED != 0 && mutant("lock_sweep_unguarded") {
-                    ClaimStep::HandOver
-                } else {
-                    self.finishes()
-                }
+                let has_readers = mutate!("lock_readers_not_woken":
+                    count::has_readers(kind, old) => false);
+                if has_readers { ClaimStep::TakeReaders(old) } else { self.finishes() }
             }
             ClaimStep::TakeReaders(_) => match NodeId::from_bits(old) {
                 NodeId::NONE => self.finishes(),
@@ -285,12 +272,13 @@ impl LockClaim {
                 self.chain = NodeId::from_bits(old);
                 ClaimStep::LeftFree(node)
             }
-            ClaimStep::LeftFree(_) if mutant("lock_left_counted") => self.next_of_chain(),
-            ClaimStep::LeftFree(_) => ClaimStep::Depart,
-            ClaimStep::PassTail(node) if old == node.to_bits() || mutant("lock_link_lost") => {
+            ClaimStep::LeftFree(_) => mutate!("lock_left_counted":
+                ClaimStep::Depart => self.next_of_chain()),
+            ClaimStep::PassTail(node) if old == node.to_bits() => {
                 self.frees(node, NodeId::NONE, false)
             }
-            ClaimStep::PassTail(node) => ClaimStep::PassNext(node),
+            ClaimStep::PassTail(node) => mutate!("lock_link_lost":
+                ClaimStep::PassNext(node) => self.frees(node, NodeId::NONE, false)),
             ClaimStep::PassNext(node) => match NodeId::named_by(old) {
                 NodeId::NONE => self.frees(node, NodeId::NONE, false),
                 next => ClaimStep::WakeNext(node, next),
@@ -341,8 +329,9 @@ impl LockClaim {
     /// The first step of a writer that gives the lock back.
     pub(super) fn writer_goes(&self) -> ClaimStep {
         match self.lock.kind {
-            LockKind::Writers if !mutant("lock_preference_lost") => ClaimStep::LookNext(self.pass),
-            LockKind::Writers | LockKind::Neutral => self.looks_at_bits(),
+            LockKind::Writers => mutate!("lock_preference_lost":
+                ClaimStep::LookNext(self.pass) => self.looks_at_bits()),
+            LockKind::Neutral => self.looks_at_bits(),
             _ => ClaimStep::Drop,
         }
     }
@@ -353,14 +342,13 @@ impl LockClaim {
 
     /// The list of the readers that came when the count was `found`.
     fn readers(&self, found: u64) -> RemoteAddr {
-        let second = count::has_phases(self.lock.kind)
-            && found & count::PHASE != 0
-            && !mutant("lock_phase_ignored");
+        let second = count::has_phases(self.lock.kind) && found & count::PHASE != 0;
+        let second = mutate!("lock_phase_ignored": second => false);
         self.lock.word(if second { LockWord::OtherReaders } else { LockWord::Readers })
     }
 
     fn has_left(&self, node: NodeId, old: u64) -> bool {
-        old == node.state(NodeState::Left) && !mutant("lock_left_unnoticed")
+        mutate!("lock_left_unnoticed": old == node.state(NodeState::Left) => false)
     }
 
     /// `node` is out of the queue; if it is not the own node, its claim has left it,
@@ -405,4 +393,10 @@ impl LockClaim {
             then => then,
         }
     }
+}
+
+/// Whether a compare-and-swap of the count from `INTERESTED` has changed it: `old` is
+/// the value that it found, and no boolean.
+fn has_swapped(old: u64) -> bool {
+    mutate!("lock_cas_as_boolean": old == count::INTERESTED => old != 0)
 }

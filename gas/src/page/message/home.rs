@@ -3,7 +3,7 @@
 use super::protocol::{DirectoryMessage, PageAccess};
 use crate::page::entry::DirectoryEntry;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// The state of one page at its home.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,17 +82,14 @@ impl Home {
     /// Handles a message from a requester or a mover. Never blocks: a request that
     /// has to wait is noted.
     pub fn handle(&mut self, from: Rank, message: DirectoryMessage) {
+        let is_moving = mutate!("page_told_while_moving": self.moving.is_some() => false);
         match message {
-            DirectoryMessage::Query(_)
-                if self.moving.is_some() && !mutant("page_told_while_moving") =>
-            {
-                self.asking.add(from);
-            }
+            DirectoryMessage::Query(_) if is_moving => self.asking.add(from),
             DirectoryMessage::Query(want) => {
                 self.told.add(from);
-                let is_left_out = mutant("page_told_unlisted")
-                    || want == PageAccess::Read && mutant("page_readers_unlisted");
-                if !is_left_out {
+                let is_listed = mutate!("page_readers_unlisted":
+                    true => want != PageAccess::Read);
+                if mutate!("page_told_unlisted": is_listed => false) {
                     self.listed.add(from);
                 }
             }
@@ -111,7 +108,8 @@ impl Home {
             }
             DirectoryMessage::Moved(frame) if self.moving == Some(from) => {
                 let may_be_used = core::mem::take(&mut self.is_tainted);
-                self.left = (!may_be_used || mutant("page_taint_forgotten")).then_some(self.entry);
+                let is_free = mutate!("page_taint_forgotten": !may_be_used => true);
+                self.left = is_free.then_some(self.entry);
                 self.entry = self.entry.moved(from, frame);
                 // The new owner does not use the page before it receives the `Told`
                 // that answers this message: if it dies first, no write there is
@@ -189,7 +187,7 @@ impl Home {
     }
 
     fn go_on(&mut self) {
-        let is_drained = self.ending.is_empty() || mutant("page_freed_early");
+        let is_drained = mutate!("page_freed_early": self.ending.is_empty() => true);
         if self.left.is_some() && is_drained {
             self.freed = self.left.take();
         }

@@ -2,7 +2,7 @@
 
 use super::protocol::{DirectoryMessage, PageAccess};
 use crate::page::entry::DirectoryEntry;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// The state of one page at a rank that uses it: the entry, and the accesses by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,9 +52,9 @@ impl Requester {
     pub fn enter(&mut self, want: PageAccess) -> Enter {
         match self.entry {
             Some(entry) => {
-                if !(want == PageAccess::Write && mutant("page_write_uncounted")) {
-                    *self.now.of(want) += 1;
-                }
+                let is_counted = mutate!("page_write_uncounted":
+                    true => want != PageAccess::Write);
+                *self.now.of(want) += u32::from(is_counted);
                 Enter::Go(entry)
             }
             None if self.awaited > 0 => Enter::Wait,
@@ -80,19 +80,18 @@ impl Requester {
             DirectoryMessage::Told(entry) => {
                 self.awaited = self.awaited.saturating_sub(1);
                 let is_late = self.stopped.is_some_and(|epoch| entry.epoch <= epoch);
-                if !is_late || mutant("page_stop_forgotten") {
+                if mutate!("page_stop_forgotten": !is_late => true) {
                     self.entry = Some(entry);
                 }
                 None
             }
-            // Of a mover that has died since: the home does not wait for the answer.
-            DirectoryMessage::Stop(epoch)
-                if self.stopped.is_some_and(|last| epoch <= last)
-                    && !mutant("page_late_stop_believed") =>
-            {
-                None
-            }
             DirectoryMessage::Stop(epoch) => {
+                // Of a mover that has died since: the home does not wait for the
+                // answer.
+                let is_old = self.stopped.is_some_and(|last| epoch <= last);
+                if mutate!("page_late_stop_believed": is_old => false) {
+                    return None;
+                }
                 self.stopped = Some(epoch);
                 if self.entry.is_some_and(|entry| entry.epoch <= epoch) {
                     self.entry = None;
@@ -125,8 +124,9 @@ impl Requester {
 
     fn pays(&mut self) -> Option<DirectoryMessage> {
         let AccessCount { reads, writes } = self.before;
+        let is_drained = mutate!("page_stopped_early": writes == 0 => true);
         match self.owes {
-            Owes::Stopped(epoch) if writes == 0 || mutant("page_stopped_early") => {
+            Owes::Stopped(epoch) if is_drained => {
                 let has_ended = reads == 0;
                 self.owes = if has_ended { Owes::Nothing } else { Owes::Ended(epoch) };
                 Some(DirectoryMessage::Stopped { epoch, has_ended })
