@@ -51,14 +51,14 @@ impl GlobalMachine<'_> {
         if job.table != 0 {
             return None;
         }
+        // The other phases have one operation in flight at a time, and its end queues the job.
+        debug_assert!(job.flights == 0 || job.phase == OpPhase::Parts, "{job:?}");
         match job.phase {
             OpPhase::Ended => {
                 self.ended.push(self.jobs, index);
                 None
             }
             OpPhase::Parts => self.next_part(index),
-            // These phases have one operation in flight at a time.
-            _ if job.flights > 0 => None,
             OpPhase::Entries => self.fetch_entries(index),
             OpPhase::Confirm => self.confirm(index),
             OpPhase::Flag => self.raise_flag(index),
