@@ -25,8 +25,8 @@ use tsumugi_gas::machine::{
 };
 use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::page::{
-    self, Distribution, Homes, OptimisticRead, PageAction, PageId, PageLayout, PagePin, PinFast,
-    ReadFast, RegionEntry as PageEntry, Relocation,
+    self, Distribution, Homes, OptimisticRead, PageAction, PageCopy, PageId, PageLayout, PagePin,
+    PageProtocol, PinFast, ReadFast, RegionEntry as PageEntry, Relocation,
 };
 use tsumugi_gas::steal::{self, Deque, Theft};
 use tsumugi_gas::table::{Agent, NameRecord, RegionEntry, Starter};
@@ -198,8 +198,8 @@ fn one_frame() -> (PageLayout, impl Fn(RemoteAddr) -> &'static Word + Copy + Sen
     loop {
         let answer = match glance.act() {
             PageAction::Do(op) => carry(word(op.remote), &op),
-            PageAction::Read(_) => entry.header(page),
-            PageAction::Over => break,
+            PageAction::Access(_) => entry.header(page),
+            PageAction::Over(_) => break,
             act => unreachable!("{act:?}"),
         };
         glance.answer(Ok(answer));
@@ -238,8 +238,8 @@ fn a_put_by_a_valid_gate_is_never_lost() {
         loop {
             match hold.act() {
                 PageAction::Do(op) => hold.answer(Ok(carry(word(op.remote), &op))),
-                PageAction::Ready(_) => hold.release(),
-                PageAction::Over => break,
+                PageAction::Access(_) => hold.answer(Ok(0)),
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
@@ -258,12 +258,12 @@ fn a_put_by_a_valid_gate_is_never_lost() {
                     thread::yield_now();
                     0
                 }
-                PageAction::Copy { from, to } => {
+                PageAction::Access(PageCopy { from, to }) => {
                     let value = word(from).load(Ordering::Relaxed);
                     word(to).store(value, Ordering::Relaxed);
                     0
                 }
-                PageAction::Over => break,
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             };
             own.answer(Ok(answer));
@@ -450,19 +450,19 @@ fn steal(ends: &Word, items: &[[Word; 2]]) -> Option<[u64; 2]> {
     let (mut theft, mut copy) = (Theft::new(at, items.len()), None);
     loop {
         let answer = match theft.act() {
-            steal::PageAction::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Acquire),
-            steal::PageAction::Do(op) => {
+            steal::TheftAction::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Acquire),
+            steal::TheftAction::Do(op) => {
                 let order = (Ordering::SeqCst, Ordering::SeqCst);
                 let swap = ends.compare_exchange(op.compare(), op.operand(), order.0, order.1);
                 swap.unwrap_or_else(|now| now)
             }
-            steal::PageAction::Copy(place) => {
+            steal::TheftAction::Copy(place) => {
                 copy = Some(items[place].each_ref().map(|word| word.load(Ordering::Relaxed)));
                 0
             }
-            steal::PageAction::Taken => return copy,
-            steal::PageAction::Nothing => return None,
-            steal::PageAction::Failed(error) => panic!("{error}"),
+            steal::TheftAction::Taken => return copy,
+            steal::TheftAction::Nothing => return None,
+            steal::TheftAction::Failed(error) => panic!("{error}"),
         };
         theft.answer(Ok(answer));
     }

@@ -17,8 +17,8 @@ use tsumugi_core::sync::AtomicU64;
 use tsumugi_gas::lock::drive::LockDriver;
 use tsumugi_gas::page::message::{self, PageAccess};
 use tsumugi_gas::page::{
-    DirectoryEntry, Distribution, HEADER_BYTES, OptimisticRead, PageAction, PageId, PageLayout,
-    PagePin, PageShape, PageState, PinFast, ReadFast, ShapeError,
+    DirectoryEntry, Distribution, HEADER_BYTES, OptimisticRead, PageDriver, PageId, PageLayout,
+    PagePin, PageShape, PageState, PinFast, ReadFast, ShapeError, drive,
 };
 
 /// The pages of an array, as one rank accesses them.
@@ -32,6 +32,12 @@ pub(crate) struct Way {
     post: Option<Arc<Post>>,
     /// The lease of an array that one rank has made alone.
     lease: Option<Lease>,
+}
+
+/// A driver of one page protocol, by blocking operations.
+struct WayDriver<'w> {
+    way: &'w Way,
+    patience: Patience,
 }
 
 /// A backoff while other ranks must make progress: yields at first, then sleeps.
@@ -225,35 +231,21 @@ impl Way {
         if far.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
         }
-        let mut glance = OptimisticRead::new(self.book, self.runtime.rank(), page);
-        let mut patience = Patience::default();
-        loop {
-            let answer = match glance.act() {
-                PageAction::Do(op) => self.carry(&op),
-                PageAction::Read(entry) => {
-                    let header = self.words.real(self.book.header(entry.owner, entry.frame));
-                    if far.is_some_and(|far| far.leads_to(entry.owner)) {
-                        let first = first as usize;
-                        match first + bytes <= FEW {
-                            true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
-                            false => {
-                                self.read_together::<{ 1 + TOGETHER / 8 }, T>(header, first, into)
-                            }
-                        }
-                    } else {
-                        self.runtime.get::<u64>(Words::remote(header)).and_then(|found| {
-                            load(&self.runtime, header.add(HEADER_BYTES), into)?;
-                            Ok(found)
-                        })
-                    }
-                }
-                PageAction::Pause(by) => self.pause(&mut patience, by),
-                PageAction::Over => return Ok(()),
-                PageAction::Failed(error) => return Err(error),
-                act => unreachable!("a read does not act by {act:?}"),
-            };
-            glance.answer(answer);
-        }
+        let read = |entry: DirectoryEntry| {
+            let header = self.words.real(self.book.header(entry.owner, entry.frame));
+            if far.is_some_and(|far| far.leads_to(entry.owner)) {
+                let first = first as usize;
+                return match first + bytes <= FEW {
+                    true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
+                    false => self.read_together::<{ 1 + TOGETHER / 8 }, T>(header, first, into),
+                };
+            }
+            let found = self.runtime.get::<u64>(Words::remote(header))?;
+            load(&self.runtime, header.add(HEADER_BYTES), into)?;
+            Ok(found)
+        };
+        let glance = OptimisticRead::new(self.book, self.runtime.rank(), page);
+        drive(glance, &mut self.driver(), read)
     }
 
     /// Reads one element, as [`read`](Self::read) does.
@@ -317,24 +309,15 @@ impl Way {
             let access = |entry| call(&self.runtime, self.words.real(self.book.bytes(entry)));
             return post.with(&self.runtime, page, PageAccess::Write, access);
         }
-        let mut hold = PagePin::new(self.book, self.runtime.rank(), page);
-        let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
-        loop {
-            let answer = match hold.act() {
-                PageAction::Do(op) => self.carry(&op),
-                PageAction::Pause(by) => self.pause(&mut patience, by),
-                PageAction::Ready(entry) => {
-                    let call = call.take().expect("the access is called once");
-                    result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
-                    hold.release();
-                    continue;
-                }
-                PageAction::Over => return result.take().expect("the access was called"),
-                PageAction::Failed(error) => return Err(error),
-                act => unreachable!("a hold does not act by {act:?}"),
-            };
-            hold.answer(answer);
-        }
+        let (mut call, mut result) = (Some(call), None);
+        let access = |entry| {
+            let call = call.take().expect("the access is called once");
+            result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
+            Ok(0)
+        };
+        let pin = PagePin::new(self.book, self.runtime.rank(), page);
+        drive(pin, &mut self.driver(), access)?;
+        result.expect("the access was called")
     }
 
     /// Carries out an operation on words of the book. Words of a device's directory
@@ -354,16 +337,27 @@ impl Way {
         self.carry(&Op::put_word(at, Width::W8, value))
     }
 
+    /// The driver of one protocol.
+    fn driver(&self) -> WayDriver<'_> {
+        WayDriver { way: self, patience: Patience::default() }
+    }
+}
+
+impl PageDriver for WayDriver<'_> {
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        self.way.carry(op)
+    }
+
     /// Lets other ranks make progress. If the wait is for `by`, checks that this
     /// rank is alive.
     #[cold]
-    fn pause(&self, patience: &mut Patience, by: Option<Rank>) -> Result<u64, AddrError> {
-        patience.wait();
+    fn pause(&mut self, by: Option<Rank>) -> Result<u64, AddrError> {
+        self.patience.wait();
         match by {
             // A read of any word of its memory shows whether it is alive.
             Some(rank) => {
-                let (bits, _) = self.book.bit(rank, 0);
-                self.carry(&Op::get_word(bits, Width::W8))
+                let (bits, _) = self.way.book.bit(rank, 0);
+                self.way.carry(&Op::get_word(bits, Width::W8))
             }
             None => Ok(0),
         }

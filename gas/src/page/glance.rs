@@ -17,11 +17,15 @@
 
 use super::entry::{LIVE, is_of, names};
 use super::gate::ReaderEpochs;
-use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
+use super::protocol::{PageAction, PageProtocol};
+use super::{DirectoryEntry, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mutate;
 
-/// One read.
+/// One read. Its [access](PageAction::Access) reads the page's header, the eight bytes
+/// before the page's own, and the bytes of the page that the caller needs, by one
+/// operation or by several in any order; the answer is the header. It may be requested
+/// more than once, and the bytes of the last time are good at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OptimisticRead {
     book: PageLayout,
@@ -61,52 +65,6 @@ impl OptimisticRead {
     /// A read by `rank` that is to begin.
     pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
         Self { book, rank, page, phase: 0, at: ReadStep::Look }
-    }
-
-    /// The next step. [`PageAction::Read`] is the access, which may be requested more than
-    /// once; the bytes of the last one are good at [`PageAction::Over`].
-    #[inline]
-    pub fn act(&self) -> PageAction {
-        let Self { book, rank, page, phase, .. } = self;
-        let crowd = book.crowd(*rank);
-        match self.at {
-            ReadStep::Look => PageAction::Do(WordOp::load(crowd)),
-            ReadStep::Come(seen) => {
-                PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).come().0))
-            }
-            ReadStep::Seen => PageAction::Do(WordOp::load(book.seen(*rank, *page))),
-            ReadStep::SeenEntry(_) => PageAction::Do(WordOp::load(book.seen_entry(*rank, *page))),
-            ReadStep::Read(entry, _) => PageAction::Read(entry),
-            ReadStep::Ask => PageAction::Do(book.look(*page)),
-            ReadStep::Keep(entry) => {
-                PageAction::Do(WordOp::store(book.seen_entry(*rank, *page), entry.to_bits()))
-            }
-            ReadStep::KeepPage(entry) => {
-                PageAction::Do(WordOp::store(book.seen(*rank, *page), entry.seen_of(*page)))
-            }
-            ReadStep::Go(_) => {
-                PageAction::Do(WordOp::add(crowd, ReaderEpochs::one(*phase).wrapping_neg()))
-            }
-            ReadStep::Pause(by) => PageAction::Pause(Some(by)),
-            ReadStep::Over => PageAction::Over,
-            ReadStep::Failed(error) => PageAction::Failed(error),
-        }
-    }
-
-    /// Takes the result of the last step; the result of an [`PageAction::Read`] is the
-    /// header that was read.
-    #[inline]
-    pub fn answer(&mut self, result: Result<u64, AddrError>) {
-        self.at = match (result, self.at) {
-            (Ok(old), _) => self.goes_on(old),
-            // The page may be somewhere else by now.
-            (Err(_), ReadStep::Read(_, false)) => ReadStep::Ask,
-            (
-                Err(error),
-                ReadStep::Look | ReadStep::Come(_) | ReadStep::Go(_) | ReadStep::Pause(_),
-            ) => ReadStep::Failed(error),
-            (Err(error), _) => ReadStep::Go(ReadExit::Fail(error)),
-        };
     }
 
     #[inline]
@@ -153,5 +111,52 @@ impl OptimisticRead {
             ReadStep::Pause(_) => ReadStep::Look,
             ReadStep::Over | ReadStep::Failed(_) => unreachable!("no answer is due: {self:?}"),
         }
+    }
+}
+
+impl PageProtocol for OptimisticRead {
+    type Access = DirectoryEntry;
+    type Outcome = ();
+
+    #[inline]
+    fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
+        let Self { book, rank, page, phase, .. } = self;
+        let crowd = book.crowd(*rank);
+        match self.at {
+            ReadStep::Look => PageAction::Do(WordOp::load(crowd)),
+            ReadStep::Come(seen) => {
+                PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).come().0))
+            }
+            ReadStep::Seen => PageAction::Do(WordOp::load(book.seen(*rank, *page))),
+            ReadStep::SeenEntry(_) => PageAction::Do(WordOp::load(book.seen_entry(*rank, *page))),
+            ReadStep::Read(entry, _) => PageAction::Access(entry),
+            ReadStep::Ask => PageAction::Do(book.look(*page)),
+            ReadStep::Keep(entry) => {
+                PageAction::Do(WordOp::store(book.seen_entry(*rank, *page), entry.to_bits()))
+            }
+            ReadStep::KeepPage(entry) => {
+                PageAction::Do(WordOp::store(book.seen(*rank, *page), entry.seen_of(*page)))
+            }
+            ReadStep::Go(_) => {
+                PageAction::Do(WordOp::add(crowd, ReaderEpochs::one(*phase).wrapping_neg()))
+            }
+            ReadStep::Pause(by) => PageAction::Pause(Some(by)),
+            ReadStep::Over => PageAction::Over(()),
+            ReadStep::Failed(error) => PageAction::Failed(error),
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, result: Result<u64, AddrError>) {
+        self.at = match (result, self.at) {
+            (Ok(old), _) => self.goes_on(old),
+            // The page may be somewhere else by now.
+            (Err(_), ReadStep::Read(_, false)) => ReadStep::Ask,
+            (
+                Err(error),
+                ReadStep::Look | ReadStep::Come(_) | ReadStep::Go(_) | ReadStep::Pause(_),
+            ) => ReadStep::Failed(error),
+            (Err(error), _) => ReadStep::Go(ReadExit::Fail(error)),
+        };
     }
 }

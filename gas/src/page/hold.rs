@@ -14,11 +14,14 @@
 //! that came in between has made the gate `Revoked` (O2).
 
 use super::gate::{Gate, GateState};
-use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
+use super::protocol::{PageAction, PageProtocol};
+use super::{DirectoryEntry, PageId, PageLayout, PageState, WordOp};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mutate;
 
-/// One stay in a gate.
+/// One stay in a gate. Its [access](PageAction::Access) is the caller's: the page stays
+/// there until the answer, which is due when the access has completed at the remote end
+/// or has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PagePin {
     book: PageLayout,
@@ -57,68 +60,6 @@ impl PagePin {
     /// A stay of `rank` that is to begin.
     pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
         Self { book, rank, page, at: PinStep::Look }
-    }
-
-    /// The next step: [`PageAction::Ready`] is the access, [`PageAction::Over`] the end.
-    #[inline]
-    pub fn act(&self) -> PageAction {
-        let Self { book, rank, page, .. } = self;
-        let gate = book.gate(*rank, *page);
-        let own = |state, count| Gate::new(*page, state, count).to_bits();
-        match self.at {
-            PinStep::Look => PageAction::Do(WordOp::load(gate)),
-            PinStep::Enter(seen) => PageAction::Do(mutate!("page_count_apart":
-                WordOp::exchange(gate, seen, seen + 1) => WordOp::add(gate, 1))),
-            PinStep::ReadKept => PageAction::Do(WordOp::load(book.kept(*rank, *page))),
-            PinStep::Seize(seen) => {
-                PageAction::Do(WordOp::exchange(gate, seen, own(GateState::Pending, 0)))
-            }
-            PinStep::Enlist(_, seen) => PageAction::Do(book.enlist(*page, *rank, seen)),
-            PinStep::Ask => PageAction::Do(book.look(*page)),
-            PinStep::Keep(entry) => {
-                PageAction::Do(WordOp::store(book.kept(*rank, *page), entry.to_bits()))
-            }
-            PinStep::Install(_) => {
-                let (pending, valid) = (own(GateState::Pending, 0), own(GateState::Valid, 1));
-                PageAction::Do(mutate!("page_install_blind":
-                    WordOp::exchange(gate, pending, valid) => WordOp::store(gate, valid)))
-            }
-            PinStep::Withdraw(_) => PageAction::Do(WordOp::store(gate, 0)),
-            PinStep::Pause(by) => PageAction::Pause(by),
-            PinStep::Held(entry) => PageAction::Ready(entry),
-            PinStep::Leave => PageAction::Do(WordOp::add(gate, u64::MAX)),
-            PinStep::Over => PageAction::Over,
-            PinStep::Failed(error) => PageAction::Failed(error),
-        }
-    }
-
-    /// Takes the result of the last step. A pause for a rank that has died ends with
-    /// [`AddrError::PeerLost`].
-    #[inline]
-    pub fn answer(&mut self, result: Result<u64, AddrError>) {
-        self.at = match result {
-            Ok(old) => self.goes_on(old),
-            Err(error) => match self.at {
-                PinStep::Enlist(..) | PinStep::Ask | PinStep::Keep(_) => {
-                    PinStep::Withdraw(PinExit::Fail(error))
-                }
-                _ => PinStep::Failed(error),
-            },
-        };
-    }
-
-    /// Ends the access, which has completed at the remote end or has failed.
-    ///
-    /// # Panics
-    ///
-    /// If the last step was not [`PageAction::Ready`].
-    #[inline]
-    pub fn release(&mut self) {
-        assert!(
-            matches!(self.at, PinStep::Held(_)),
-            "release by a hold that holds nothing: {self:?}"
-        );
-        self.at = PinStep::Leave;
     }
 
     #[inline]
@@ -172,5 +113,57 @@ impl PagePin {
             // last hold to leave.
             _ => PinStep::Pause(None),
         }
+    }
+}
+
+impl PageProtocol for PagePin {
+    type Access = DirectoryEntry;
+    type Outcome = ();
+
+    #[inline]
+    fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
+        let Self { book, rank, page, .. } = self;
+        let gate = book.gate(*rank, *page);
+        let own = |state, count| Gate::new(*page, state, count).to_bits();
+        match self.at {
+            PinStep::Look => PageAction::Do(WordOp::load(gate)),
+            PinStep::Enter(seen) => PageAction::Do(mutate!("page_count_apart":
+                WordOp::exchange(gate, seen, seen + 1) => WordOp::add(gate, 1))),
+            PinStep::ReadKept => PageAction::Do(WordOp::load(book.kept(*rank, *page))),
+            PinStep::Seize(seen) => {
+                PageAction::Do(WordOp::exchange(gate, seen, own(GateState::Pending, 0)))
+            }
+            PinStep::Enlist(_, seen) => PageAction::Do(book.enlist(*page, *rank, seen)),
+            PinStep::Ask => PageAction::Do(book.look(*page)),
+            PinStep::Keep(entry) => {
+                PageAction::Do(WordOp::store(book.kept(*rank, *page), entry.to_bits()))
+            }
+            PinStep::Install(_) => {
+                let (pending, valid) = (own(GateState::Pending, 0), own(GateState::Valid, 1));
+                PageAction::Do(mutate!("page_install_blind":
+                    WordOp::exchange(gate, pending, valid) => WordOp::store(gate, valid)))
+            }
+            PinStep::Withdraw(_) => PageAction::Do(WordOp::store(gate, 0)),
+            PinStep::Pause(by) => PageAction::Pause(by),
+            PinStep::Held(entry) => PageAction::Access(entry),
+            PinStep::Leave => PageAction::Do(WordOp::add(gate, u64::MAX)),
+            PinStep::Over => PageAction::Over(()),
+            PinStep::Failed(error) => PageAction::Failed(error),
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, result: Result<u64, AddrError>) {
+        self.at = match result {
+            // The access has completed at the remote end, or has failed.
+            _ if matches!(self.at, PinStep::Held(_)) => PinStep::Leave,
+            Ok(old) => self.goes_on(old),
+            Err(error) => match self.at {
+                PinStep::Enlist(..) | PinStep::Ask | PinStep::Keep(_) => {
+                    PinStep::Withdraw(PinExit::Fail(error))
+                }
+                _ => PinStep::Failed(error),
+            },
+        };
     }
 }

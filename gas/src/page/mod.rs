@@ -8,7 +8,8 @@
 //! | [`home`](Homes) | the static rule, and how pages are dealt at first |
 //! | `gate` | the words in which accesses and movers of pages are synchronized |
 //! | [`book`](PageLayout) | pages of one size, and the layout of the memory for them |
-//! | `word` | the operations that the protocols request |
+//! | `word` | operations on words |
+//! | [`protocol`](PageProtocol) | what the protocols below have in common, and their driver |
 //! | [`hold`](PagePin) | a pin: the page stays in its place during a write |
 //! | [`glance`](OptimisticRead) | an optimistic read: the mover of the page does not wait for it |
 //! | [`hit`](ReadFast) | fast paths of both, when all memory that they need is in reach |
@@ -100,6 +101,7 @@ mod hit;
 mod hold;
 mod home;
 pub mod message;
+mod protocol;
 mod relocation;
 mod sweep;
 mod word;
@@ -110,9 +112,9 @@ pub use glance::OptimisticRead;
 pub use hit::{PinFast, ReadFast};
 pub use hold::PagePin;
 pub use home::{Distribution, Homes};
-pub use relocation::{Refusal, Relocation, RetiredFrame};
+pub use protocol::{PageAction, PageDriver, PageProtocol, drive};
+pub use relocation::{MoveOutcome, PageCopy, Refusal, Relocation, RetiredFrame};
 pub use sweep::GracePeriod;
-pub use word::PageAction;
 
 use word::WordOp;
 

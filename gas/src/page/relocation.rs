@@ -31,11 +31,12 @@
 
 use super::entry::{epoch_of, gone, is_of};
 use super::gate::{Gate, GateState};
-use super::{DirectoryEntry, PageAction, PageId, PageLayout, PageState, WordOp};
-use tsumugi_core::mem::{AddrError, Rank};
+use super::protocol::{PageAction, PageProtocol};
+use super::{DirectoryEntry, PageId, PageLayout, PageState, WordOp};
+use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
 use tsumugi_core::mutate;
 
-/// One page on its way.
+/// One page on its way. Its [access](PageAction::Access) copies the page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relocation {
     book: PageLayout,
@@ -66,6 +67,29 @@ pub struct RetiredFrame {
     pub owner: Rank,
     /// The index of the frame at that rank.
     pub frame: u32,
+}
+
+/// The access of a relocation: copy all bytes of the page to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCopy {
+    /// Address of the page's bytes.
+    pub from: RemoteAddr,
+    /// Address of the frame's bytes.
+    pub to: RemoteAddr,
+}
+
+/// The end of a relocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveOutcome {
+    /// The page is at its new owner, or was there at some time since the begin.
+    Done {
+        /// The page is in another frame than before.
+        has_moved: bool,
+        /// The frame that the page has left, if that frame may be freed.
+        retired: Option<RetiredFrame>,
+    },
+    /// No frame is left at the new owner.
+    NoFrame,
 }
 
 /// Why a page was not moved.
@@ -137,85 +161,6 @@ impl Relocation {
             has_taken_over: false,
             is_tainted: false,
         }
-    }
-
-    /// The next step. At [`PageAction::Over`] the page is at its new owner, or was there at
-    /// some time since this began.
-    pub fn act(&self) -> PageAction {
-        let Self { book, rank, page, from, .. } = self;
-        let moving = self.moving().to_bits();
-        let here = self.frame.map(|frame| from.moved(*rank, frame));
-        let new = || here.expect("the frame is taken before the entry is locked");
-        match self.at {
-            MoveStep::Ask => PageAction::Do(book.look(*page)),
-            MoveStep::Wait(by) => PageAction::Pause(Some(by)),
-            MoveStep::Drain => PageAction::Pause(None),
-            MoveStep::FindFrame(word) => PageAction::Do(WordOp::load(book.bits(*rank, word))),
-            MoveStep::TakeFrame(word, seen, bit) => {
-                PageAction::Do(WordOp::exchange(book.bits(*rank, word), seen, seen | 1 << bit))
-            }
-            MoveStep::Lock => {
-                PageAction::Do(WordOp::exchange(book.entry(*page), from.to_bits(), moving))
-            }
-            MoveStep::TakeOver(by) => {
-                let dead = PageState::Moving { owner: from.owner, frame: from.frame, by };
-                PageAction::Do(WordOp::exchange(book.entry(*page), dead.to_bits(), moving))
-            }
-            MoveStep::Disown(seen) if self.has_taken_over => {
-                PageAction::Do(book.distrust(*page, seen))
-            }
-            MoveStep::Disown(seen) => PageAction::Do(book.disown(*page, seen)),
-            MoveStep::Probe => PageAction::Do(WordOp::load(book.gate(Rank(self.holder), *page))),
-            MoveStep::Stop(seen, state) => {
-                let gate = Gate { state, ..Gate::from_bits(seen) };
-                let at = book.gate(Rank(self.holder), *page);
-                PageAction::Do(WordOp::exchange(at, seen, gate.to_bits()))
-            }
-            MoveStep::ReadHeader => {
-                PageAction::Do(WordOp::load(book.header(from.owner, from.frame)))
-            }
-            MoveStep::Copy => PageAction::Copy { from: book.bytes(*from), to: book.bytes(new()) },
-            MoveStep::Mark => {
-                let at = book.header(*rank, new().frame);
-                PageAction::Do(WordOp::store(at, new().header(*page)))
-            }
-            MoveStep::MarkOld => {
-                let (at, header) = (book.header(from.owner, from.frame), from.header(*page));
-                // An operation of this kind that lands late does no harm: no other
-                // header has the same value.
-                PageAction::Do(WordOp::exchange(at, header, gone(header)))
-            }
-            MoveStep::Commit => {
-                PageAction::Do(WordOp::exchange(book.entry(*page), moving, new().to_bits()))
-            }
-            MoveStep::Renew(_) => {
-                let at = book.header(from.owner, from.frame);
-                PageAction::Do(WordOp::store(at, from.header(*page)))
-            }
-            MoveStep::Restore(_) => {
-                PageAction::Do(WordOp::exchange(book.entry(*page), moving, from.to_bits()))
-            }
-            MoveStep::Unmark(_) => {
-                let at = book.header(*rank, new().frame);
-                PageAction::Do(WordOp::store(at, gone(new().header(*page))))
-            }
-            MoveStep::GiveBack(_) => {
-                let (at, bit) = book.bit(*rank, new().frame);
-                PageAction::Do(WordOp::and(at, !bit))
-            }
-            MoveStep::Over => PageAction::Over,
-            MoveStep::Refused(Refusal::Addr(error)) => PageAction::Failed(error),
-            MoveStep::Refused(Refusal::NoFrame) => PageAction::Full,
-        }
-    }
-
-    /// Takes the result of the last step. A pause for a rank that has died ends with
-    /// [`AddrError::PeerLost`].
-    pub fn answer(&mut self, result: Result<u64, AddrError>) {
-        self.at = match result {
-            Ok(old) => self.goes_on(old),
-            Err(error) => self.fails(error),
-        };
     }
 
     /// Whether the move is over and the page is in another frame than before.
@@ -424,6 +369,91 @@ impl Relocation {
             () if self.has_taken_over => MoveStep::ReadHeader,
             () => MoveStep::Copy,
         }
+    }
+}
+
+impl PageProtocol for Relocation {
+    type Access = PageCopy;
+    type Outcome = MoveOutcome;
+
+    fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
+        let Self { book, rank, page, from, .. } = self;
+        let moving = self.moving().to_bits();
+        let here = self.frame.map(|frame| from.moved(*rank, frame));
+        let new = || here.expect("the frame is taken before the entry is locked");
+        match self.at {
+            MoveStep::Ask => PageAction::Do(book.look(*page)),
+            MoveStep::Wait(by) => PageAction::Pause(Some(by)),
+            MoveStep::Drain => PageAction::Pause(None),
+            MoveStep::FindFrame(word) => PageAction::Do(WordOp::load(book.bits(*rank, word))),
+            MoveStep::TakeFrame(word, seen, bit) => {
+                PageAction::Do(WordOp::exchange(book.bits(*rank, word), seen, seen | 1 << bit))
+            }
+            MoveStep::Lock => {
+                PageAction::Do(WordOp::exchange(book.entry(*page), from.to_bits(), moving))
+            }
+            MoveStep::TakeOver(by) => {
+                let dead = PageState::Moving { owner: from.owner, frame: from.frame, by };
+                PageAction::Do(WordOp::exchange(book.entry(*page), dead.to_bits(), moving))
+            }
+            MoveStep::Disown(seen) if self.has_taken_over => {
+                PageAction::Do(book.distrust(*page, seen))
+            }
+            MoveStep::Disown(seen) => PageAction::Do(book.disown(*page, seen)),
+            MoveStep::Probe => PageAction::Do(WordOp::load(book.gate(Rank(self.holder), *page))),
+            MoveStep::Stop(seen, state) => {
+                let gate = Gate { state, ..Gate::from_bits(seen) };
+                let at = book.gate(Rank(self.holder), *page);
+                PageAction::Do(WordOp::exchange(at, seen, gate.to_bits()))
+            }
+            MoveStep::ReadHeader => {
+                PageAction::Do(WordOp::load(book.header(from.owner, from.frame)))
+            }
+            MoveStep::Copy => {
+                PageAction::Access(PageCopy { from: book.bytes(*from), to: book.bytes(new()) })
+            }
+            MoveStep::Mark => {
+                let at = book.header(*rank, new().frame);
+                PageAction::Do(WordOp::store(at, new().header(*page)))
+            }
+            MoveStep::MarkOld => {
+                let (at, header) = (book.header(from.owner, from.frame), from.header(*page));
+                // An operation of this kind that lands late does no harm: no other
+                // header has the same value.
+                PageAction::Do(WordOp::exchange(at, header, gone(header)))
+            }
+            MoveStep::Commit => {
+                PageAction::Do(WordOp::exchange(book.entry(*page), moving, new().to_bits()))
+            }
+            MoveStep::Renew(_) => {
+                let at = book.header(from.owner, from.frame);
+                PageAction::Do(WordOp::store(at, from.header(*page)))
+            }
+            MoveStep::Restore(_) => {
+                PageAction::Do(WordOp::exchange(book.entry(*page), moving, from.to_bits()))
+            }
+            MoveStep::Unmark(_) => {
+                let at = book.header(*rank, new().frame);
+                PageAction::Do(WordOp::store(at, gone(new().header(*page))))
+            }
+            MoveStep::GiveBack(_) => {
+                let (at, bit) = book.bit(*rank, new().frame);
+                PageAction::Do(WordOp::and(at, !bit))
+            }
+            MoveStep::Over => PageAction::Over(MoveOutcome::Done {
+                has_moved: self.has_moved(),
+                retired: self.retired(),
+            }),
+            MoveStep::Refused(Refusal::Addr(error)) => PageAction::Failed(error),
+            MoveStep::Refused(Refusal::NoFrame) => PageAction::Over(MoveOutcome::NoFrame),
+        }
+    }
+
+    fn answer(&mut self, result: Result<u64, AddrError>) {
+        self.at = match result {
+            Ok(old) => self.goes_on(old),
+            Err(error) => self.fails(error),
+        };
     }
 }
 

@@ -17,11 +17,14 @@
 //! collected for it.
 
 use super::gate::ReaderEpochs;
-use super::{PageAction, PageLayout, WordOp};
+use super::protocol::{PageAction, PageProtocol};
+use super::{PageLayout, WordOp};
+use core::convert::Infallible;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mutate;
 
-/// One sweep.
+/// One sweep, which accesses no page. At its end, frames that were retired before it
+/// began may be freed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GracePeriod {
     book: PageLayout,
@@ -46,9 +49,26 @@ impl GracePeriod {
         Self { book, rank: 0, at: GraceStep::Look }
     }
 
-    /// The next step. At [`PageAction::Over`] frames that were retired before the sweep
-    /// began may be freed.
-    pub fn act(&self) -> PageAction {
+    fn finds(&mut self, bits: u64) -> GraceStep {
+        let crowd = ReaderEpochs(bits);
+        match [crowd.phase(), 1 - crowd.phase()].map(|phase| crowd.count(phase)) {
+            [0, 0] => self.next(),
+            [_, 0] => mutate!("page_sweep_blind": GraceStep::Turn(bits) => self.next()),
+            _ => mutate!("page_sweep_blind": GraceStep::Pause => self.next()),
+        }
+    }
+
+    fn next(&mut self) -> GraceStep {
+        self.rank += 1;
+        if self.rank < self.book.shape().homes.ranks() { GraceStep::Look } else { GraceStep::Over }
+    }
+}
+
+impl PageProtocol for GracePeriod {
+    type Access = Infallible;
+    type Outcome = ();
+
+    fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
         let crowd = self.book.crowd(Rank(self.rank));
         match self.at {
             // Not a load: a read that enters the crowd after this operation sees
@@ -59,13 +79,12 @@ impl GracePeriod {
             GraceStep::Turn(seen) => {
                 PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).turned().0))
             }
-            GraceStep::Over => PageAction::Over,
+            GraceStep::Over => PageAction::Over(()),
             GraceStep::Failed(error) => PageAction::Failed(error),
         }
     }
 
-    /// Takes the result of the last step.
-    pub fn answer(&mut self, result: Result<u64, AddrError>) {
+    fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match (result, self.at) {
             // A dead rank reads nothing any more.
             (
@@ -89,19 +108,5 @@ impl GracePeriod {
                 unreachable!("no answer is due: {self:?}")
             }
         };
-    }
-
-    fn finds(&mut self, bits: u64) -> GraceStep {
-        let crowd = ReaderEpochs(bits);
-        match [crowd.phase(), 1 - crowd.phase()].map(|phase| crowd.count(phase)) {
-            [0, 0] => self.next(),
-            [_, 0] => mutate!("page_sweep_blind": GraceStep::Turn(bits) => self.next()),
-            _ => mutate!("page_sweep_blind": GraceStep::Pause => self.next()),
-        }
-    }
-
-    fn next(&mut self) -> GraceStep {
-        self.rank += 1;
-        if self.rank < self.book.shape().homes.ranks() { GraceStep::Look } else { GraceStep::Over }
     }
 }

@@ -84,8 +84,8 @@ fn moves(
                 own.answer(Err(AddrError::PeerLost { rank: op.remote.rank }));
             }
             PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            PageAction::Copy { .. } => own.answer(Ok(0)),
-            PageAction::Over => return own,
+            PageAction::Access(_) => own.answer(Ok(0)),
+            PageAction::Over(_) => return own,
             act => panic!("{act:?}"),
         }
     }
@@ -186,14 +186,14 @@ fn a_read_asks_the_home_when_the_cached_owner_has_died() {
     loop {
         match own.act() {
             PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            PageAction::Read(entry) => {
+            PageAction::Access(entry) => {
                 read.push(entry.owner);
                 own.answer(match entry.owner {
                     Rank(2) => Err(AddrError::PeerLost { rank: Rank(2) }),
                     _ => Ok(*words.at(book.header(entry.owner, entry.frame))),
                 });
             }
-            PageAction::Over => break,
+            PageAction::Over(_) => break,
             act => panic!("{act:?}"),
         }
     }
@@ -213,7 +213,7 @@ fn a_read_of_a_lost_page_fails() {
     let error = loop {
         match own.act() {
             PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            PageAction::Read(_) => own.answer(Err(lost)),
+            PageAction::Access(_) => own.answer(Err(lost)),
             PageAction::Failed(error) => break error,
             act => panic!("{act:?}"),
         }
@@ -263,7 +263,7 @@ fn a_sweep_passes_dead_ranks() {
                     act => break act,
                 }
             };
-            assert_eq!(matches!(end, PageAction::Over), is_death, "{end:?} at step {step}");
+            assert_eq!(matches!(end, PageAction::Over(_)), is_death, "{end:?} at step {step}");
             assert!(asked.is_some_and(|rank| rank.0 <= step));
         }
     }

@@ -7,7 +7,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 use tsumugi_gas::page::{
     DirectoryEntry, Distribution, GracePeriod, Homes, OptimisticRead, PageAction, PageId,
-    PageLayout, PagePin, PageShape, Relocation,
+    PageLayout, PagePin, PageProtocol, PageShape, Relocation,
 };
 
 /// The words of all ranks, and the operations on those of ranks other than `by`.
@@ -44,11 +44,11 @@ impl Memory {
         loop {
             match own.act() {
                 PageAction::Do(op) => own.answer(Ok(self.carry(&op))),
-                PageAction::Copy { .. } => {
+                PageAction::Access(_) => {
                     self.remote += 1;
                     own.answer(Ok(0));
                 }
-                PageAction::Over => break,
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
@@ -83,8 +83,8 @@ fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
         loop {
             match glance.act() {
                 PageAction::Do(op) => glance.answer(Ok(memory.carry(&op))),
-                PageAction::Read(entry) => glance.answer(Ok(entry.header(PAGE))),
-                PageAction::Over => break,
+                PageAction::Access(entry) => glance.answer(Ok(entry.header(PAGE))),
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
@@ -94,8 +94,8 @@ fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
         loop {
             match hold.act() {
                 PageAction::Do(op) => hold.answer(Ok(memory.carry(&op))),
-                PageAction::Ready(_) => hold.release(),
-                PageAction::Over => break,
+                PageAction::Access(_) => hold.answer(Ok(0)),
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }

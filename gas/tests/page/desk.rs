@@ -1,5 +1,6 @@
 //! A rank of a simulated job, whose ULTs use pages.
 
+use crate::asks::{Asks, next};
 use crate::post::{Asked, LETTERS, Post};
 use crate::ult::{Does, ELEMENTS, Part, Plan, Task, Ult, first, unique};
 use std::cell::RefCell;
@@ -14,7 +15,9 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sim::{Actor, Event, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::{DirectoryEntry, Distribution, GracePeriod, PageAction, PageLayout};
+use tsumugi_gas::page::{
+    DirectoryEntry, Distribution, GracePeriod, PageAction, PageCopy, PageLayout, PageProtocol,
+};
 
 /// The operations of all ranks on each element.
 pub struct Log {
@@ -142,11 +145,11 @@ impl Desk {
                     ult.begin(self.book, rank, self.mail.is_some(), &mut self.log.borrow_mut());
                     continue;
                 }
-                Task::Glance(task) => task.act(),
-                Task::Hold(task) => task.act(),
-                Task::Own(task) => task.act(),
-                Task::Sweep(task, _) => task.act(),
-                Task::Free => PageAction::Over,
+                Task::Glance(task) => next(task, Asks::Read),
+                Task::Hold(task) => next(task, Asks::Pinned),
+                Task::Own(task) => next(task, Asks::Copy),
+                Task::Sweep(task, _) => next(task, |never| match never {}),
+                Task::Free => PageAction::Over(()),
                 Task::Asked(asked) => {
                     let asked = *asked;
                     if self.ask(node, number, asked) {
@@ -158,7 +161,7 @@ impl Desk {
             match act {
                 PageAction::Do(op) => self.post(number, Part::Word, op),
                 PageAction::Pause(by) => self.pause(node, number, by),
-                PageAction::Read(entry) => {
+                PageAction::Access(Asks::Read(entry)) => {
                     let Does::Get { first, count, .. } = ult.does else { unreachable!() };
                     let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
                     let bytes = self.book.bytes(entry).add(first * 8);
@@ -168,7 +171,7 @@ impl Desk {
                     self.post(number, Part::Header, header);
                     self.post(number, Part::Bytes, bytes);
                 }
-                PageAction::Copy { from, to } => {
+                PageAction::Access(Asks::Copy(PageCopy { from, to })) => {
                     let (is_own, offset) = (to.rank == rank, ult.scratch);
                     let local = match is_own {
                         true => LocalAddr { key: to.key, offset: to.offset },
@@ -177,10 +180,9 @@ impl Desk {
                     let op = Op::get(from, local, self.book.shape().page_bytes);
                     self.post(number, if is_own { Part::Bytes } else { Part::Fetched }, op);
                 }
-                PageAction::Ready(entry) => self.access(node, number, entry),
-                PageAction::Full => self.end(node, number, None),
+                PageAction::Access(Asks::Pinned(entry)) => self.access(node, number, entry),
                 PageAction::Failed(error) => self.end(node, number, Some(error)),
-                PageAction::Over => self.end(node, number, None),
+                PageAction::Over(()) => self.end(node, number, None),
             }
         }
     }
@@ -239,7 +241,9 @@ impl Desk {
             (Ok(_), Part::Bytes) => {}
             (Ok(_), Part::Fetched) => {
                 let Task::Own(own) = &ult.task else { unreachable!("only an own fetches") };
-                let PageAction::Copy { to, .. } = own.act() else { unreachable!("the own copies") };
+                let PageAction::Access(PageCopy { to, .. }) = own.act() else {
+                    unreachable!("the own copies")
+                };
                 let local = LocalAddr { key: OWN, offset: ult.scratch };
                 let put = Op::put(local, to, self.book.shape().page_bytes);
                 return self.post(number as usize, Part::Bytes, put);
@@ -256,7 +260,7 @@ impl Desk {
         };
         match (&mut ult.task, part) {
             (Task::Hold(task), Part::Access) => {
-                task.release();
+                task.answer(Ok(0));
                 ult.log_writes(&mut self.log.borrow_mut(), logged);
             }
             (Task::Glance(task), Part::Header | Part::Bytes) => {

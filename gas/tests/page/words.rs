@@ -9,7 +9,7 @@ use tsumugi_core::mem::{Rank, RegionKey};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_gas::page::{
-    DirectoryEntry, Distribution, Homes, PageId, PageLayout, PageShape, PageState,
+    DirectoryEntry, Distribution, Homes, PageId, PageLayout, PageProtocol, PageShape, PageState,
 };
 
 mod world;

@@ -1,13 +1,15 @@
 //! Moving pages to a rank, with any kind of directory.
 
-use super::{NAP, Patience, Way};
+use super::{NAP, Way};
 use crate::array::ArrayError;
 use crate::lock::Words;
 use crate::{AddrError, Rank};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{Ordering, fence};
-use tsumugi_gas::page::{GracePeriod, PageAction, PageId, Relocation, RetiredFrame};
+use tsumugi_gas::page::{
+    GracePeriod, MoveOutcome, PageCopy, PageId, Relocation, RetiredFrame, drive,
+};
 
 impl Way {
     /// Brings pages to this rank. Returns how many have moved.
@@ -63,22 +65,11 @@ impl Way {
     fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<RetiredFrame>), ArrayError> {
         let mut tries = 0;
         loop {
-            let mut own = Relocation::to(self.book, to, self.runtime.rank(), page);
-            let mut patience = Patience::default();
-            let is_full = loop {
-                let answer = match own.act() {
-                    PageAction::Do(op) => self.carry(&op),
-                    PageAction::Pause(by) => self.pause(&mut patience, by),
-                    PageAction::Copy { from, to } => self.copy(from, to).map(|()| 0),
-                    PageAction::Over => break false,
-                    PageAction::Full => break true,
-                    PageAction::Failed(error) => return Err(error.into()),
-                    act => unreachable!("a relocation does not act by {act:?}"),
-                };
-                own.answer(answer);
-            };
-            if !is_full {
-                return Ok((own.has_moved(), own.retired()));
+            let own = Relocation::to(self.book, to, self.runtime.rank(), page);
+            let copy = |PageCopy { from, to }| self.copy(from, to).map(|()| 0);
+            match drive(own, &mut self.driver(), copy)? {
+                MoveOutcome::Done { has_moved, retired } => return Ok((has_moved, retired)),
+                MoveOutcome::NoFrame => {}
             }
             // Other movers free frames that pages have left, when no rank reads
             // them any more.
@@ -95,17 +86,7 @@ impl Way {
         if retired.is_empty() {
             return Ok(());
         }
-        let (mut sweep, mut patience) = (GracePeriod::new(self.book), Patience::default());
-        loop {
-            let answer = match sweep.act() {
-                PageAction::Do(op) => self.carry(&op),
-                PageAction::Pause(by) => self.pause(&mut patience, by),
-                PageAction::Over => break,
-                PageAction::Failed(error) => return Err(error),
-                act => unreachable!("a sweep does not act by {act:?}"),
-            };
-            sweep.answer(answer);
-        }
+        drive(GracePeriod::new(self.book), &mut self.driver(), |never| match never {})?;
         for RetiredFrame { owner, frame } in retired.drain(..) {
             let (bits, bit) = self.book.bit(owner, frame);
             match self.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {

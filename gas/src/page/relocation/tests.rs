@@ -20,7 +20,7 @@ fn left_behind(fails: impl Fn(MoveStep) -> bool, answer: Result<u64, AddrError>)
     loop {
         let op = match own.act() {
             PageAction::Do(op) => op,
-            PageAction::Copy { .. } => {
+            PageAction::Access(_) => {
                 own.answer(Ok(0));
                 continue;
             }
@@ -94,7 +94,7 @@ fn heir_fails() {
                 heir.answer(Err(AddrError::PeerLost { rank: dead }));
                 continue;
             }
-            PageAction::Copy { .. } => {
+            PageAction::Access(_) => {
                 let addr = book.bytes(was);
                 heir.answer(Err(AddrError::Unsupported { addr }));
                 continue;

@@ -16,7 +16,7 @@ fn enters(own: &mut PagePin, words: &mut Words, mut pauses: impl FnMut(&mut Word
                 pauses(words);
                 own.answer(Ok(0));
             }
-            PageAction::Ready(_) => return ops,
+            PageAction::Access(_) => return ops,
             act => panic!("{act:?}"),
         }
     }
@@ -34,10 +34,10 @@ fn a_hold_takes_its_minimum_of_operations() {
             let mut own = PagePin::new(book, MOVER, PAGE);
             let ops = enters(&mut own, &mut words, |_| panic!("no other rank is active"));
             assert_eq!(ops.len(), count, "{is_apart} {is_first}: {ops:?}");
-            own.release();
+            own.answer(Ok(0));
             let PageAction::Do(go) = own.act() else { panic!("{own:?}") };
             own.answer(Ok(words.carry_out(&go)));
-            assert!(matches!(own.act(), PageAction::Over));
+            assert!(matches!(own.act(), PageAction::Over(_)));
         }
         assert!(PageLayout::may_hold(*words.at(book.holders(PAGE)), MOVER));
     }
@@ -66,7 +66,7 @@ fn a_hold_tries_again_after_a_pause() {
             }
         });
         assert_eq!(pauses, 3);
-        assert!(matches!(own.act(), PageAction::Ready(entry) if entry == later));
+        assert!(matches!(own.act(), PageAction::Access(entry) if entry == later));
     }
 }
 
@@ -84,11 +84,11 @@ fn a_frame_of_a_later_word_is_numbered_across_words() {
     loop {
         match own.act() {
             PageAction::Do(op) => own.answer(Ok(words.carry_out(&op))),
-            PageAction::Copy { to, .. } => {
+            PageAction::Access(PageCopy { to, .. }) => {
                 assert_eq!(to, book.bytes(DirectoryEntry { owner: MOVER, frame: 67, epoch: 0 }));
                 own.answer(Ok(0));
             }
-            PageAction::Over => break,
+            PageAction::Over(_) => break,
             act => panic!("{act:?}"),
         }
     }
@@ -124,7 +124,7 @@ fn a_sweep_waits_for_a_reader_that_came_during_the_turn() {
                 *words.at(crowd) -= ReaderEpochs::one(0);
                 own.answer(Ok(0));
             }
-            PageAction::Over => break,
+            PageAction::Over(_) => break,
             act => panic!("{act:?}"),
         }
     }

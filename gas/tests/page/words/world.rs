@@ -1,12 +1,13 @@
 //! The words of all ranks and the ULTs that change them, one remote operation at a time.
 
 use super::{Does, Pages};
+use crate::asks::{Asks, next};
 use Does::{Get, Own, Put};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_gas::page::{
-    DirectoryEntry, GracePeriod, OptimisticRead, PageAction, PageId, PagePin, PageState,
-    Relocation, RetiredFrame,
+    DirectoryEntry, GracePeriod, OptimisticRead, PageAction, PageCopy, PageId, PagePin,
+    PageProtocol, PageState, Relocation, RetiredFrame,
 };
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -105,11 +106,11 @@ impl Pages {
                     };
                     continue;
                 }
-                Task::Glance(glance) => glance.act(),
-                Task::Hold(hold) => hold.act(),
-                Task::Own(own) => own.act(),
-                Task::Sweep(sweep, _) => sweep.act(),
-                Task::Free => PageAction::Over,
+                Task::Glance(glance) => next(glance, Asks::Read),
+                Task::Hold(hold) => next(hold, Asks::Pinned),
+                Task::Own(own) => next(own, Asks::Copy),
+                Task::Sweep(sweep, _) => next(sweep, |never| match never {}),
+                Task::Free => PageAction::Over(()),
             };
             match act {
                 // Of a device's words only atomics are whole.
@@ -123,24 +124,22 @@ impl Pages {
                 PageAction::Do(op) => ult.flights.push(self.flight(&op)),
                 PageAction::Pause(_) if ult.is_late => return Ok(()),
                 PageAction::Pause(_) => ult.pauses = true,
-                PageAction::Read(entry) => {
+                PageAction::Access(Asks::Read(entry)) => {
                     let header = self.at(self.book.header(entry.owner, entry.frame));
                     ult.read = [None; 2];
                     ult.flights.extend(self.tears.map(|bits| Flight::Torn(header, bits)));
                     ult.flights.push(Flight::Value(header + 1));
                     ult.flights.retain(|flight| !matches!(flight, Flight::Torn(_, 0)));
                 }
-                PageAction::Copy { from, to } => {
+                PageAction::Access(Asks::Copy(PageCopy { from, to })) => {
                     ult.flights.push(Flight::Copy { from: self.at(from), to: self.at(to) });
                 }
-                PageAction::Ready(entry) => {
+                PageAction::Access(Asks::Pinned(entry)) => {
                     let value = 10 * (number as u64 + 1) + ult.done as u64;
                     ult.flights.push(Flight::Store { entry, value });
                 }
-                // The frames of pages that have left have not been freed yet.
-                PageAction::Full => self.ends(ult, number)?,
                 PageAction::Failed(error) => return Err(format!("ULT {number}: {error}")),
-                PageAction::Over => self.ends(ult, number)?,
+                PageAction::Over(()) => self.ends(ult, number)?,
             }
         }
     }
@@ -225,7 +224,6 @@ impl Pages {
             return Ok(());
         }
         match (&mut ult.task, flight) {
-            (Task::Hold(hold), Flight::Store { .. }) => hold.release(),
             (Task::Glance(glance), Flight::Torn(..) | Flight::Value(_)) => {
                 glance.answer(Ok(ult.read[0].expect("both parts have arrived")));
             }
