@@ -19,16 +19,16 @@ use tsumugi_gas::address::{AddressParts, GlobalAddr, REGIONS, Split};
 use tsumugi_gas::cache::{
     CacheSlot, Fetch, HazardPointers, HeldTarget, Miss, TableCache, TableWanted,
 };
-use tsumugi_gas::control::{Shape, TABLE_BYTES};
+use tsumugi_gas::control::{ControlShape, TABLE_BYTES};
 use tsumugi_gas::machine::{
     GlobalMachine, InFlightOp, MachineEvent, MachineSetup, MachineTables, PendingOp, SentCommand,
 };
 use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::page::{
-    self, Distribution, Homes, OptimisticRead, PageAction, PageCopy, PageId, PageLayout, PagePin,
-    PageProtocol, PinFast, ReadFast, RegionEntry as PageEntry, Relocation,
+    DirectoryEntry, Distribution, Homes, OptimisticRead, PageAction, PageCopy, PageId, PageLayout,
+    PagePin, PageProtocol, PageShape, PinFast, ReadFast, Relocation,
 };
-use tsumugi_gas::steal::{self, Deque, Theft};
+use tsumugi_gas::steal::{self, StealDeque, Theft};
 use tsumugi_gas::table::{Agent, NameRecord, RegionEntry, Starter};
 
 /// A rank with an operation in flight on a table, and the table's owner, which requests the table
@@ -184,11 +184,10 @@ fn a_hit_never_reads_a_page_that_has_not_arrived() {
 
 /// A page that its rank has cached at its one frame, as a glance leaves it, and a function that
 /// finds words.
-fn one_frame() -> (PageLayout, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, PageEntry) {
-    let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+fn one_frame() -> (PageLayout, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, DirectoryEntry) {
+    let (page, entry) = (PageId(0), DirectoryEntry { owner: Rank(0), frame: 0, epoch: 3 });
     let homes = Homes::new(1, 2, Distribution::Block);
-    let book =
-        PageLayout::new(page::Shape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
+    let book = PageLayout::new(PageShape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
     let book = book.unwrap();
     let words = (0..book.shape().bytes() / 8).map(|_| Word::new(0)).collect();
     let words: &'static [Word] = leak(words);
@@ -211,7 +210,7 @@ fn one_frame() -> (PageLayout, impl Fn(RemoteAddr) -> &'static Word + Copy + Sen
 fn hit(
     book: &PageLayout,
     word: impl Fn(RemoteAddr) -> &'static Word,
-    entry: PageEntry,
+    entry: DirectoryEntry,
 ) -> Option<u64> {
     let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
     let find = |found| (found == entry).then_some((header, ()));
@@ -224,9 +223,9 @@ fn hit(
 #[test]
 fn a_put_by_a_valid_gate_is_never_lost() {
     check(&["page_door_unchecked", "page_door_unordered"], || {
-        let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+        let (page, entry) = (PageId(0), DirectoryEntry { owner: Rank(0), frame: 0, epoch: 3 });
         let homes = Homes::new(2, 1, Distribution::Block);
-        let shape = page::Shape { homes, page_bytes: 8, slots: 1, frames: 1 };
+        let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 1 };
         let book = PageLayout::new(shape, key(0), 0).unwrap();
         let each = (shape.bytes() / 8) as usize;
         let words: &'static [Word] = leak((0..2 * each).map(|_| Word::new(0)).collect());
@@ -244,7 +243,7 @@ fn a_put_by_a_valid_gate_is_never_lost() {
             }
         }
         let putter = thread::spawn(move || {
-            let put = |found: PageEntry| {
+            let put = |found: DirectoryEntry| {
                 assert_eq!(found, entry);
                 word(book.bytes(found)).store(OURS, Ordering::Relaxed);
             };
@@ -298,7 +297,7 @@ fn carry(word: &Word, op: &Op) -> u64 {
 /// Rank 0 of `ranks`, with room for four tables. It lives as long as the
 /// program: loom has no scopes.
 fn rank(ranks: u32) -> (&'static [AtomicU64], GlobalMachine<'static>) {
-    let shape = Shape {
+    let shape = ControlShape {
         ranks,
         colors: 1,
         copies: 4,
@@ -430,11 +429,13 @@ fn each_item_of_work_is_taken_once() {
 }
 
 /// Each added item is taken by the rank or the thief, or is left.
-fn work(rank: impl Fn(&Deque<'_, 2>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send + Sync + 'static) {
+fn work(
+    rank: impl Fn(&StealDeque<'_, 2>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send + Sync + 'static,
+) {
     let words = Arc::new((Word::new(0), [(); 2].map(|()| [Word::new(0), Word::new(0)])));
     let theirs = words.clone();
     let thief = thread::spawn(move || steal(&theirs.0, &theirs.1));
-    let deque = Deque::new(&words.0, &words.1);
+    let deque = StealDeque::new(&words.0, &words.1);
     let (added, mut taken) = rank(&deque);
     taken.extend(thief.join().unwrap());
     while let Some(item) = deque.pop_if(|_| true) {

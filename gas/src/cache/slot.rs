@@ -1,7 +1,6 @@
 //! A slot of the cache: the word that says which table it has, and the accesses that
 //! keep the table.
 
-use crate::control::WAYS;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64};
 
 /// One slot of the cache. All zeroes is an empty slot.
@@ -76,4 +75,4 @@ impl SlotWord {
 pub(super) const VERSION: u32 = u32::MAX >> 2;
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<CacheSlot>() * WAYS as usize == 64);
+const _: () = assert!(size_of::<CacheSlot>() * crate::control::WAYS as usize == 64);
