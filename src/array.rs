@@ -202,8 +202,8 @@ impl<T: Plain> GlobalArray<T> {
 
     /// Bytes of directory and location cache that this rank has for the array,
     /// without the pages themselves.
-    pub fn books_bytes(&self) -> u64 {
-        self.way.books_bytes()
+    pub fn metadata_bytes(&self) -> u64 {
+        self.way.metadata_bytes()
     }
 
     /// The page of an element.

@@ -147,14 +147,14 @@ fn look(cache: TableCache<'_>) {
 #[test]
 fn a_hit_never_reads_another_page() {
     check(&["page_hit_no_second_look", "page_hit_unfenced"], || {
-        let (book, word, entry) = one_frame();
-        let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+        let (layout, word, entry) = one_frame();
+        let (header, bytes) = (word(layout.header(Rank(0), 0)), word(layout.bytes(entry)));
         header.store(entry.header(PageId(0)), Ordering::Relaxed);
         bytes.store(OURS, Ordering::Relaxed);
-        let reader = thread::spawn(move || hit(&book, word, entry));
+        let reader = thread::spawn(move || hit(&layout, word, entry));
         // The page leaves: its header is no longer live.
         header.store(entry.header(PageId(0)) & !1, Ordering::Release);
-        // No sweep waits for a hit. The fence is the one of a rank that copies a page here.
+        // No grace period waits for a hit. The fence is the one of a rank that copies a page here.
         fence(Ordering::Release);
         bytes.store(THEIRS, Ordering::Relaxed);
         header.store(entry.header(PageId(1)), Ordering::Release);
@@ -168,10 +168,10 @@ fn a_hit_never_reads_another_page() {
 #[test]
 fn a_hit_never_reads_a_page_that_has_not_arrived() {
     check(&["page_hit_no_first_look", "page_hit_unordered"], || {
-        let (book, word, entry) = one_frame();
-        let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+        let (layout, word, entry) = one_frame();
+        let (header, bytes) = (word(layout.header(Rank(0), 0)), word(layout.bytes(entry)));
         bytes.store(THEIRS, Ordering::Relaxed);
-        let reader = thread::spawn(move || hit(&book, word, entry));
+        let reader = thread::spawn(move || hit(&layout, word, entry));
         bytes.store(OURS, Ordering::Relaxed);
         header.store(entry.header(PageId(0)), Ordering::Release);
         let found = reader.join().unwrap();
@@ -182,39 +182,40 @@ fn a_hit_never_reads_a_page_that_has_not_arrived() {
     });
 }
 
-/// A page that its rank has cached at its one frame, as a glance leaves it, and a function that
+/// A page that its rank has cached at its one frame, as an optimistic read leaves it, and a function that
 /// finds words.
 fn one_frame() -> (PageLayout, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, DirectoryEntry) {
     let (page, entry) = (PageId(0), DirectoryEntry { owner: Rank(0), frame: 0, epoch: 3 });
     let homes = Homes::new(1, 2, Distribution::Block);
-    let book = PageLayout::new(PageShape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
-    let book = book.unwrap();
-    let words = (0..book.shape().bytes() / 8).map(|_| Word::new(0)).collect();
+    let layout =
+        PageLayout::new(PageShape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
+    let layout = layout.unwrap();
+    let words = (0..layout.shape().bytes() / 8).map(|_| Word::new(0)).collect();
     let words: &'static [Word] = leak(words);
     let word = move |at: RemoteAddr| &words[(at.offset / 8) as usize];
-    word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
-    let mut glance = OptimisticRead::new(book, Rank(0), page);
+    word(layout.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+    let mut read = OptimisticRead::new(layout, Rank(0), page);
     loop {
-        let answer = match glance.act() {
+        let answer = match read.act() {
             PageAction::Do(op) => carry(word(op.remote), &op),
             PageAction::Access(_) => entry.header(page),
             PageAction::Over(_) => break,
             act => unreachable!("{act:?}"),
         };
-        glance.answer(Ok(answer));
+        read.answer(Ok(answer));
     }
-    (book, word, entry)
+    (layout, word, entry)
 }
 
 /// A hit of the page at its cached place.
 fn hit(
-    book: &PageLayout,
+    layout: &PageLayout,
     word: impl Fn(RemoteAddr) -> &'static Word,
     entry: DirectoryEntry,
 ) -> Option<u64> {
-    let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+    let (header, bytes) = (word(layout.header(Rank(0), 0)), word(layout.bytes(entry)));
     let find = |found| (found == entry).then_some((header, ()));
-    ReadFast::of(book, Rank(0), PageId(0), word)
+    ReadFast::of(layout, Rank(0), PageId(0), word)
         .hit(PageId(0), find, |()| bytes.load(Ordering::Relaxed))
 }
 
@@ -226,18 +227,18 @@ fn a_put_by_a_valid_gate_is_never_lost() {
         let (page, entry) = (PageId(0), DirectoryEntry { owner: Rank(0), frame: 0, epoch: 3 });
         let homes = Homes::new(2, 1, Distribution::Block);
         let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 1 };
-        let book = PageLayout::new(shape, key(0), 0).unwrap();
+        let layout = PageLayout::new(shape, key(0), 0).unwrap();
         let each = (shape.bytes() / 8) as usize;
         let words: &'static [Word] = leak((0..2 * each).map(|_| Word::new(0)).collect());
         let word = move |at: RemoteAddr| &words[at.rank.0 as usize * each + at.offset as usize / 8];
-        word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
-        word(book.header(Rank(0), 0)).store(entry.header(page), Ordering::Relaxed);
+        word(layout.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+        word(layout.header(Rank(0), 0)).store(entry.header(page), Ordering::Relaxed);
         // The page is at rank 0, which has put to it before.
-        let mut hold = PagePin::new(book, Rank(0), page);
+        let mut pin = PagePin::new(layout, Rank(0), page);
         loop {
-            match hold.act() {
-                PageAction::Do(op) => hold.answer(Ok(carry(word(op.remote), &op))),
-                PageAction::Access(_) => hold.answer(Ok(0)),
+            match pin.act() {
+                PageAction::Do(op) => pin.answer(Ok(carry(word(op.remote), &op))),
+                PageAction::Access(_) => pin.answer(Ok(0)),
                 PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
@@ -245,11 +246,11 @@ fn a_put_by_a_valid_gate_is_never_lost() {
         let putter = thread::spawn(move || {
             let put = |found: DirectoryEntry| {
                 assert_eq!(found, entry);
-                word(book.bytes(found)).store(OURS, Ordering::Relaxed);
+                word(layout.bytes(found)).store(OURS, Ordering::Relaxed);
             };
-            PinFast::of(&book, Rank(0), page, word).hit(page, Some, put).is_some()
+            PinFast::of(&layout, Rank(0), page, word).hit(page, Some, put).is_some()
         });
-        let mut own = Relocation::new(book, Rank(1), page);
+        let mut own = Relocation::new(layout, Rank(1), page);
         loop {
             let answer = match own.act() {
                 PageAction::Do(op) => carry(word(op.remote), &op),
@@ -268,7 +269,7 @@ fn a_put_by_a_valid_gate_is_never_lost() {
             own.answer(Ok(answer));
         }
         let is_put = putter.join().unwrap();
-        let value = word(book.bytes(entry.moved(Rank(1), 0))).load(Ordering::Relaxed);
+        let value = word(layout.bytes(entry.moved(Rank(1), 0))).load(Ordering::Relaxed);
         assert_eq!(value, if is_put { OURS } else { 0 }, "put: {is_put}");
     });
 }
@@ -290,7 +291,7 @@ fn carry(word: &Word, op: &Op) -> u64 {
         Kind::FetchOr => word.fetch_or(op.operand(), Ordering::SeqCst),
         Kind::FetchAnd => word.fetch_and(op.operand(), Ordering::SeqCst),
         Kind::Swap => word.swap(op.operand(), Ordering::SeqCst),
-        kind => unreachable!("{kind:?} in an access, a sweep or an own"),
+        kind => unreachable!("{kind:?} in an access, a grace or an own"),
     }
 }
 

@@ -166,7 +166,7 @@ impl Arrays {
         let array = self.array::<T>(record, dealt)?;
         let is_fresh = record.start >= fresh_from;
         for rank in room.runtime.ranks().filter(|_| !is_fresh) {
-            room.clear(rank, record.start, shape.books_bytes())?;
+            room.clear(rank, record.start, shape.metadata_bytes())?;
         }
         for rank in room.runtime.ranks() {
             array.way.deal(rank, dealt.first)?;

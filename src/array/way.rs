@@ -104,8 +104,8 @@ impl Way {
         &self.runtime
     }
 
-    pub(super) fn books_bytes(&self) -> u64 {
-        self.book.shape().books_bytes()
+    pub(super) fn metadata_bytes(&self) -> u64 {
+        self.book.shape().metadata_bytes()
     }
 
     /// Whether the job has ranks on other nodes.

@@ -1,7 +1,7 @@
 //! The cache as workers use it: lookups of addresses, which hold or pin the slot of
 //! their table.
 
-use super::seat::HazardDomain;
+use super::hazard::HazardDomain;
 use super::slot::{CacheSlot, SlotState, SlotWord};
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};

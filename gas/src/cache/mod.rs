@@ -28,12 +28,12 @@
 
 mod fetch;
 mod lookup;
-mod seat;
+mod hazard;
 mod slot;
 
 pub use fetch::{Fetch, TableWanted};
 pub(crate) use fetch::{FetchStep, Fetcher};
+pub(crate) use hazard::HazardDomain;
+pub use hazard::{HAZARDS, HazardPointers};
 pub use lookup::{HeldSlot, HeldTarget, Miss, Pinned, ResolvedAddr, TableCache};
-pub(crate) use seat::HazardDomain;
-pub use seat::{HAZARDS, HazardPointers};
 pub use slot::CacheSlot;

@@ -16,14 +16,14 @@
 //! A rank enters its [`RankMembership`] once, however many targets it holds, because a rank
 //! that is inside must not enter again.
 
-use super::backoff::TwoLevelClaim;
 use super::claim::{ClaimEnd, ClaimStatus, LockClaim};
-use super::entry::{GroupMember, MemberPlace};
 use super::kind::LockMode;
+use super::member::{GroupMember, MemberPlace};
 use super::node::NodeId;
 use super::plan::{LockDesign, LockPlan, Want};
 use super::side::GroupSide;
 use super::step::StepId;
+use super::two_level::TwoLevelClaim;
 use super::words::Lock;
 use core::fmt;
 use core::hash::{Hash, Hasher};

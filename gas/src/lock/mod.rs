@@ -10,7 +10,7 @@
 //! | [`drive`] | claims that block, on memory that can be loaded and stored |
 //! | [`tree`] | the tree of a group lock |
 //! | [`vertex`] | a vertex of that tree, run by one rank |
-//! | [`entry`] | one rank that enters and leaves a group lock |
+//! | [`member`] | one rank that enters and leaves a group lock |
 //! | [`access`] | the locks of a window, by any of three designs |
 //!
 //! ```text
@@ -56,11 +56,11 @@
 //! and Y. Ishikawa, on locks over the atomics of FX100.
 
 pub mod access;
-mod backoff;
+mod two_level;
 pub mod claim;
 mod count;
 pub mod drive;
-pub mod entry;
+pub mod member;
 mod kind;
 pub mod node;
 mod plan;
@@ -72,8 +72,8 @@ mod words;
 
 pub use access::{AccessRefused, AccessWait, RankMembership, WindowAccess};
 pub use claim::{ClaimEnd, ClaimStatus, LockClaim};
-pub use entry::{GroupMember, MemberPlace};
 pub use kind::{LockKind, LockMode};
+pub use member::{GroupMember, MemberPlace};
 pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};
 pub use plan::{LockDesign, LockPlan, Want};
 pub use side::GroupSide;

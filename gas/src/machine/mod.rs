@@ -57,14 +57,14 @@
 //! Progress: wait-free, on one thread. Handling a doorbell reads a word for each 64
 //! ranks, each word for a note and each word for the end of a command.
 
-mod ask;
+mod third_party;
 mod flight;
 mod parts;
 mod rank;
 mod run;
 mod tables;
 mod traffic;
-mod whose;
+mod ranks;
 
 pub use rank::GlobalMachine;
 pub use tables::{InFlightOp, MachineTables, PendingOp, SentCommand};

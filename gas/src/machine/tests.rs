@@ -3,7 +3,7 @@
 
 extern crate std;
 
-mod ask;
+mod third_party;
 mod guest;
 mod parts;
 mod tables;

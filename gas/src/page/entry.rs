@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A network that tears words may read each byte of a header at another moment, so
-//! each byte has a live bit of its own. The reader is counted in the crowd
+//! each byte has a live bit of its own. The reader is counted
 //! meanwhile, and a frame that a page leaves is not given to another page before
 //! that reader has gone: all live bytes that one read can find are of one header.
 //!

@@ -11,7 +11,7 @@
 //!   6  permission                     (not needed)
 //!   7  copy                           bytes: get; header there: gone
 //!   8  done    9  new metadata        entry: Moving → At us
-//!  10  cached                         (by the next hold or glance)
+//!  10  cached                         (by the next pin or optimistic read)
 //! ```
 //!
 //! Ranks that only read are neither asked nor waited for, however many they are; the
@@ -22,11 +22,11 @@
 //! live with the epoch of the entry that the reader has, and while it is live, its
 //! bytes are the page's.
 //!
-//! A mover may die. The next rank that requests the page then takes over (the heir).
-//! Any rank may have been left with a valid gate, so the heir stops all ranks; each
+//! A mover may die. The next rank that requests the page then takes over (the recovering mover).
+//! Any rank may have been left with a valid gate, so the recovering mover stops all ranks; each
 //! later mover does so, too, because the operation by which the dead mover empties
 //! the list may land at any time, and remove a rank that was entered since. If the
-//! heir fails, the page stays where it is, but with the epoch of a move: the dead
+//! recovering mover fails, the page stays where it is, but with the epoch of a move: the dead
 //! mover may have marked the page's header, or may do so later.
 
 use super::entry::{epoch_of, gone, is_of};
@@ -39,7 +39,7 @@ use tsumugi_core::mutate;
 /// One page on its way. Its [access](PageAction::Access) copies the page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relocation {
-    book: PageLayout,
+    layout: PageLayout,
     /// The rank that is to own the page, and the rank that carries out the move.
     rank: Rank,
     by: Rank,
@@ -117,7 +117,7 @@ enum MoveStep {
     Stop(u64, GateState),
     /// Reads the gate of the holder again.
     Probe,
-    /// Waits because holds are in the gate.
+    /// Waits because pins are in the gate.
     Drain,
     ReadHeader,
     Copy,
@@ -140,15 +140,15 @@ enum MoveStep {
 
 impl Relocation {
     /// The move of a page to `rank`, which carries it out.
-    pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
-        Self::to(book, rank, rank, page)
+    pub const fn new(layout: PageLayout, rank: Rank, page: PageId) -> Self {
+        Self::to(layout, rank, rank, page)
     }
 
     /// The move of a page to `rank`, carried out by `by`; `rank` takes no part.
-    pub const fn to(book: PageLayout, rank: Rank, by: Rank, page: PageId) -> Self {
+    pub const fn to(layout: PageLayout, rank: Rank, by: Rank, page: PageId) -> Self {
         let from = DirectoryEntry { owner: rank, frame: 0, epoch: 0 };
         Self {
-            book,
+            layout,
             rank,
             by,
             page,
@@ -199,7 +199,7 @@ impl Relocation {
                 self.has_taken_over = true;
                 MoveStep::Disown(0)
             }
-            MoveStep::Disown(seen) if !self.book.is_disowned(seen, old) => MoveStep::Disown(old),
+            MoveStep::Disown(seen) if !self.layout.is_disowned(seen, old) => MoveStep::Disown(old),
             MoveStep::Disown(_) => {
                 let any = mutate!("page_heir_believes_list": self.has_taken_over => false);
                 self.holders = if any { u64::MAX } else { old };
@@ -319,14 +319,14 @@ impl Relocation {
     /// place of its own there, if there are frames for all pages; the pages that the
     /// rank owned at first lie at their own places.
     fn first_word(&self) -> u32 {
-        let words = self.book.shape().frames.div_ceil(64);
-        let place = self.book.shape().homes.place(self.page, self.rank);
+        let words = self.layout.shape().frames.div_ceil(64);
+        let place = self.layout.shape().homes.place(self.page, self.rank);
         (place / 64 % u64::from(words)) as u32
     }
 
     /// Goes on by the bits of the frames.
     fn looks_for_frame(&self, word: u32, bits: u64) -> MoveStep {
-        let frames = self.book.shape().frames;
+        let frames = self.layout.shape().frames;
         let bit = bits.trailing_ones();
         match word * 64 + bit {
             frame if bit < 64 && frame < frames => MoveStep::TakeFrame(word, bits, bit),
@@ -355,7 +355,7 @@ impl Relocation {
     }
 
     fn seeks_holder(&mut self) -> MoveStep {
-        let ranks = self.book.shape().homes.ranks();
+        let ranks = self.layout.shape().homes.ranks();
         while self.holder < ranks && !PageLayout::may_hold(self.holders, Rank(self.holder)) {
             self.holder += 1;
         }
@@ -377,67 +377,67 @@ impl PageProtocol for Relocation {
     type Outcome = MoveOutcome;
 
     fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
-        let Self { book, rank, page, from, .. } = self;
+        let Self { layout, rank, page, from, .. } = self;
         let moving = self.moving().to_bits();
         let here = self.frame.map(|frame| from.moved(*rank, frame));
         let new = || here.expect("the frame is taken before the entry is locked");
         match self.at {
-            MoveStep::Ask => PageAction::Do(book.look(*page)),
+            MoveStep::Ask => PageAction::Do(layout.look(*page)),
             MoveStep::Wait(by) => PageAction::Pause(Some(by)),
             MoveStep::Drain => PageAction::Pause(None),
-            MoveStep::FindFrame(word) => PageAction::Do(WordOp::load(book.bits(*rank, word))),
+            MoveStep::FindFrame(word) => PageAction::Do(WordOp::load(layout.bits(*rank, word))),
             MoveStep::TakeFrame(word, seen, bit) => {
-                PageAction::Do(WordOp::exchange(book.bits(*rank, word), seen, seen | 1 << bit))
+                PageAction::Do(WordOp::exchange(layout.bits(*rank, word), seen, seen | 1 << bit))
             }
             MoveStep::Lock => {
-                PageAction::Do(WordOp::exchange(book.entry(*page), from.to_bits(), moving))
+                PageAction::Do(WordOp::exchange(layout.entry(*page), from.to_bits(), moving))
             }
             MoveStep::TakeOver(by) => {
                 let dead = PageState::Moving { owner: from.owner, frame: from.frame, by };
-                PageAction::Do(WordOp::exchange(book.entry(*page), dead.to_bits(), moving))
+                PageAction::Do(WordOp::exchange(layout.entry(*page), dead.to_bits(), moving))
             }
             MoveStep::Disown(seen) if self.has_taken_over => {
-                PageAction::Do(book.distrust(*page, seen))
+                PageAction::Do(layout.distrust(*page, seen))
             }
-            MoveStep::Disown(seen) => PageAction::Do(book.disown(*page, seen)),
-            MoveStep::Probe => PageAction::Do(WordOp::load(book.gate(Rank(self.holder), *page))),
+            MoveStep::Disown(seen) => PageAction::Do(layout.disown(*page, seen)),
+            MoveStep::Probe => PageAction::Do(WordOp::load(layout.gate(Rank(self.holder), *page))),
             MoveStep::Stop(seen, state) => {
                 let gate = Gate { state, ..Gate::from_bits(seen) };
-                let at = book.gate(Rank(self.holder), *page);
+                let at = layout.gate(Rank(self.holder), *page);
                 PageAction::Do(WordOp::exchange(at, seen, gate.to_bits()))
             }
             MoveStep::ReadHeader => {
-                PageAction::Do(WordOp::load(book.header(from.owner, from.frame)))
+                PageAction::Do(WordOp::load(layout.header(from.owner, from.frame)))
             }
             MoveStep::Copy => {
-                PageAction::Access(PageCopy { from: book.bytes(*from), to: book.bytes(new()) })
+                PageAction::Access(PageCopy { from: layout.bytes(*from), to: layout.bytes(new()) })
             }
             MoveStep::Mark => {
-                let at = book.header(*rank, new().frame);
+                let at = layout.header(*rank, new().frame);
                 PageAction::Do(WordOp::store(at, new().header(*page)))
             }
             MoveStep::MarkOld => {
-                let (at, header) = (book.header(from.owner, from.frame), from.header(*page));
+                let (at, header) = (layout.header(from.owner, from.frame), from.header(*page));
                 // An operation of this kind that lands late does no harm: no other
                 // header has the same value.
                 PageAction::Do(WordOp::exchange(at, header, gone(header)))
             }
             MoveStep::Commit => {
-                PageAction::Do(WordOp::exchange(book.entry(*page), moving, new().to_bits()))
+                PageAction::Do(WordOp::exchange(layout.entry(*page), moving, new().to_bits()))
             }
             MoveStep::Renew(_) => {
-                let at = book.header(from.owner, from.frame);
+                let at = layout.header(from.owner, from.frame);
                 PageAction::Do(WordOp::store(at, from.header(*page)))
             }
             MoveStep::Restore(_) => {
-                PageAction::Do(WordOp::exchange(book.entry(*page), moving, from.to_bits()))
+                PageAction::Do(WordOp::exchange(layout.entry(*page), moving, from.to_bits()))
             }
             MoveStep::Unmark(_) => {
-                let at = book.header(*rank, new().frame);
+                let at = layout.header(*rank, new().frame);
                 PageAction::Do(WordOp::store(at, gone(new().header(*page))))
             }
             MoveStep::GiveBack(_) => {
-                let (at, bit) = book.bit(*rank, new().frame);
+                let (at, bit) = layout.bit(*rank, new().frame);
                 PageAction::Do(WordOp::and(at, !bit))
             }
             MoveStep::Over => PageAction::Over(MoveOutcome::Done {

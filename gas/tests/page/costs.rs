@@ -39,8 +39,8 @@ impl Memory {
     }
 
     /// Moves a page to a rank that does not have it.
-    fn own(&mut self, book: PageLayout, rank: Rank, page: PageId) {
-        let mut own = Relocation::new(book, rank, page);
+    fn own(&mut self, layout: PageLayout, rank: Rank, page: PageId) {
+        let mut own = Relocation::new(layout, rank, page);
         loop {
             match own.act() {
                 PageAction::Do(op) => own.answer(Ok(self.carry(&op))),
@@ -63,49 +63,49 @@ const A: Rank = Rank(2);
 const RANKS: u32 = 3 + 32;
 const PAGE: PageId = PageId(1);
 
-/// The operations on other ranks of the own, and of the sweep, which is shared by all pages that
+/// The operations on other ranks of the own, and of the grace period, which is shared by all pages that
 /// moved before it.
 fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
     let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 2 };
     let (pages, directory) = (RegionKey::new(0, 1), RegionKey::new(1, 1));
-    let book = match is_apart {
+    let layout = match is_apart {
         true => PageLayout::apart(shape, directory, pages).unwrap(),
         false => PageLayout::new(shape, pages, 0).unwrap(),
     };
-    assert_eq!(book.home(PAGE), HOME);
+    assert_eq!(layout.home(PAGE), HOME);
     let mut memory = Memory { words: HashMap::new(), by: B, remote: 0, all: 0 };
     let entry = DirectoryEntry { owner: A, frame: 0, epoch: 0 };
-    memory.words.insert(book.entry(PAGE), entry.to_bits());
-    memory.words.insert(book.header(A, 0), entry.header(PAGE));
+    memory.words.insert(layout.entry(PAGE), entry.to_bits());
+    memory.words.insert(layout.header(A, 0), entry.header(PAGE));
     for reader in (3..3 + readers).map(Rank) {
-        let mut glance = OptimisticRead::new(book, reader, PAGE);
+        let mut read = OptimisticRead::new(layout, reader, PAGE);
         loop {
-            match glance.act() {
-                PageAction::Do(op) => glance.answer(Ok(memory.carry(&op))),
-                PageAction::Access(entry) => glance.answer(Ok(entry.header(PAGE))),
+            match read.act() {
+                PageAction::Do(op) => read.answer(Ok(memory.carry(&op))),
+                PageAction::Access(entry) => read.answer(Ok(entry.header(PAGE))),
                 PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
     }
     for writer in (3..3 + writers).map(Rank) {
-        let mut hold = PagePin::new(book, writer, PAGE);
+        let mut pin = PagePin::new(layout, writer, PAGE);
         loop {
-            match hold.act() {
-                PageAction::Do(op) => hold.answer(Ok(memory.carry(&op))),
-                PageAction::Access(_) => hold.answer(Ok(0)),
+            match pin.act() {
+                PageAction::Do(op) => pin.answer(Ok(memory.carry(&op))),
+                PageAction::Access(_) => pin.answer(Ok(0)),
                 PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
     }
     memory.remote = 0;
-    memory.own(book, B, PAGE);
+    memory.own(layout, B, PAGE);
     let owned = memory.remote;
-    let mut sweep = GracePeriod::new(book);
-    while let PageAction::Do(op) = sweep.act() {
-        sweep.answer(Ok(memory.carry(&op)));
+    let mut grace = GracePeriod::new(layout);
+    while let PageAction::Do(op) = grace.act() {
+        grace.answer(Ok(memory.carry(&op)));
     }
     (owned, memory.remote - owned)
 }
@@ -193,19 +193,19 @@ fn an_arriving_page_finds_a_free_frame_at_once() {
     for dealt in [Distribution::Block, Distribution::Cyclic] {
         let homes = Homes::new(3, 10_000, dealt);
         let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 10_064 };
-        let book = PageLayout::new(shape, RegionKey::new(0, 1), 0).unwrap();
+        let layout = PageLayout::new(shape, RegionKey::new(0, 1), 0).unwrap();
         let mut memory = Memory { words: HashMap::new(), by: HOME, remote: 0, all: 0 };
         for rank in (0..3).map(Rank) {
             for (frame, page) in homes.first_of(rank, dealt).enumerate() {
                 let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch: 0 };
-                let (bits, bit) = book.bit(rank, entry.frame);
-                memory.words.insert(book.entry(page), entry.to_bits());
+                let (bits, bit) = layout.bit(rank, entry.frame);
+                memory.words.insert(layout.entry(page), entry.to_bits());
                 *memory.words.entry(bits).or_default() |= bit;
             }
         }
-        for page in (0..homes.pages()).map(PageId).filter(|page| book.home(*page) != HOME) {
+        for page in (0..homes.pages()).map(PageId).filter(|page| layout.home(*page) != HOME) {
             let before = memory.all;
-            memory.own(book, HOME, page);
+            memory.own(layout, HOME, page);
             assert_eq!(memory.all - before, 8, "{page:?}, {dealt:?}");
         }
     }

@@ -24,7 +24,7 @@
 //! | O15 keys | one region for all, as long as the array lives | the same |
 //! | O16 program order | every ULT of `random` waits for each of its calls | the same |
 //! | A8 one agent a word | `page_entry_read_plainly` | (none are) |
-//! | O17 pins while it moves | holds against relocations, all programs | the same |
+//! | O17 pins while it moves | pins against relocations, all programs | the same |
 
 mod asks;
 mod costs;

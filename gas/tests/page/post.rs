@@ -64,15 +64,15 @@ impl Mail {
 impl Post {
     pub fn new(
         rank: Rank,
-        book: &PageLayout,
+        layout: &PageLayout,
         dealt: Distribution,
         mail: &Rc<RefCell<Mail>>,
     ) -> Self {
-        let shape = book.shape();
+        let shape = layout.shape();
         let mut homes = BTreeMap::new();
         for owner in (0..shape.homes.ranks()).map(Rank) {
             for (frame, page) in shape.homes.first_of(owner, dealt).enumerate() {
-                if book.home(page) == rank {
+                if layout.home(page) == rank {
                     homes.insert(
                         page,
                         Home::new(DirectoryEntry { owner, frame: frame as u32, epoch: 0 }),
@@ -98,11 +98,11 @@ impl Post {
 impl Desk {
     /// Continues a request; false if it waits.
     pub fn ask(&mut self, node: &Node<'_>, number: usize, asked: Asked) -> bool {
-        let (book, does) = (self.book, self.ults[number].does);
+        let (layout, does) = (self.layout, self.ults[number].does);
         let page = does.page();
-        let home = book.home(page);
+        let home = layout.home(page);
         let lost = self.lost.contains(&home).then_some(AddrError::PeerLost { rank: home });
-        let slots = book.shape().slots;
+        let slots = layout.shape().slots;
         let next = match asked {
             Asked::Enter => match self.by_mail().requester(page, slots).enter(does.want()) {
                 Enter::Go(entry) => {
@@ -153,7 +153,7 @@ impl Desk {
         if self.lost.contains(&from) {
             return;
         }
-        let slots = self.book.shape().slots;
+        let slots = self.layout.shape().slots;
         match message {
             DirectoryMessage::Told(_) | DirectoryMessage::Stop(_) => {
                 let answer = self.by_mail().requester(page, slots).handle(message);
@@ -179,7 +179,7 @@ impl Desk {
                 // A rank that still reads the frame detects the change.
                 let entry = DirectoryEntry { owner: node.rank(), frame, epoch: 0 };
                 for element in 0..ELEMENTS {
-                    let at = self.book.bytes(entry).add(element * 8);
+                    let at = self.layout.bytes(entry).add(element * 8);
                     node.store(at.key, at.offset, u64::MAX).unwrap();
                 }
             }
@@ -203,8 +203,8 @@ impl Desk {
     /// Handles the end of an access of a ULT, or of a copy.
     pub fn used(&mut self, node: &Node<'_>, number: usize, asked: Asked, ok: bool) {
         let does = self.ults[number].does;
-        let (page, slots) = (does.page(), self.book.shape().slots);
-        let home = self.book.home(page);
+        let (page, slots) = (does.page(), self.layout.shape().slots);
+        let home = self.layout.home(page);
         match asked {
             Asked::Using(entry) => {
                 let requester = self.by_mail().requester(page, slots);
@@ -231,25 +231,25 @@ impl Desk {
 
     fn permitted(&mut self, node: &Node<'_>, number: usize, entry: DirectoryEntry) {
         let rank = node.rank();
-        let free = (0..self.book.shape().frames).find(|frame| {
-            let (at, bit) = self.book.bit(rank, *frame);
+        let free = (0..self.layout.shape().frames).find(|frame| {
+            let (at, bit) = self.layout.bit(rank, *frame);
             node.load(at.key, at.offset).unwrap() & bit == 0
         });
         let Some(frame) = free else {
             let page = self.ults[number].does.page();
-            self.send(node, self.book.home(page), page, DirectoryMessage::Abort);
+            self.send(node, self.layout.home(page), page, DirectoryMessage::Abort);
             return self.end(node, number, None);
         };
         self.set_taken(node, frame, true);
         self.ults[number].task = Task::Asked(Asked::Copying(entry, frame));
-        let to = self.book.bytes(DirectoryEntry { owner: rank, frame, epoch: 0 });
+        let to = self.layout.bytes(DirectoryEntry { owner: rank, frame, epoch: 0 });
         let local = LocalAddr { key: PAGES, offset: to.offset };
-        let op = Op::get(self.book.bytes(entry), local, self.book.shape().page_bytes);
+        let op = Op::get(self.layout.bytes(entry), local, self.layout.shape().page_bytes);
         self.post(number, Part::Bytes, op);
     }
 
     fn set_taken(&self, node: &Node<'_>, frame: u32, is_taken: bool) {
-        let (at, bit) = self.book.bit(node.rank(), frame);
+        let (at, bit) = self.layout.bit(node.rank(), frame);
         let bits = node.load(at.key, at.offset).unwrap();
         assert_ne!(bits & bit != 0, is_taken, "frame {frame} of {}", node.rank());
         node.store(at.key, at.offset, bits ^ bit).unwrap();

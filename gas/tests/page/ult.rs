@@ -51,10 +51,10 @@ pub enum Does {
 
 pub enum Task {
     None,
-    Glance(OptimisticRead),
-    Hold(PagePin),
+    Read(OptimisticRead),
+    Pin(PagePin),
     Own(Relocation),
-    Sweep(GracePeriod, RetiredFrame),
+    Grace(GracePeriod, RetiredFrame),
     Free,
     Asked(Asked),
 }
@@ -93,20 +93,20 @@ impl Ult {
         }
     }
 
-    pub fn begin(&mut self, book: PageLayout, rank: Rank, by_mail: bool, log: &mut Log) {
-        let pages = book.shape().homes.pages();
+    pub fn begin(&mut self, layout: PageLayout, rank: Rank, by_mail: bool, log: &mut Log) {
+        let pages = layout.shape().homes.pages();
         if let Some(page) = self.to_own.pop_front() {
             self.does = Does::Own(page);
             // Now and then to another rank, which takes no part.
             let to = match self.plan {
                 Plan::Mix { .. } if !by_mail && self.draw.below(3) == 0 => {
-                    Rank(self.draw.below(book.shape().homes.ranks().into()) as u32)
+                    Rank(self.draw.below(layout.shape().homes.ranks().into()) as u32)
                 }
                 _ => rank,
             };
             self.task = match by_mail {
                 true => Task::Asked(Asked::Own),
-                false => Task::Own(Relocation::to(book, to, rank, page)),
+                false => Task::Own(Relocation::to(layout, to, rank, page)),
             };
             return;
         }
@@ -136,9 +136,9 @@ impl Ult {
         };
         self.task = match self.does {
             _ if by_mail => Task::Asked(Asked::Enter),
-            Does::Get { page, .. } => Task::Glance(OptimisticRead::new(book, rank, page)),
+            Does::Get { page, .. } => Task::Read(OptimisticRead::new(layout, rank, page)),
             Does::Put { page, .. } | Does::Add { page } => {
-                Task::Hold(PagePin::new(book, rank, page))
+                Task::Pin(PagePin::new(layout, rank, page))
             }
             Does::Own(_) => unreachable!("an own is not a single step"),
         };

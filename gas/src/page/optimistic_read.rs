@@ -1,18 +1,17 @@
-//! A glance: an optimistic read of a page. The mover of the page does not wait for
-//! the read; the header that is read with the bytes tells whether the bytes are the
-//! page's.
+//! An optimistic read of a page. The mover of the page does not wait for the read; the
+//! header that is read with the bytes tells whether the bytes are the page's.
 //!
 //! ```text
-//!  crowd: come ─► seen ─► read header and bytes ─► header is as the entry says
+//!  reader counts: come ─► seen ─► read header and bytes ─► header is as the entry says
 //!                  │              ▲        │ no            │ yes
 //!                  └─► entry: read ◄───────┘               ▼
-//!                      (seen: write)                  crowd: go ─► over
+//!                      (seen: write)                  reader counts: go ─► over
 //! ```
 //!
 //! An entry in the location cache needs no invalidation: an entry that is no longer
 //! true leads to a header that does not match it. The order in which one read
 //! fetches the header and the page's bytes does not matter, see the
-//! [invariants](super#invariants). The crowd ensures that the frame is given to no
+//! [invariants](super#invariants). The reader counts ensure that the frame is given to no
 //! other page before the read has ended ([`GracePeriod`](super::GracePeriod)).
 
 use super::entry::{LIVE, is_of, names};
@@ -28,7 +27,7 @@ use tsumugi_core::mutate;
 /// more than once, and the bytes of the last time are good at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OptimisticRead {
-    book: PageLayout,
+    layout: PageLayout,
     rank: Rank,
     page: PageId,
     phase: u8,
@@ -63,8 +62,8 @@ enum ReadExit {
 
 impl OptimisticRead {
     /// A read by `rank` that is to begin.
-    pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
-        Self { book, rank, page, phase: 0, at: ReadStep::Look }
+    pub const fn new(layout: PageLayout, rank: Rank, page: PageId) -> Self {
+        Self { layout, rank, page, phase: 0, at: ReadStep::Look }
     }
 
     #[inline]
@@ -120,25 +119,25 @@ impl PageProtocol for OptimisticRead {
 
     #[inline]
     fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
-        let Self { book, rank, page, phase, .. } = self;
-        let crowd = book.crowd(*rank);
+        let Self { layout, rank, page, phase, .. } = self;
+        let epochs = layout.reader_epochs(*rank);
         match self.at {
-            ReadStep::Look => PageAction::Do(WordOp::load(crowd)),
+            ReadStep::Look => PageAction::Do(WordOp::load(epochs)),
             ReadStep::Come(seen) => {
-                PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).come().0))
+                PageAction::Do(WordOp::exchange(epochs, seen, ReaderEpochs(seen).come().0))
             }
-            ReadStep::Seen => PageAction::Do(WordOp::load(book.seen(*rank, *page))),
-            ReadStep::SeenEntry(_) => PageAction::Do(WordOp::load(book.seen_entry(*rank, *page))),
+            ReadStep::Seen => PageAction::Do(WordOp::load(layout.seen(*rank, *page))),
+            ReadStep::SeenEntry(_) => PageAction::Do(WordOp::load(layout.seen_entry(*rank, *page))),
             ReadStep::Read(entry, _) => PageAction::Access(entry),
-            ReadStep::Ask => PageAction::Do(book.look(*page)),
+            ReadStep::Ask => PageAction::Do(layout.look(*page)),
             ReadStep::Keep(entry) => {
-                PageAction::Do(WordOp::store(book.seen_entry(*rank, *page), entry.to_bits()))
+                PageAction::Do(WordOp::store(layout.seen_entry(*rank, *page), entry.to_bits()))
             }
             ReadStep::KeepPage(entry) => {
-                PageAction::Do(WordOp::store(book.seen(*rank, *page), entry.seen_of(*page)))
+                PageAction::Do(WordOp::store(layout.seen(*rank, *page), entry.seen_of(*page)))
             }
             ReadStep::Go(_) => {
-                PageAction::Do(WordOp::add(crowd, ReaderEpochs::one(*phase).wrapping_neg()))
+                PageAction::Do(WordOp::add(epochs, ReaderEpochs::one(*phase).wrapping_neg()))
             }
             ReadStep::Pause(by) => PageAction::Pause(Some(by)),
             ReadStep::Over => PageAction::Over(()),

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //!  read   seen ─► is it in reach? ─► header ─► bytes ─► header, once more
-//!  hold   gate: +1 ─► kept: is it in reach? ─► the access ─► gate: -1
+//!  pin    gate: +1 ─► kept: is it in reach? ─► the access ─► gate: -1
 //! ```
 //!
-//! A hold reads where the page is only after it has entered the gate, and leaves the
+//! A pin reads where the page is only after it has entered the gate, and leaves the
 //! gate again if that place is not in reach. A read writes nothing and is counted
 //! nowhere: the cached entry may be of any age, and the frame may become another
 //! page's at any moment. While that happens, the frame's header is not the header of
@@ -40,12 +40,12 @@ impl<'w> ReadFast<'w> {
     /// an address.
     #[inline(always)]
     pub fn of(
-        book: &PageLayout,
+        layout: &PageLayout,
         rank: Rank,
         page: PageId,
         word: impl Fn(RemoteAddr) -> &'w AtomicU64,
     ) -> Self {
-        let (seen, seen_entry) = (book.seen(rank, page), book.seen_entry(rank, page));
+        let (seen, seen_entry) = (layout.seen(rank, page), layout.seen_entry(rank, page));
         Self { seen: word(seen), seen_entry: word(seen_entry) }
     }
 
@@ -102,12 +102,12 @@ impl<'w> PinFast<'w> {
     /// The words of `rank` for the page; `word` returns the word at an address.
     #[inline(always)]
     pub fn of(
-        book: &PageLayout,
+        layout: &PageLayout,
         rank: Rank,
         page: PageId,
         word: impl Fn(RemoteAddr) -> &'w AtomicU64,
     ) -> Self {
-        Self { gate: word(book.gate(rank, page)), kept: word(book.kept(rank, page)) }
+        Self { gate: word(layout.gate(rank, page)), kept: word(layout.kept(rank, page)) }
     }
 
     /// Uses the page, which stays in its place meanwhile. `find` returns the place

@@ -4,7 +4,7 @@ use super::*;
 use core::cell::Cell;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// Words of a rank and of a frame, without a book's memory.
+/// Words of a rank and of a frame, without the memory of an array.
 struct Loose {
     first: AtomicU64,
     second: AtomicU64,
@@ -19,7 +19,7 @@ fn loose(first: u64, second: u64, header: u64) -> Loose {
 /// A read is good if it finds the page's header before and after the bytes.
 #[test]
 fn a_read_is_valid_between_two_equal_headers() {
-    let book = book(3, false);
+    let layout = layout(3, false);
     let moved = FIRST.moved(MOVER, 1);
     let (right, header) = (FIRST.seen_of(PAGE), FIRST.header(PAGE));
     let moving = PageState::Moving { owner: Rank(0), frame: 0, by: MOVER }.to_bits();
@@ -33,9 +33,9 @@ fn a_read_is_valid_between_two_equal_headers() {
         (right, FIRST.to_bits(), header, moved.header(PAGE), false),
     ] {
         let words = loose(seen, entry, before);
-        let own = ReadFast::of(&book, MOVER, PAGE, |at| match at {
-            at if at == book.seen(MOVER, PAGE) => &words.first,
-            at if at == book.seen_entry(MOVER, PAGE) => &words.second,
+        let own = ReadFast::of(&layout, MOVER, PAGE, |at| match at {
+            at if at == layout.seen(MOVER, PAGE) => &words.first,
+            at if at == layout.seen_entry(MOVER, PAGE) => &words.second,
             at => panic!("{at:?}"),
         });
         let reads = Cell::new(0);
@@ -57,7 +57,7 @@ fn a_read_is_valid_between_two_equal_headers() {
 /// A use of the page is counted in its gate, if the gate is valid.
 #[test]
 fn a_use_is_counted_while_it_lasts() {
-    let book = book(3, false);
+    let layout = layout(3, false);
     let other = PageId(PAGE.0 + 4);
     let gate = |page, state, count| Gate::new(page, state, count).to_bits();
     let moving = PageState::Moving { owner: Rank(0), frame: 0, by: MOVER }.to_bits();
@@ -70,9 +70,9 @@ fn a_use_is_counted_while_it_lasts() {
         (gate(PAGE, GateState::Valid, 0), moving, false),
     ] {
         let words = loose(word, kept, 0);
-        let door = PinFast::of(&book, MOVER, PAGE, |at| match at {
-            at if at == book.gate(MOVER, PAGE) => &words.first,
-            at if at == book.kept(MOVER, PAGE) => &words.second,
+        let door = PinFast::of(&layout, MOVER, PAGE, |at| match at {
+            at if at == layout.gate(MOVER, PAGE) => &words.first,
+            at if at == layout.kept(MOVER, PAGE) => &words.second,
             at => panic!("{at:?}"),
         });
         let now = || words.first.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! A sweep: a grace period over all ranks. It waits until all reads that were under
-//! way when it began have ended, anywhere.
+//! A grace period over all ranks: it waits until all reads that were under way when it
+//! began have ended, anywhere.
 //!
 //! ```text
-//!  of each rank:  crowd: read ─► no read of either phase ─► next
+//!  of each rank:  reader counts: read ─► no read of either phase ─► next
 //!                   │  ▲ └─► reads of the other phase: pause, again
 //!                   │  └───────── lost the race ──┐
 //!                   └─► compare-swap: turn ───────┘
@@ -10,9 +10,9 @@
 //!                             or the phase was turned again
 //! ```
 //!
-//! The phase is turned only when the count of the other phase is 0. So a sweep that
+//! The phase is turned only when the count of the other phase is 0. So a grace period that
 //! finds the phase turned again has the proof that all reads of the phase before
-//! have ended. One sweep is enough for all pages that had moved before it began: its
+//! have ended. One grace period is enough for all pages that had moved before it began: its
 //! cost, one read per rank without readers, is shared by all frames that were
 //! collected for it.
 
@@ -23,11 +23,11 @@ use core::convert::Infallible;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mutate;
 
-/// One sweep, which accesses no page. At its end, frames that were retired before it
+/// One grace period, which accesses no page. At its end, frames that were retired before it
 /// began may be freed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GracePeriod {
-    book: PageLayout,
+    layout: PageLayout,
     rank: u32,
     at: GraceStep,
 }
@@ -44,14 +44,14 @@ enum GraceStep {
 }
 
 impl GracePeriod {
-    /// A sweep that is to begin.
-    pub const fn new(book: PageLayout) -> Self {
-        Self { book, rank: 0, at: GraceStep::Look }
+    /// A grace period that is to begin.
+    pub const fn new(layout: PageLayout) -> Self {
+        Self { layout, rank: 0, at: GraceStep::Look }
     }
 
     fn finds(&mut self, bits: u64) -> GraceStep {
-        let crowd = ReaderEpochs(bits);
-        match [crowd.phase(), 1 - crowd.phase()].map(|phase| crowd.count(phase)) {
+        let epochs = ReaderEpochs(bits);
+        match [epochs.phase(), 1 - epochs.phase()].map(|phase| epochs.count(phase)) {
             [0, 0] => self.next(),
             [_, 0] => mutate!("page_sweep_blind": GraceStep::Turn(bits) => self.next()),
             _ => mutate!("page_sweep_blind": GraceStep::Pause => self.next()),
@@ -60,7 +60,11 @@ impl GracePeriod {
 
     fn next(&mut self) -> GraceStep {
         self.rank += 1;
-        if self.rank < self.book.shape().homes.ranks() { GraceStep::Look } else { GraceStep::Over }
+        if self.rank < self.layout.shape().homes.ranks() {
+            GraceStep::Look
+        } else {
+            GraceStep::Over
+        }
     }
 }
 
@@ -69,15 +73,15 @@ impl PageProtocol for GracePeriod {
     type Outcome = ();
 
     fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
-        let crowd = self.book.crowd(Rank(self.rank));
+        let epochs = self.layout.reader_epochs(Rank(self.rank));
         match self.at {
-            // Not a load: a read that enters the crowd after this operation sees
+            // Not a load: a read that enters the reader counts after this operation sees
             // through it which headers were marked before.
-            GraceStep::Look => PageAction::Do(WordOp::add(crowd, 0)),
-            GraceStep::Wait(_) => PageAction::Do(WordOp::load(crowd)),
+            GraceStep::Look => PageAction::Do(WordOp::add(epochs, 0)),
+            GraceStep::Wait(_) => PageAction::Do(WordOp::load(epochs)),
             GraceStep::Pause | GraceStep::PauseFor(_) => PageAction::Pause(None),
             GraceStep::Turn(seen) => {
-                PageAction::Do(WordOp::exchange(crowd, seen, ReaderEpochs(seen).turned().0))
+                PageAction::Do(WordOp::exchange(epochs, seen, ReaderEpochs(seen).turned().0))
             }
             GraceStep::Over => PageAction::Over(()),
             GraceStep::Failed(error) => PageAction::Failed(error),
@@ -98,8 +102,8 @@ impl PageProtocol for GracePeriod {
             }
             (Ok(old), GraceStep::Look | GraceStep::Turn(_)) => self.finds(old),
             (Ok(old), GraceStep::Wait(phase)) => {
-                let crowd = ReaderEpochs(old);
-                let is_empty = crowd.count(phase) == 0 || crowd.phase() == phase;
+                let epochs = ReaderEpochs(old);
+                let is_empty = epochs.count(phase) == 0 || epochs.phase() == phase;
                 if is_empty { self.next() } else { GraceStep::PauseFor(phase) }
             }
             (Ok(_), GraceStep::Pause) => GraceStep::Look,

@@ -1,5 +1,4 @@
-//! A hold: it pins a page, so that the page stays in its place during a write. A
-//! hold is one stay in the rank's gate of the page, from entering to leaving.
+//! A pin of a page: the page stays in its place during a write. A pin is one stay in the rank's gate of the page, from entering to leaving.
 //!
 //! ```text
 //!  known     gate: compare-swap  ───────────────────► in ─► the access ─► gate: -1
@@ -8,7 +7,7 @@
 //! ```
 //!
 //! The rank's bit in the list of holders is set before the entry is read (hazard
-//! O3). If a mover has locked the entry by then, the hold is repeated; a mover that
+//! O3). If a mover has locked the entry by then, the pin is repeated; a mover that
 //! locks the entry later finds the bit. The gate is `Pending` before the bit is set,
 //! and the place is installed by a compare-and-swap from exactly that state: a mover
 //! that came in between has made the gate `Revoked` (O2).
@@ -24,7 +23,7 @@ use tsumugi_core::mutate;
 /// or has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PagePin {
-    book: PageLayout,
+    layout: PageLayout,
     rank: Rank,
     page: PageId,
     at: PinStep,
@@ -58,8 +57,8 @@ enum PinExit {
 
 impl PagePin {
     /// A stay of `rank` that is to begin.
-    pub const fn new(book: PageLayout, rank: Rank, page: PageId) -> Self {
-        Self { book, rank, page, at: PinStep::Look }
+    pub const fn new(layout: PageLayout, rank: Rank, page: PageId) -> Self {
+        Self { layout, rank, page, at: PinStep::Look }
     }
 
     #[inline]
@@ -76,7 +75,7 @@ impl PagePin {
             PinStep::Seize(seen) if old == seen => mutate!("page_listed_late":
                 PinStep::Enlist(None, 0) => PinStep::Ask),
             PinStep::Seize(_) => self.finds(old),
-            PinStep::Enlist(entry, seen) if !self.book.is_enlisted(self.rank, seen, old) => {
+            PinStep::Enlist(entry, seen) if !self.layout.is_enlisted(self.rank, seen, old) => {
                 PinStep::Enlist(entry, old)
             }
             PinStep::Enlist(Some(entry), _) => PinStep::Keep(entry),
@@ -109,8 +108,8 @@ impl PagePin {
             GateState::Valid if gate.page == self.page => PinStep::Enter(bits),
             _ if gate.is_free() => PinStep::Seize(bits),
             // The slot is in use for another page. Or it is of this page, and
-            // another hold of this rank reads the entry, or a mover waits for the
-            // last hold to leave.
+            // another pin of this rank reads the entry, or a mover waits for the
+            // last pin to leave.
             _ => PinStep::Pause(None),
         }
     }
@@ -122,21 +121,21 @@ impl PageProtocol for PagePin {
 
     #[inline]
     fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
-        let Self { book, rank, page, .. } = self;
-        let gate = book.gate(*rank, *page);
+        let Self { layout, rank, page, .. } = self;
+        let gate = layout.gate(*rank, *page);
         let own = |state, count| Gate::new(*page, state, count).to_bits();
         match self.at {
             PinStep::Look => PageAction::Do(WordOp::load(gate)),
             PinStep::Enter(seen) => PageAction::Do(mutate!("page_count_apart":
                 WordOp::exchange(gate, seen, seen + 1) => WordOp::add(gate, 1))),
-            PinStep::ReadKept => PageAction::Do(WordOp::load(book.kept(*rank, *page))),
+            PinStep::ReadKept => PageAction::Do(WordOp::load(layout.kept(*rank, *page))),
             PinStep::Seize(seen) => {
                 PageAction::Do(WordOp::exchange(gate, seen, own(GateState::Pending, 0)))
             }
-            PinStep::Enlist(_, seen) => PageAction::Do(book.enlist(*page, *rank, seen)),
-            PinStep::Ask => PageAction::Do(book.look(*page)),
+            PinStep::Enlist(_, seen) => PageAction::Do(layout.enlist(*page, *rank, seen)),
+            PinStep::Ask => PageAction::Do(layout.look(*page)),
             PinStep::Keep(entry) => {
-                PageAction::Do(WordOp::store(book.kept(*rank, *page), entry.to_bits()))
+                PageAction::Do(WordOp::store(layout.kept(*rank, *page), entry.to_bits()))
             }
             PinStep::Install(_) => {
                 let (pending, valid) = (own(GateState::Pending, 0), own(GateState::Valid, 1));

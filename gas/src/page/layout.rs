@@ -1,4 +1,4 @@
-//! The book of an array: pages of one size, and the layout of the memory that holds
+//! The layout of an array: pages of one size, and the layout of the memory that holds
 //! them and their metadata.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //!    directory  entry, holders     16 B for each page that it is home of
 //!    slots      gate, kept,        32 B for each page that it may know
 //!               seen, seen entry
-//!    crowd      read counts        64 B
+//!    reader counts      read counts        64 B
 //!    bits       frames taken       1 bit a frame
 //!    frames     header, bytes      as many as it may own
 //! ```
@@ -63,7 +63,7 @@ pub struct PageLayout {
     directory_at: u64,
     key: RegionKey,
     slots_at: u64,
-    crowd_at: u64,
+    epochs_at: u64,
     bits_at: u64,
     frames_at: u64,
     stride: u64,
@@ -81,12 +81,12 @@ impl PageShape {
     }
 
     /// How many of these bytes are not frames: the directory, the slots of the
-    /// location cache, the crowd and the bits of free frames.
-    pub const fn books_bytes(&self) -> u64 {
+    /// location cache, the reader counts and the bits of free frames.
+    pub const fn metadata_bytes(&self) -> u64 {
         self.frames_at() - HEADER_BYTES
     }
 
-    /// Whether a book of this shape is possible.
+    /// Whether a layout of this shape is possible.
     ///
     /// # Errors
     ///
@@ -117,12 +117,12 @@ impl PageShape {
         (self.homes.each() * HOME_BYTES).next_multiple_of(LINE)
     }
 
-    const fn crowd_at(&self) -> u64 {
+    const fn epochs_at(&self) -> u64 {
         (self.slots_at() + self.slots as u64 * SLOT_BYTES).next_multiple_of(LINE)
     }
 
     const fn bits_at(&self) -> u64 {
-        self.crowd_at() + LINE
+        self.epochs_at() + LINE
     }
 
     /// The offset of the first frame's bytes. A header ends at the end of a line, so
@@ -139,7 +139,7 @@ impl PageShape {
 }
 
 impl PageLayout {
-    /// A book of that shape, in the region that has the key `key` on every rank,
+    /// A layout of that shape, in the region that has the key `key` on every rank,
     /// from byte `at` on, which must be a multiple of 64.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl PageLayout {
         Self::of(shape, (key, at), (key, at + shape.directory_bytes()))
     }
 
-    /// A book with its [directory](PageShape::directory_bytes) in a region of its own,
+    /// A layout with its [directory](PageShape::directory_bytes) in a region of its own,
     /// which has the key `directory` on every rank; all other parts lie in the
     /// region `key`.
     ///
@@ -181,7 +181,7 @@ impl PageLayout {
             directory_at,
             key,
             slots_at: at + shape.slots_at() - before,
-            crowd_at: at + shape.crowd_at() - before,
+            epochs_at: at + shape.epochs_at() - before,
             bits_at: at + shape.bits_at() - before,
             frames_at: at + shape.frames_at() - before,
             stride: shape.stride(),
@@ -337,8 +337,8 @@ impl PageLayout {
     }
 
     #[inline]
-    pub(super) const fn crowd(&self, rank: Rank) -> RemoteAddr {
-        self.word(rank, self.crowd_at)
+    pub(super) const fn reader_epochs(&self, rank: Rank) -> RemoteAddr {
+        self.word(rank, self.epochs_at)
     }
 
     pub(super) const fn bits(&self, rank: Rank, word: u32) -> RemoteAddr {
