@@ -103,7 +103,7 @@ impl<'m> TableCache<'m> {
     /// Looks up `bytes` bytes at `addr`, for an operation that the worker of this
     /// seat carries out at once. The slot stays until [`release`](Self::release);
     /// before that, the worker must not hold anything else with the same hand, of
-    /// [`HAZARDS`]. Wait-free.
+    /// [`HAZARDS`](super::HAZARDS). Wait-free.
     ///
     /// # Errors
     ///

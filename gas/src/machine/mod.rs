@@ -15,7 +15,7 @@
 //!    ended, and regions that no rank reaches any more. Then step 2 again.
 //!
 //! An access that is carried out inside a call (a load, a store or an atomic on a
-//! rank of the same node) needs only [`TableCache::hold`] and the backend. The machine is
+//! rank of the same node) needs only [`TableCache::hold`](crate::cache::TableCache::hold) and the backend. The machine is
 //! for operations that take time or are ordered, and for the misses of such
 //! accesses: [`want`](GlobalMachine::want).
 //!
@@ -45,7 +45,7 @@
 //! # Deaths
 //!
 //! An operation that needs the memory of a rank that died, or that this rank was to
-//! carry out, ends with [`AccessError::PeerLost`], which names the rank. A copy that
+//! carry out, ends with [`AccessError::PeerLost`](crate::error::AccessError::PeerLost), which names the rank. A copy that
 //! the dead rank was to carry out may be done in part, and what it has sent of the
 //! copy may land at any time. Everything else goes on.
 //!
