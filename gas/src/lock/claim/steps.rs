@@ -196,8 +196,7 @@ impl LockClaim {
             ClaimStep::Recheck => {
                 let found = self.found.expect("the count was read");
                 if count::let_in(kind, found, old) {
-                    mutate!("lock_recheck_early":
-                        ClaimStep::TakeReaders(found) => ClaimStep::Held)
+                    mutate!("lock_recheck_early": ClaimStep::TakeReaders(found) => ClaimStep::Held)
                 } else {
                     mutate!("lock_recheck_early":
                         ClaimStep::Waiting(NodeState::Queued) => ClaimStep::ReaderJoin)
