@@ -202,7 +202,6 @@ impl LockClaim {
                         ClaimStep::Waiting(NodeState::Queued) => ClaimStep::ReaderJoin)
                 }
             }
-
             ClaimStep::LeaveNext(state) => ClaimStep::Leave(state),
             ClaimStep::Leave(state) if old == own.state(state) => {
                 ClaimStep::Resting(ClaimEnd::Left { in_queue: true })
