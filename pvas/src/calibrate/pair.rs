@@ -14,39 +14,17 @@
 //! eighth of the rounds is faster): every disturbance on the machine makes a round
 //! longer, but a round after an interruption can be too short.
 
-use super::court::Court;
-use super::yard::Yard;
-use crate::gauge::SAMPLE_BYTES;
+use super::copy_bench::CopyBench;
+use super::method::TransferMethod;
+use super::ping_pong::PingPong;
+use crate::distance_probe::SAMPLE_BYTES;
 use std::time::{Duration, Instant};
-
-/// How bytes get from one core's memory to another's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Inside the lines that are polled.
-    Inline,
-    /// Through slots, by two copies that overlap.
-    Bounce,
-    /// The giver copies, with plain stores.
-    Push,
-    /// The giver copies, in short pieces.
-    Pieces,
-    /// The giver copies, with plain stores, and announces two halves.
-    Halves,
-    /// The same, with each half in short pieces.
-    HalvesInPieces,
-    /// The giver copies, with streaming stores.
-    Stream,
-    /// The taker copies, with plain stores.
-    Pull,
-    /// Both threads copy, from either end.
-    Both,
-}
 
 /// The time of one way at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// The way.
-    pub way: Way,
+    pub way: TransferMethod,
     /// The number of bytes.
     pub bytes: usize,
     /// From the giver's start until the taker has read the bytes.
@@ -60,7 +38,7 @@ pub struct Measured {
     pub trip_ns: f64,
     /// The timings of ways and sizes for which there was time.
     pub timings: Vec<Timing>,
-    /// The gauge's reading for this pair, if there was time.
+    /// The probe's reading for this pair, if there was time.
     pub sample_ns: Option<u64>,
     /// How long all the measurements took.
     pub took: Duration,
@@ -68,19 +46,19 @@ pub struct Measured {
 
 impl Measured {
     /// The time of a way at a size, if it was measured.
-    pub fn ns(&self, way: Way, bytes: usize) -> Option<f64> {
+    pub fn ns(&self, way: TransferMethod, bytes: usize) -> Option<f64> {
         let of = |timing: &&Timing| timing.way == way && timing.bytes == bytes;
         self.timings.iter().find(of).map(|timing| timing.ns)
     }
 
     /// The time of the faster of two ways to push.
     pub fn push_ns(&self, bytes: usize) -> Option<f64> {
-        let plain = self.ns(Way::Push, bytes)?;
-        Some(self.ns(Way::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
+        let plain = self.ns(TransferMethod::Push, bytes)?;
+        Some(self.ns(TransferMethod::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
     }
 
     /// The sizes that were measured of a way, ascending.
-    pub fn sizes(&self, way: Way) -> Vec<usize> {
+    pub fn sizes(&self, way: TransferMethod) -> Vec<usize> {
         let of = self.timings.iter().filter(|timing| timing.way == way);
         let mut sizes: Vec<usize> = of.map(|timing| timing.bytes).collect();
         sizes.sort_unstable();
@@ -91,15 +69,15 @@ impl Measured {
 /// How long a line travels one way, in ns; `None` if `end` comes first or a thread
 /// cannot run on one of the CPUs.
 pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
-    let court = Court::new(end);
+    let ping_pong = PingPong::new(end);
     let give = || {
         let (mut least, mut round) = (f64::MAX, 0);
         for _ in 0..TRIP_ROUNDS {
             let begin = Instant::now();
             for _ in 0..TRIP_BATCH {
                 round += 1;
-                court.ask(round);
-                court.wait_answer(round)?;
+                ping_pong.ask(round);
+                ping_pong.wait_answer(round)?;
             }
             least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(2 * TRIP_BATCH));
         }
@@ -107,27 +85,27 @@ pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
     };
     let take = || {
         for round in 1..=u64::from(TRIP_ROUNDS * TRIP_BATCH) {
-            court.wait_asked(round)?;
-            court.answer(round);
+            ping_pong.wait_asked(round)?;
+            ping_pong.answer(round);
         }
         Some(())
     };
-    court.play([first, second], give, take)
+    ping_pong.play([first, second], give, take)
 }
 
 /// Times every way at every size until `end`.
 pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured> {
     let begin = Instant::now();
-    let (court, yard) = (Court::new(end), Yard::new(BYTES_MAX).ok()?);
+    let (ping_pong, bench) = (PingPong::new(end), CopyBench::new(BYTES_MAX).ok()?);
     let mut timings = Vec::new();
     let mut readings = Vec::new();
     let give = || {
         let mut number = 0;
         for _ in 0..READINGS {
             number += 1;
-            readings.push(yard.sample());
-            court.ask(number);
-            court.wait_answer(number)?;
+            readings.push(bench.sample());
+            ping_pong.ask(number);
+            ping_pong.wait_answer(number)?;
         }
         for step in steps() {
             let mut rounds = Vec::with_capacity(ROUNDS_MAX);
@@ -135,8 +113,8 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
                 let begin = Instant::now();
                 for _ in 0..step.batch {
                     number += 1;
-                    yard.give(&court, number, step.way, step.bytes);
-                    court.wait_answer(number)?;
+                    bench.give(&ping_pong, number, step.way, step.bytes);
+                    ping_pong.wait_answer(number)?;
                 }
                 let ns = begin.elapsed().as_nanos() as f64 / f64::from(step.batch);
                 if round >= step.warm {
@@ -153,20 +131,20 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
         let mut number = 0;
         for _ in 0..READINGS {
             number += 1;
-            yard.take(&court, number, Way::Push, SAMPLE_BYTES)?;
-            court.answer(number);
+            bench.take(&ping_pong, number, TransferMethod::Push, SAMPLE_BYTES)?;
+            ping_pong.answer(number);
         }
         for step in steps() {
             for _ in 0..(step.warm + step.rounds) * step.batch as usize {
                 number += 1;
-                yard.take(&court, number, step.way, step.bytes)?;
-                court.answer(number);
+                bench.take(&ping_pong, number, step.way, step.bytes)?;
+                ping_pong.answer(number);
             }
         }
         Some(())
     };
     // When the time runs out, that is no failure: the rest stays unmeasured.
-    let _ = court.play(cpus, give, take);
+    let _ = ping_pong.play(cpus, give, take);
     readings.sort_unstable();
     let sample_ns = readings.get(READINGS / 2).copied();
     let measured = Measured { trip_ns, timings, sample_ns, took: begin.elapsed() };
@@ -175,8 +153,8 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
 
 /// One way at one size, and how often it is measured.
 #[derive(Clone, Copy)]
-struct Step {
-    way: Way,
+struct TimingStep {
+    way: TransferMethod,
     bytes: usize,
     batch: u32,
     /// Rounds that are not counted: the lines of a way settle in the two caches,
@@ -186,7 +164,7 @@ struct Step {
 }
 
 /// All steps, the smallest sizes first: if time runs out, the largest are missing.
-fn steps() -> impl Iterator<Item = Step> {
+fn steps() -> impl Iterator<Item = TimingStep> {
     let step = |way, bytes: usize| {
         let (warm, rounds) = if bytes <= SMALL {
             (2, 12)
@@ -196,20 +174,25 @@ fn steps() -> impl Iterator<Item = Step> {
             (1, 4)
         };
         let batch = (BATCH_BYTES / bytes).clamp(1, 16) as u32;
-        Step { way, bytes, batch, warm, rounds }
+        TimingStep { way, bytes, batch, warm, rounds }
     };
-    let small = PAYLOADS
-        .into_iter()
-        .flat_map(move |bytes| [step(Way::Inline, bytes), step(Way::Push, bytes)]);
-    let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
-    let slots = slots.map(move |bytes| step(Way::Bounce, bytes));
-    let short =
-        SHORT.into_iter().flat_map(move |bytes| [step(Way::Push, bytes), step(Way::Pieces, bytes)]);
+    let small = PAYLOADS.into_iter().flat_map(move |bytes| {
+        [step(TransferMethod::Inline, bytes), step(TransferMethod::Push, bytes)]
+    });
+    let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= CopyBench::SLOTS_BYTES);
+    let slots = slots.map(move |bytes| step(TransferMethod::Bounce, bytes));
+    let short = SHORT.into_iter().flat_map(move |bytes| {
+        [step(TransferMethod::Push, bytes), step(TransferMethod::Pieces, bytes)]
+    });
     let ways = |bytes| {
-        let pieces = (bytes <= PIECES_MAX).then_some(Way::Pieces);
-        let halves = HALVED.contains(&bytes).then_some([Way::Halves, Way::HalvesInPieces]);
-        let both = (bytes >= BOTH_MIN).then_some(Way::Both);
-        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(pieces);
+        let pieces = (bytes <= PIECES_MAX).then_some(TransferMethod::Pieces);
+        let halves = HALVED
+            .contains(&bytes)
+            .then_some([TransferMethod::Halves, TransferMethod::HalvesInPieces]);
+        let both = (bytes >= BOTH_MIN).then_some(TransferMethod::Both);
+        let ways = [TransferMethod::Push, TransferMethod::Stream, TransferMethod::Pull]
+            .into_iter()
+            .chain(pieces);
         ways.chain(halves.into_iter().flatten()).chain(both).map(move |way| (way, bytes))
     };
     small
