@@ -2,8 +2,9 @@
 
 use crate::deque::Deque;
 use crate::host::page_bytes;
-use crate::sched::shared::{SLOTS, Seat, Shared};
+use crate::sched::shared::Shared;
 use crate::sched::worker::Worker;
+use crate::sched::worker_slot::{SLOTS, Seat};
 use crate::task::Task;
 
 /// Bytes of a scheduler's tables. No field depends on the number of ranks in a job.

@@ -149,12 +149,12 @@ impl Spawner {
         }
         let guest = Guest::new();
         // SAFETY: the guest stays on this stack, and leaves below.
-        if !unsafe { guest.enter(shared) } {
+        if !unsafe { shared.enter(&guest) } {
             return run(Host::Ended, f);
         }
         let outcome = catch(|| run(host, f));
         // SAFETY: the guest has entered above.
-        unsafe { guest.leave(shared) };
+        unsafe { shared.leave(&guest) };
         outcome.unwrap_or_else(|panic| resume(panic))
     }
 

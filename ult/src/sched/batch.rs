@@ -14,7 +14,7 @@
 
 use super::current;
 use super::shared::Shared;
-use super::worker;
+use super::waker;
 use crate::inject::Linked;
 use crate::slab::Slot;
 use core::ptr::{self, NonNull};
@@ -38,7 +38,7 @@ impl Batch {
     /// when the batch is sent. Wakes any other target of a waker at once.
     #[inline]
     pub(crate) fn wake(&mut self, waker: Waker) {
-        let waker = match worker::sleeper_of(waker) {
+        let waker = match waker::sleeper_of(waker) {
             Ok(slot) => {
                 // SAFETY: it sleeps, so it is alive.
                 if unsafe { slot.as_ref() }.is_plain() {

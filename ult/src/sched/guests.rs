@@ -17,8 +17,6 @@
 //!
 //! Guests enter until the scheduler stops, and none enters after that.
 
-use super::current;
-use super::shared::Shared;
 use crate::lock::Lock;
 use core::ptr;
 use tsumugi_core::sync::{UnsafeCell, mutant};
@@ -51,9 +49,8 @@ impl Guests {
         Self(Lock::new(List { first: ptr::null_mut(), is_ending: false, waiting: None }))
     }
 
-    /// Whether the caller is inside of a scope on this scheduler.
-    pub(super) fn has_caller(&self) -> bool {
-        let who = current::caller();
+    /// Whether the caller `who` is inside of a scope on this scheduler.
+    pub(super) fn has(&self, who: usize) -> bool {
         self.0.with(|list| {
             let mut at = list.first;
             while !at.is_null() {
@@ -71,7 +68,7 @@ impl Guests {
 
     /// Lets the last guest stop the workers from here on. Returns true if there
     /// is no guest.
-    fn end(&self) -> bool {
+    pub(super) fn end(&self) -> bool {
         self.0.with(|list| {
             list.is_ending = true;
             list.first.is_null() || mutant("guests_end_under")
@@ -96,14 +93,13 @@ impl Guest {
         Self(UnsafeCell::new(Entry { next: ptr::null_mut(), who: 0 }))
     }
 
-    /// Keeps the scheduler from its end; false if the scheduler has ended.
+    /// Enters as the caller `who`; false if the scheduler has ended.
     ///
     /// # Safety
     ///
     /// The guest stays where it is until it has left.
-    pub(crate) unsafe fn enter(&self, shared: &Shared) -> bool {
-        let who = current::caller();
-        shared.guests.0.with(|list| {
+    pub(super) unsafe fn enter(&self, guests: &Guests, who: usize) -> bool {
+        guests.0.with(|list| {
             if list.is_ending && list.first.is_null() && !mutant("guests_enter_late") {
                 return false;
             }
@@ -114,14 +110,15 @@ impl Guest {
         })
     }
 
-    /// Lets the scheduler end.
+    /// Leaves. Returns whether the workers must stop now, and the waker of a thread
+    /// that waits until there is no guest.
     ///
     /// # Safety
     ///
-    /// The guest has entered on this scheduler.
-    pub(crate) unsafe fn leave(&self, shared: &Shared) {
+    /// The guest has entered.
+    pub(super) unsafe fn leave(&self, guests: &Guests) -> (bool, Option<Waker>) {
         let this = ptr::from_ref(self).cast_mut();
-        let (stops, waiting) = shared.guests.0.with(|list| {
+        guests.0.with(|list| {
             // SAFETY: the guest has entered, so it is in the list; under the lock.
             let next = self.0.with(|entry| unsafe { (*entry).next });
             if list.first == this || mutant("guests_leave_first") {
@@ -140,21 +137,6 @@ impl Guest {
             }
             let is_last = list.first.is_null();
             (is_last && list.is_ending, if is_last { list.waiting.take() } else { None })
-        });
-        if stops && !mutant("guests_stop_nobody") {
-            shared.stop_workers();
-        }
-        if let Some(waker) = waiting.filter(|_| !mutant("guests_tell_nobody")) {
-            waker.wake();
-        }
-    }
-}
-
-impl Shared {
-    /// Ends the workers at their next turn, as soon as no guest is left.
-    pub(crate) fn stop(&self) {
-        if self.guests.end() {
-            self.stop_workers();
-        }
+        })
     }
 }

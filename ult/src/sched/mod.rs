@@ -17,18 +17,27 @@
 //! handler that reports a stack overflow; it is reference-counted.
 
 mod alarm;
+mod alarms;
 pub(crate) mod batch;
 mod config;
+pub(crate) mod current;
+mod doorbells;
+mod gate;
 pub(crate) mod guests;
 pub(crate) mod halt;
-pub(crate) mod current;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+mod overflow_at;
 pub(crate) mod record;
 pub(crate) mod shared;
+mod stack_waiters;
+mod stop;
 mod turn;
 mod wake;
+mod waker;
 pub(crate) mod worker;
+pub(crate) mod worker_slot;
 
-pub(crate) use alarm::Alarm;
+pub(crate) use alarms::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{assert_may_block, callback, in_callback};
 
@@ -42,7 +51,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use shared::{Shared, Tower, Visit};
+use doorbells::Tower;
+use gate::Visit;
+use shared::Shared;
 use tsumugi_core::stats::Counts;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason, Waker};
@@ -151,7 +162,7 @@ impl Scheduler {
             threads: Vec::new(),
             has_ended: false,
             #[cfg(all(feature = "std", not(tsumugi_loom)))]
-            _handler: crate::overflow::Handler::install(worker::overflow_at),
+            _handler: crate::overflow::Handler::install(overflow_at::overflow_at),
         };
         for index in 1..config.workers {
             this.start_worker(index)?;
@@ -232,7 +243,7 @@ impl Scheduler {
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
             assert!(!own, "a scheduler cannot end on a ULT of its own: drop it on another thread");
         }
-        let inside = self.shared.guests.has_caller();
+        let inside = self.shared.has_guest();
         assert!(!inside, "a scheduler cannot end inside a scope on it: leave the scope first");
         self.shared.stop();
         for thread in self.threads.drain(..) {

@@ -1,11 +1,11 @@
 //! The head at the top of a stack: its context, and other data that belong to the
 //! stack.
 
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-use super::GUARDED;
 use super::class::Class;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+use super::layout::GUARDED;
+use super::layout::{CANARY, CANARY_LINE, FLAGS, WATCHED};
 use super::switch::{Left, Link, Saved, Switch};
-use super::{CANARY, CANARY_LINE, FLAGS, WATCHED};
 use crate::host::page_bytes;
 use crate::stake::Stake;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -224,3 +224,12 @@ impl Head {
         self.floor() - if self.floor & super::GUARDED != 0 { page_bytes() } else { 0 }
     }
 }
+
+pub(super) const HEAD_BYTES: usize = size_of::<Head>();
+
+#[cfg(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(any(tsumugi_loom, tsumugi_asan, tsumugi_tsan))
+))]
+const _: () = assert!(HEAD_BYTES == 96, "half a cache line, and one");

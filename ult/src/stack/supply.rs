@@ -1,12 +1,12 @@
 //! The supply of a scheduler's stacks: each is carved on first use and then pooled,
 //! each size by itself.
 
-use super::class::CLASSES;
+use super::class::{CLASSES, Class};
+use super::guards::Guards;
+use super::head::{HEAD_BYTES, Head};
+use super::layout::{CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, GUARDED, MAIN, WATCHED};
+use super::owned::Stack;
 use super::switch::{Life, Switch};
-use super::{
-    CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, Class, GUARDED, Guards, HEAD_BYTES, Head, MAIN,
-    Stack, WATCHED,
-};
 use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
 use crate::host::{self, page_bytes};
 use crate::lock::Lock;

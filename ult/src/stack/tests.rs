@@ -1,3 +1,5 @@
+use super::head::HEAD_BYTES;
+use super::layout::*;
 use super::*;
 use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
 use crate::pool::Cache;

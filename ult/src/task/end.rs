@@ -1,27 +1,12 @@
 //! The end of a ULT, and its joiner: the join word.
 
-use super::Task;
+use super::descriptor::Task;
+use super::join_word::{ALONE, DETACHED, End, FINISHED, Joiner};
 use super::state::DONE;
 use crate::body::Outcome;
 use core::ptr;
-use tsumugi_core::sync::{Ordering, UnsafeCell, mutant};
+use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
-
-/// The waker of the ULT or thread that waits for a ULT's end; it lies on the joiner's
-/// stack.
-pub(crate) struct Joiner(UnsafeCell<Option<Waker>>);
-
-/// The content of the join word at the end of a ULT.
-pub(crate) enum End {
-    /// The handle is alive and has no joiner yet.
-    Alone,
-    /// The handle is gone, so the caller of `end` drops the result and frees the
-    /// slot.
-    Detached,
-    /// There is a joiner, which owns the slot now. The caller wakes it as its last
-    /// step.
-    Joined(Waker),
-}
 
 impl Task {
     /// Notes that the ULT has ended and left its stack; returns the state of its
@@ -118,14 +103,3 @@ impl Task {
         unsafe { self.room.take() }
     }
 }
-
-impl Joiner {
-    pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(None))
-    }
-}
-
-// Words that are no pointers to a `Joiner`, which is aligned.
-pub(super) const ALONE: usize = 0;
-const FINISHED: usize = 1;
-pub(super) const DETACHED: usize = 2;

@@ -6,6 +6,7 @@ use crate::slab::Slot;
 use std::cell::RefCell;
 use std::time::Duration;
 use tsumugi_core::stats::Counter;
+use tsumugi_core::wait::Race;
 
 /// The sleeps of a bench's ULTs, each with its alarm.
 #[expect(clippy::vec_box, reason = "armed, they stay where they are")]

@@ -12,7 +12,7 @@ use tsumugi_core::wait::Waker;
 /// Returns the waker of a sleeping ULT, as its worker publishes it.
 fn waker(slot: Slot) -> Waker {
     // SAFETY: the tests use each waker once.
-    unsafe { Waker::new(slot.as_ptr().cast_const().cast(), crate::sched::worker::wake) }
+    unsafe { Waker::new(slot.as_ptr().cast_const().cast(), crate::sched::waker::wake) }
 }
 
 /// Runs `f` on a thread that acts as this worker.
@@ -221,29 +221,28 @@ fn guests_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
         let bench = Bench::new(1, 0);
         let shared = &*bench.shared;
         let guests = [(); 3].map(|()| Guest::new());
-        assert!(!shared.guests.has_caller());
+        assert!(!shared.has_guest());
         assert!(!shared.guests.wait(waker(bench.sleeping(0))), "no guest is inside");
         // SAFETY: the guests stay until they have left.
         unsafe {
-            assert!(guests[0].enter(shared));
-            guests[0].leave(shared);
+            assert!(shared.enter(&guests[0]));
+            shared.leave(&guests[0]);
             assert!(!shared.is_stopped(), "the end was not requested");
-            assert!(guests.iter().all(|guest| guest.enter(shared)));
-            assert!(shared.guests.has_caller());
-            let elsewhere = std::thread::scope(|scope| {
-                scope.spawn(|| shared.guests.has_caller()).join().unwrap()
-            });
+            assert!(guests.iter().all(|guest| shared.enter(guest)));
+            assert!(shared.has_guest());
+            let elsewhere =
+                std::thread::scope(|scope| scope.spawn(|| shared.has_guest()).join().unwrap());
             assert!(!elsewhere, "another thread is not a guest");
             let waits = bench.sleeping(0);
             assert!(shared.guests.wait(waker(waits)));
             shared.stop();
             for at in order {
                 assert!(!shared.is_stopped() && !task(waits).is_ready());
-                guests[at].leave(shared);
+                shared.leave(&guests[at]);
             }
             assert!(shared.is_stopped() && task(waits).is_ready());
-            assert!(!shared.guests.has_caller());
-            assert!(!guests[0].enter(shared), "the guest is too late");
+            assert!(!shared.has_guest());
+            assert!(!shared.enter(&guests[0]), "the guest is too late");
         }
     }
 }
@@ -257,12 +256,12 @@ fn each_ult_of_a_worker_is_a_guest_by_itself() {
     as_worker(&here, 0, || {
         here.workers[0].set_current(first);
         // SAFETY: the guest stays until it has left.
-        unsafe { assert!(guest.enter(host)) };
-        assert!(host.guests.has_caller());
+        unsafe { assert!(host.enter(&guest)) };
+        assert!(host.has_guest());
         here.workers[0].set_current(second);
-        assert!(!host.guests.has_caller());
+        assert!(!host.has_guest());
         // SAFETY: the guest has entered.
-        unsafe { guest.leave(host) };
+        unsafe { host.leave(&guest) };
     });
 }
 
@@ -272,12 +271,12 @@ fn a_guest_can_enter_while_another_keeps_the_scheduler() {
     let [first, second] = [(); 2].map(|()| Guest::new());
     // SAFETY: the guests stay until they have left.
     unsafe {
-        assert!(first.enter(&bench.shared));
+        assert!(bench.shared.enter(&first));
         bench.shared.stop();
-        assert!(second.enter(&bench.shared));
-        first.leave(&bench.shared);
+        assert!(bench.shared.enter(&second));
+        bench.shared.leave(&first);
         assert!(!bench.shared.is_stopped());
-        second.leave(&bench.shared);
+        bench.shared.leave(&second);
     }
     assert!(bench.shared.is_stopped());
 }

@@ -1,14 +1,12 @@
 //! Running an unstarted ULT in the place of its joiner: when that is allowed, and
 //! what follows when the ULT leaves before its end. See `join`.
 
-use super::{Served, Worker, wake};
+use super::thread::Worker;
 use crate::sched::turn::CALL;
 use crate::slab::Slot;
 use crate::stack::{Head, Left, Link, stack_pointer};
-use crate::task::{Follow, Task};
+use crate::task::Task;
 use core::ptr::NonNull;
-use tsumugi_core::stats::Counter;
-use tsumugi_core::wait::{Reason, Waker};
 
 /// How a ULT that was claimed by its joiner is to run.
 pub(crate) enum Claim {
@@ -134,30 +132,5 @@ impl Worker {
     #[inline(always)]
     fn may_claim(&self, host: &Task, task: &Task) -> bool {
         !host.keeps_fp() && !task.keeps_fp() && !self.shared.is_wanted()
-    }
-
-    /// Makes the joiner wait for a ULT that it ran in its place and that has left.
-    ///
-    /// # Safety
-    ///
-    /// Both ULTs are suspended on this worker, and no other thread has been told so.
-    #[cold]
-    pub(super) unsafe fn follow(&self, follow: &Follow) -> Served {
-        self.count(Counter::Parks);
-        // SAFETY: by the caller's contract the child is suspended, so it is alive.
-        let child = unsafe { follow.child.as_ref() };
-        // SAFETY: the joiner is suspended, too: its request is on its stack.
-        let head = unsafe { follow.joiner.as_ref().head().unwrap_unchecked() };
-        self.check_canary(follow.joiner, head);
-        head.set_reason(&Reason { what: "join", at: child.slot().into(), wanted: 0 });
-        self.put_to_sleep(follow.joiner, head);
-        // SAFETY: as in `serve`.
-        let waker = unsafe { Waker::new(follow.joiner.as_ptr().cast(), wake) };
-        let left = follow.left;
-        // SAFETY: the node stays until the joiner is woken by the child's end.
-        // The child is suspended, so it has not ended.
-        let joined = unsafe { child.join(follow.node, waker) };
-        debug_assert!(joined, "a suspended ULT has not ended");
-        Served::Followed(left)
     }
 }

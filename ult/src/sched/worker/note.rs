@@ -1,9 +1,9 @@
 //! Counting what happens, and recording events while that is requested.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::fp::FpControl;
 use crate::sched::record::{Event, Kind, Wanted};
-use crate::sched::shared::Seat;
+use crate::sched::worker_slot::Seat;
 use crate::slab::Slot;
 use crate::stack::{Head, Left};
 use crate::task::{Request, Task};

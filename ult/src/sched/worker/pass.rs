@@ -10,10 +10,13 @@
 //! Everything unusual is left to the hub, and at regular intervals everything is:
 //! see [`Turn`](crate::sched::turn::Turn).
 
-use super::{AbortOnUnwind, Worker, wake};
-use crate::sched::shared::{Seat, Shared};
+use super::abort::AbortOnUnwind;
+use super::thread::Worker;
+use crate::sched::shared::Shared;
 use crate::sched::turn::{SWITCH, Spent};
 use crate::sched::wake::end_limited_park;
+use crate::sched::waker::wake;
+use crate::sched::worker_slot::Seat;
 use crate::slab::Slot;
 use crate::stack::Head;
 use crate::task::Task;

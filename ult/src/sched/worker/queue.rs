@@ -1,11 +1,12 @@
 //! Where ULTs that may run are queued: in the worker's own queues, or in another
 //! worker's.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::inject::Linked;
 use crate::mail::Letter;
 use crate::sched::record::Kind;
-use crate::sched::shared::{Seat, Shared};
+use crate::sched::shared::Shared;
+use crate::sched::worker_slot::Seat;
 use crate::slab::Slot;
 use crate::task::Task;
 use core::hint::cold_path;

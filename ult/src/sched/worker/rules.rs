@@ -14,7 +14,7 @@
 //! So the worker notes whether the thread panics whenever it resumes a ULT, and
 //! each ULT that leaves notes it for the next one.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::check::{Record, SuspensionCheck, is_first_to_unwind, tell};
 use crate::host;
 use crate::sched::UltId;

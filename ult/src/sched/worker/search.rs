@@ -45,7 +45,7 @@
 //! look, and both sides have a fence between their two accesses. A searcher that
 //! found a ULT passes the search on if more are left.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::deque::Deque;
 use crate::futex::SystemFutex;
 use crate::offer::Offer;

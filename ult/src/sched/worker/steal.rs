@@ -9,7 +9,7 @@
 //! workers that do not push, and mail from workers that do not take it, perhaps
 //! because their OS threads do not run.
 
-use super::{Seen, Worker};
+use super::thread::{Seen, Worker};
 use crate::deque::{Deque, Steal};
 use crate::mail::Mail;
 use crate::sched::record::Kind;

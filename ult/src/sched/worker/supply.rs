@@ -4,10 +4,8 @@
 //! A new ULT for which there is no stack waits in a queue that all workers share
 //! (it is hungry), and is queued to run (it is fed) when a stack is given back.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::overflow::Overflow;
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-use crate::sched::current;
 use crate::slab::Slot;
 use crate::stack::{Class, Head, Stack};
 use crate::task::Task;
@@ -120,21 +118,4 @@ impl Worker {
             Overflow { id: task.slot().into(), name, stack_bytes: head.bytes() }.abort()
         }
     }
-}
-
-/// Called by `overflow` in a signal handler: returns the overflow if `at` is in
-/// the guard page of the ULT that runs on this thread.
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-pub(in crate::sched) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
-    // SAFETY: the pointer is this thread's own worker; the thread was stopped in
-    // the middle of the worker's ULT.
-    let task = unsafe { current::worker()?.as_ref().current()?.as_ref() };
-    // SAFETY: the task runs.
-    let head = unsafe { task.head() }?;
-    head.is_guard(at).then(|| Overflow {
-        id: task.slot().into(),
-        // SAFETY: as above; the task runs, so it is not cleared.
-        name: unsafe { task.name() },
-        stack_bytes: head.bytes(),
-    })
 }

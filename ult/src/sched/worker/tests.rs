@@ -8,18 +8,30 @@ mod queue;
 mod search;
 mod steal;
 
+use super::follow::Served;
+use super::thread::Worker;
 use super::*;
 use crate::area::StackArea;
 use crate::check::SuspensionCheck;
 use crate::inject::Linked;
 use crate::mail::Letter;
+use crate::pool::Cache;
 use crate::sched::Progress;
-use crate::sched::shared::Tower;
+use crate::sched::current;
+use crate::sched::doorbells::Tower;
+use crate::sched::shared::Shared;
 use crate::sched::turn::SWITCH;
-use crate::stack::{Guards, Stacks};
-use crate::task::Traits;
-use std::cell::RefCell;
-use tsumugi_core::sync::AtomicBool;
+use crate::sched::waker::wake;
+use crate::slab::Slot;
+use crate::stack::{Guards, Head, Stacks};
+use crate::task::{Request, Task, Traits};
+use std::cell::{Cell, RefCell};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::Waker;
 
 /// A scheduler and its workers.
 pub(in crate::sched) struct Bench {

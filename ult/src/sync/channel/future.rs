@@ -5,8 +5,8 @@
 //! was handed in the meantime.
 
 use super::error::{RecvError, SendError};
+use super::shared::{Shared, put, take};
 use super::state::{Put, Take};
-use super::{Shared, put, take};
 use crate::sync::queue::{self, Node, Wake};
 use core::fmt;
 use core::future::Future;

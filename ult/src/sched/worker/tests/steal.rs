@@ -3,7 +3,7 @@
 use super::*;
 
 /// Puts ULTs into another worker's queue, without a notification.
-fn fill(bench: &Bench, queue: fn(&crate::sched::shared::Seat) -> &crate::deque::Deque<Task>) {
+fn fill(bench: &Bench, queue: fn(&crate::sched::worker_slot::Seat) -> &crate::deque::Deque<Task>) {
     for slot in bench.several(2) {
         // SAFETY: this thread acts as the owner of the seat.
         unsafe { queue(&bench.shared.seats[1]).push(slot.as_ptr()) };
