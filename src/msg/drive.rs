@@ -42,7 +42,7 @@ use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
 use tsumugi_pvas::{DistanceProbe, Member, cma, distance};
-use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
+use tsumugi_ult::internals::{BiasedGuard, BiasedLock};
 
 /// The messages of one rank.
 pub struct Messages {

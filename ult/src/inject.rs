@@ -100,7 +100,7 @@ impl<T: Linked> Inject<T> {
         }
     }
 
-    /// Whether the queue looked empty; see `Deque::is_empty`.
+    /// Whether the queue looked empty; see `WorkDeque::is_empty`.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.load(Ordering::Relaxed).is_null()

@@ -21,7 +21,7 @@
 //! 65,530 mappings that a process may have. A canary lies in a page that is in use
 //! already.
 //!
-//! Data that belong to a stack, not to a ULT, lie in its [`Head`]: its context while
+//! Data that belong to a stack, not to a ULT, lie in its [`StackHead`]: its context while
 //! no ULT has the stack, the link to its resumer, and the reason of a sleep. The
 //! place where a ULT left off lies in its descriptor, so that a switch to the ULT
 //! reads no head. Heads of neighbouring stacks have different offsets in their pages,
@@ -40,10 +40,10 @@ mod switch;
 
 pub(crate) use class::Class;
 pub use guards::{Guards, Unguarded};
-pub(crate) use head::{Head, stack_pointer};
+pub(crate) use head::{StackHead, stack_pointer};
 pub(crate) use owned::Stack;
 pub(crate) use supply::Stacks;
-pub(crate) use switch::{Left, Link, Saved};
+pub(crate) use switch::{Left, ResumeLink, Saved};
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

@@ -39,7 +39,7 @@
 //! and wakes change. The second has the closure, and the fields that a waker reads,
 //! which do not change while the ULT sleeps. So a yield among many ULTs touches one
 //! line of each ULT's descriptor and one of its frames. Data that a ULT needs only
-//! once it has a stack lie at the top of the stack, in its [`Head`]. Data that few
+//! once it has a stack lie at the top of the stack, in its [`StackHead`]. Data that few
 //! ULTs have, and data that all descriptors of a chunk share ([`Origin`]), lie
 //! elsewhere.
 
@@ -55,8 +55,8 @@ mod state_word;
 mod traits;
 
 pub(crate) use descriptor::Task;
-pub(crate) use join_word::{End, Joiner};
+pub(crate) use join_word::{HandleState, Joiner};
 pub(crate) use origin::Origin;
-pub(crate) use request::{Follow, Request};
-pub use state::State;
+pub(crate) use request::{Follow, SuspendRequest};
+pub use state::UltState;
 pub(crate) use traits::Traits;

@@ -25,7 +25,7 @@ pub(crate) struct ParkWord(AtomicU32);
 
 /// The sleeper that an unpark found; the caller must wake it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundSleeper {
     /// No sleeper: the token stays for the next park.
     Awake,
     /// A sleeper in a park without a limit.
@@ -117,7 +117,7 @@ impl ParkWord {
 
     /// Leaves a token, or ends a park.
     #[inline]
-    pub(crate) fn unpark(&self) -> Found {
+    pub(crate) fn unpark(&self) -> FoundSleeper {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
             // AcqRel: the park sees what was written before the unpark, also if there
@@ -132,7 +132,7 @@ impl ParkWord {
 
     /// As [`unpark`](Self::unpark), while no other thread changes the word.
     #[inline(always)]
-    pub(crate) fn unpark_alone(&self) -> Found {
+    pub(crate) fn unpark_alone(&self) -> FoundSleeper {
         let seen = self.0.load(Ordering::Relaxed);
         self.0.store(after_unpark(seen), Ordering::Relaxed);
         found(seen)
@@ -145,11 +145,11 @@ fn after_unpark(seen: u32) -> u32 {
 }
 
 #[inline(always)]
-fn found(seen: u32) -> Found {
+fn found(seen: u32) -> FoundSleeper {
     match seen {
-        PARKED => Found::Parked,
-        LIMITED => Found::Limited,
-        _ => Found::Awake,
+        PARKED => FoundSleeper::Parked,
+        LIMITED => FoundSleeper::Limited,
+        _ => FoundSleeper::Awake,
     }
 }
 

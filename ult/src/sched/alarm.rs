@@ -27,7 +27,7 @@
 //! there is a keeper.
 
 use super::alarms::{Alarm, NEVER};
-use super::shared::Shared;
+use super::shared::SchedulerShared;
 use crate::futex::SystemFutex;
 use crate::task::Task;
 use crate::timer::Timers;
@@ -36,7 +36,7 @@ use tsumugi_core::sync::{Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Interrupted, Waker};
 
-impl Shared {
+impl SchedulerShared {
     /// Arms an alarm. `busy` tells whether this thread has other ULTs to run. The
     /// sleep has not begun yet.
     ///

@@ -13,10 +13,10 @@
 //! Progress: lock-free, as a single wake.
 
 use super::current;
-use super::shared::Shared;
+use super::shared::SchedulerShared;
 use super::waker;
 use crate::inject::Linked;
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
@@ -25,8 +25,8 @@ use tsumugi_core::wait::Waker;
 /// is sent.
 #[must_use = "ULTs in a batch sleep until it is sent"]
 pub(crate) struct Batch {
-    first: Option<Slot>,
-    last: Option<Slot>,
+    first: Option<TaskSlot>,
+    last: Option<TaskSlot>,
 }
 
 impl Batch {
@@ -46,7 +46,7 @@ impl Batch {
                 }
                 // SAFETY: the waker that was taken apart was for this ULT, and it
                 // is used up by this call.
-                return unsafe { Shared::ready(slot) };
+                return unsafe { SchedulerShared::ready(slot) };
             }
             Err(waker) => waker,
         };
@@ -54,7 +54,7 @@ impl Batch {
     }
 
     #[inline]
-    fn add(&mut self, slot: Slot) {
+    fn add(&mut self, slot: TaskSlot) {
         // SAFETY: both sleep, so they are alive.
         let (task, first) = unsafe { (slot.as_ref(), self.first.map(|first| first.as_ref())) };
         if first.is_some_and(|first| first.home() != task.home()) {
@@ -74,10 +74,10 @@ impl Batch {
         let (Some(first), Some(last)) = (self.first, self.last) else { return };
         if first == last {
             // SAFETY: the ULT's waker is used up.
-            return unsafe { Shared::ready(first) };
+            return unsafe { SchedulerShared::ready(first) };
         }
         // SAFETY: the ULTs sleep, and a sleeping ULT keeps its scheduler's memory.
-        let home = unsafe { &*first.as_ref().home().cast::<Shared>() };
+        let home = unsafe { &*first.as_ref().home().cast::<SchedulerShared>() };
         match current::worker() {
             // SAFETY: the pointer is this thread's own worker; the ULTs' wakers
             // are used up.
@@ -90,7 +90,7 @@ impl Batch {
     }
 }
 
-impl Shared {
+impl SchedulerShared {
     /// Makes a chain of sleeping ULTs ready. The calling thread is no worker of
     /// this scheduler.
     ///
@@ -98,7 +98,7 @@ impl Shared {
     ///
     /// The caller used up the wakers of the ULTs; all of them may run on any worker.
     #[cold]
-    unsafe fn ready_all_from_outside(&self, first: Slot, last: Slot) {
+    unsafe fn ready_all_from_outside(&self, first: TaskSlot, last: TaskSlot) {
         // A scheduler that has ended has cut the ULTs off, and has kept them.
         let Some(_visit) = self.visit() else { return };
         let mut chain = Some(first);

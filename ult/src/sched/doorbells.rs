@@ -5,12 +5,12 @@ use core::ops::Deref;
 use tsumugi_core::wait::Bells;
 
 /// The bells (doorbells), in this process's memory or in memory that peers access.
-pub(crate) enum Tower {
+pub(crate) enum Doorbells {
     Own(Box<Bells>),
     Given(&'static Bells),
 }
 
-impl Tower {
+impl Doorbells {
     #[cfg(not(tsumugi_loom))]
     pub(crate) fn own() -> Self {
         // In place: the bells are 32 KiB, and a scheduler may be made on a ULT.
@@ -24,7 +24,7 @@ impl Tower {
     }
 }
 
-impl Deref for Tower {
+impl Deref for Doorbells {
     type Target = Bells;
     #[inline(always)]
     fn deref(&self) -> &Bells {

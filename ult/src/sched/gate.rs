@@ -8,17 +8,17 @@
 //! ```
 //!
 //! The sweep finds the ULTs that are left. From then on each live descriptor
-//! holds a count of the `Arc` around [`Shared`], which is given up with the
+//! holds a count of the `Arc` around [`SchedulerShared`], which is given up with the
 //! descriptor, so that join handles may outlive the scheduler. A ULT that was cut
 //! off while it slept holds one more count, which is never given up, because
 //! other threads may have pointers into its stack.
 
 use super::current;
-use super::shared::Shared;
+use super::shared::SchedulerShared;
 use crate::futex::os_yield;
-use crate::slab::Slot;
-use crate::stake::Left;
-use crate::task::{End, State};
+use crate::slab::TaskSlot;
+use crate::stake::CutOffStake;
+use crate::task::{HandleState, UltState};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
@@ -28,7 +28,7 @@ use tsumugi_core::sync::{AtomicUsize, Ordering};
 /// The stay of a thread that is no worker. The end of the scheduler waits for it.
 pub(crate) struct Visit<'a>(&'a AtomicUsize);
 
-impl Shared {
+impl SchedulerShared {
     /// Lets a thread in that is no worker; `None` if the scheduler has ended.
     pub(crate) fn visit(&self) -> Option<Visit<'_>> {
         // Acquire: pairs with `close`.
@@ -43,7 +43,7 @@ impl Shared {
     ///
     /// No thread uses the task any more, and its result is gone.
     #[inline]
-    pub(crate) unsafe fn release(slot: Slot) {
+    pub(crate) unsafe fn release(slot: TaskSlot) {
         // SAFETY: the descriptor is not released yet, so it is alive.
         let home = unsafe { slot.as_ref() }.home().cast::<Self>();
         // SAFETY: a live descriptor keeps its home alive, see the module.
@@ -61,7 +61,7 @@ impl Shared {
     }
 
     #[cold]
-    unsafe fn release_outside(home: *const Self, slot: Slot) {
+    unsafe fn release_outside(home: *const Self, slot: TaskSlot) {
         // SAFETY: as in `release`.
         let shared = unsafe { &*home };
         if let Some(_visit) = shared.visit() {
@@ -97,10 +97,10 @@ impl Shared {
             let Some(state) = task.state() else { return };
             // SAFETY: `self` is in an `Arc`, alive.
             unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
-            if state != State::Done {
-                unfinished.push(Slot::from(task));
+            if state != UltState::Done {
+                unfinished.push(TaskSlot::from(task));
             }
-            if !matches!(state, State::Done | State::New) {
+            if !matches!(state, UltState::Done | UltState::New) {
                 abandoned = true;
                 // This count is never given up: see the module.
                 // SAFETY: as above.
@@ -118,22 +118,22 @@ impl Shared {
             // SAFETY: no worker will run the ULT; if it is on a stack, that stack
             // stays.
             .filter_map(|slot| unsafe {
-                Some(Left::all(slot.as_ref().head()?.set_stake(ptr::null_mut())))
+                Some(CutOffStake::all(slot.as_ref().head()?.set_stake(ptr::null_mut())))
             })
             .flatten()
             .collect();
         // Release: pairs with the Acquire in `release_outside`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
-        left.into_iter().for_each(Left::pass_on);
+        left.into_iter().for_each(CutOffStake::pass_on);
         for slot in unfinished {
             // SAFETY: the descriptor is alive, and no worker will run its ULT.
             let task = unsafe { slot.as_ref() };
             // SAFETY: as above.
             unsafe { task.cancel() };
             match task.end() {
-                End::Alone => {}
-                End::Joined(waker) => waker.wake(),
-                End::Detached => {
+                HandleState::Alone => {}
+                HandleState::Joined(waker) => waker.wake(),
+                HandleState::Detached => {
                     task.drop_result();
                     // SAFETY: neither a handle nor the ULT is left.
                     unsafe { Self::release(slot) };
@@ -150,7 +150,7 @@ impl Shared {
         {
             worker.tell();
         }
-        self.seats.iter().map(|seat| seat.counters.snapshot())
+        self.worker_slots.iter().map(|worker_slot| worker_slot.counters.snapshot())
     }
 }
 

@@ -23,30 +23,30 @@ use tsumugi_core::sync::{UnsafeCell, mutant};
 use tsumugi_core::wait::Waker;
 
 /// The scopes on a scheduler with owners that are none of its ULTs.
-pub(crate) struct Guests(Lock<List>);
+pub(crate) struct GuestScopes(Lock<GuestList>);
 
-struct List {
-    first: *mut Guest,
+struct GuestList {
+    first: *mut GuestScope,
     is_ending: bool,
     /// The waker of a thread that waits until there is no guest.
     waiting: Option<Waker>,
 }
 
 /// One scope, on the stack of the caller that waits for it.
-pub(crate) struct Guest(UnsafeCell<Entry>);
+pub(crate) struct GuestScope(UnsafeCell<GuestEntry>);
 
-struct Entry {
-    next: *mut Guest,
+struct GuestEntry {
+    next: *mut GuestScope,
     who: usize,
 }
 
 // SAFETY: entries are accessed under the lock, and they are taken out before they
 // are dropped.
-unsafe impl Send for List {}
+unsafe impl Send for GuestList {}
 
-impl Guests {
+impl GuestScopes {
     pub(super) fn new() -> Self {
-        Self(Lock::new(List { first: ptr::null_mut(), is_ending: false, waiting: None }))
+        Self(Lock::new(GuestList { first: ptr::null_mut(), is_ending: false, waiting: None }))
     }
 
     /// Whether the caller `who` is inside of a scope on this scheduler.
@@ -88,9 +88,9 @@ impl Guests {
     }
 }
 
-impl Guest {
+impl GuestScope {
     pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(Entry { next: ptr::null_mut(), who: 0 }))
+        Self(UnsafeCell::new(GuestEntry { next: ptr::null_mut(), who: 0 }))
     }
 
     /// Enters as the caller `who`; false if the scheduler has ended.
@@ -98,13 +98,13 @@ impl Guest {
     /// # Safety
     ///
     /// The guest stays where it is until it has left.
-    pub(super) unsafe fn enter(&self, guests: &Guests, who: usize) -> bool {
+    pub(super) unsafe fn enter(&self, guests: &GuestScopes, who: usize) -> bool {
         guests.0.with(|list| {
             if list.is_ending && list.first.is_null() && !mutant("guests_enter_late") {
                 return false;
             }
             // SAFETY: the entry is in no list yet, so no other thread accesses it.
-            self.0.with_mut(|entry| unsafe { *entry = Entry { next: list.first, who } });
+            self.0.with_mut(|entry| unsafe { *entry = GuestEntry { next: list.first, who } });
             list.first = ptr::from_ref(self).cast_mut();
             true
         })
@@ -116,7 +116,7 @@ impl Guest {
     /// # Safety
     ///
     /// The guest has entered.
-    pub(super) unsafe fn leave(&self, guests: &Guests) -> (bool, Option<Waker>) {
+    pub(super) unsafe fn leave(&self, guests: &GuestScopes) -> (bool, Option<Waker>) {
         let this = ptr::from_ref(self).cast_mut();
         guests.0.with(|list| {
             // SAFETY: the guest has entered, so it is in the list; under the lock.

@@ -2,13 +2,13 @@
 
 use super::alarms::Alarms;
 use super::config::Progress;
-use super::doorbells::Tower;
-use super::guests::Guests;
+use super::doorbells::Doorbells;
+use super::guests::GuestScopes;
 use super::halt::Halt;
-use super::record::Wanted;
-use super::stack_waiters::Hungry;
-use super::turn::Turn;
-use super::worker_slot::Seat;
+use super::record::WorkerRequests;
+use super::stack_waiters::StackWaiters;
+use super::turn::WorkerTurn;
+use super::worker_slot::WorkerSlot;
 use crate::bias::Bias;
 use crate::check::SuspensionCheck;
 use crate::fences::Fences;
@@ -27,8 +27,8 @@ use core::ptr;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering};
 use tsumugi_core::time::Instant;
 
-pub(crate) struct Shared {
-    pub(crate) seats: Box<[Seat]>,
+pub(crate) struct SchedulerShared {
+    pub(crate) worker_slots: Box<[WorkerSlot]>,
     pub(crate) inject: CachePadded<Inject<Task>>,
     /// Urgent ULTs, for the worker that looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
@@ -37,17 +37,17 @@ pub(crate) struct Shared {
     pub(crate) inline_bytes: usize,
     pub(super) gate: CachePadded<AtomicUsize>,
     pub(super) stop: AtomicBool,
-    pub(crate) guests: Guests,
-    pub(crate) hungry: Hungry,
+    pub(crate) guests: GuestScopes,
+    pub(crate) stack_waiters: StackWaiters,
     pub(super) alarms: Alarms,
-    pub(crate) wanted: CachePadded<Wanted>,
+    pub(crate) wanted: CachePadded<WorkerRequests>,
     /// Rings of events, which workers may write to at any time.
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) rings: Lock<Vec<Box<[super::record::Events]>>>,
     pub(crate) halt: Halt,
     pub(crate) slab: Slab,
     pub(crate) stacks: Stacks,
-    pub(crate) bells: Tower,
+    pub(crate) bells: Doorbells,
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
     pub(crate) suspension_check: SuspensionCheck,
@@ -66,23 +66,23 @@ pub(crate) struct Idle {
 
 // SAFETY: the fields that are not `Send` are pointers to tasks, which are
 // accessed by the tasks' own rules.
-unsafe impl Send for Shared {}
-// SAFETY: as for `Send`; the calls of a seat that only its owner may make are
+unsafe impl Send for SchedulerShared {}
+// SAFETY: as for `Send`; the calls of a worker slot that only its owner may make are
 // `unsafe fn`.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SchedulerShared {}
 
-impl Shared {
+impl SchedulerShared {
     pub(crate) fn new(
         workers: usize,
         stacks: Stacks,
-        bells: Tower,
+        bells: Doorbells,
         progress: Arc<dyn Progress>,
         spin: u32,
         inline_bytes: usize,
     ) -> Self {
         let fences = Fences::of_system();
         Self {
-            seats: (0..workers).map(|_| Seat::new(workers > 1, fences)).collect(),
+            worker_slots: (0..workers).map(|_| WorkerSlot::new(workers > 1, fences)).collect(),
             inject: CachePadded::new(Inject::new()),
             urgent: CachePadded::new(Inject::new()),
             idle: Idle {
@@ -93,10 +93,10 @@ impl Shared {
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
             stop: AtomicBool::new(false),
-            guests: Guests::new(),
-            hungry: Hungry::new(),
+            guests: GuestScopes::new(),
+            stack_waiters: StackWaiters::new(),
             alarms: Alarms::new(),
-            wanted: CachePadded::new(Wanted::new(0)),
+            wanted: CachePadded::new(WorkerRequests::new(0)),
             #[cfg(all(feature = "std", not(tsumugi_loom)))]
             rings: Lock::new(Vec::new()),
             halt: Halt::new(),
@@ -114,7 +114,7 @@ impl Shared {
     pub(super) fn check_suspensions(&mut self, check: SuspensionCheck) {
         self.suspension_check = check;
         if cfg!(not(debug_assertions)) && check != SuspensionCheck::Off {
-            self.wanted = CachePadded::new(Wanted::new(Wanted::CHECK));
+            self.wanted = CachePadded::new(WorkerRequests::new(WorkerRequests::CHECK));
         }
     }
 
@@ -134,22 +134,24 @@ impl Shared {
 
     /// The bias of the park words.
     #[inline(always)]
-    pub(super) fn parks(&self) -> &Bias<Turn> {
-        &self.seats[0].place.parks
+    pub(super) fn parks(&self) -> &Bias<WorkerTurn> {
+        &self.worker_slots[0].place.parks
     }
 
     /// Whether this ULT runs on a worker.
     pub(super) fn runs(&self, task: &Task) -> bool {
-        let current = |seat: &Seat| seat.place.current.load(Ordering::Relaxed);
-        self.seats.iter().any(|seat| ptr::eq(current(seat), task))
+        let current = |worker_slot: &WorkerSlot| worker_slot.place.current.load(Ordering::Relaxed);
+        self.worker_slots.iter().any(|worker_slot| ptr::eq(current(worker_slot), task))
     }
 
     /// Whether any queue has a ULT. Called by a worker that is about to sleep.
     pub(crate) fn has_ready(&self) -> bool {
         !self.inject.is_empty()
             || !self.urgent.is_empty()
-            || self.seats.iter().any(|seat| {
-                seat.offer.is_full() || !seat.ready.is_empty() || !seat.yielded.is_empty()
+            || self.worker_slots.iter().any(|worker_slot| {
+                worker_slot.public_slot.is_full()
+                    || !worker_slot.ready.is_empty()
+                    || !worker_slot.yielded.is_empty()
             })
     }
 
@@ -157,6 +159,6 @@ impl Shared {
     /// reason.
     #[inline(always)]
     pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.any() || cfg!(tsumugi_loom) && self.wanted.has(Wanted::URGENT)
+        self.wanted.any() || cfg!(tsumugi_loom) && self.wanted.has(WorkerRequests::URGENT)
     }
 }

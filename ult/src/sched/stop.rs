@@ -1,12 +1,12 @@
 //! Stopping the workers, once no guest is left.
 
 use super::current;
-use super::guests::Guest;
-use super::shared::Shared;
+use super::guests::GuestScope;
+use super::shared::SchedulerShared;
 use crate::futex::SystemFutex;
 use tsumugi_core::sync::{Ordering, mutant};
 
-impl Shared {
+impl SchedulerShared {
     /// Whether the caller is inside of a scope on this scheduler.
     pub(crate) fn has_guest(&self) -> bool {
         self.guests.has(current::caller())
@@ -17,7 +17,7 @@ impl Shared {
     /// # Safety
     ///
     /// The guest stays where it is until it has left.
-    pub(crate) unsafe fn enter(&self, guest: &Guest) -> bool {
+    pub(crate) unsafe fn enter(&self, guest: &GuestScope) -> bool {
         // SAFETY: the caller's.
         unsafe { guest.enter(&self.guests, current::caller()) }
     }
@@ -27,7 +27,7 @@ impl Shared {
     /// # Safety
     ///
     /// The guest has entered on this scheduler.
-    pub(crate) unsafe fn leave(&self, guest: &Guest) {
+    pub(crate) unsafe fn leave(&self, guest: &GuestScope) {
         // SAFETY: the caller's.
         let (stops, waiting) = unsafe { guest.leave(&self.guests) };
         if stops && !mutant("guests_stop_nobody") {

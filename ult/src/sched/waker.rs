@@ -1,14 +1,14 @@
 //! The wakers of sleeping ULTs.
 
-use super::shared::Shared;
-use crate::slab::Slot;
+use super::shared::SchedulerShared;
+use crate::slab::TaskSlot;
 use core::ptr::{self, NonNull};
 use tsumugi_core::wait::Waker;
 
 /// Returns the ULT that a waker is for; the waker itself, if it is for anything
 /// else.
 #[inline]
-pub(super) fn sleeper_of(waker: Waker) -> Result<Slot, Waker> {
+pub(super) fn sleeper_of(waker: Waker) -> Result<TaskSlot, Waker> {
     let (data, call) = waker.into_raw();
     // The compiler may make two copies of `wake`. A waker with the other copy
     // counts as one for something else, which works as well.
@@ -25,5 +25,5 @@ pub(super) fn sleeper_of(waker: Waker) -> Result<Slot, Waker> {
 pub(super) unsafe fn wake(task: *const ()) {
     let slot = NonNull::new(task.cast_mut().cast()).expect("a waker has a task");
     // SAFETY: by the contract of `Waker` this runs once, while the task sleeps.
-    unsafe { Shared::ready(slot) }
+    unsafe { SchedulerShared::ready(slot) }
 }

@@ -28,8 +28,8 @@ mod supply;
 mod thread;
 mod yields;
 
-pub(crate) use claim::Claim;
-pub(crate) use pass::Way;
+pub(crate) use claim::ClaimMode;
+pub(crate) use pass::SleepOutcome;
 pub(crate) use thread::Worker;
 
 #[cfg(all(test, not(tsumugi_loom)))]

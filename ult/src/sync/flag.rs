@@ -21,8 +21,8 @@
 use crate::futex::os_yield;
 use crate::host;
 use crate::park::{Here, ult};
-use crate::sched::shared::Shared;
-use crate::slab::Slot;
+use crate::sched::shared::SchedulerShared;
+use crate::slab::TaskSlot;
 use core::fmt;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, mutant};
 use tsumugi_core::wait::{Reason, Wait, Waker};
@@ -46,12 +46,12 @@ pub struct Flag {
     is_waited_for: AtomicBool,
     /// The sleeper, while a thread waits. It belongs to the caller of `raise`
     /// that ends the wait.
-    sleeper: UnsafeCell<Option<Sleeper>>,
+    sleeper: UnsafeCell<Option<FlagWaiter>>,
 }
 
 /// The waiter of a flag.
-enum Sleeper {
-    Ult(Slot),
+enum FlagWaiter {
+    Ult(TaskSlot),
     Other(Waker),
 }
 
@@ -104,8 +104,8 @@ impl Flag {
         self.state.fetch_and(!WAITED, less("flag_freed_relaxed", Ordering::Release));
         host::keep_errno(|| match sleeper {
             // SAFETY: the slot stands for the ULT's waker, which is used up here.
-            Some(Sleeper::Ult(slot)) => unsafe { Shared::wake_from_outside(slot) },
-            Some(Sleeper::Other(waker)) => waker.wake(),
+            Some(FlagWaiter::Ult(slot)) => unsafe { SchedulerShared::wake_from_outside(slot) },
+            Some(FlagWaiter::Other(waker)) => waker.wake(),
             None => {}
         });
     }
@@ -159,10 +159,10 @@ impl Flag {
 
     /// Publishes the sleeper for the thread that raises the flag; false if it was
     /// raised already.
-    fn publish(&self, slot: Option<Slot>, waker: Waker) -> bool {
+    fn publish(&self, slot: Option<TaskSlot>, waker: Waker) -> bool {
         let sleeper = match slot {
-            Some(slot) => Sleeper::Ult(slot),
-            None => Sleeper::Other(waker),
+            Some(slot) => FlagWaiter::Ult(slot),
+            None => FlagWaiter::Other(waker),
         };
         // SAFETY: only one thread is in `wait`, so no other one accesses the
         // sleeper until it is published.

@@ -10,7 +10,7 @@
 //! lock free, or leaves the queue with another first waiter, admits waiters from
 //! the front: one writer, or all readers up to the next writer.
 
-use super::queue::{self, Node, Place, Queue};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -44,7 +44,7 @@ pub struct RwLock<T: ?Sized> {
 /// The lock without the value.
 struct RawRwLock {
     word: AtomicU32,
-    queue: Lock<Queue>,
+    queue: Lock<WaitQueue>,
 }
 
 /// The right to read, until dropped. It may be dropped on any worker.
@@ -69,14 +69,14 @@ impl<T> RwLock<T> {
     /// Makes a lock that is free.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
-        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
+        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(WaitQueue::new()) };
         Self { raw, value: UnsafeCell::new(value) }
     }
 
     /// Makes a lock that is free.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
-        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
+        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(WaitQueue::new()) };
         Self { raw, value: UnsafeCell::new(value) }
     }
 
@@ -203,7 +203,7 @@ impl RawRwLock {
 
     /// Announces a waiter in the word. If the lock may be taken, takes it and
     /// returns false. Called under the lock of the queue.
-    fn announce(&self, share: u32, queue: &Queue) -> bool {
+    fn announce(&self, share: u32, queue: &WaitQueue) -> bool {
         if !queue.is_empty() {
             return true;
         }
@@ -249,14 +249,14 @@ impl RawRwLock {
     }
 }
 
-impl Place for RawRwLock {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for RawRwLock {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
-    unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
+    unsafe fn pass_on(&self, node: *mut WaitNode, waited: bool) {
         if waited {
             // The waiters behind this one may have had to wait only because of it.
             self.admit();

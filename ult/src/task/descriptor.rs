@@ -4,10 +4,10 @@ use super::join_word::ALONE;
 use super::origin::Origin;
 use super::particulars::Particulars;
 use super::state::{FREE, NEW};
-use crate::body::{Body, Room};
+use crate::body::{ClosureStorage, ClosureVtable};
 use crate::inject::Linked;
 use crate::local::Locals;
-use crate::stack::{Head, Saved, Stack};
+use crate::stack::{Saved, Stack, StackHead};
 use crate::token::ParkWord;
 use alloc::boxed::Box;
 use core::hint::cold_path;
@@ -22,12 +22,12 @@ pub(crate) struct Task {
     pub(super) saved: Saved,
     /// The top of the stack that the ULT is on, or null before it has one. Low bits
     /// show what is to be checked when the ULT leaves or resumes, see the constants.
-    pub(super) head: AtomicPtr<Head>,
+    pub(super) head: AtomicPtr<StackHead>,
     /// The options of the ULT: a worker to stay on, flags, a size of stack.
     pub(super) traits: AtomicU32,
     pub(crate) park: ParkWord,
     pub(super) link: AtomicPtr<Task>,
-    /// `count << 3 | State`. The count shows whether a copy of the reason is
+    /// `count << 3 | UltState`. The count shows whether a copy of the reason is
     /// consistent.
     pub(super) state: AtomicU32,
     pub(crate) generation: AtomicU32,
@@ -43,9 +43,9 @@ pub(crate) struct Task {
     pub(super) last: AtomicU32,
     /// How many other descriptors lie before this one in its chunk.
     pub(super) place: u32,
-    pub(super) body: UnsafeCell<Option<&'static Body>>,
+    pub(super) body: UnsafeCell<Option<&'static ClosureVtable>>,
     /// The closure until it runs, then the result.
-    pub(super) room: Room,
+    pub(super) room: ClosureStorage,
 }
 
 // SAFETY: the state determines which thread may access the fields, see the module's
@@ -71,7 +71,7 @@ impl Task {
             place,
             traits: AtomicU32::new(0),
             body: UnsafeCell::new(None),
-            room: Room::new(),
+            room: ClosureStorage::new(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Task {
         // caller.
         unsafe { self.room.put(f) };
         // SAFETY: as above.
-        self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
+        self.body.with_mut(|body| unsafe { *body = Some(ClosureVtable::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.reset();
         self.traits.store(0, Ordering::Relaxed);
@@ -120,13 +120,13 @@ impl Task {
     /// The caller has the right to the task's fields, see the module's documentation,
     /// or the task is this thread's running ULT.
     #[inline(always)]
-    pub(crate) unsafe fn head(&self) -> Option<&Head> {
+    pub(crate) unsafe fn head(&self) -> Option<&StackHead> {
         // SAFETY: the stack stays while the task is on it.
         unsafe { self.head_at().as_ref() }
     }
 
     #[inline(always)]
-    pub(super) fn head_at(&self) -> *mut Head {
+    pub(super) fn head_at(&self) -> *mut StackHead {
         self.head.load(Ordering::Relaxed).map_addr(|addr| addr & !BITS)
     }
 
@@ -140,7 +140,7 @@ impl Task {
     /// the worker: it is plain, keeps no control words, and the canary of its stack,
     /// if it has one, is unchanged.
     #[inline(always)]
-    pub(crate) fn free_head(&self) -> Option<&Head> {
+    pub(crate) fn free_head(&self) -> Option<&StackHead> {
         let word = self.head.load(Ordering::Relaxed);
         let bits = word.addr() & BITS;
         if bits == 0 {
@@ -173,7 +173,7 @@ impl Task {
     ///
     /// As for [`head`](Self::head), and the ULT is on no stack.
     #[inline]
-    pub(crate) unsafe fn bind(&self, stack: Stack) -> &Head {
+    pub(crate) unsafe fn bind(&self, stack: Stack) -> &StackHead {
         // SAFETY: a head stays as long as its stack.
         let head = unsafe { stack.head().as_ref() };
         head.begin(&self.saved);
@@ -268,7 +268,7 @@ const UNUSUAL: usize = 2;
 /// The ULT is urgent, or pinned to a worker.
 const PARTICULAR: usize = 4;
 const BITS: usize = HAS_CANARY | UNUSUAL | PARTICULAR;
-pub(super) const NO_STACK: *mut Head = ptr::without_provenance_mut(UNUSUAL);
+pub(super) const NO_STACK: *mut StackHead = ptr::without_provenance_mut(UNUSUAL);
 
 #[cfg(not(tsumugi_loom))]
 const _: () = assert!(size_of::<Task>() == 128, "two cache lines");

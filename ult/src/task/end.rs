@@ -1,9 +1,9 @@
 //! The end of a ULT, and its joiner: the join word.
 
 use super::descriptor::Task;
-use super::join_word::{ALONE, DETACHED, End, FINISHED, Joiner};
+use super::join_word::{ALONE, DETACHED, FINISHED, HandleState, Joiner};
 use super::state::DONE;
-use crate::body::Outcome;
+use crate::body::UltOutcome;
 use core::ptr;
 use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
@@ -12,7 +12,7 @@ impl Task {
     /// Notes that the ULT has ended and left its stack; returns the state of its
     /// handle. On `Alone` and `Joined` the slot is no longer the caller's.
     #[inline]
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> HandleState {
         self.set_state(DONE);
         // Release: the joiner must see the result. Acquire: this must see the joiner.
         let found = if mutant("join_load_then_store") {
@@ -25,8 +25,8 @@ impl Task {
             self.join.swap(FINISHED, Ordering::AcqRel)
         };
         match found {
-            ALONE => End::Alone,
-            DETACHED => End::Detached,
+            ALONE => HandleState::Alone,
+            DETACHED => HandleState::Detached,
             joiner => {
                 let joiner = ptr::with_exposed_provenance::<Joiner>(joiner);
                 // The waker is copied, not taken out, because a write would take the
@@ -34,7 +34,7 @@ impl Task {
                 // SAFETY: a joiner stays on its stack until its waker is used, and
                 // only this call uses it, once; dropping a waker does nothing.
                 let waker = unsafe { (*joiner).0.with(|waker| waker.read()) };
-                End::Joined(waker.expect("a joiner has a waker"))
+                HandleState::Joined(waker.expect("a joiner has a waker"))
             }
         }
     }
@@ -83,7 +83,7 @@ impl Task {
 
     /// Drops the result, if it is still there.
     pub(crate) fn drop_result(&self) {
-        // SAFETY: only the owner of the result calls this, see `End`.
+        // SAFETY: only the owner of the result calls this, see `HandleState`.
         let body = self.body.with_mut(|body| unsafe { (*body).take() });
         if let Some(body) = body {
             // SAFETY: the room holds the result; the body was taken, so this runs
@@ -98,8 +98,8 @@ impl Task {
     ///
     /// Called once, after the caller read `FINISHED` in the join word; `T` is the
     /// type that the task was filled with.
-    pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
-        // SAFETY: the room holds the result, an `Outcome<T>`, and this takes it once.
+    pub(crate) unsafe fn take_result<T>(&self) -> UltOutcome<T> {
+        // SAFETY: the room holds the result, an `UltOutcome<T>`, and this takes it once.
         unsafe { self.room.take() }
     }
 }

@@ -8,7 +8,7 @@ use tsumugi_core::wait::Waker;
 pub(crate) struct Joiner(pub(super) UnsafeCell<Option<Waker>>);
 
 /// The content of the join word at the end of a ULT.
-pub(crate) enum End {
+pub(crate) enum HandleState {
     /// The handle is alive and has no joiner yet.
     Alone,
     /// The handle is gone, so the caller of `end` drops the result and frees the

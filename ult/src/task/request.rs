@@ -8,7 +8,7 @@ use tsumugi_core::wait::Waker;
 
 /// The request of a ULT to its worker when it leaves. The worker carries it out after
 /// the switch, when the ULT is no longer running.
-pub(crate) enum Request {
+pub(crate) enum SuspendRequest {
     Sleep(*mut (dyn FnMut(Waker) -> bool + 'static)),
     OnOsStack(*mut (dyn FnMut() + 'static)),
     /// Run this new ULT now; the requester is continued or stolen later.
@@ -34,7 +34,7 @@ impl Task {
     ///
     /// As for [`suspend`](Self::suspend).
     #[inline(always)]
-    pub(crate) unsafe fn ask(&self, mut request: Request) {
+    pub(crate) unsafe fn ask(&self, mut request: SuspendRequest) {
         // SAFETY: the caller runs as this ULT; the request stays until the ULT is
         // resumed.
         unsafe { self.suspend(Left::request(&raw mut request)) }

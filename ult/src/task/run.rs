@@ -2,9 +2,9 @@
 
 use super::descriptor::{NO_STACK, Task};
 use super::join_word::DETACHED;
-use super::state::{LENDING, NEW, RUNNABLE, State};
+use super::state::{LENDING, NEW, RUNNABLE, UltState};
 use crate::local::Locals;
-use crate::stack::{Head, Left};
+use crate::stack::{Left, StackHead};
 use core::hint::cold_path;
 use core::ptr::NonNull;
 use tsumugi_core::sync::Ordering;
@@ -53,7 +53,7 @@ impl Task {
         // SAFETY: both ULTs are on stacks.
         let head = |task: &Self| unsafe { &*task.head_at() };
         // SAFETY: the caller runs as this ULT, and has the next one.
-        unsafe { Head::pass(&self.saved, &next.saved, || [head(self), head(next)]) };
+        unsafe { StackHead::pass(&self.saved, &next.saved, || [head(self), head(next)]) };
     }
 
     /// Leaves the worker; returns when the ULT is resumed, perhaps by another worker.
@@ -106,7 +106,7 @@ impl Task {
     ///
     /// The ULT did not end, runs nowhere, and never will again.
     pub(crate) unsafe fn cancel(&self) {
-        let started = self.state() != Some(State::New);
+        let started = self.state() != Some(UltState::New);
         // SAFETY: the ULT did not end, so its task was filled, and no other thread
         // uses it.
         let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });

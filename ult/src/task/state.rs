@@ -2,7 +2,7 @@
 
 /// The state of a ULT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum UltState {
     /// Created, and never run.
     New,
     /// Ready to run, in a queue.
@@ -18,13 +18,13 @@ pub enum State {
 }
 
 /// The state that a word shows; `None` for a free slot.
-pub(super) fn state_of(word: u32) -> Option<State> {
+pub(super) fn state_of(word: u32) -> Option<UltState> {
     match word & STATE_MASK {
-        NEW => Some(State::New),
-        RUNNABLE => Some(State::Ready),
-        SLEEPING | PARKED => Some(State::Sleeping),
-        DONE => Some(State::Done),
-        LENDING => Some(State::Lending),
+        NEW => Some(UltState::New),
+        RUNNABLE => Some(UltState::Ready),
+        SLEEPING | PARKED => Some(UltState::Sleeping),
+        DONE => Some(UltState::Done),
+        LENDING => Some(UltState::Lending),
         _ => None,
     }
 }

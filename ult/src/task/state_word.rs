@@ -2,7 +2,7 @@
 //! consistent.
 
 use super::descriptor::Task;
-use super::state::{LENDING, NEW, PARKED, RUNNABLE, SLEEPING, STATE_MASK, State, state_of};
+use super::state::{LENDING, NEW, PARKED, RUNNABLE, SLEEPING, STATE_MASK, UltState, state_of};
 use core::slice;
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::time::Instant;
@@ -10,9 +10,9 @@ use tsumugi_core::wait::Reason;
 
 impl Task {
     /// The state; `None` for a free slot.
-    /// [`Shared::runs`](crate::sched::shared::Shared::runs) tells whether a ULT that
+    /// [`SchedulerShared::runs`](crate::sched::shared::Shared::runs) tells whether a ULT that
     /// is `Ready` here is running.
-    pub(crate) fn state(&self) -> Option<State> {
+    pub(crate) fn state(&self) -> Option<UltState> {
         state_of(self.state.load(Ordering::Acquire))
     }
 
@@ -90,27 +90,27 @@ impl Task {
     /// # Safety
     ///
     /// The stacks stay until this has returned.
-    pub(crate) unsafe fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
+    pub(crate) unsafe fn look(&self) -> Option<(UltState, Option<(Reason, Instant)>)> {
         // Acquire: pairs with the Release in `set_state`.
         let before = self.state.load(Ordering::Acquire);
         let parks = before & STATE_MASK == PARKED
             || before & STATE_MASK == RUNNABLE && self.park.has_sleeper();
-        let state = if parks { State::Sleeping } else { state_of(before)? };
+        let state = if parks { UltState::Sleeping } else { state_of(before)? };
         // SAFETY: by the caller's contract the stacks stay, so the head of any stack
         // is valid.
         let head = unsafe { self.head_at().as_ref() };
-        let (State::Sleeping, Some(head)) = (state, head) else { return Some((state, None)) };
+        let (UltState::Sleeping, Some(head)) = (state, head) else { return Some((state, None)) };
         let cells = &head.reason;
         let what = cells.what.load(Ordering::Relaxed);
         let what_bytes = cells.what_bytes.load(Ordering::Relaxed);
         let at = cells.at.load(Ordering::Relaxed);
         let wanted = cells.wanted.load(Ordering::Relaxed);
         let since = Instant::from_ns(head.since.load(Ordering::Relaxed));
-        // Acquire: pairs with the Release fence in `Head::set_reason`, and with
+        // Acquire: pairs with the Release fence in `StackHead::set_reason`, and with
         // the Release of `since`.
         fence(Ordering::Acquire);
         if self.state.load(Ordering::Relaxed) != before {
-            return Some((State::Running, None));
+            return Some((UltState::Running, None));
         }
         if parks {
             return Some((state, Some((Reason::new("park"), since))));

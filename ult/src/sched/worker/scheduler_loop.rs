@@ -6,9 +6,9 @@ use super::follow::Served;
 use super::thread::Worker;
 use crate::sched::current;
 use crate::sched::waker::wake;
-use crate::slab::Slot;
-use crate::stack::{Head, Left};
-use crate::task::{End, Request, Task};
+use crate::slab::TaskSlot;
+use crate::stack::{Left, StackHead};
+use crate::task::{HandleState, SuspendRequest, Task};
 use core::hint::cold_path;
 use core::ptr;
 use tsumugi_core::stats::Counter;
@@ -22,7 +22,7 @@ impl Worker {
         let _signals = crate::overflow::SignalStack::ensure();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
-        let alone = self.shared.seats.len() == 1;
+        let alone = self.shared.worker_slots.len() == 1;
         self.shared.parks().claim(if alone { self.name } else { 0 });
         self.shared.progress.on_start(self.index);
         while let Some(slot) = self.find() {
@@ -41,11 +41,13 @@ impl Worker {
     /// Runs one ULT until it leaves, or until the ULT leaves that has its place
     /// by then.
     #[inline]
-    pub(super) fn execute(&self, mut slot: Slot) {
+    pub(super) fn execute(&self, mut slot: TaskSlot) {
         // SAFETY: the ULT came from a queue, so it is alive and this worker's.
         let task = unsafe { slot.as_ref() };
         // SAFETY: as above.
-        let Some(mut head) = (unsafe { self.stack_of(task) }) else { return self.starve(slot) };
+        let Some(mut head) = (unsafe { self.stack_of(task) }) else {
+            return self.wait_for_stack(slot);
+        };
         if task.is_new() {
             task.set_runnable();
         }
@@ -65,7 +67,7 @@ impl Worker {
                 let slot = self.current().unwrap_unchecked();
                 (slot, (*slot.as_ptr()).head().unwrap_unchecked())
             };
-            self.seat().place.current.store(ptr::null_mut(), Ordering::Relaxed);
+            self.worker_slot().place.current.store(ptr::null_mut(), Ordering::Relaxed);
             self.check_canary(slot, head);
             loop {
                 if left.is_yield() {
@@ -97,9 +99,9 @@ impl Worker {
     ///
     /// # Safety
     ///
-    /// As for `Head::resume`.
+    /// As for `StackHead::resume`.
     #[inline(always)]
-    pub(super) unsafe fn resume(&self, slot: Slot, head: &Head) -> Left {
+    pub(super) unsafe fn resume(&self, slot: TaskSlot, head: &StackHead) -> Left {
         self.note_panics();
         // SAFETY: the caller's.
         unsafe {
@@ -117,12 +119,17 @@ impl Worker {
     ///
     /// The request is there as long as the ULT is suspended, which it is.
     #[inline(always)]
-    pub(super) unsafe fn serve(&self, slot: Slot, head: &Head, request: *mut Request) -> Served {
+    pub(super) unsafe fn serve(
+        &self,
+        slot: TaskSlot,
+        head: &StackHead,
+        request: *mut SuspendRequest,
+    ) -> Served {
         // SAFETY: the ULT is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the caller's.
         match unsafe { &*request } {
-            &Request::Sleep(commit) => {
+            &SuspendRequest::Sleep(commit) => {
                 self.count(Counter::Parks);
                 self.put_to_sleep(slot, head);
                 // SAFETY: a waker that is used up makes the task ready, once,
@@ -136,13 +143,13 @@ impl Worker {
                 task.set_runnable();
                 Served::Stays
             }
-            &Request::OnOsStack(f) => {
+            &SuspendRequest::OnOsStack(f) => {
                 // SAFETY: as above; the ULT stays suspended until it is done.
                 unsafe { (*f)() };
                 self.comes_back.set(true);
                 Served::Stays
             }
-            &Request::RunFirst(child) => {
+            &SuspendRequest::RunFirst(child) => {
                 task.set_runnable();
                 self.set_next(child);
                 if task.is_plain() {
@@ -153,14 +160,14 @@ impl Worker {
                 Served::Gone
             }
             // SAFETY: the caller's.
-            Request::Follow(follow) => unsafe { self.follow(follow) },
+            SuspendRequest::Follow(follow) => unsafe { self.follow(follow) },
         }
     }
 
     /// Puts a ULT that parks to sleep. False: there was a token, and the ULT goes
     /// on.
     #[inline(always)]
-    pub(super) fn park(&self, slot: Slot, head: &Head) -> bool {
+    pub(super) fn park(&self, slot: TaskSlot, head: &StackHead) -> bool {
         // SAFETY: the ULT is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         self.count(Counter::Parks);
@@ -174,7 +181,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    pub(super) fn put_to_sleep(&self, slot: Slot, head: &Head) {
+    pub(super) fn put_to_sleep(&self, slot: TaskSlot, head: &StackHead) {
         // SAFETY: the ULT is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         self.note_sleep(task, head);
@@ -183,14 +190,14 @@ impl Worker {
 
     /// Notes where and when a ULT goes to sleep.
     #[inline(always)]
-    fn note_sleep(&self, task: &Task, head: &Head) {
+    fn note_sleep(&self, task: &Task, head: &StackHead) {
         task.set_last(self.index);
         self.note_since(head);
     }
 
     /// Notes when a ULT goes to sleep.
     #[inline(always)]
-    pub(super) fn note_since(&self, head: &Head) {
+    pub(super) fn note_since(&self, head: &StackHead) {
         let now = self.now.get().as_ns();
         // The time changes once a turn: a load is cheaper than a store.
         if head.since.load(Ordering::Relaxed) != now {
@@ -202,19 +209,19 @@ impl Worker {
     }
 
     #[inline]
-    pub(super) fn finish(&self, slot: Slot) {
+    pub(super) fn finish(&self, slot: TaskSlot) {
         // SAFETY: the ULT ended on this worker.
         let task = unsafe { slot.as_ref() };
         // SAFETY: as above.
         self.put_stack(unsafe { task.unbind() });
         match task.end() {
-            End::Alone => {}
-            End::Detached => {
+            HandleState::Alone => {}
+            HandleState::Detached => {
                 task.drop_result();
                 // SAFETY: neither a handle nor the ULT is left.
                 unsafe { self.release(slot) };
             }
-            End::Joined(waker) => {
+            HandleState::Joined(waker) => {
                 self.handing_over.set(true);
                 waker.wake();
                 self.handing_over.set(false);

@@ -2,12 +2,12 @@
 
 use super::yields::{self, Yields};
 use crate::fences::Fences;
-use crate::pool::Cache;
-use crate::sched::shared::Shared;
-use crate::sched::turn::Turn;
-use crate::sched::worker_slot::Seat;
-use crate::slab::{Free, Slot};
-use crate::stack::{Link, Stack};
+use crate::pool::WorkerCache;
+use crate::sched::shared::SchedulerShared;
+use crate::sched::turn::WorkerTurn;
+use crate::sched::worker_slot::WorkerSlot;
+use crate::slab::{FreeSlot, TaskSlot};
+use crate::stack::{ResumeLink, Stack};
 use crate::task::Task;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,30 +19,30 @@ use tsumugi_core::time::Instant;
 
 /// One worker. It lies on its OS thread's stack.
 pub(crate) struct Worker {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SchedulerShared>,
     /// The address of `shared`, to be compared with the home that ULTs store.
-    pub(super) home: *const Shared,
-    /// This worker's seat, in `shared`.
-    pub(super) seat: NonNull<Seat>,
+    pub(super) home: *const SchedulerShared,
+    /// This worker's slot, in `shared`.
+    pub(super) worker_slot: NonNull<WorkerSlot>,
     pub(super) index: usize,
     /// The worker's name as the owner of a `Bias`; 0 if fences cost as much as
     /// they save.
     pub(super) name: usize,
     /// Where the hub continues when a ULT leaves.
-    pub(super) link: Link,
+    pub(super) link: ResumeLink,
     /// The ULT to run next, before any queue; empty while a ULT runs, see `search`.
     pub(super) next: Cell<*mut Task>,
     /// Whether a ULT that is woken now becomes `next`: it joined the ULT that just
     /// ended.
     pub(super) handing_over: Cell<bool>,
     /// ULTs that stay on this worker, the oldest first.
-    pub(super) own: RefCell<VecDeque<Slot>>,
+    pub(super) own: RefCell<VecDeque<TaskSlot>>,
     /// How many ULTs `own` has: read at every switch.
     pub(super) own_count: Cell<usize>,
     /// How many reasons there are against a direct switch of the running ULT to
     /// another: other workers, ULTs that stay on this worker, joiners below it on
     /// their stacks.
-    pub(super) ties: Cell<usize>,
+    pub(super) switch_blockers: Cell<usize>,
     /// Whether this thread panicked when it was last given to a ULT.
     pub(super) panics: Cell<bool>,
     /// Whether the ULT to be resumed has had this OS thread since it left.
@@ -54,42 +54,42 @@ pub(crate) struct Worker {
     /// When the oldest of the own deque had its turn.
     pub(super) aged: Cell<Instant>,
     /// For each queue of each other worker, the lone ULT that was last seen in it.
-    pub(super) lonely: Box<[[Cell<Seen>; 2]]>,
+    pub(super) lonely: Box<[[Cell<LoneUlt>; 2]]>,
     /// The time of the last fair turn or sleep: reading the clock takes as long
     /// as a switch.
     pub(super) now: Cell<Instant>,
     /// Rounds of the present search in which no other worker's queue was read.
     pub(super) looks: Cell<u32>,
     pub(super) yields: Yields,
-    /// The worker with the offer that was taken last.
+    /// The worker with the public slot that was taken last.
     pub(super) asked: Cell<usize>,
     pub(super) random: Cell<u64>,
-    pub(super) stacks: UnsafeCell<Cache<Stack>>,
-    pub(super) slots: UnsafeCell<Cache<Free>>,
+    pub(super) stacks: UnsafeCell<WorkerCache<Stack>>,
+    pub(super) slots: UnsafeCell<WorkerCache<FreeSlot>>,
 }
 
 /// The address of a lone ULT that was seen, and its stamp.
-pub(super) type Seen = (usize, u32);
+pub(super) type LoneUlt = (usize, u32);
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Self {
+    pub(crate) fn new(shared: Arc<SchedulerShared>, index: usize) -> Self {
         let now = shared.now();
         Self {
             home: Arc::as_ptr(&shared),
-            seat: NonNull::from(&shared.seats[index]),
-            lonely: shared.seats.iter().map(|_| Default::default()).collect(),
+            worker_slot: NonNull::from(&shared.worker_slots[index]),
+            lonely: shared.worker_slots.iter().map(|_| Default::default()).collect(),
             name: if shared.fences == Fences::LIGHTEST {
-                (&raw const shared.seats[index]).addr()
+                (&raw const shared.worker_slots[index]).addr()
             } else {
                 0
             },
             index,
-            link: Link::new(),
+            link: ResumeLink::new(),
             next: Cell::new(ptr::null_mut()),
             handing_over: Cell::new(false),
             own: RefCell::new(VecDeque::new()),
             own_count: Cell::new(0),
-            ties: Cell::new(usize::from(shared.seats.len() > 1)),
+            switch_blockers: Cell::new(usize::from(shared.worker_slots.len() > 1)),
             panics: Cell::new(false),
             comes_back: Cell::new(false),
             own_turn: Cell::new(false),
@@ -100,18 +100,18 @@ impl Worker {
             yields: Yields::new(yields::LONG),
             asked: Cell::new(usize::from(index == 0)),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
-            stacks: UnsafeCell::new(Cache::new()),
-            slots: UnsafeCell::new(Cache::new()),
+            stacks: UnsafeCell::new(WorkerCache::new()),
+            slots: UnsafeCell::new(WorkerCache::new()),
             shared,
         }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<SchedulerShared> {
         &self.shared
     }
 
     #[inline(always)]
-    pub(crate) fn home(&self) -> *const Shared {
+    pub(crate) fn home(&self) -> *const SchedulerShared {
         self.home
     }
 
@@ -128,43 +128,43 @@ impl Worker {
 
     /// The ULT that runs on this worker.
     #[inline(always)]
-    pub(crate) fn current(&self) -> Option<Slot> {
-        NonNull::new(self.seat().place.current.load(Ordering::Relaxed))
+    pub(crate) fn current(&self) -> Option<TaskSlot> {
+        NonNull::new(self.worker_slot().place.current.load(Ordering::Relaxed))
     }
 
     /// Sets the ULT that runs from here on, on the stack that runs now.
     #[inline(always)]
-    pub(crate) fn set_current(&self, slot: Slot) {
-        self.seat().place.current.store(slot.as_ptr(), Ordering::Relaxed);
+    pub(crate) fn set_current(&self, slot: TaskSlot) {
+        self.worker_slot().place.current.store(slot.as_ptr(), Ordering::Relaxed);
     }
 
     /// Clears the current ULT: from here on no ULT runs on the present stack.
     /// Returns the ULT that did.
-    pub(in crate::sched) fn take_current(&self) -> Option<Slot> {
+    pub(in crate::sched) fn take_current(&self) -> Option<TaskSlot> {
         let before = self.current();
-        self.seat().place.current.store(ptr::null_mut(), Ordering::Relaxed);
+        self.worker_slot().place.current.store(ptr::null_mut(), Ordering::Relaxed);
         before
     }
 
     /// The worker's turn: what is left of it, and what was counted in it.
     #[inline(always)]
-    pub(super) fn turn(&self) -> &Turn {
-        self.seat().place.parks.inside()
+    pub(super) fn turn(&self) -> &WorkerTurn {
+        self.worker_slot().place.parks.inside()
     }
 
     /// Adds what was counted to the counters that other threads read.
     pub(in crate::sched) fn tell(&self) {
-        self.turn().tell(&self.seat().counters);
+        self.turn().tell(&self.worker_slot().counters);
     }
 
     #[inline(always)]
-    pub(super) fn seat(&self) -> &Seat {
-        // SAFETY: `shared` has the seats, and this worker holds a count of `shared`.
-        unsafe { self.seat.as_ref() }
+    pub(super) fn worker_slot(&self) -> &WorkerSlot {
+        // SAFETY: `shared` has the worker slots, and this worker holds a count of `shared`.
+        unsafe { self.worker_slot.as_ref() }
     }
 }
 
-impl Shared {
+impl SchedulerShared {
     /// Whether the worker is one of this scheduler's.
     #[inline(always)]
     pub(in crate::sched) fn has(&self, worker: &Worker) -> bool {

@@ -48,21 +48,21 @@ pub use sender::Sender;
 
 use crate::lock::Lock;
 use alloc::sync::Arc;
-use state::State;
+use state::ChannelState;
 
 /// Makes a channel that keeps up to `capacity` values; `send` waits while it is
 /// full. With a capacity of 0, `send` waits for a receiver.
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    ends(State::bounded(capacity))
+    ends(ChannelState::bounded(capacity))
 }
 
 /// Makes a channel that keeps any number of values: `send` never waits, and
 /// allocates now and then.
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
-    ends(State::unbounded())
+    ends(ChannelState::unbounded())
 }
 
-fn ends<T>(state: State<T>) -> (Sender<T>, Receiver<T>) {
+fn ends<T>(state: ChannelState<T>) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Lock::new(state));
     (Sender(shared.clone()), Receiver(shared))
 }

@@ -2,10 +2,10 @@
 
 use super::error::{RecvError, RecvWithinError, TryRecvError};
 use super::future::Recv;
-use super::shared::{Shared, take};
+use super::shared::{ChannelShared, take};
 use super::state::Take;
 use crate::limit::Limit;
-use crate::sync::queue::{self, Node, Place};
+use crate::sync::queue::{self, WaitNode, WaitSite};
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use tsumugi_core::wait::Reason;
 
 /// A receiver: one of the ends from which values come. Each value goes to one
 /// receiver.
-pub struct Receiver<T>(pub(super) Arc<Shared<T>>);
+pub struct Receiver<T>(pub(super) Arc<ChannelShared<T>>);
 
 /// An iterator over the values that come until the channel is disconnected.
 #[derive(Debug)]
@@ -121,16 +121,16 @@ impl<T> Receiver<T> {
 }
 
 /// The place where receivers wait.
-struct Receiving<'a, T>(&'a Shared<T>);
+struct Receiving<'a, T>(&'a ChannelShared<T>);
 
-impl<T> Place for Receiving<'_, T> {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl<T> WaitSite for Receiving<'_, T> {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(self.0, node, |state| &mut state.receivers_waiting, |_| {}) }
     }
 
-    unsafe fn pass_on(&self, node: *mut Node, _: bool) {
+    unsafe fn pass_on(&self, node: *mut WaitNode, _: bool) {
         let mut served = None;
         // SAFETY: by the caller's contract the node is there and in no queue, so
         // no other thread accesses its slot, which is a receiver's.

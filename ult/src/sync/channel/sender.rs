@@ -2,17 +2,17 @@
 
 use super::error::{SendError, SendWithinError, TrySendError};
 use super::future::Send;
-use super::shared::{Shared, put};
+use super::shared::{ChannelShared, put};
 use super::state::Put;
 use crate::limit::Limit;
-use crate::sync::queue::{self, Node, Place};
+use crate::sync::queue::{self, WaitNode, WaitSite};
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 use tsumugi_core::wait::Reason;
 
 /// A sender: one of the ends into which values go.
-pub struct Sender<T>(pub(super) Arc<Shared<T>>);
+pub struct Sender<T>(pub(super) Arc<ChannelShared<T>>);
 
 impl<T> Sender<T> {
     /// Sends a value; waits for room.
@@ -109,17 +109,17 @@ impl<T> Sender<T> {
 }
 
 /// The place where senders wait.
-struct Sending<'a, T>(&'a Shared<T>);
+struct Sending<'a, T>(&'a ChannelShared<T>);
 
-impl<T> Place for Sending<'_, T> {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl<T> WaitSite for Sending<'_, T> {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(self.0, node, |state| &mut state.senders_waiting, |_| {}) }
     }
 
     /// There is nothing to pass on: the value was sent, or stays with the sender.
-    unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
+    unsafe fn pass_on(&self, _: *mut WaitNode, _: bool) {}
 }
 
 impl<T> Clone for Sender<T> {
