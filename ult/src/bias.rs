@@ -40,7 +40,8 @@
 use crate::fences::Fences;
 use crate::futex::os_yield;
 use core::fmt;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// The owner of a lock or a word, if there is one.
 pub struct Bias<I = AtomicBool> {
@@ -192,10 +193,8 @@ impl<I: InsideMark> Bias<I> {
     /// threads may have seen it inside.
     #[inline(always)]
     pub fn is_still_of(&self, me: usize) -> bool {
-        if !mutant("bias_no_light") {
-            // Pairs with the heavy half in `look_inside`.
-            Fences::LIGHTEST.light();
-        }
+        // Pairs with the heavy half in `look_inside`.
+        mutate!("bias_no_light": Fences::LIGHTEST.light() => ());
         self.is_of(me)
     }
 
@@ -267,16 +266,11 @@ impl<I: InsideMark> Bias<I> {
             }
         }
         let inside = if owner == me { self.is_inside() } else { self.look_inside() };
-        let is_early = mutant("bias_shared_early");
-        if is_early {
-            self.owner.store(SHARED, Ordering::Release);
-        }
+        mutate!("bias_shared_early": () => self.owner.store(SHARED, Ordering::Release));
         prepare(inside);
-        if !is_early {
-            // Release: pairs with the Acquire in `is_shared` and `end_and_wait`, so
-            // that those threads see what `prepare` wrote.
-            self.owner.store(SHARED, Ordering::Release);
-        }
+        // Release: pairs with the Acquire in `is_shared` and `end_and_wait`, so
+        // that those threads see what `prepare` wrote.
+        mutate!("bias_shared_early": self.owner.store(SHARED, Ordering::Release) => ());
         if inside { BiasEnd::Inside } else { BiasEnd::Outside }
     }
 
@@ -309,16 +303,14 @@ impl<I: InsideMark> Bias<I> {
 
     /// Waits until the owner is outside, after the end of the bias found it inside.
     pub fn wait_outside(&self) {
-        while self.inside.has_owner() && !mutant("bias_no_wait") {
+        while mutate!("bias_no_wait": self.inside.has_owner() => false) {
             os_yield();
         }
     }
 
     fn look_inside(&self) -> bool {
-        if !mutant("bias_no_heavy") {
-            // Pairs with the light half in `is_still_of`.
-            Fences::LIGHTEST.heavy();
-        }
+        // Pairs with the light half in `is_still_of`.
+        mutate!("bias_no_heavy": Fences::LIGHTEST.heavy() => ());
         self.inside.has_owner()
     }
 }

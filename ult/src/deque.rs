@@ -48,9 +48,8 @@ use crate::fences::Fences;
 use alloc::vec::Vec;
 use buffer::{BufferHeader, DequeBuffer};
 use core::hint::cold_path;
-use tsumugi_core::sync::{
-    AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
-};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell};
 
 /// A queue of pointers; each function says which thread may call it.
 pub struct WorkDeque<T> {
@@ -151,8 +150,7 @@ impl<T> WorkDeque<T> {
 
     #[inline(always)]
     fn put(&self, buffer: DequeBuffer<T>, bottom: i64, item: *mut T) {
-        let order =
-            if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = mutate!("deque_push_relaxed": Ordering::Release => Ordering::Relaxed);
         // Release: pairs with the Acquire of a thief that looks at an item before it
         // claims it. The slot may then be older or newer than `bottom` shows.
         buffer.slot(bottom).store(item, order);
@@ -197,10 +195,8 @@ impl<T> WorkDeque<T> {
         // Release: a thief that reads this `bottom` also sees the items below.
         self.owner.bottom.store(place, Ordering::Release);
         if self.owner.shared {
-            if !mutant("deque_pop_no_fence") {
-                // Pairs with the heavy half in `steal`.
-                self.owner.fences.light();
-            }
+            // Pairs with the heavy half in `steal`.
+            mutate!("deque_pop_no_fence": self.owner.fences.light() => ());
             if self.thieves.top.load(Ordering::Relaxed) > place {
                 cold_path();
                 // A thief has claimed the item. Release: as above.

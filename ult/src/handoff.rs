@@ -14,7 +14,8 @@
 
 use core::mem::align_of;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering};
 
 /// An item that was sent, perhaps with a chain behind it.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl<T> HandoffSlot<T> {
     #[inline]
     pub fn try_send(&self, batch: HandoffBatch<T>) -> bool {
         let word = batch.word();
-        let order = if mutant("mail_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = mutate!("mail_relaxed": Ordering::Release => Ordering::Relaxed);
         // Release: pairs with the Acquire in `close`.
         self.0.compare_exchange(Self::OPEN, word, order, Ordering::Relaxed).is_ok()
     }
@@ -72,13 +73,11 @@ impl<T> HandoffSlot<T> {
             return None;
         }
         // Acquire: pairs with the Release in `try_send`.
-        let came = if mutant("mail_load_then_store") {
+        let came = mutate!("mail_load_then_store": self.0.swap(ptr::null_mut(), Ordering::Acquire) => {
             let came = self.0.load(Ordering::Acquire);
             self.0.store(ptr::null_mut(), Ordering::Relaxed);
             came
-        } else {
-            self.0.swap(ptr::null_mut(), Ordering::Acquire)
-        };
+        });
         batch_of(came)
     }
 
@@ -87,13 +86,13 @@ impl<T> HandoffSlot<T> {
     pub fn intercept(&self) -> Option<HandoffBatch<T>> {
         let seen = self.0.load(Ordering::Relaxed);
         batch_of(seen)?;
-        if mutant("mail_intercept_blind") {
-            self.0.store(ptr::null_mut(), Ordering::Relaxed);
-            return batch_of(seen);
-        }
         // Acquire: as in `close`.
-        let taken =
-            self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed);
+        let taken = mutate!("mail_intercept_blind":
+        self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
+        => {
+            self.0.store(ptr::null_mut(), Ordering::Relaxed);
+            Ok(seen)
+        });
         batch_of(taken.ok()?)
     }
 

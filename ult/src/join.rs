@@ -117,8 +117,8 @@ impl<T> JoinHandle<T> {
             // SAFETY: this thread's worker; we have the handle, and nothing suspends
             // before the claim is used.
             match unsafe { worker.as_ref().claim(self.slot) } {
-                // SAFETY: the ULT was claimed, and the joiner is the running ULT.
                 Some(ClaimMode::Call(joiner)) => {
+                    // SAFETY: the ULT was claimed, and the joiner is the running ULT.
                     return unsafe { self.join_inline(worker, joiner) };
                 }
                 // SAFETY: as above.

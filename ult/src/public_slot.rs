@@ -42,7 +42,8 @@
 use crate::fences::Fences;
 use crate::handoff::{HandoffBatch, batch_of};
 use core::ptr;
-use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering};
 
 /// The slot.
 #[derive(Debug)]
@@ -64,10 +65,8 @@ impl<T> PublicSlot<T> {
     /// slot, or there are no other workers.
     #[inline(always)]
     pub fn is_calm(&self) -> bool {
-        if !mutant("notify_no_light") {
-            // Pairs with the heavy half in `all_empty`.
-            Fences::LIGHTEST.light();
-        }
+        // Pairs with the heavy half in `all_empty`.
+        mutate!("notify_no_light": Fences::LIGHTEST.light() => ());
         self.place.load(Ordering::Relaxed).addr() & CALM != 0
     }
 
@@ -86,9 +85,9 @@ impl<T> PublicSlot<T> {
         T: 'a,
     {
         let none = all.all(|public_slot| !public_slot.is_full());
-        if none && !mutant("offer_no_heavy") {
+        if none {
             // Pairs with the light half in `is_calm`.
-            fences.heavy();
+            mutate!("offer_no_heavy": fences.heavy() => ());
         }
         none
     }
@@ -100,7 +99,7 @@ impl<T> PublicSlot<T> {
     /// One thread at a time is the owner; only the owner calls, and the slot is
     /// empty.
     pub unsafe fn publish(&self, batch: HandoffBatch<T>) {
-        let order = if mutant("offer_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = mutate!("offer_relaxed": Ordering::Release => Ordering::Relaxed);
         let calm = if self.calm { CALM } else { 0 };
         // Release: pairs with the Acquire in `take`.
         self.place.store(batch.word().map_addr(|word| word | calm), order);
@@ -117,13 +116,15 @@ impl<T> PublicSlot<T> {
     pub fn take(&self) -> Option<HandoffBatch<T>> {
         // This check also keeps a shut slot shut.
         self.seen()?;
-        if mutant("offer_load_then_store") {
+        // Acquire: pairs with the Release in `publish`.
+        let came = mutate!("offer_load_then_store":
+        self.place.swap(ptr::null_mut(), Ordering::Acquire)
+        => {
             let came = self.place.load(Ordering::Acquire);
             self.place.store(ptr::null_mut(), Ordering::Relaxed);
-            return batch_of(came);
-        }
-        // Acquire: pairs with the Release in `publish`.
-        batch_of(self.place.swap(ptr::null_mut(), Ordering::Acquire))
+            came
+        });
+        batch_of(came)
     }
 }
 

@@ -18,7 +18,8 @@
 //! Progress: `unpark` is lock-free, all other calls are wait-free.
 
 use core::hint::cold_path;
-use tsumugi_core::sync::{AtomicU32, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, Ordering};
 
 /// The park word of one ULT or thread.
 pub(crate) struct ParkWord(AtomicU32);
@@ -75,13 +76,13 @@ impl ParkWord {
     /// memory.
     #[inline(always)]
     pub(crate) fn begin(&self) -> bool {
-        if mutant("park_no_second_look") {
-            self.0.store(PARKED, Ordering::Release);
-            return true;
-        }
         // Release: `unpark` must see the waker, if one was left.
-        let asleep =
-            self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok();
+        let asleep = mutate!("park_no_second_look":
+        self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok()
+        => {
+            self.0.store(PARKED, Ordering::Release);
+            true
+        });
         if !asleep {
             self.take_after_all();
         }

@@ -3,7 +3,8 @@
 
 use super::buffer::DequeBuffer;
 use super::{Steal, WorkDeque};
-use tsumugi_core::sync::{AtomicBool, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// The right to move `top`, until it is dropped.
 struct TopGuard<'a>(&'a AtomicBool);
@@ -88,14 +89,12 @@ impl<T> WorkDeque<T> {
         }
         let claimed = top + part_of(there);
         self.thieves.top.store(claimed, Ordering::Relaxed);
-        if !mutant("deque_steal_no_fence") {
-            // Pairs with the light half in `pop`.
-            self.owner.fences.heavy();
-        }
+        // Pairs with the light half in `pop`.
+        mutate!("deque_steal_no_fence": self.owner.fences.heavy() => ());
         // Acquire: pairs with the Release of the call that moved `bottom`.
         let bottom = self.owner.bottom.load(Ordering::Acquire);
         let mut end = claimed;
-        if bottom < claimed && !mutant("deque_claim_kept") {
+        if mutate!("deque_claim_kept": bottom < claimed => false) {
             // The owner has come down as far as `bottom`. It takes the items from
             // there on, or sees the claim and leaves them. The items below are this
             // thief's.
@@ -108,9 +107,7 @@ impl<T> WorkDeque<T> {
         // Acquire: as above, because the deque may have grown since. SAFETY: as
         // above.
         let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
-        if mutant("deque_freed_early") {
-            self.thieves.freed.store(end, Ordering::Release);
-        }
+        mutate!("deque_freed_early": () => self.thieves.freed.store(end, Ordering::Release));
         let first = buffer.slot(top).load(Ordering::Relaxed);
         for at in top + 1..end {
             keep(buffer.slot(at).load(Ordering::Relaxed));

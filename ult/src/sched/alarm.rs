@@ -32,7 +32,8 @@ use crate::futex::SystemFutex;
 use crate::task::Task;
 use crate::timer::Timers;
 use core::ptr;
-use tsumugi_core::sync::{Ordering, fence, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Interrupted, Waker};
 
@@ -52,7 +53,7 @@ impl SchedulerShared {
                 if (*alarm).cancellable {
                     let task = &*(*alarm).task;
                     task.set_sleeper((*alarm).race);
-                    if task.is_cancelled() && !mutant("cancel_no_mark") {
+                    if mutate!("cancel_no_mark": task.is_cancelled() => false) {
                         // The ULT is not asleep yet: there is no waker to use.
                         let _ = (*(*alarm).race).interrupt(Interrupted::Cancelled);
                     }

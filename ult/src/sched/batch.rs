@@ -18,7 +18,8 @@ use super::waker;
 use crate::inject::Linked;
 use crate::slab::TaskSlot;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 
 /// ULTs of one scheduler with wakers that are used up. They sleep until the batch
@@ -109,13 +110,9 @@ impl SchedulerShared {
             task.set_runnable();
             chain = NonNull::new(task.link().load(Ordering::Relaxed));
         }
-        if mutant("batch_told_early") {
-            self.notify_sleepers();
-        }
+        mutate!("batch_told_early": () => self.notify_sleepers());
         // SAFETY: the ULTs slept, so they are in no queue.
         unsafe { self.inject.push_all(first.as_ptr(), last.as_ptr()) };
-        if !mutant("batch_told_early") {
-            self.notify_sleepers();
-        }
+        mutate!("batch_told_early": self.notify_sleepers() => ());
     }
 }

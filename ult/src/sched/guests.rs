@@ -19,7 +19,8 @@
 
 use crate::lock::Lock;
 use core::ptr;
-use tsumugi_core::sync::{UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::Waker;
 
 /// The scopes on a scheduler with owners that are none of its ULTs.
@@ -71,7 +72,7 @@ impl GuestScopes {
     pub(super) fn end(&self) -> bool {
         self.0.with(|list| {
             list.is_ending = true;
-            list.first.is_null() || mutant("guests_end_under")
+            mutate!("guests_end_under": list.first.is_null() => true)
         })
     }
 
@@ -79,7 +80,7 @@ impl GuestScopes {
     /// none now.
     pub(crate) fn wait(&self, waker: Waker) -> bool {
         self.0.with(|list| {
-            let waits = !list.first.is_null() || mutant("guests_wait_for_nobody");
+            let waits = mutate!("guests_wait_for_nobody": !list.first.is_null() => true);
             if waits {
                 list.waiting = Some(waker);
             }
@@ -100,7 +101,8 @@ impl GuestScope {
     /// The guest stays where it is until it has left.
     pub(super) unsafe fn enter(&self, guests: &GuestScopes, who: usize) -> bool {
         guests.0.with(|list| {
-            if list.is_ending && list.first.is_null() && !mutant("guests_enter_late") {
+            let has_ended = list.is_ending && list.first.is_null();
+            if mutate!("guests_enter_late": has_ended => false) {
                 return false;
             }
             // SAFETY: the entry is in no list yet, so no other thread accesses it.
@@ -121,7 +123,7 @@ impl GuestScope {
         guests.0.with(|list| {
             // SAFETY: the guest has entered, so it is in the list; under the lock.
             let next = self.0.with(|entry| unsafe { (*entry).next });
-            if list.first == this || mutant("guests_leave_first") {
+            if mutate!("guests_leave_first": list.first == this => true) {
                 list.first = next;
             } else {
                 let mut at = list.first;

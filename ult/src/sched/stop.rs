@@ -4,7 +4,8 @@ use super::current;
 use super::guests::GuestScope;
 use super::shared::SchedulerShared;
 use crate::futex::SystemFutex;
-use tsumugi_core::sync::{Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 
 impl SchedulerShared {
     /// Whether the caller is inside of a scope on this scheduler.
@@ -30,11 +31,11 @@ impl SchedulerShared {
     pub(crate) unsafe fn leave(&self, guest: &GuestScope) {
         // SAFETY: the caller's.
         let (stops, waiting) = unsafe { guest.leave(&self.guests) };
-        if stops && !mutant("guests_stop_nobody") {
-            self.stop_workers();
+        if stops {
+            mutate!("guests_stop_nobody": self.stop_workers() => ());
         }
-        if let Some(waker) = waiting.filter(|_| !mutant("guests_tell_nobody")) {
-            waker.wake();
+        if let Some(waker) = waiting {
+            mutate!("guests_tell_nobody": waker.wake() => ());
         }
     }
 
@@ -48,7 +49,7 @@ impl SchedulerShared {
     pub(crate) fn is_stopped(&self) -> bool {
         // Acquire: pairs with `stop_workers`, because main's result is read after
         // this.
-        let order = if mutant("stop_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        let order = mutate!("stop_relaxed": Ordering::Acquire => Ordering::Relaxed);
         self.stop.load(order)
     }
 

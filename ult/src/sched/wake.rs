@@ -6,7 +6,8 @@ use crate::futex::SystemFutex;
 use crate::slab::TaskSlot;
 use crate::task::Task;
 use crate::token::FoundSleeper;
-use tsumugi_core::sync::{Ordering, fence, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{Ordering, fence};
 
 impl SchedulerShared {
     /// Makes a ULT ready. On any thread.
@@ -146,14 +147,10 @@ impl SchedulerShared {
     ///
     /// As for [`inject`](Self::inject).
     pub(crate) unsafe fn push_urgent(&self, slot: TaskSlot) {
-        if mutant("urgent_said_early") {
-            self.wanted.ask_for_urgent();
-            // SAFETY: the caller's.
-            return unsafe { self.urgent.push(slot.as_ptr()) };
-        }
+        mutate!("urgent_said_early": () => self.wanted.ask_for_urgent());
         // SAFETY: the caller's.
         unsafe { self.urgent.push(slot.as_ptr()) };
-        self.wanted.ask_for_urgent();
+        mutate!("urgent_said_early": self.wanted.ask_for_urgent() => ());
     }
 
     /// Queues a ULT for this worker alone.
@@ -174,10 +171,8 @@ impl SchedulerShared {
     /// wake one if there are any.
     #[inline(always)]
     pub(crate) fn sleepers(&self) -> usize {
-        if !mutant("notify_no_light") {
-            // Pairs with the heavy half before a worker's last look.
-            self.fences.light();
-        }
+        // Pairs with the heavy half before a worker's last look.
+        mutate!("notify_no_light": self.fences.light() => ());
         self.idle.sleepers.load(Ordering::Relaxed)
     }
 
@@ -185,11 +180,9 @@ impl SchedulerShared {
     /// any thread.
     #[cold]
     pub(crate) fn notify_sleepers(&self) {
-        if !mutant("notify_no_fence") {
-            // SeqCst: between the push and the loads below; pairs with the fence
-            // before a worker's last look.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: between the push and the loads below; pairs with the fence
+        // before a worker's last look.
+        mutate!("notify_no_fence": fence(Ordering::SeqCst) => ());
         if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
             self.bells.ring(&SystemFutex);
         }

@@ -6,7 +6,8 @@ use crate::lock::Lock;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
-use tsumugi_core::sync::{AtomicUsize, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A count that goes down to zero once. All waiters pass when it has, and later
@@ -94,7 +95,7 @@ impl Latch {
             |queue| queue,
             // The thread that opens the latch takes the queue after that, under
             // the same lock.
-            |_| mutant("latch_no_second_look") || !self.is_open(),
+            |_| mutate!("latch_no_second_look": !self.is_open() => true),
         )
     }
 

@@ -28,7 +28,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A value that one ULT or OS thread at a time can access. A panic does not
@@ -262,12 +263,14 @@ impl RawMutex {
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
             let next = if seen == FREE { LOCKED } else { LOCKED | WAITERS };
-            if mutant("mutex_no_second_look") {
+            // Acquire: as in `lock_word`, in case this takes the lock.
+            let announced = mutate!("mutex_no_second_look":
+            self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
+            => {
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
                 return true;
-            }
-            // Acquire: as in `lock_word`, in case this takes the lock.
-            match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+            });
+            match announced {
                 Ok(_) => return seen != FREE,
                 Err(changed) => seen = changed,
             }
@@ -282,7 +285,7 @@ impl RawMutex {
                 // This comes before the owner can find that the bias has ended
                 // and that it must free the word.
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
-                waiting.owed = !mutant("mutex_owes_nothing");
+                waiting.owed = mutate!("mutex_owes_nothing": true => false);
             } else {
                 // Release: what the owner did inside, which `end` has acquired.
                 self.word.store(FREE, Ordering::Release);

@@ -18,7 +18,7 @@ use crate::sched::batch::Batch;
 use crate::stake::{Stake, Staked};
 use core::marker::PhantomData;
 use core::ptr;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 use tsumugi_core::wait::{Interrupted, Reason, Waker};
 
 /// One waiter. It stays where it is from `push` until it is woken or removed.
@@ -218,7 +218,7 @@ impl WaitQueue {
                 self.unlink(node);
                 (*node).wake = None;
             }
-            queued || mutant("queue_remove_blind")
+            mutate!("queue_remove_blind": queued => true)
         }
     }
 

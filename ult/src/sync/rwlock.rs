@@ -17,7 +17,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A value that many threads may read or one may write. The lock is first-in
@@ -211,12 +212,14 @@ impl RawRwLock {
         loop {
             let clash = clashes(share, seen);
             let next = if clash { seen | WAITERS } else { seen + share };
-            if mutant("rwlock_no_second_look") {
+            // Acquire: as in `take_if`, in case this takes the lock.
+            let announced = mutate!("rwlock_no_second_look":
+            self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
+            => {
                 self.word.fetch_or(WAITERS, Ordering::Relaxed);
                 return true;
-            }
-            // Acquire: as in `take_if`, in case this takes the lock.
-            match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+            });
+            match announced {
                 Ok(_) => return clash,
                 Err(changed) => seen = changed,
             }

@@ -5,7 +5,8 @@ use super::join_word::{ALONE, DETACHED, FINISHED, HandleState, Joiner};
 use super::state::DONE;
 use crate::body::UltOutcome;
 use core::ptr;
-use tsumugi_core::sync::{Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 
 impl Task {
@@ -15,15 +16,12 @@ impl Task {
     pub(crate) fn end(&self) -> HandleState {
         self.set_state(DONE);
         // Release: the joiner must see the result. Acquire: this must see the joiner.
-        let found = if mutant("join_load_then_store") {
+        let order = mutate!("join_relaxed": Ordering::AcqRel => Ordering::Relaxed);
+        let found = mutate!("join_load_then_store": self.join.swap(FINISHED, order) => {
             let found = self.join.load(Ordering::Acquire);
             self.join.store(FINISHED, Ordering::Release);
             found
-        } else if mutant("join_relaxed") {
-            self.join.swap(FINISHED, Ordering::Relaxed)
-        } else {
-            self.join.swap(FINISHED, Ordering::AcqRel)
-        };
+        });
         match found {
             ALONE => HandleState::Alone,
             DETACHED => HandleState::Detached,
@@ -57,13 +55,12 @@ impl Task {
         // SAFETY: no other thread has the joiner's address yet.
         unsafe { (*joiner).0.with_mut(|slot| *slot = Some(waker)) };
         let word = joiner.expose_provenance();
-        if mutant("join_no_second_look") {
-            self.join.store(word, Ordering::Release);
-            return true;
-        }
         // Release: `end` must see the joiner. Acquire: the caller may read the
         // result.
-        self.join.swap(word, Ordering::AcqRel) != FINISHED
+        mutate!("join_no_second_look": self.join.swap(word, Ordering::AcqRel) != FINISHED => {
+            self.join.store(word, Ordering::Release);
+            true
+        })
     }
 
     /// Takes a joiner back. False: the ULT has ended and wakes the joiner.

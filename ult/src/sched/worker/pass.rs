@@ -23,7 +23,8 @@ use crate::task::Task;
 use crate::token::FoundSleeper;
 use core::hint::cold_path;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 
 /// How a ULT that is to sleep goes on.
@@ -159,7 +160,7 @@ impl Worker {
         // task is kept until then.
         let asleep = commit(unsafe { Waker::new(slot.as_ptr().cast(), wake) });
         core::mem::forget(unwinding);
-        if !asleep && !mutant("let_sleep_refused") {
+        if mutate!("let_sleep_refused": !asleep => false) {
             task.set_runnable();
             self.set_current(slot);
             return SleepOutcome::On;

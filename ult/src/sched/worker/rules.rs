@@ -80,9 +80,8 @@ impl Worker {
             self.report(slot, &format!("suspends ({what}) while it unwinds from a panic"));
         }
         // SAFETY: the record is the running ULT's own.
-        if let Some(made_at) =
-            unsafe { SuspensionRecord::seen(home) }.and_then(|known| known.suspends(what))
-        {
+        let record = unsafe { SuspensionRecord::seen(home) };
+        if let Some(made_at) = record.and_then(|record| record.suspends(what)) {
             self.report(slot, &format!("suspends ({what}) under the NoSuspend made at {made_at}"));
         }
     }

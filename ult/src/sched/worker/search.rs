@@ -55,8 +55,9 @@ use crate::slab::TaskSlot;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
+use tsumugi_core::mutate;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
+use tsumugi_core::sync::{Ordering, fence, spin_loop};
 use tsumugi_core::time::Instant;
 
 impl Worker {
@@ -147,20 +148,16 @@ impl Worker {
     /// Takes `next` if it is a child that runs before its parent.
     #[cold]
     fn take_child(&self) -> Option<TaskSlot> {
-        if mutant("child_first_after_others") {
-            return None;
-        }
         let next = NonNull::new(self.next.get())?;
         // SAFETY: `next` is ready, and this worker's. A joiner is not new.
-        if unsafe { next.as_ref() }.is_new() { self.take_next() } else { None }
+        let is_child = unsafe { next.as_ref() }.is_new();
+        if mutate!("child_first_after_others": is_child => false) { self.take_next() } else { None }
     }
 
     /// Queues `next` where other workers see it, because another ULT runs before.
     #[cold]
     fn show_next(&self) {
-        if !mutant("next_not_shown")
-            && let Some(next) = self.take_next()
-        {
+        if let Some(next) = mutate!("next_not_shown": self.take_next() => None) {
             self.push(next);
         }
     }
@@ -412,15 +409,16 @@ impl Worker {
             shared.worker_slots.len() > 1 && !PublicSlot::all_empty(public_slots, shared.fences);
         let keeps = shared.alarms.keep(self.index);
         let limit = keeps.map(|due| due.since(shared.now()));
-        let stay = !mutant("sleep_no_last_look")
-            && (has_public
+        let stay = mutate!("sleep_no_last_look":
+            has_public
                 || shared.has_ready()
                 || !self.worker_slot().pinned.is_empty()
                 || shared.is_stopped()
                 || shared.halt.is_called()
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
-                || self.can_feed());
+                || self.can_feed()
+            => false);
         if stay {
             shared.bells.stay(self.index);
             // A thief may be about to take what was seen.

@@ -6,7 +6,7 @@
 
 use crate::sync::queue::{WaitQueue, Wake};
 use alloc::collections::VecDeque;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 pub(super) struct ChannelState<T> {
     buffer: VecDeque<T>,
@@ -120,7 +120,7 @@ impl<T> ChannelState<T> {
 
     /// Does what [`take`](Self::take) does, for a receiver that is about to wait.
     pub(super) fn take_again(&mut self, served: &mut Option<Wake>) -> Take<T> {
-        if mutant("channel_no_second_look") { Take::Empty } else { self.take(served) }
+        mutate!("channel_no_second_look": self.take(served) => Take::Empty)
     }
 
     /// Puts back a value that a receiver was handed and did not take. The caller
