@@ -47,7 +47,7 @@ fn is_looked_into(status: &str) -> bool {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.is_some_and(|line| line.trim_start().starts_with(value))
     };
-    is("RankState:", "t") || is("CoreDumping:", "1")
+    is("State:", "t") || is("CoreDumping:", "1")
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ fn a_ult_woken_from_outside_goes_to_its_worker_or_to_all() {
     handoff.open();
     let first = bench.sleeping(1);
     waker(first).wake();
-    assert!(!bench.was_rung(), "the worker reads its handoff");
+    assert!(!bench.was_rung(), "the worker reads its hand-off slot");
     assert_eq!(handoff.close().map(|batch| batch.first), Some(first));
     let second = bench.sleeping(1);
     waker(second).wake();

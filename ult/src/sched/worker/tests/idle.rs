@@ -51,10 +51,10 @@ type Put = fn(&Bench, TaskSlot);
 /// Returns all places where a ULT may appear while a worker searches.
 fn places() -> [(&'static str, Put); 8] {
     [
-        ("handoff", |bench, slot| {
+        ("hand-off slot", |bench, slot| {
             assert!(bench.shared.worker_slots[0].handoff.try_send(slot.into()));
         }),
-        ("another's public_slot", |bench, slot| {
+        ("another's public slot", |bench, slot| {
             // SAFETY: this thread acts as the owner of the worker slot, and the public slot is
             // empty.
             unsafe { bench.shared.worker_slots[1].public_slot.publish(slot.into()) }
@@ -77,7 +77,7 @@ fn places() -> [(&'static str, Put); 8] {
         ("from outside", |bench, slot| unsafe { bench.shared.inject.push(slot.as_ptr()) }),
         // SAFETY: as above.
         ("urgent", |bench, slot| unsafe { bench.shared.push_urgent(slot) }),
-        ("stack_waiters", |bench, slot| bench.shared.stack_waiters.push(slot)),
+        ("waiters for a stack", |bench, slot| bench.shared.stack_waiters.push(slot)),
     ]
 }
 

@@ -80,7 +80,7 @@ fn offered_ults_are_taken_back_youngest_first() {
     let bench = Bench::new(2, 0);
     let (first, all) = pile(&bench, 24);
     let worker_slot = &bench.shared.worker_slots[0];
-    assert_eq!(bench.workers[0].take_back(), Some(first), "a single has_public ULT is taken back");
+    assert_eq!(bench.workers[0].take_back(), Some(first), "a single published ULT is taken back");
     // SAFETY: this thread acts as the owner of the worker slot.
     unsafe {
         while let Some(task) = worker_slot.ready.pop() {
@@ -113,13 +113,13 @@ fn an_offered_ult_is_queued_again_if_the_queue_is_empty() {
     assert!(!worker.queues_again(first), "another ULT is younger");
     // SAFETY: this thread acts as the owner of the worker slot.
     assert_eq!(unsafe { worker_slot.ready.pop() }, Some(all[0].as_ptr()));
-    assert!(!worker.queues_again(all[0]), "the ULT is not the has_public one");
+    assert!(!worker.queues_again(all[0]), "the ULT is not the published one");
     assert!(worker_slot.public_slot.is_full());
     assert!(worker.queues_again(first));
     assert!(!worker_slot.public_slot.is_full());
     // SAFETY: as above.
     assert_eq!(unsafe { worker_slot.ready.pop() }, Some(first.as_ptr()));
-    assert!(!worker.queues_again(first), "the public_slot is empty");
+    assert!(!worker.queues_again(first), "the public slot is empty");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_offered_ult_can_be_brought_forward() {
     let mut rest: Vec<_> = core::iter::from_fn(|| unsafe { worker_slot.ready.pop() }).collect();
     rest.extend(worker_slot.public_slot.take().map(|batch| batch.first.as_ptr()));
     assert_eq!(rest, [all[0].as_ptr(), all[2].as_ptr(), all[1].as_ptr()]);
-    assert!(!bench.workers[0].bring_forward(all[0]), "the public_slot is empty");
+    assert!(!bench.workers[0].bring_forward(all[0]), "the public slot is empty");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn a_public_slot_is_emptied_without_a_search() {
     let own = bench.ready();
     let bench = Bench::new(2, 0);
     publish(&bench, 0, &[own]);
-    assert_eq!(bench.workers[0].find(), Some(own), "the worker's own public_slot");
+    assert_eq!(bench.workers[0].find(), Some(own), "the worker's own public slot");
     assert_eq!(bench.script.calls(), [""; 0]);
 }
 

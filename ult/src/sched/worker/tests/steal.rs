@@ -107,7 +107,7 @@ fn the_offers_of_all_other_workers_are_searched() {
     }
     // SAFETY: as above.
     unsafe { bench.shared.worker_slots[1].public_slot.publish(bench.ready().into()) };
-    assert_eq!(bench.workers[1].take_public(), None, "a worker does not take its own public_slot");
+    assert_eq!(bench.workers[1].take_public(), None, "a worker does not take its own public slot");
     for worker in [2, 0] {
         assert!(bench.workers[worker].take_public().is_some());
         // SAFETY: as above.
