@@ -1,9 +1,9 @@
 //! Measures, at the start of a job, how far cores are from each other, and which
-//! way of moving bytes is fastest between them.
+//! method of moving bytes is fastest between them.
 //!
 //! ```text
 //!  leader: two threads, a core each     line trip ─► near or far
-//!          each way, each size ─► most of the quick rounds ─► Thresholds ─► heads
+//!          each method, each size ─► most of the quick rounds ─► Thresholds ─► heads
 //!  others: asleep in the barrier
 //! ```
 //!

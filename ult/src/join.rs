@@ -22,7 +22,7 @@
 //! - **If the child parks or yields**, the stack leaves the worker with all that is
 //!   on it. The innermost ULT is the one that sleeps, is woken and may resume on
 //!   another worker. The other ULTs on the stack wait for it in any case, because
-//!   each has joined the next. They are [`UltState::Lending`](crate::State::Lending)
+//!   each has joined the next. They are [`UltState::Lending`](crate::UltState::Lending)
 //!   meanwhile.
 //! - **If the child panics**, the panic is caught at the child's bottom frame, as
 //!   always.

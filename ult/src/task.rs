@@ -34,14 +34,14 @@
 //! while the scheduler lives, so a late wake hits a descriptor, perhaps of another
 //! ULT, but never freed memory.
 //!
-//! A descriptor is two cache lines. The first has all that a yield looks at,
-//! including the place where the ULT left off, and the fields that queues, switches
-//! and wakes change. The second has the closure, and the fields that a waker reads,
-//! which do not change while the ULT sleeps. So a yield among many ULTs touches one
-//! line of each ULT's descriptor and one of its frames. Data that a ULT needs only
-//! once it has a stack lie at the top of the stack, in its [`StackHead`]. Data that few
-//! ULTs have, and data that all descriptors of a chunk share ([`Origin`]), lie
-//! elsewhere.
+//! A descriptor is two cache lines. The first has all that a yield looks at, including
+//! the place where the ULT left off, and the fields that queues, switches and wakes
+//! change. The second has the closure, and the fields that a waker reads, which do not
+//! change while the ULT sleeps. So a yield among many ULTs touches one line of each
+//! ULT's descriptor and one of its frames. Data that a ULT needs only once it has a
+//! stack lie at the top of the stack, in its [`StackHead`](crate::stack::StackHead).
+//! Data that few ULTs have, and data that all descriptors of a chunk share
+//! ([`Origin`]), lie elsewhere.
 
 mod descriptor;
 mod end;

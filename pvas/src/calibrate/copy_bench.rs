@@ -1,4 +1,4 @@
-//! The copy benchmark: the memory in which bytes are moved, and each way of moving
+//! The copy benchmark: the memory in which bytes are moved, and each method of moving
 //! them.
 
 use super::method::TransferMethod;
@@ -50,16 +50,16 @@ impl CopyBench {
 
     /// The giver's part of a round: dirties the bytes, moves them, announces them
     /// to the taker.
-    pub fn give(&self, ping_pong: &PingPong, round: u64, way: TransferMethod, bytes: usize) {
+    pub fn give(&self, ping_pong: &PingPong, round: u64, method: TransferMethod, bytes: usize) {
         self.source.dirty(bytes, round);
-        match way {
+        match method {
             TransferMethod::Push | TransferMethod::Halves => {
-                self.push(round, way, CopyMode::Plain, bytes)
+                self.push(round, method, CopyMode::Plain, bytes)
             }
             TransferMethod::Pieces | TransferMethod::HalvesInPieces => {
-                self.push(round, way, CopyMode::Pieces, bytes)
+                self.push(round, method, CopyMode::Pieces, bytes)
             }
-            TransferMethod::Stream => self.push(round, way, CopyMode::Streaming, bytes),
+            TransferMethod::Stream => self.push(round, method, CopyMode::Streaming, bytes),
             TransferMethod::Pull => {}
             TransferMethod::Both => {
                 let opened = self.split.open(round as u32);
@@ -88,16 +88,16 @@ impl CopyBench {
         &self,
         ping_pong: &PingPong,
         round: u64,
-        way: TransferMethod,
+        method: TransferMethod,
         bytes: usize,
     ) -> Option<()> {
-        match way {
+        match method {
             TransferMethod::Push
             | TransferMethod::Pieces
             | TransferMethod::Stream
             | TransferMethod::Halves
             | TransferMethod::HalvesInPieces => {
-                self.fetch(ping_pong, round, way, bytes)?;
+                self.fetch(ping_pong, round, method, bytes)?;
             }
             TransferMethod::Pull => {
                 ping_pong.wait_asked(round)?;
@@ -123,9 +123,9 @@ impl CopyBench {
     }
 
     /// Copies all of a message, and announces each part of it to the taker.
-    fn push(&self, round: u64, way: TransferMethod, mode: CopyMode, bytes: usize) {
+    fn push(&self, round: u64, method: TransferMethod, mode: CopyMode, bytes: usize) {
         let (from, to) = self.ends();
-        for part in parts(way, bytes) {
+        for part in parts(method, bytes) {
             // SAFETY: both blocks have that size or more; the taker reads this part
             // only after its announcement, and does not access it after its answer.
             unsafe { copy(mode, from.add(part.start), to.add(part.start), part.len()) };
@@ -141,10 +141,10 @@ impl CopyBench {
         &self,
         ping_pong: &PingPong,
         round: u64,
-        way: TransferMethod,
+        method: TransferMethod,
         bytes: usize,
     ) -> Option<()> {
-        for part in parts(way, bytes).filter(|part| part.end < bytes) {
+        for part in parts(method, bytes).filter(|part| part.end < bytes) {
             // Acquire: pairs with the Release in `push`.
             ping_pong.wait(|| self.there.load(Ordering::Acquire) >= there(round, part.end))?;
             self.destination.read(part);
@@ -271,10 +271,10 @@ fn lines(bytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
 
 /// The parts of a push that are announced one by one, with the sizes that messages
 /// use.
-fn parts(way: TransferMethod, bytes: usize) -> impl Iterator<Item = Range<usize>> {
-    let part = match way {
+fn parts(method: TransferMethod, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+    let part = match method {
         TransferMethod::Halves | TransferMethod::HalvesInPieces => HALVING.half_of(bytes as u64),
-        _ => Thresholds::DEFAULT.part_of(bytes as u64, way == TransferMethod::Stream),
+        _ => Thresholds::DEFAULT.part_of(bytes as u64, method == TransferMethod::Stream),
     } as usize;
     // A short rest is added to the last part.
     let count = (bytes / part).max(1);

@@ -1,4 +1,4 @@
-//! Measures two cores: how long a line travels between them, and how long each way
+//! Measures two cores: how long a line travels between them, and how long each method
 //! of moving bytes takes.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The result counts the way there: the round without the trip back. Of several
-//! rounds the first are left out, because the time of a way depends on where the
-//! way before it has left the lines. A program that writes a buffer that was pulled
+//! rounds the first are left out, because the time of a method depends on where the
+//! method before it has left the lines. A program that writes a buffer that was pulled
 //! has to take each line back from the receiver; the first pull after a push does
 //! not show this cost. Of the other rounds the result is the first octile (an
 //! eighth of the rounds is faster): every disturbance on the machine makes a round
@@ -20,11 +20,11 @@ use super::ping_pong::PingPong;
 use crate::distance_probe::SAMPLE_BYTES;
 use std::time::{Duration, Instant};
 
-/// The time of one way at one size.
+/// The time of one method at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// The way.
-    pub way: TransferMethod,
+    /// The method.
+    pub method: TransferMethod,
     /// The number of bytes.
     pub bytes: usize,
     /// From the giver's start until the taker has read the bytes.
@@ -36,7 +36,7 @@ pub struct Timing {
 pub struct Measured {
     /// The trip of a line, in one direction.
     pub trip_ns: f64,
-    /// The timings of ways and sizes for which there was time.
+    /// The timings of methods and sizes for which there was time.
     pub timings: Vec<Timing>,
     /// The probe's reading for this pair, if there was time.
     pub sample_ns: Option<u64>,
@@ -45,21 +45,21 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The time of a way at a size, if it was measured.
-    pub fn ns(&self, way: TransferMethod, bytes: usize) -> Option<f64> {
-        let of = |timing: &&Timing| timing.way == way && timing.bytes == bytes;
+    /// The time of a method at a size, if it was measured.
+    pub fn ns(&self, method: TransferMethod, bytes: usize) -> Option<f64> {
+        let of = |timing: &&Timing| timing.method == method && timing.bytes == bytes;
         self.timings.iter().find(of).map(|timing| timing.ns)
     }
 
-    /// The time of the faster of two ways to push.
+    /// The time of the faster of two methods to push.
     pub fn push_ns(&self, bytes: usize) -> Option<f64> {
         let plain = self.ns(TransferMethod::Push, bytes)?;
         Some(self.ns(TransferMethod::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
     }
 
-    /// The sizes that were measured of a way, ascending.
-    pub fn sizes(&self, way: TransferMethod) -> Vec<usize> {
-        let of = self.timings.iter().filter(|timing| timing.way == way);
+    /// The sizes that were measured of a method, ascending.
+    pub fn sizes(&self, method: TransferMethod) -> Vec<usize> {
+        let of = self.timings.iter().filter(|timing| timing.method == method);
         let mut sizes: Vec<usize> = of.map(|timing| timing.bytes).collect();
         sizes.sort_unstable();
         sizes
@@ -93,7 +93,7 @@ pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
     ping_pong.play([first, second], give, take)
 }
 
-/// Times every way at every size until `end`.
+/// Times every method at every size until `end`.
 pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured> {
     let begin = Instant::now();
     let (ping_pong, bench) = (PingPong::new(end), CopyBench::new(BYTES_MAX).ok()?);
@@ -113,7 +113,7 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
                 let begin = Instant::now();
                 for _ in 0..step.batch {
                     number += 1;
-                    bench.give(&ping_pong, number, step.way, step.bytes);
+                    bench.give(&ping_pong, number, step.method, step.bytes);
                     ping_pong.wait_answer(number)?;
                 }
                 let ns = begin.elapsed().as_nanos() as f64 / f64::from(step.batch);
@@ -123,7 +123,7 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
             }
             rounds.sort_unstable_by(f64::total_cmp);
             let ns = rounds[rounds.len() / 8].max(0.0);
-            timings.push(Timing { way: step.way, bytes: step.bytes, ns });
+            timings.push(Timing { method: step.method, bytes: step.bytes, ns });
         }
         Some(())
     };
@@ -137,7 +137,7 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
         for step in steps() {
             for _ in 0..(step.warm + step.rounds) * step.batch as usize {
                 number += 1;
-                bench.take(&ping_pong, number, step.way, step.bytes)?;
+                bench.take(&ping_pong, number, step.method, step.bytes)?;
                 ping_pong.answer(number);
             }
         }
@@ -151,13 +151,13 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
     (!measured.timings.is_empty()).then_some(measured)
 }
 
-/// One way at one size, and how often it is measured.
+/// One method at one size, and how often it is measured.
 #[derive(Clone, Copy)]
 struct TimingStep {
-    way: TransferMethod,
+    method: TransferMethod,
     bytes: usize,
     batch: u32,
-    /// Rounds that are not counted: the lines of a way settle in the two caches,
+    /// Rounds that are not counted: the lines of a method settle in the two caches,
     /// and memory is touched for the first time.
     warm: usize,
     rounds: usize,
@@ -165,7 +165,7 @@ struct TimingStep {
 
 /// All steps, the smallest sizes first: if time runs out, the largest are missing.
 fn steps() -> impl Iterator<Item = TimingStep> {
-    let step = |way, bytes: usize| {
+    let step = |method, bytes: usize| {
         let (warm, rounds) = if bytes <= SMALL {
             (2, 12)
         } else if bytes <= LARGE {
@@ -174,7 +174,7 @@ fn steps() -> impl Iterator<Item = TimingStep> {
             (1, 4)
         };
         let batch = (BATCH_BYTES / bytes).clamp(1, 16) as u32;
-        TimingStep { way, bytes, batch, warm, rounds }
+        TimingStep { method, bytes, batch, warm, rounds }
     };
     let small = PAYLOADS.into_iter().flat_map(move |bytes| {
         [step(TransferMethod::Inline, bytes), step(TransferMethod::Push, bytes)]
@@ -184,21 +184,21 @@ fn steps() -> impl Iterator<Item = TimingStep> {
     let short = SHORT.into_iter().flat_map(move |bytes| {
         [step(TransferMethod::Push, bytes), step(TransferMethod::Pieces, bytes)]
     });
-    let ways = |bytes| {
+    let methods = |bytes| {
         let pieces = (bytes <= PIECES_MAX).then_some(TransferMethod::Pieces);
         let halves = HALVED
             .contains(&bytes)
             .then_some([TransferMethod::Halves, TransferMethod::HalvesInPieces]);
         let both = (bytes >= BOTH_MIN).then_some(TransferMethod::Both);
-        let ways = [TransferMethod::Push, TransferMethod::Stream, TransferMethod::Pull]
+        let methods = [TransferMethod::Push, TransferMethod::Stream, TransferMethod::Pull]
             .into_iter()
             .chain(pieces);
-        ways.chain(halves.into_iter().flatten()).chain(both).map(move |way| (way, bytes))
+        methods.chain(halves.into_iter().flatten()).chain(both).map(move |method| (method, bytes))
     };
     small
         .chain(short)
         .chain(slots)
-        .chain(SIZES.into_iter().flat_map(ways).map(move |(way, bytes)| step(way, bytes)))
+        .chain(SIZES.into_iter().flat_map(methods).map(move |(method, bytes)| step(method, bytes)))
 }
 
 /// The payloads of a packet of one to four lines.
@@ -216,7 +216,7 @@ pub const HALVED: [usize; 2] = [4 << 10, 8 << 10];
 /// The bytes that a core has copied before it has told another core that it may
 /// help.
 const BOTH_MIN: usize = 16 << 10;
-/// Up to this size ways differ by less than the variation of a round.
+/// Up to this size methods differ by less than the variation of a round.
 const SMALL: usize = 8 << 10;
 const LARGE: usize = 256 << 10;
 const BATCH_BYTES: usize = 16 << 10;

@@ -35,8 +35,8 @@ fn ranks_that_share_cores_are_not_measured() {
 fn both_ends_get_the_same_thresholds() {
     let members = members(2);
     members[0].calibrate(&[0, 0], &ByHand::default());
-    let ways = [members[0].distance_to(Rank(1)), members[1].distance_to(Rank(0))];
-    assert_eq!(ways[0], ways[1]);
-    assert_ne!(ways[0].0, Distance::SameCore);
+    let methods = [members[0].distance_to(Rank(1)), members[1].distance_to(Rank(0))];
+    assert_eq!(methods[0], methods[1]);
+    assert_ne!(methods[0].0, Distance::SameCore);
     assert_ne!(members[0].control().place().took_ns(), 0);
 }

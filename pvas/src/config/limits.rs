@@ -11,25 +11,25 @@ pub const BASE_TSAN_BYTES: usize = 256 << 30;
 pub const BASE_MAX: usize = 0x5000_0000_0000;
 /// The alignment of the base, and of the start of a heap: a huge page.
 pub const BASE_ALIGN: usize = 2 << 20;
-/// Default of [`SpaceConfig::starter_bytes`].
+/// Default of [`SpaceConfig::starter_bytes`](super::SpaceConfig::starter_bytes).
 pub const STARTER_BYTES: usize = 64 << 10;
-/// Default of [`SpaceConfig::exposed_bytes`].
+/// Default of [`SpaceConfig::exposed_bytes`](super::SpaceConfig::exposed_bytes).
 pub const EXPOSED_BYTES: usize = 16 << 30;
-/// Default of [`SpaceConfig::heap_bytes`]: one arena of the allocator, and a
+/// Default of [`SpaceConfig::heap_bytes`](super::SpaceConfig::heap_bytes): one arena of the allocator, and a
 /// partition of less than 64 GiB in all.
 pub const HEAP_BYTES: usize = 15 << 30;
-/// Default of [`SpaceConfig::stack_bytes`].
+/// Default of [`SpaceConfig::stack_bytes`](super::SpaceConfig::stack_bytes).
 pub const STACK_BYTES: usize = 32 << 30;
-/// Default of [`SpaceConfig::grace_ms`].
+/// Default of [`SpaceConfig::grace_ms`](super::SpaceConfig::grace_ms).
 pub const GRACE_MS: u32 = 300;
-/// The largest value of [`SpaceConfig::grace_ms`]: one hour.
+/// The largest value of [`SpaceConfig::grace_ms`](super::SpaceConfig::grace_ms): one hour.
 pub const GRACE_MS_MAX: u32 = 3_600_000;
-/// The smallest value of [`SpaceConfig::exposed_bytes`]: room for some arrays.
+/// The smallest value of [`SpaceConfig::exposed_bytes`](super::SpaceConfig::exposed_bytes): room for some arrays.
 pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
-/// The smallest value of [`SpaceConfig::heap_bytes`]: the allocator's arenas are
+/// The smallest value of [`SpaceConfig::heap_bytes`](super::SpaceConfig::heap_bytes): the allocator's arenas are
 /// multiples of 32 MiB and lose a little to their own tables.
 pub const HEAP_BYTES_MIN: usize = 64 << 20;
-/// The smallest value of [`SpaceConfig::stack_bytes`]: room for a few hundred stacks.
+/// The smallest value of [`SpaceConfig::stack_bytes`](super::SpaceConfig::stack_bytes): room for a few hundred stacks.
 pub const STACK_BYTES_MIN: usize = 16 << 20;
 /// Limits that exceed the memory of any machine; no sum of sizes below them
 /// overflows.

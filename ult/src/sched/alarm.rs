@@ -1,8 +1,8 @@
 //! Ending sleeps early: when a time limit passes, and when a ULT is cancelled.
 //!
 //! A sleeper that may be interrupted leaves an [`Alarm`] on its stack. The alarm
-//! puts a timer into the scheduler's heap, and stores the sleep's [`Race`] in the
-//! task, where a cancellation finds it. Both are accessed under one lock only. A
+//! puts a timer into the scheduler's heap, and stores the sleep's
+//! [`Race`](tsumugi_core::wait::Race) in the task, where a cancellation finds it. Both are accessed under one lock only. A
 //! sleeper takes its alarm back under that lock before the sleep returns, so no
 //! thread interrupts a race that is gone.
 //!

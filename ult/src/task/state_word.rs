@@ -10,7 +10,7 @@ use tsumugi_core::wait::Reason;
 
 impl Task {
     /// The state; `None` for a free slot.
-    /// [`SchedulerShared::runs`](crate::sched::shared::Shared::runs) tells whether a ULT that
+    /// [`SchedulerShared::runs`](crate::sched::shared::SchedulerShared::runs) tells whether a ULT that
     /// is `Ready` here is running.
     pub(crate) fn state(&self) -> Option<UltState> {
         state_of(self.state.load(Ordering::Acquire))

@@ -8,7 +8,7 @@
 //! as asleep, takes the next ULT, and switches once instead of twice.
 //!
 //! Everything unusual is left to the hub, and at regular intervals everything is:
-//! see [`WorkerTurn`](crate::sched::turn::Turn).
+//! see [`WorkerTurn`](crate::sched::turn::WorkerTurn).
 
 use super::abort::AbortOnUnwind;
 use super::thread::Worker;

@@ -417,7 +417,7 @@ impl Worker {
                 || shared.halt.is_called()
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
-                || self.can_feed()
+                || self.can_run_stack_waiter()
             => false);
         if stay {
             shared.bells.stay(self.index);
@@ -459,7 +459,7 @@ impl Worker {
         }
     }
 
-    fn can_feed(&self) -> bool {
+    fn can_run_stack_waiter(&self) -> bool {
         // SAFETY: a ULT that waits for a stack is alive.
         let can = |slot: TaskSlot| self.has_spare_stack(unsafe { slot.as_ref() }.class());
         !self.shared.stack_waiters.is_empty() && self.shared.stack_waiters.is_first(can)
