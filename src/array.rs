@@ -87,7 +87,7 @@ pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
 pub use dealt::{Dealt, Directory};
 pub use error::ArrayError;
-pub use tsumugi_gas::page::{Distribution, Entry, PageId, ShapeError};
+pub use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, ShapeError};
 
 use crate::lock::Words;
 use crate::ops::load_value;
@@ -202,8 +202,8 @@ impl<T: Plain> GlobalArray<T> {
 
     /// Bytes of directory and location cache that this rank has for the array,
     /// without the pages themselves.
-    pub fn books_bytes(&self) -> u64 {
-        self.way.books_bytes()
+    pub fn metadata_bytes(&self) -> u64 {
+        self.way.metadata_bytes()
     }
 
     /// The page of an element.

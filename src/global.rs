@@ -64,13 +64,13 @@ pub use operation::Operation;
 pub use pool::Pool;
 pub use region::GlobalRegion;
 pub use segment::{SegmentSink, SegmentSource};
-pub use tsumugi_gas::address::{GlobalAddr, GlobalPtr, LeavesRegion, Place, STARTER, Split};
-pub use tsumugi_gas::channel::Received;
+pub use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, LeavesRegion, STARTER, Split};
+pub use tsumugi_gas::channel::ReceivedPart;
 pub use tsumugi_gas::container;
 pub use tsumugi_gas::error::AccessError;
 pub use tsumugi_gas::heap::HeapError;
 pub use tsumugi_gas::order::{After, Full, Handle};
-pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, List, Request, Word as Change};
+pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest as Change};
 pub use tsumugi_gas::table::NameError;
 pub use workspace::Workspace;
 
@@ -78,7 +78,7 @@ use crate::{Error, Plain, Rank, Runtime};
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::mem::RegionKey;
-use tsumugi_gas::cache::Cache;
+use tsumugi_gas::cache::TableCache;
 use tsumugi_runtime::service::global_memory::GlobalDriver;
 
 /// The global memory, as one rank accesses it. This is a handle: cheap to clone and
@@ -87,7 +87,7 @@ use tsumugi_runtime::service::global_memory::GlobalDriver;
 pub struct Global {
     runtime: Runtime,
     driver: Arc<GlobalDriver>,
-    cache: Cache<'static>,
+    cache: TableCache<'static>,
     /// Whether an operation may still be in progress on the network after its
     /// lookup.
     flies: bool,
@@ -149,7 +149,7 @@ impl Global {
     ///
     /// [`AccessError::Nowhere`] if the job has no such rank.
     pub fn starter(&self, rank: Rank) -> Result<GlobalPtr<u64>, AccessError> {
-        let place = Place { rank, color: 0, region: STARTER, life: 0, offset: 0 };
+        let place = AddressParts { rank, color: 0, region: STARTER, life: 0, offset: 0 };
         let nowhere = AccessError::Nowhere { addr: GlobalAddr::NULL };
         let known = if rank.0 < self.runtime.size() { self.split().addr(place).ok() } else { None };
         known.map(GlobalPtr::new).ok_or(nowhere)

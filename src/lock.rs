@@ -2,11 +2,11 @@
 //! preferences.
 //!
 //! ```
-//! use tsumugi::lock::Kind;
+//! use tsumugi::lock::LockKind;
 //! use tsumugi::{Error, Rank};
 //!
 //! tsumugi::run_ranks(2, |rt| {
-//!     let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
+//!     let lock = rt.share_lock(Rank(0), LockKind::Neutral)?;
 //!     let pair = rt.share::<u64>(2)?;
 //!     for _ in 0..100 {
 //!         let held = lock.write()?;
@@ -27,7 +27,7 @@
 //!
 //! A lock is a few words in its home's memory; the home takes no part. Without
 //! contention a reader's lock and unlock are one fetch-and-add each, and a writer's
-//! ([`Kind::Readers`]) are one compare-and-swap each. A waiter sleeps until the
+//! ([`LockKind::Readers`]) are one compare-and-swap each. A waiter sleeps until the
 //! holder in front of it writes a word of the waiter's own memory: no remote word is
 //! polled. Blocking operations under a lock are complete when the lock is given
 //! back; operations that were only begun (`try_put`, `put_then`) must have ended
@@ -50,7 +50,7 @@ mod nodes;
 mod words;
 
 pub(crate) use nodes::Nodes;
-pub use tsumugi_gas::lock::{Kind, Mode};
+pub use tsumugi_gas::lock::{LockKind, LockMode};
 pub(crate) use words::{NODES, Words};
 
 use crate::{AddrError, Agent, Error, Rank, Runtime};
@@ -59,7 +59,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::RemoteAddr;
-use tsumugi_gas::lock::drive::{self, Held, Refused};
+use tsumugi_gas::lock::drive::{self, HeldLock, LockRefused};
 use tsumugi_gas::lock::{LOCK_BYTES, Lock};
 
 /// A lock of all ranks. A handle: cheap to clone, and to send to other threads of
@@ -84,9 +84,9 @@ pub struct LockGuard<'l> {
 /// How the lock is held. It has two words, so that the usual case needs no memory.
 enum Grip {
     /// By one atomic operation.
-    Alone(Mode),
+    Alone(LockMode),
     /// By a claim (a queue node).
-    Claimed(Box<Held>),
+    Claimed(Box<HeldLock>),
 }
 
 impl Runtime {
@@ -97,7 +97,7 @@ impl Runtime {
     ///
     /// Those of [`share`](Self::share); [`AddrError::NoSuchRank`]: `home` is not a
     /// rank.
-    pub fn share_lock(&self, home: Rank, kind: Kind) -> Result<SharedLock, Error> {
+    pub fn share_lock(&self, home: Rank, kind: LockKind) -> Result<SharedLock, Error> {
         self.share_lock_for(Agent::Cpu, home, kind)
     }
 
@@ -111,7 +111,7 @@ impl Runtime {
         &self,
         agent: Agent,
         home: Rank,
-        kind: Kind,
+        kind: LockKind,
     ) -> Result<SharedLock, Error> {
         let words = Words::share(self, agent, LOCK_BYTES)?;
         // As the checks of an access: `home` must be a rank.
@@ -125,7 +125,7 @@ impl Runtime {
 }
 
 impl SharedLock {
-    /// Takes the lock, shared with other readers; a [`Kind::Mutex`] exclusively.
+    /// Takes the lock, shared with other readers; a [`LockKind::Mutex`] exclusively.
     /// Waits for it.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl SharedLock {
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[inline]
     pub fn read(&self) -> Result<LockGuard<'_>, AddrError> {
-        self.lock(Mode::Shared)
+        self.lock(LockMode::Shared)
     }
 
     /// Takes the lock exclusively. Waits for it.
@@ -143,7 +143,7 @@ impl SharedLock {
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[inline]
     pub fn write(&self) -> Result<LockGuard<'_>, AddrError> {
-        self.lock(Mode::Exclusive)
+        self.lock(LockMode::Exclusive)
     }
 
     /// Takes the lock in `mode`. Waits for it.
@@ -152,7 +152,7 @@ impl SharedLock {
     ///
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn lock(&self, mode: Mode) -> Result<LockGuard<'_>, AddrError> {
+    pub fn lock(&self, mode: LockMode) -> Result<LockGuard<'_>, AddrError> {
         let LockInner { words, lock } = &*self.inner;
         drive::lock(words, lock, mode, |claim| words.take_node_for(claim))
             .map(|held| self.guard(held))
@@ -163,7 +163,7 @@ impl SharedLock {
     /// # Errors
     ///
     /// [`AddrError::PeerLost`]: the home of the lock has died.
-    pub fn try_lock(&self, mode: Mode) -> Result<Option<LockGuard<'_>>, AddrError> {
+    pub fn try_lock(&self, mode: LockMode) -> Result<Option<LockGuard<'_>>, AddrError> {
         let LockInner { words, lock } = &*self.inner;
         let asked = drive::try_lock(words, lock, mode, words.take_node());
         asked.map(|asked| self.settle(asked))
@@ -177,7 +177,7 @@ impl SharedLock {
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     pub fn lock_within(
         &self,
-        mode: Mode,
+        mode: LockMode,
         limit: Duration,
     ) -> Result<Option<LockGuard<'_>>, AddrError> {
         let LockInner { words, lock } = &*self.inner;
@@ -190,10 +190,10 @@ impl SharedLock {
         self.inner.words.agent()
     }
 
-    fn settle(&self, asked: Result<Held, Refused>) -> Option<LockGuard<'_>> {
+    fn settle(&self, asked: Result<HeldLock, LockRefused>) -> Option<LockGuard<'_>> {
         match asked {
             Ok(held) => Some(self.guard(held)),
-            Err(Refused { node, has_left }) => {
+            Err(LockRefused { node, has_left }) => {
                 self.inner.words.release_node(node, has_left);
                 None
             }
@@ -201,7 +201,7 @@ impl SharedLock {
     }
 
     #[inline(always)]
-    fn guard(&self, held: Held) -> LockGuard<'_> {
+    fn guard(&self, held: HeldLock) -> LockGuard<'_> {
         let is_alone = held.is_alone();
         let grip = if is_alone { Grip::Alone(held.mode()) } else { Grip::Claimed(Box::new(held)) };
         LockGuard { lock: self, grip: Some(grip) }
@@ -225,19 +225,19 @@ impl LockGuard<'_> {
     fn give_back(&mut self) -> Result<(), AddrError> {
         match self.grip.take() {
             None => Ok(()),
-            Some(Grip::Alone(mode)) => self.unlock(Held::alone(mode)),
+            Some(Grip::Alone(mode)) => self.unlock(HeldLock::alone(mode)),
             Some(Grip::Claimed(held)) => self.lets_go(*held),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lets_go(&self, held: Held) -> Result<(), AddrError> {
+    fn lets_go(&self, held: HeldLock) -> Result<(), AddrError> {
         self.unlock(held)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn unlock(&self, held: Held) -> Result<(), AddrError> {
+    fn unlock(&self, held: HeldLock) -> Result<(), AddrError> {
         let LockInner { words, lock } = &*self.lock.inner;
         if let Some(node) = held.unlock(words, lock)? {
             words.release_node(node, false);

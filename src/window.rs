@@ -62,7 +62,7 @@ mod ways;
 pub use active::{Epoch, Exposure};
 pub use hold::Hold;
 pub use private::Private;
-pub use tsumugi_gas::lock::Refused;
+pub use tsumugi_gas::lock::AccessRefused;
 
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use active::EpochCounts;
@@ -73,7 +73,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use tree_service::TreeService;
 use tsumugi_core::mem::{RegionKey, RemoteAddr};
-use tsumugi_gas::lock::{Design as Plans, FAN_MAX, Kind, Lock, Plan, Tree, Want};
+use tsumugi_gas::lock::{FAN_MAX, Lock, LockDesign, LockKind, LockPlan, Tree, Want};
 use tsumugi_runtime::service::Service;
 use ways::Ways;
 
@@ -104,7 +104,7 @@ pub enum WindowError {
     /// An operation on the locks failed.
     Addr(AddrError),
     /// A lock that the guard holds excludes the new one.
-    Refused(Refused),
+    Refused(AccessRefused),
     /// The guard holds the target already.
     Held {
         /// That target.
@@ -310,11 +310,11 @@ impl Design {
     const ALL: [Self; 4] = [Self::Each, Self::Tree, Self::Global, Self::TwoLevel];
 
     /// The plan of accesses of this design, where they go through the gate.
-    const fn plan(self) -> Plans {
+    const fn plan(self) -> LockDesign {
         match self {
-            Self::Each | Self::Tree => Plans::Tree,
-            Self::Global => Plans::Global,
-            Self::TwoLevel => Plans::TwoLevel,
+            Self::Each | Self::Tree => LockDesign::Tree,
+            Self::Global => LockDesign::Global,
+            Self::TwoLevel => LockDesign::TwoLevel,
         }
     }
 }
@@ -332,7 +332,7 @@ impl WindowInner {
         let ways = Arc::new(Ways::share(runtime, agent, bytes)?);
         let home = RemoteAddr { rank: Rank(0), key: ways.key(), offset: 0 };
         let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
-        let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
+        let plan = LockPlan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
         let tree_service = match design {
             Design::Tree => TreeService::new(&ways, plan.tree)
                 .map(|tree_service| -> Arc<dyn Service> { Arc::new(tree_service) }),
@@ -428,7 +428,7 @@ impl<T: Plain> fmt::Debug for Window<T> {
 }
 
 /// With readers' preference an exclusive hold is one atomic, too.
-const KIND: Kind = Kind::Readers;
+const KIND: LockKind = LockKind::Readers;
 
 /// The largest number of ranks at which [`Design::Each`] is the default.
 ///

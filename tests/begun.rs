@@ -2,7 +2,7 @@
 //! lists, strides, orders, flushes and waits on words.
 
 use std::time::Duration;
-use tsumugi::global::{AccessError, After, Change, Copy, List};
+use tsumugi::global::{AccessError, After, Change, Copy, ListCopy};
 use tsumugi::{Config, Error, Global, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Signal, Until};
 use tsumugi_core::op::Kind;
 
@@ -82,7 +82,7 @@ fn blocks_of_a_list_land_in_their_places() {
             let count = entries.len() as u32;
             let [from_rank, to_rank] = [from, to].map(|rank| Rank(rank as u32));
             let entries = list.at(0).addr();
-            global.begin(List { entries, count, from: from_rank, to: to_rank }).wait()?;
+            global.begin(ListCopy { entries, count, from: from_rank, to: to_rank }).wait()?;
             for entry in 0..25 {
                 let at = global.index(all[to], 500 + 2 * entry)?;
                 assert_eq!(global.get(at)?, value(from, 7 * entry as usize));
@@ -90,7 +90,7 @@ fn blocks_of_a_list_land_in_their_places() {
                 assert_eq!(next, value(to, 501 + 2 * entry as usize));
             }
             // The list has entries of other ranks than it says.
-            let wrong = List { entries, count, from: to_rank, to: from_rank };
+            let wrong = ListCopy { entries, count, from: to_rank, to: from_rank };
             let error = global.begin(wrong).wait().unwrap_err();
             assert!(matches!(error, AccessError::Elsewhere { .. }), "{error}");
         }

@@ -5,7 +5,7 @@ mod every_way;
 use every_way::run_ranks;
 use std::sync::Arc;
 use tsumugi::global::{
-    AccessError, After, Change, Copy, Place, Received, SegmentSink, SegmentSource,
+    AccessError, AddressParts, After, Change, Copy, ReceivedPart, SegmentSink, SegmentSource,
 };
 use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
@@ -157,12 +157,12 @@ fn a_wrong_access_is_an_error_with_its_address() {
         assert_eq!(global.copy(words.at(0), beyond, 1), Err(error));
         let place = global.split().place(peer.addr()).unwrap();
         let of = |place| GlobalPtr::<u64>::new(global.split().addr(place).unwrap());
-        let unknown = of(Place { region: 200, ..place });
+        let unknown = of(AddressParts { region: 200, ..place });
         assert_eq!(global.put(unknown, 1), Err(AccessError::Stale { addr: unknown.addr() }));
-        let nobody = of(Place { rank: Rank(2), ..place });
+        let nobody = of(AddressParts { rank: Rank(2), ..place });
         assert_eq!(global.get(nobody), Err(AccessError::Nowhere { addr: nobody.addr() }));
         assert!(global.starter(Rank(2)).is_err());
-        let odd = of(Place { offset: 2, ..place }).cast::<u32>();
+        let odd = of(AddressParts { offset: 2, ..place }).cast::<u32>();
         let unaligned = Err(AccessError::Unaligned { addr: odd.addr() });
         assert_eq!(global.fetch_add(odd, 1), unaligned);
         rt.barrier()
@@ -487,8 +487,8 @@ fn a_channel_keeps_its_order() {
                     let (mut found, mut room) = (Vec::<u8>::new(), [0; 333]);
                     loop {
                         match receiver.recv(&mut room)? {
-                            Received::Part(count) => found.extend(&room[..count]),
-                            Received::End(count) => break found.extend(&room[..count]),
+                            ReceivedPart::Part(count) => found.extend(&room[..count]),
+                            ReceivedPart::End(count) => break found.extend(&room[..count]),
                         }
                     }
                     let wanted: Vec<u8> =

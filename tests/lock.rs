@@ -7,10 +7,11 @@ mod locks;
 
 use every_way::run_ranks;
 use std::time::Duration;
-use tsumugi::lock::{Kind, Mode};
+use tsumugi::lock::{LockKind, LockMode};
 use tsumugi::{AddrError, Config, Error, Rank};
 
-const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
+const KINDS: [LockKind; 4] =
+    [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers];
 
 #[test]
 fn words_under_a_lock_lose_no_write() {
@@ -29,10 +30,10 @@ fn a_waiter_that_gives_up_does_not_block_the_lock() {
                 held.release()?;
             } else {
                 rt.barrier()?;
-                assert!(lock.try_lock(Mode::Exclusive)?.is_none());
+                assert!(lock.try_lock(LockMode::Exclusive)?.is_none());
                 let limit = Duration::from_millis(2);
-                assert!(lock.lock_within(Mode::Exclusive, limit)?.is_none());
-                assert!(lock.lock_within(Mode::Shared, limit)?.is_none());
+                assert!(lock.lock_within(LockMode::Exclusive, limit)?.is_none());
+                assert!(lock.lock_within(LockMode::Shared, limit)?.is_none());
                 rt.barrier()?;
             }
             lock.write()?.release()?;
@@ -45,12 +46,12 @@ fn a_waiter_that_gives_up_does_not_block_the_lock() {
 #[test]
 fn readers_are_inside_together() {
     run_ranks(3, |rt| {
-        for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+        for kind in [LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
             let lock = rt.share_lock(Rank(2), kind)?;
             let _held = lock.read()?;
             // No rank leaves the barrier before all ranks hold the lock.
             rt.barrier()?;
-            assert!(lock.try_lock(Mode::Exclusive)?.is_none());
+            assert!(lock.try_lock(LockMode::Exclusive)?.is_none());
             rt.barrier()?;
         }
         Ok(())
@@ -60,7 +61,7 @@ fn readers_are_inside_together() {
 #[test]
 fn a_lock_at_a_rank_that_does_not_exist_is_an_error() {
     run_ranks(2, |rt| {
-        let error = rt.share_lock(Rank(2), Kind::Mutex).map(drop).unwrap_err();
+        let error = rt.share_lock(Rank(2), LockKind::Mutex).map(drop).unwrap_err();
         let no_such = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
         assert!(matches!(error, Error::Addr(error) if error == no_such), "{error}");
         Ok(())
@@ -70,7 +71,7 @@ fn a_lock_at_a_rank_that_does_not_exist_is_an_error() {
 #[test]
 fn a_wait_for_a_dead_holder_fails_with_its_rank() {
     let ended = Config::default().run_ranks(2, |rt| {
-        let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
+        let lock = rt.share_lock(Rank(0), LockKind::Neutral)?;
         if rt.rank() == Rank(1) {
             std::mem::forget(lock.write()?);
             rt.barrier()?;

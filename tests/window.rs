@@ -8,7 +8,7 @@ mod locks;
 use every_way::run_ranks;
 use locks::DESIGNS;
 use std::time::{Duration, Instant};
-use tsumugi::window::{Design, Refused, WindowError};
+use tsumugi::window::{AccessRefused, Design, WindowError};
 use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
@@ -61,7 +61,7 @@ fn a_lock_that_would_wait_for_itself_is_refused() {
                 assert_eq!(again, WindowError::Held { target: Rank(1) });
                 if design == Design::Global {
                     let other = held.exclusive(Rank(0)).map(drop).unwrap_err();
-                    assert_eq!(other, WindowError::Refused(Refused::OneLock));
+                    assert_eq!(other, WindowError::Refused(AccessRefused::OneLock));
                 }
                 held.release()?;
                 let nobody = window.exclusive(Rank(2)).map(drop).unwrap_err();

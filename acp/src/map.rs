@@ -4,7 +4,7 @@ use super::life::{NULL, with};
 use super::{acp_element_t, acp_ga_t, acp_pair_t};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;
-use tsumugi::global::container::{Element, Entry, Keyed, Map, Reach, Table};
+use tsumugi::global::container::{Element, HashTable, Keyed, Map, Reach, TableCursor};
 
 /// A map.
 #[repr(C)]
@@ -46,23 +46,23 @@ pub struct acp_map_ib_t {
 impl acp_map_t {
     fn of(self) -> Map {
         let (ranks, slots) = (self.num_ranks as u32, self.num_slots as u32);
-        Map::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots, kind: Map::KIND })
+        Map::from(HashTable { addr: GlobalAddr::from_bits(self.ga), ranks, slots, kind: Map::KIND })
     }
 
     fn end(self) -> acp_map_it_t {
         self.it(self.of().end())
     }
 
-    fn it(self, entry: Entry) -> acp_map_it_t {
+    fn it(self, entry: TableCursor) -> acp_map_it_t {
         let (rank, slot) = (entry.rank as c_int, entry.slot as c_int);
         acp_map_it_t { map: self, rank, slot, elem: entry.addr.to_bits() }
     }
 }
 
 impl acp_map_it_t {
-    fn entry(self) -> Entry {
+    fn entry(self) -> TableCursor {
         let addr = GlobalAddr::from_bits(self.elem);
-        Entry { rank: self.rank as u32, slot: self.slot as u32, addr }
+        TableCursor { rank: self.rank as u32, slot: self.slot as u32, addr }
     }
 }
 

@@ -5,7 +5,7 @@ use super::mirror::mirrored;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{MutexGuard, PoisonError};
-use tsumugi::global::{GlobalAddr, Place};
+use tsumugi::global::{AddressParts, GlobalAddr};
 
 /// The global address of a byte of any rank's memory; 0 is no address. The bytes of
 /// one region have consecutive addresses.
@@ -155,7 +155,7 @@ impl Life {
         })
     }
 
-    fn place(&self, ga: acp_ga_t) -> Result<Place, Reason> {
+    fn place(&self, ga: acp_ga_t) -> Result<AddressParts, Reason> {
         let place = self.global.split().place(GlobalAddr::from_bits(ga));
         let place = place.filter(|_| ga != NULL);
         Ok(place.ok_or_else(|| format!("{ga:#x} belongs to no rank"))?)

@@ -4,7 +4,7 @@ use super::life::{NULL, with};
 use super::{acp_element_t, acp_ga_t};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;
-use tsumugi::global::container::{Entry, Keyed, Multiset, Reach, Table};
+use tsumugi::global::container::{HashTable, Keyed, Multiset, Reach, TableCursor};
 
 /// A multiset.
 #[repr(C)]
@@ -36,7 +36,7 @@ pub struct acp_multiset_it_t {
 impl acp_multiset_t {
     fn of(self) -> Multiset {
         let (ranks, slots) = (self.num_ranks as u32, self.num_slots as u32);
-        Multiset::from(Table {
+        Multiset::from(HashTable {
             addr: GlobalAddr::from_bits(self.ga),
             ranks,
             slots,
@@ -48,16 +48,16 @@ impl acp_multiset_t {
         self.it(self.of().end())
     }
 
-    fn it(self, entry: Entry) -> acp_multiset_it_t {
+    fn it(self, entry: TableCursor) -> acp_multiset_it_t {
         let (rank, slot) = (entry.rank as c_int, entry.slot as c_int);
         acp_multiset_it_t { set: self, rank, slot, elem: entry.addr.to_bits() }
     }
 }
 
 impl acp_multiset_it_t {
-    fn entry(self) -> Entry {
+    fn entry(self) -> TableCursor {
         let addr = GlobalAddr::from_bits(self.elem);
-        Entry { rank: self.rank as u32, slot: self.slot as u32, addr }
+        TableCursor { rank: self.rank as u32, slot: self.slot as u32, addr }
     }
 }
 

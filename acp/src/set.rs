@@ -4,7 +4,7 @@ use super::life::{NULL, with};
 use super::{acp_element_t, acp_ga_t};
 use std::ffi::c_int;
 use tsumugi::global::GlobalAddr;
-use tsumugi::global::container::{Entry, Keyed, Reach, Set, Table};
+use tsumugi::global::container::{HashTable, Keyed, Reach, Set, TableCursor};
 
 /// A set.
 #[repr(C)]
@@ -36,23 +36,23 @@ pub struct acp_set_it_t {
 impl acp_set_t {
     fn of(self) -> Set {
         let (ranks, slots) = (self.num_ranks as u32, self.num_slots as u32);
-        Set::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots, kind: Set::KIND })
+        Set::from(HashTable { addr: GlobalAddr::from_bits(self.ga), ranks, slots, kind: Set::KIND })
     }
 
     fn end(self) -> acp_set_it_t {
         self.it(self.of().end())
     }
 
-    fn it(self, entry: Entry) -> acp_set_it_t {
+    fn it(self, entry: TableCursor) -> acp_set_it_t {
         let (rank, slot) = (entry.rank as c_int, entry.slot as c_int);
         acp_set_it_t { set: self, rank, slot, elem: entry.addr.to_bits() }
     }
 }
 
 impl acp_set_it_t {
-    fn entry(self) -> Entry {
+    fn entry(self) -> TableCursor {
         let addr = GlobalAddr::from_bits(self.elem);
-        Entry { rank: self.rank as u32, slot: self.slot as u32, addr }
+        TableCursor { rank: self.rank as u32, slot: self.slot as u32, addr }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use std::ffi::{c_int, c_void};
 use tsumugi::Rank;
-use tsumugi::global::{After, Change, Copy, GlobalAddr, Operation, Request};
+use tsumugi::global::{After, Change, Copy, GlobalAddr, GlobalRequest, Operation};
 
 /// An operation that was begun; the handle lives until a wait or a let-go ends it.
 #[derive(Debug)]
@@ -243,7 +243,7 @@ unsafe fn own_addr(job: *const tsumugi_job, at: *const c_void) -> Result<tsumugi
 /// As for `tsumugi_begin_copy`.
 unsafe fn begin(
     job: *const tsumugi_job,
-    request: Request,
+    request: GlobalRequest,
     after: *const tsumugi_operation,
     out: *mut *mut tsumugi_operation,
 ) -> Result<(), c_int> {

@@ -10,7 +10,7 @@
 //! `exclusive` (a `SharedLock`), `window_shared` and `window_exclusive`.
 
 use std::env;
-use tsumugi::lock::Kind;
+use tsumugi::lock::LockKind;
 use tsumugi::{Config, Error, Rank};
 
 fn main() -> Result<(), Error> {
@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
     let done = Config::default().workers(1).run_ranks(1, |rt| -> Result<(), Error> {
         let shared = rt.share::<u64>(1)?;
         let word = shared.at(Rank(0), 0);
-        let lock = rt.share_lock(Rank(0), Kind::Readers)?;
+        let lock = rt.share_lock(Rank(0), LockKind::Readers)?;
         let window = rt.window::<u64>(1)?;
         let mut rounds = 0..count;
         match &*what {

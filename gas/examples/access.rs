@@ -21,12 +21,14 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Held, Seat, Slot, Wanted};
-use tsumugi_gas::control::Shape;
-use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
+use tsumugi_gas::cache::{CacheSlot, Fetch, HazardPointers, HeldTarget, TableCache, TableWanted};
+use tsumugi_gas::control::ControlShape;
+use tsumugi_gas::machine::{
+    GlobalMachine, InFlightOp, MachineEvent, MachineSetup, MachineTables, PendingOp, SentCommand,
+};
 use tsumugi_gas::order::{After, Edge, Issued};
-use tsumugi_gas::request::Word;
-use tsumugi_gas::table::{Agent, Record, Starter};
+use tsumugi_gas::request::WordRequest;
+use tsumugi_gas::table::{Agent, NameRecord, Starter};
 
 const RANKS: usize = 8;
 const WORDS: usize = 512;
@@ -36,7 +38,7 @@ type Here<'n> = LoopbackRank<'n, RANKS, 64, 64>;
 fn main() {
     let net: &Net = Box::leak(Box::new(Net::new(RANKS as u32)));
     let here = net.rank(Rank(0));
-    let mut machines: Vec<Machine<'_>> = (0..RANKS).map(|rank| machine(net, rank)).collect();
+    let mut machines: Vec<GlobalMachine<'_>> = (0..RANKS).map(|rank| machine(net, rank)).collect();
     let opened: Vec<(Region, GlobalAddr)> = machines
         .iter_mut()
         .enumerate()
@@ -113,16 +115,17 @@ fn raw(here: Here<'_>, places: &[RemoteAddr], count: usize) {
 }
 
 #[inline(never)]
-fn cached(here: Here<'_>, cache: Cache<'_>, places: &[GlobalAddr], count: usize) {
+fn cached(here: Here<'_>, cache: TableCache<'_>, places: &[GlobalAddr], count: usize) {
     for at in places.iter().cycle().take(count) {
-        let Held { target, slot } = cache.hold::<0>(0, *at, 8, Need::Read).expect("in the cache");
+        let HeldTarget { target, slot } =
+            cache.hold::<0>(0, *at, 8, Need::Read).expect("in the cache");
         black_box(execute(&here, &Op::get_word(target.remote, Width::W8))).expect("registered");
         assert!(!cache.release::<0>(0, slot));
     }
 }
 
 #[inline(never)]
-fn pinned(here: Here<'_>, cache: Cache<'_>, places: &[GlobalAddr], count: usize) {
+fn pinned(here: Here<'_>, cache: TableCache<'_>, places: &[GlobalAddr], count: usize) {
     for at in places.iter().cycle().take(count) {
         let pinned = cache.pin(*at, 8, Need::Read).expect("in the cache");
         let op = Op::get_word(pinned.target.remote, Width::W8);
@@ -131,28 +134,28 @@ fn pinned(here: Here<'_>, cache: Cache<'_>, places: &[GlobalAddr], count: usize)
     }
 }
 
-fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
+fn machine(net: &'static Net, rank: usize) -> GlobalMachine<'static> {
     let here = net.rank(Rank(rank as u32));
-    let shape = Shape::of(RANKS as u32, 1);
+    let shape = ControlShape::of(RANKS as u32, 1);
     let control = expose(here, shape.words());
     let starter = expose(here, 8);
     let base = control.base.cast::<AtomicU64>();
-    let tables = Tables {
+    let tables = MachineTables {
         // SAFETY: leaked; atomics here and the backend elsewhere.
         words: unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) },
-        slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
-        seats: leak((0..1).map(|_| Seat::new()).collect()),
-        records: leak(vec![Record::FREE; REGIONS]),
+        slots: leak((0..shape.copies).map(|_| CacheSlot::new()).collect()),
+        seats: leak((0..1).map(|_| HazardPointers::new()).collect()),
+        records: leak(vec![NameRecord::FREE; REGIONS]),
         awaited: leak(vec![0; shape.bitmap_words()]),
         told: leak(vec![0; shape.bitmap_words()]),
         fetches: leak(vec![Fetch::FREE; shape.fetches as usize]),
         issued: leak(vec![Issued::FREE; shape.own_jobs as usize]),
         edges: leak(vec![Edge::FREE; shape.conditions as usize]),
-        jobs: leak(vec![Job::FREE; shape.jobs()]),
-        commands: leak(vec![Asked::FREE; shape.commands as usize]),
-        flights: leak(vec![Flight::FREE; shape.flights as usize]),
+        jobs: leak(vec![PendingOp::FREE; shape.jobs()]),
+        commands: leak(vec![SentCommand::FREE; shape.commands as usize]),
+        flights: leak(vec![InFlightOp::FREE; shape.flights as usize]),
     };
-    let setup = Setup {
+    let setup = MachineSetup {
         rank: here.rank(),
         near: &[],
         split: Split::DEFAULT,
@@ -166,29 +169,29 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
         // One thread.
         barrier: Some(|| ()),
     };
-    Machine::new(setup, tables)
+    GlobalMachine::new(setup, tables)
 }
 
 /// The same word by the machine, whose operation is carried out at once: what
 /// order, tags and the end of an operation cost.
-fn issued(machine: &mut Machine<'_>, here: Here<'_>, places: &[GlobalAddr], count: usize) {
+fn issued(machine: &mut GlobalMachine<'_>, here: Here<'_>, places: &[GlobalAddr], count: usize) {
     for at in places.iter().cycle().take(count) {
-        let word = Word::atomic(Kind::GetWord, *at, 0u64);
+        let word = WordRequest::atomic(Kind::GetWord, *at, 0u64);
         machine.try_issue(word.into(), After::Nothing).expect("room for one");
         while let Some(out) = machine.poll_op() {
             let result = execute(&here, &out.op);
-            machine.handle(Event::Completed { tag: out.op.tag, result }, Instant::ZERO);
+            machine.handle(MachineEvent::Completed { tag: out.op.tag, result }, Instant::ZERO);
         }
         black_box(machine.poll()).expect("it has ended");
     }
 }
 
 /// Carries out at once what brings a table here.
-fn fill(machine: &mut Machine<'_>, here: Here<'_>, addr: GlobalAddr) {
-    while machine.want(addr).expect("an address of this job") != Wanted::Here {
+fn fill(machine: &mut GlobalMachine<'_>, here: Here<'_>, addr: GlobalAddr) {
+    while machine.want(addr).expect("an address of this job") != TableWanted::Here {
         while let Some(out) = machine.poll_op() {
             let result = execute(&here, &out.op);
-            machine.handle(Event::Completed { tag: out.op.tag, result }, Instant::ZERO);
+            machine.handle(MachineEvent::Completed { tag: out.op.tag, result }, Instant::ZERO);
         }
         while machine.poll().is_some() {}
     }

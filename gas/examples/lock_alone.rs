@@ -12,15 +12,15 @@ use tsumugi_core::backend::{Domain, LoadStore, Loopback, execute};
 use tsumugi_core::mem::{Access, AddrError, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_gas::lock::drive::{self, Means};
+use tsumugi_gas::lock::drive::{self, LockDriver};
 use tsumugi_gas::lock::{
-    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable,
+    LOCK_BYTES, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodePool, NodeSlot, NodeTable,
 };
 
 /// Nobody waits here.
 struct Alone<'a, L>(&'a L);
 
-impl<L: LoadStore> Means for Alone<'_, L> {
+impl<L: LoadStore> LockDriver for Alone<'_, L> {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         execute(self.0, op)
     }
@@ -57,16 +57,16 @@ fn main() {
     });
     println!("{:>12} {:>10} {atomics:>8.1} ns", "two atomics", "");
     let rows = [
-        (Kind::Readers, Mode::Shared),
-        (Kind::Readers, Mode::Exclusive),
-        (Kind::Neutral, Mode::Shared),
-        (Kind::Neutral, Mode::Exclusive),
-        (Kind::Mutex, Mode::Exclusive),
+        (LockKind::Readers, LockMode::Shared),
+        (LockKind::Readers, LockMode::Exclusive),
+        (LockKind::Neutral, LockMode::Shared),
+        (LockKind::Neutral, LockMode::Exclusive),
+        (LockKind::Mutex, LockMode::Exclusive),
     ];
     for (kind, mode) in rows {
         let lock = Lock { home, nodes, kind };
         let taken = fastest(|| {
-            let node = |_: &Claim| pool.try_take(|_| 0).expect("it is given back each time");
+            let node = |_: &LockClaim| pool.try_take(|_| 0).expect("it is given back each time");
             let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
             if let Some(node) = held.unlock(&part, &lock).expect("nobody dies") {
                 pool.release(node, false);

@@ -24,13 +24,13 @@
 //! Progress: wait-free; the time of a receive is in proportion to its bytes.
 
 use crate::address::{GlobalAddr, Split};
-use crate::machine::Machine;
+use crate::machine::GlobalMachine;
 use crate::order::{After, Full, Handle};
-use crate::request::{Copy, Request, Word};
+use crate::request::{Copy, GlobalRequest, WordRequest};
 use core::fmt;
+use tsumugi_core::mutate;
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
-use tsumugi_core::sync::mutant;
 
 /// The places of a channel's two ends: the same value at both.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ pub struct Sender {
     channel: Channel,
     /// The number of bytes of the ring that were ever used.
     sent: u64,
-    message: Option<Message>,
+    message: Option<ChannelMessage>,
     /// The amount by which the tail is still to be raised, when this operation has
     /// landed.
     owed: Option<(Handle, u64)>,
@@ -59,7 +59,7 @@ pub struct Sender {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Message {
+struct ChannelMessage {
     src: GlobalAddr,
     bytes: u64,
     done: u64,
@@ -86,12 +86,12 @@ pub trait Issue {
     /// A [`Full`], and nothing was issued: [`Full::Operations`] if all places for
     /// operations are taken; [`Full::Conditions`] if the places for conditions do not
     /// suffice for the operations that this one has to wait for.
-    fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full>;
+    fn try_issue(&mut self, request: GlobalRequest, after: After<'_>) -> Result<Handle, Full>;
 }
 
 /// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum ReceivedPart {
     /// This number of bytes of a message that goes on.
     Part(usize),
     /// This number of bytes, which are the last of the message.
@@ -141,9 +141,9 @@ impl Channel {
     }
 }
 
-impl Issue for Machine<'_> {
-    fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
-        Machine::try_issue(self, request, after)
+impl Issue for GlobalMachine<'_> {
+    fn try_issue(&mut self, request: GlobalRequest, after: After<'_>) -> Result<Handle, Full> {
+        GlobalMachine::try_issue(self, request, after)
     }
 }
 
@@ -155,7 +155,7 @@ impl Sender {
         if self.message.is_some() {
             return false;
         }
-        self.message = Some(Message { src, bytes, done: 0, has_length: false });
+        self.message = Some(ChannelMessage { src, bytes, done: 0, has_length: false });
         true
     }
 
@@ -170,13 +170,10 @@ impl Sender {
     pub fn advance<I: Issue + ?Sized>(&mut self, issue: &mut I, head: u64) -> Result<bool, Full> {
         loop {
             if let Some((landed, bytes)) = self.owed {
-                let add = Word::atomic(Kind::FetchAdd, self.channel.ring, bytes).notifying();
+                let add = WordRequest::atomic(Kind::FetchAdd, self.channel.ring, bytes).notifying();
                 let both = [landed, self.raised];
-                let after = if mutant("gas_channel_unordered") {
-                    After::One(landed)
-                } else {
-                    After::Each(&both)
-                };
+                let after = mutate!("gas_channel_unordered":
+                    After::Each(&both) => After::One(landed));
                 self.raised = issue.try_issue(add.into(), after)?;
                 self.owed = None;
             }
@@ -196,7 +193,7 @@ impl Sender {
                 (issue.try_issue(copy.into(), After::Nothing)?, piece.next_multiple_of(8))
             } else {
                 message.has_length = true;
-                let length = Word::atomic(Kind::PutWord, to, message.bytes);
+                let length = WordRequest::atomic(Kind::PutWord, to, message.bytes);
                 (issue.try_issue(length.into(), After::Nothing)?, 8)
             };
             self.sent = self.sent.wrapping_add(bytes);
@@ -212,7 +209,7 @@ impl Sender {
     }
 
     /// Whether all bytes to send lie in the ring.
-    pub fn has_sent(&self, machine: &Machine<'_>) -> bool {
+    pub fn has_sent(&self, machine: &GlobalMachine<'_>) -> bool {
         self.message.is_none() && self.owed.is_none() && machine.has_ended(self.raised)
     }
 
@@ -227,7 +224,7 @@ impl Sender {
 impl Receiver<'_> {
     /// Takes the bytes of a message that are there, as far as `into` has room.
     /// `None`: no bytes are there.
-    pub fn try_receive(&mut self, into: &mut [u8]) -> Option<Received> {
+    pub fn try_receive(&mut self, into: &mut [u8]) -> Option<ReceivedPart> {
         // Acquire: orders the stores of the bytes that the tail covers before this.
         let mut there = self.words[0].load(Ordering::Acquire).wrapping_sub(self.taken);
         if self.message.is_none() {
@@ -253,23 +250,23 @@ impl Receiver<'_> {
         self.taken = self.taken.wrapping_add(count);
         if done + count < bytes {
             self.message = Some((bytes, done + count));
-            return Some(Received::Part(count as usize));
+            return Some(ReceivedPart::Part(count as usize));
         }
         self.taken = self.taken.next_multiple_of(8);
         self.message = None;
-        Some(Received::End(count as usize))
+        Some(ReceivedPart::End(count as usize))
     }
 
     /// The operation that reports room to the sender, if a report is due; the caller
     /// must issue it now.
-    pub fn poll_report(&mut self) -> Option<Word> {
+    pub fn poll_report(&mut self) -> Option<WordRequest> {
         // Only whole words may be reported as free.
         let free = (self.taken & !7).wrapping_sub(self.reported);
         if free < self.channel.bytes / 2 {
             return None;
         }
         self.reported = self.reported.wrapping_add(free);
-        Some(Word::atomic(Kind::FetchAdd, self.channel.head, free).notifying())
+        Some(WordRequest::atomic(Kind::FetchAdd, self.channel.head, free).notifying())
     }
 
     /// The word of the ring at position `at` of all bytes ever sent.
@@ -279,7 +276,7 @@ impl Receiver<'_> {
     }
 }
 
-impl fmt::Display for Received {
+impl fmt::Display for ReceivedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Part(bytes) => write!(f, "{bytes} bytes, and more to come"),

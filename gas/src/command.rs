@@ -70,14 +70,14 @@
 
 use crate::address::GlobalAddr;
 use crate::control::COMMAND_BYTES;
-use crate::request::{Copy, List, Request};
+use crate::request::{Copy, GlobalRequest, ListCopy};
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// One command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Command {
-    pub(crate) request: Request,
+pub(crate) struct CopyCommand {
+    pub(crate) request: GlobalRequest,
     /// The command's place at the caller, and the life of that place.
     pub(crate) index: u16,
     pub(crate) stamp: u32,
@@ -90,7 +90,7 @@ pub(crate) struct Command {
 
 /// A notification: the rank and the place of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct CommandNote {
     pub(crate) from: Rank,
     pub(crate) index: u16,
     pub(crate) stamp: u16,
@@ -100,7 +100,7 @@ pub(crate) struct Note {
 
 /// The end of a command, in the word that its caller has for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum CommandEnd {
     /// A report by the source: the life of the place, and an error's code or 0.
     Told { stamp: u32, code: u32 },
     /// A report by the destination, without error; the destination has only half of
@@ -108,7 +108,7 @@ pub(crate) enum End {
     Relayed { stamp: u16 },
 }
 
-impl End {
+impl CommandEnd {
     pub(crate) fn encode(self) -> u64 {
         match self {
             Self::Told { stamp, code } => u64::from(stamp) << 32 | u64::from(code),
@@ -133,25 +133,25 @@ impl End {
     }
 }
 
-impl Command {
+impl CopyCommand {
     /// The command as words; `None` for requests that other ranks cannot be asked to
     /// do. With strided blocks, the caller changes the flag when they have landed.
     pub(crate) fn encode(&self, from: Rank) -> Option<[u64; WORDS]> {
         let (kind, count, rest) = match self.request {
-            Request::Copy(copy) if copy.is_one_block() => {
+            GlobalRequest::Copy(copy) if copy.is_one_block() => {
                 let Copy { dst, src, bytes, flag, add, .. } = copy;
                 (BLOCK, 1, [dst.to_bits(), src.to_bits(), bytes, flag.to_bits(), add])
             }
-            Request::Copy(copy) => {
+            GlobalRequest::Copy(copy) => {
                 let Copy { dst, src, bytes, count, dst_stride, src_stride, .. } = copy;
                 let strides = [dst_stride as u64, src_stride as u64];
                 (STRIDED, count, [dst.to_bits(), src.to_bits(), bytes, strides[0], strides[1]])
             }
-            Request::List(List { entries, count, from, to }) => {
+            GlobalRequest::List(ListCopy { entries, count, from, to }) => {
                 let ranks = u64::from(from.0) << 32 | u64::from(to.0);
                 (LIST, count, [entries.to_bits(), ranks, 0, 0, 0])
             }
-            Request::Word(_) | Request::Fence => return None,
+            GlobalRequest::Word(_) | GlobalRequest::Fence => return None,
         };
         let head = kind | u64::from(count) << 8 | u64::from(self.index) << 40;
         let head = head | u64::from(self.no_relay) << 56;
@@ -164,16 +164,16 @@ impl Command {
     /// The command in words that `from` wrote; `None` if they are no command of
     /// `from`.
     pub(crate) fn decode(words: &[u64; WORDS], from: Rank) -> Option<Self> {
-        if words[0] != check(words, from) && !mutant("gas_command_unchecked") {
+        if mutate!("gas_command_unchecked": words[0] != check(words, from) => false) {
             return None;
         }
         let addr = |index: usize| GlobalAddr::from_bits(words[index]);
         let count = (words[1] >> 8) as u32;
         let copy = Copy::new(addr(3), addr(4), words[5]);
         let request = match words[1] & 0xff {
-            BLOCK => Request::Copy(copy.then_add(addr(6), words[7])),
-            STRIDED => Request::Copy(copy.strided(count, words[6] as i64, words[7] as i64)),
-            LIST => Request::List(List {
+            BLOCK => GlobalRequest::Copy(copy.then_add(addr(6), words[7])),
+            STRIDED => GlobalRequest::Copy(copy.strided(count, words[6] as i64, words[7] as i64)),
+            LIST => GlobalRequest::List(ListCopy {
                 entries: addr(3),
                 count,
                 from: Rank((words[4] >> 32) as u32),
@@ -187,7 +187,7 @@ impl Command {
     }
 }
 
-impl Note {
+impl CommandNote {
     pub(crate) fn encode(self) -> u64 {
         let from = u64::from(self.from.0 + 1) | u64::from(self.is_relay) << 31;
         from << 32 | u64::from(self.index) << 16 | u64::from(self.stamp)
@@ -230,18 +230,23 @@ mod tests {
     fn a_command_is_64_bytes_and_is_decoded_as_it_was_encoded() {
         let block = Copy::new(addr(11), addr(12), 13);
         for request in [
-            Request::Copy(block.then_add(addr(14), 15)),
-            Request::Copy(block.strided(9, -64, 128)),
-            Request::List(List { entries: addr(1), count: 7, from: Rank(5), to: Rank(6) }),
+            GlobalRequest::Copy(block.then_add(addr(14), 15)),
+            GlobalRequest::Copy(block.strided(9, -64, 128)),
+            GlobalRequest::List(ListCopy {
+                entries: addr(1),
+                count: 7,
+                from: Rank(5),
+                to: Rank(6),
+            }),
         ] {
             let to = Rank(1 << 20);
-            let command = Command { request, index: 9, stamp: u32::MAX, to, no_relay: true };
+            let command = CopyCommand { request, index: 9, stamp: u32::MAX, to, no_relay: true };
             let words = command.encode(Rank(4)).unwrap();
-            assert_eq!(Command::decode(&words, Rank(4)), Some(command));
-            assert_eq!(Command::decode(&words, Rank(5)), None, "a command of another caller");
+            assert_eq!(CopyCommand::decode(&words, Rank(4)), Some(command));
+            assert_eq!(CopyCommand::decode(&words, Rank(5)), None, "a command of another caller");
         }
-        let (request, to) = (Request::Fence, Rank(0));
-        let fence = Command { request, index: 0, stamp: 0, to, no_relay: false };
+        let (request, to) = (GlobalRequest::Fence, Rank(0));
+        let fence = CopyCommand { request, index: 0, stamp: 0, to, no_relay: false };
         assert_eq!(fence.encode(Rank(0)), None);
     }
 
@@ -251,7 +256,7 @@ mod tests {
         let command = |stamp| {
             let copy = Copy::new(addr(u64::from(stamp) * 64), addr(7 + u64::from(stamp)), 8);
             let (request, to) = (copy.into(), Rank(3));
-            Command { request, index: 1, stamp, to, no_relay: false }.encode(Rank(2)).unwrap()
+            CopyCommand { request, index: 1, stamp, to, no_relay: false }.encode(Rank(2)).unwrap()
         };
         let (old, new) = (command(8), command(9));
         for mixture in 1..(1u32 << WORDS) - 1 {
@@ -259,19 +264,19 @@ mod tests {
                 if mixture >> index & 1 == 0 { old[index] } else { new[index] }
             });
             if words != old && words != new {
-                assert_eq!(Command::decode(&words, Rank(2)), None, "mixture {mixture:#b}");
+                assert_eq!(CopyCommand::decode(&words, Rank(2)), None, "mixture {mixture:#b}");
             }
         }
-        assert_eq!(Command::decode(&[0; WORDS], Rank(0)), None);
+        assert_eq!(CopyCommand::decode(&[0; WORDS], Rank(0)), None);
     }
 
     #[test]
     fn a_note_is_never_zero() {
         for is_relay in [false, true] {
-            let note = Note { from: Rank(0), index: 0, stamp: 0, is_relay };
+            let note = CommandNote { from: Rank(0), index: 0, stamp: 0, is_relay };
             assert_ne!(note.encode(), 0);
-            assert_eq!(Note::decode(note.encode()), Some(note));
+            assert_eq!(CommandNote::decode(note.encode()), Some(note));
         }
-        assert_eq!(Note::decode(0), None);
+        assert_eq!(CommandNote::decode(0), None);
     }
 }

@@ -29,7 +29,7 @@ use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 
 /// The sizes of the parts: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ControlShape {
     /// Ranks of the job.
     pub ranks: u32,
     /// Colours of a rank.
@@ -59,15 +59,15 @@ pub struct Shape {
 
 /// The places of the parts, from the start of the region.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Control {
+pub(crate) struct ControlRegion {
     pub(crate) key: RegionKey,
     pub(crate) rank: Rank,
-    shape: Shape,
+    shape: ControlShape,
 }
 
 /// One part of a rank's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MemoryPart {
     /// The name of the part.
     pub name: &'static str,
     /// The size of the part.
@@ -85,7 +85,7 @@ pub const COMMAND_BYTES: usize = 64;
 /// Bytes of a landing: a command, or some entries of a list.
 pub(crate) const LANDING_BYTES: usize = 256;
 
-impl Shape {
+impl ControlShape {
     /// The default for a job of `ranks` ranks: at most 1,024 tables of other ranks,
     /// which are 4 MiB.
     pub const fn of(ranks: u32, colors: u32) -> Self {
@@ -124,9 +124,9 @@ impl Shape {
     }
 
     /// The parts of the region, in their order.
-    pub const fn parts(self) -> [Part; 9] {
-        const fn part(name: &'static str, from: u64, to: u64) -> Part {
-            Part { name, bytes: to - from, is_registered: true }
+    pub const fn parts(self) -> [MemoryPart; 9] {
+        const fn part(name: &'static str, from: u64, to: u64) -> MemoryPart {
+            MemoryPart { name, bytes: to - from, is_registered: true }
         }
         let end = self.words() as u64 * 8;
         [
@@ -229,7 +229,7 @@ impl Shape {
 /// Whether a notified word of the control region has changed since the machine
 /// handled it. It needs no lock: `words` is the region. Wait-free.
 #[inline]
-pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
+pub fn has_rung(words: &[AtomicU64], shape: ControlShape) -> bool {
     let drops = if shape.hint_words() > 0 { shape.drop_hints_at() } else { shape.drops_at() };
     // The words from the drops, or their hints, up to the commands: acks or their
     // hints, notes, ends.
@@ -239,8 +239,8 @@ pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
     rung.iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
-impl Control {
-    pub(crate) const fn new(key: RegionKey, rank: Rank, shape: Shape) -> Self {
+impl ControlRegion {
+    pub(crate) const fn new(key: RegionKey, rank: Rank, shape: ControlShape) -> Self {
         Self { key, rank, shape }
     }
 
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn the_parts_add_up_to_the_whole() {
         for ranks in [1, 2, 64, 65, 1000, 1_000_000] {
-            let shape = Shape::of(ranks, 2);
+            let shape = ControlShape::of(ranks, 2);
             assert_eq!(shape.fault(), None);
             let sum: u64 = shape.parts().iter().map(|part| part.bytes).sum();
             assert_eq!(sum, shape.words() as u64 * 8, "{ranks} ranks");
@@ -406,10 +406,10 @@ mod tests {
 
     #[test]
     fn copies_are_bounded_by_count_and_by_bytes() {
-        assert_eq!(Shape::within(1_000_000, 1024, 4 << 20).copies, 1024);
-        assert_eq!(Shape::within(1_000_000, 1024, 1 << 20).copies, 256);
-        assert_eq!(Shape::within(1_000_000, 100, 1 << 30).copies, 64);
-        assert_eq!(Shape::within(4, 1024, 4 << 20).copies, 8);
-        assert_eq!(Shape::within(1, 1, 1).copies, WAYS);
+        assert_eq!(ControlShape::within(1_000_000, 1024, 4 << 20).copies, 1024);
+        assert_eq!(ControlShape::within(1_000_000, 1024, 1 << 20).copies, 256);
+        assert_eq!(ControlShape::within(1_000_000, 100, 1 << 30).copies, 64);
+        assert_eq!(ControlShape::within(4, 1024, 4 << 20).copies, 8);
+        assert_eq!(ControlShape::within(1, 1, 1).copies, WAYS);
     }
 }

@@ -9,42 +9,44 @@
 //! chooses its size.
 
 use crate::address::REGIONS;
-use crate::cache::{Fetch, Slot};
-use crate::control::{Part, Shape};
-use crate::machine::{Asked, Flight, Job, Machine};
+use crate::cache::{CacheSlot, Fetch};
+use crate::control::{ControlShape, MemoryPart};
+use crate::machine::{GlobalMachine, InFlightOp, PendingOp, SentCommand};
 use crate::order::{Edge, Issued};
-use crate::table::Record;
+use crate::table::NameRecord;
 
 /// The parts of one rank's global memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledger {
-    registered: [Part; 9],
-    private: [Part; 11],
+    registered: [MemoryPart; 9],
+    private: [MemoryPart; 11],
 }
 
 impl Ledger {
     /// The ledger for tables of that shape.
-    pub const fn new(shape: Shape) -> Self {
-        let Shape { colors, copies, commands, own_jobs, conditions, flights, fetches, .. } = shape;
+    pub const fn new(shape: ControlShape) -> Self {
+        let ControlShape {
+            colors, copies, commands, own_jobs, conditions, flights, fetches, ..
+        } = shape;
         let bitmap = shape.bitmap_words();
         let private = [
-            part::<Slot>("slots of the tables of others", copies as usize),
-            part::<Record>("own names", colors as usize * REGIONS),
+            part::<CacheSlot>("slots of the tables of others", copies as usize),
+            part::<NameRecord>("own names", colors as usize * REGIONS),
             part::<u64>("ranks that must answer", bitmap),
             part::<u64>("ranks with a table here", bitmap),
             part::<Fetch>("tables on their way", fetches as usize),
             part::<Issued>("order of operations", own_jobs as usize),
             part::<Edge>("conditions of order", conditions as usize),
-            part::<Job>("operations, own and guests'", shape.jobs()),
-            part::<Asked>("commands to others", commands as usize),
-            part::<Flight>("operations in flight", flights as usize),
-            part::<Machine<'_>>("the machine", 1),
+            part::<PendingOp>("operations, own and guests'", shape.jobs()),
+            part::<SentCommand>("commands to others", commands as usize),
+            part::<InFlightOp>("operations in flight", flights as usize),
+            part::<GlobalMachine<'_>>("the machine", 1),
         ];
         Self { registered: shape.parts(), private }
     }
 
     /// Each part.
-    pub fn parts(&self) -> impl Iterator<Item = Part> {
+    pub fn parts(&self) -> impl Iterator<Item = MemoryPart> {
         self.registered.into_iter().chain(self.private)
     }
 
@@ -54,8 +56,8 @@ impl Ledger {
     }
 }
 
-const fn part<T>(name: &'static str, count: usize) -> Part {
-    Part { name, bytes: (size_of::<T>() * count) as u64, is_registered: false }
+const fn part<T>(name: &'static str, count: usize) -> MemoryPart {
+    MemoryPart { name, bytes: (size_of::<T>() * count) as u64, is_registered: false }
 }
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ mod tests {
 
     fn ledger(ranks: u32) -> Ledger {
         // The number of tables of others is fixed here, so that only other parts grow.
-        Ledger::new(Shape { copies: 1024, ..Shape::of(ranks, 2) })
+        Ledger::new(ControlShape { copies: 1024, ..ControlShape::of(ranks, 2) })
     }
 
     #[test]
@@ -92,9 +94,9 @@ mod tests {
     #[test]
     fn tables_for_a_million_ranks_fit_in_their_share() {
         for ranks in COUNTS {
-            let ledger = Ledger::new(Shape::of(ranks, 2));
+            let ledger = Ledger::new(ControlShape::of(ranks, 2));
             println!("{ranks} ranks");
-            for Part { name, bytes, is_registered } in ledger.parts() {
+            for MemoryPart { name, bytes, is_registered } in ledger.parts() {
                 println!("{bytes:>9}  {name}{}", if is_registered { ", registered" } else { "" });
             }
             println!("{:>9}  in all", ledger.bytes());
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn tables_for_two_ranks_are_small() {
-        let bytes = Ledger::new(Shape::of(2, 1)).bytes();
+        let bytes = Ledger::new(ControlShape::of(2, 1)).bytes();
         assert!(bytes <= 210_000, "{bytes} bytes for two ranks");
     }
 }

@@ -29,7 +29,7 @@
 //! issuing after a set visits all operations that have not ended.
 
 use core::fmt;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// An operation that was issued.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,7 +91,7 @@ pub struct Edge {
 }
 
 /// Operations under way, and the conditions that wait for them.
-pub struct Order<'m> {
+pub struct OpOrder<'m> {
     issued: &'m mut [Issued],
     edges: &'m mut [Edge],
     free: u32,
@@ -159,7 +159,7 @@ impl Edge {
     pub const FREE: Self = Self { waiter: NONE, next: NONE };
 }
 
-impl<'m> Order<'m> {
+impl<'m> OpOrder<'m> {
     /// An order without operations.
     ///
     /// # Panics
@@ -269,7 +269,7 @@ impl<'m> Order<'m> {
         self.free = slot as u32;
         self.live -= 1;
         self.release(exact);
-        if previous == NONE || mutant("gas_order_one_for_all") {
+        if mutate!("gas_order_one_for_all": previous == NONE => true) {
             self.release(upto.0);
         } else if upto.0 != NONE {
             // Operations that were issued before it have not ended.
@@ -455,9 +455,9 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-impl fmt::Debug for Order<'_> {
+impl fmt::Debug for OpOrder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Order({} of {} operations)", self.live, self.issued.len())
+        write!(f, "OpOrder({} of {} operations)", self.live, self.issued.len())
     }
 }
 

@@ -3,26 +3,26 @@
 //! ```text
 //!  Copy    dst ◄── src    one block, or `count` blocks at two strides
 //!  List    dst ◄── src    as many blocks as a list in global memory has
-//!  Word    4 or 8 bytes   an atomic; its old value is the result
+//!  WordRequest    4 or 8 bytes   an atomic; its old value is the result
 //!  Fence   nothing        ends when its condition holds
 //! ```
 //!
 //! A copy can change a word when it has landed: that is a put with notification,
 //! which wakes the threads that wait for the word at the word's rank.
 
-use crate::address::GlobalAddr;
+use crate::address::{GlobalAddr, Split};
 use tsumugi_core::mem::{Rank, RemoteAddr, Width, Word as Integer};
 use tsumugi_core::op::{Kind, Op};
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum GlobalRequest {
     /// Copies blocks.
     Copy(Copy),
     /// Copies the blocks of a list.
-    List(List),
+    List(ListCopy),
     /// Changes or reads a word.
-    Word(Word),
+    Word(WordRequest),
     /// Does nothing, and ends when its condition holds.
     Fence,
 }
@@ -42,7 +42,7 @@ pub struct Copy {
 
 /// A copy of the blocks of a list, all of them from one rank to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct List {
+pub struct ListCopy {
     /// The address of the entries: [`ENTRY_BYTES`] bytes each, destination, source
     /// and length as words.
     pub entries: GlobalAddr,
@@ -56,7 +56,7 @@ pub struct List {
 
 /// An operation on one word of any rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct WordRequest {
     pub(crate) target: GlobalAddr,
     pub(crate) kind: Kind,
     pub(crate) is_wide: bool,
@@ -67,6 +67,19 @@ pub struct Word {
 
 /// Bytes of an entry of a list.
 pub const ENTRY_BYTES: u64 = 24;
+
+impl GlobalRequest {
+    /// Whether the request reads or changes memory of `rank`.
+    pub(crate) fn touches(&self, split: Split, rank: Rank) -> bool {
+        let is_its = |addr| split.rank(addr) == Some(rank);
+        match self {
+            Self::Copy(copy) => is_its(copy.src) || is_its(copy.dst) || is_its(copy.flag),
+            Self::List(list) => list.from == rank || list.to == rank || is_its(list.entries),
+            Self::Word(word) => is_its(word.target),
+            Self::Fence => false,
+        }
+    }
+}
 
 impl Copy {
     /// A copy of `bytes` bytes from `src` to `dst`.
@@ -94,7 +107,7 @@ impl Copy {
     }
 }
 
-impl Word {
+impl WordRequest {
     /// An atomic of `kind` on the `T` at `target`.
     pub fn atomic<T: Integer>(kind: Kind, target: GlobalAddr, operand: T) -> Self {
         Self {
@@ -157,20 +170,20 @@ impl Word {
     }
 }
 
-impl From<Copy> for Request {
+impl From<Copy> for GlobalRequest {
     fn from(copy: Copy) -> Self {
         Self::Copy(copy)
     }
 }
 
-impl From<List> for Request {
-    fn from(list: List) -> Self {
+impl From<ListCopy> for GlobalRequest {
+    fn from(list: ListCopy) -> Self {
         Self::List(list)
     }
 }
 
-impl From<Word> for Request {
-    fn from(word: Word) -> Self {
+impl From<WordRequest> for GlobalRequest {
+    fn from(word: WordRequest) -> Self {
         Self::Word(word)
     }
 }

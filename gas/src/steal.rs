@@ -34,12 +34,13 @@
 
 use core::fmt;
 use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
+use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// The contents of the word of a deque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ends {
+pub struct DequeEnds {
     /// The number of the oldest item.
     first: u64,
     /// The number of items.
@@ -48,7 +49,7 @@ pub struct Ends {
 
 /// A deque, as its own rank accesses it. All zeroes is an empty deque.
 #[derive(Clone, Copy)]
-pub struct Deque<'a, const WORDS: usize> {
+pub struct StealDeque<'a, const WORDS: usize> {
     ends: &'a AtomicU64,
     items: &'a [[AtomicU64; WORDS]],
 }
@@ -58,13 +59,13 @@ pub struct Deque<'a, const WORDS: usize> {
 pub struct Theft {
     ends: RemoteAddr,
     capacity: usize,
-    at: At,
+    at: TheftStep,
     tries: u32,
 }
 
 /// The next step of a theft.
 #[derive(Clone, Copy, Debug)]
-pub enum Act {
+pub enum TheftAction {
     /// Carry out this operation; its result is the answer.
     Do(Op),
     /// Copy the item in this place. The copy may be torn; then it is not used.
@@ -78,16 +79,16 @@ pub enum Act {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum TheftStep {
     Looking,
-    Copying(Ends),
-    Asking(Ends),
+    Copying(DequeEnds),
+    Asking(DequeEnds),
     Taken,
     Nothing,
     Failed(AddrError),
 }
 
-impl Ends {
+impl DequeEnds {
     /// The contents in such a word.
     pub const fn from_bits(bits: u64) -> Self {
         Self { first: bits >> COUNT_BITS, count: bits & COUNT_MASK }
@@ -126,7 +127,7 @@ impl Ends {
     }
 }
 
-impl<'a, const WORDS: usize> Deque<'a, WORDS> {
+impl<'a, const WORDS: usize> StealDeque<'a, WORDS> {
     /// A deque in these words.
     ///
     /// # Panics
@@ -141,32 +142,29 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
 
     /// The number of items. When it is returned, there may be fewer.
     pub fn count(&self) -> u64 {
-        Ends::from_bits(self.ends.load(Ordering::Relaxed)).count
+        DequeEnds::from_bits(self.ends.load(Ordering::Relaxed)).count
     }
 
     /// Adds an item. False: there is no room.
     pub fn push(&self, item: &[u64; WORDS]) -> bool {
         // Acquire: pairs with the swap of a thief, which has copied the item that
         // lay here before.
-        let ends = Ends::from_bits(self.ends.load(Ordering::Acquire));
+        let ends = DequeEnds::from_bits(self.ends.load(Ordering::Acquire));
         if ends.count == self.items.len() as u64 {
             return false;
         }
         let publish = || {
             // Release: pairs with the load of a thief, which then sees the item.
             // Other ranks only take items, from the other end.
-            self.ends.fetch_add(1, order(Ordering::Release, "steal_push_relaxed"));
+            let order = mutate!("steal_push_relaxed": Ordering::Release => Ordering::Relaxed);
+            self.ends.fetch_add(1, order);
         };
-        if mutant("steal_published_early") {
-            publish();
-        }
+        mutate!("steal_published_early": () => publish());
         for (word, value) in self.item(ends.first + ends.count).iter().zip(item) {
             // Relaxed: published by the count.
             word.store(*value, Ordering::Relaxed);
         }
-        if !mutant("steal_published_early") {
-            publish();
-        }
+        mutate!("steal_published_early": publish() => ());
         true
     }
 
@@ -175,11 +173,9 @@ impl<'a, const WORDS: usize> Deque<'a, WORDS> {
         // Relaxed: the items are this rank's own stores.
         let mut bits = self.ends.load(Ordering::Relaxed);
         loop {
-            let ends = Ends::from_bits(bits);
+            let ends = DequeEnds::from_bits(bits);
             let (number, mut rest) = ends.newest()?;
-            if mutant("steal_last_from_the_other_end") {
-                rest.first = ends.first;
-            }
+            mutate!("steal_last_from_the_other_end": () => rest.first = ends.first);
             let item = self.item(number).each_ref().map(|word| word.load(Ordering::Relaxed));
             if !is_wanted(&item) {
                 return None;
@@ -204,49 +200,49 @@ impl Theft {
     ///
     /// # Panics
     ///
-    /// Those of [`Deque::new`].
+    /// Those of [`StealDeque::new`].
     pub fn new(ends: RemoteAddr, capacity: usize) -> Self {
         check_capacity(capacity);
-        Self { ends, capacity, at: At::Looking, tries: 0 }
+        Self { ends, capacity, at: TheftStep::Looking, tries: 0 }
     }
 
     /// The next step.
-    pub fn act(&self) -> Act {
+    pub fn act(&self) -> TheftAction {
         match self.at {
-            At::Looking => Act::Do(Op::get_word(self.ends, Width::W8)),
-            At::Copying(ends) => Act::Copy(place(ends.first, self.capacity)),
-            At::Asking(ends) => {
+            TheftStep::Looking => TheftAction::Do(Op::get_word(self.ends, Width::W8)),
+            TheftStep::Copying(ends) => TheftAction::Copy(place(ends.first, self.capacity)),
+            TheftStep::Asking(ends) => {
                 let (_, rest) =
                     ends.oldest().expect("the deque had an item when its ends were read");
-                Act::Do(Op::compare_swap(self.ends, ends.to_bits(), rest.to_bits()))
+                TheftAction::Do(Op::compare_swap(self.ends, ends.to_bits(), rest.to_bits()))
             }
-            At::Taken => Act::Taken,
-            At::Nothing => Act::Nothing,
-            At::Failed(error) => Act::Failed(error),
+            TheftStep::Taken => TheftAction::Taken,
+            TheftStep::Nothing => TheftAction::Nothing,
+            TheftStep::Failed(error) => TheftAction::Failed(error),
         }
     }
 
     /// Goes on by the answer to the last step; after a copy, any value will do.
     pub fn answer(&mut self, answer: Result<u64, AddrError>) {
         let seen = match answer {
-            Ok(bits) => Ends::from_bits(bits),
+            Ok(bits) => DequeEnds::from_bits(bits),
             Err(error) => {
-                self.at = At::Failed(error);
+                self.at = TheftStep::Failed(error);
                 return;
             }
         };
         self.at = match self.at {
-            At::Looking => look(seen),
-            At::Copying(ends) => At::Asking(ends),
-            At::Asking(ends) if seen == ends => At::Taken,
-            At::Asking(ends) => {
+            TheftStep::Looking => look(seen),
+            TheftStep::Copying(ends) => TheftStep::Asking(ends),
+            TheftStep::Asking(ends) if seen == ends => TheftStep::Taken,
+            TheftStep::Asking(ends) => {
                 self.tries += 1;
                 match seen.count {
-                    _ if self.tries == TRIES => At::Nothing,
-                    0 => At::Nothing,
+                    _ if self.tries == TRIES => TheftStep::Nothing,
+                    0 => TheftStep::Nothing,
                     // The rank has added or taken newer items: the copy is good.
-                    _ if seen.first == ends.first || mutant("steal_copy_kept") => At::Asking(seen),
-                    _ => look(seen),
+                    _ if seen.first == ends.first => TheftStep::Asking(seen),
+                    _ => mutate!("steal_copy_kept": look(seen) => TheftStep::Asking(seen)),
                 }
             }
             over => over,
@@ -254,14 +250,14 @@ impl Theft {
     }
 }
 
-impl<const WORDS: usize> fmt::Debug for Deque<'_, WORDS> {
+impl<const WORDS: usize> fmt::Debug for StealDeque<'_, WORDS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Deque({} of {})", self.count(), self.items.len())
+        write!(f, "StealDeque({} of {})", self.count(), self.items.len())
     }
 }
 
-fn look(seen: Ends) -> At {
-    if seen.count == 0 { At::Nothing } else { At::Copying(seen) }
+fn look(seen: DequeEnds) -> TheftStep {
+    if seen.count == 0 { TheftStep::Nothing } else { TheftStep::Copying(seen) }
 }
 
 fn check_capacity(capacity: usize) {
@@ -273,11 +269,6 @@ fn check_capacity(capacity: usize) {
 
 const fn place(number: u64, capacity: usize) -> usize {
     number as usize & (capacity - 1)
-}
-
-/// `order`, or `Relaxed` if a test wants to see that `order` is needed.
-fn order(order: Ordering, name: &'static str) -> Ordering {
-    if mutant(name) { Ordering::Relaxed } else { order }
 }
 
 /// The largest number of items for which a deque may have room.
@@ -310,13 +301,13 @@ mod tests {
     /// Carries out one step of a theft, on these words.
     fn step<const N: usize>(theft: &mut Theft, ends: &AtomicU64, items: &[[AtomicU64; 1]; N]) {
         let answer = match theft.act() {
-            Act::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Relaxed),
-            Act::Do(op) => {
+            TheftAction::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Relaxed),
+            TheftAction::Do(op) => {
                 let (old, new) = (op.compare(), op.operand());
                 let swap = ends.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
                 swap.unwrap_or_else(|now| now)
             }
-            Act::Copy(place) => items[place][0].load(Ordering::Relaxed),
+            TheftAction::Copy(place) => items[place][0].load(Ordering::Relaxed),
             _ => 0,
         };
         theft.answer(Ok(answer));
@@ -325,22 +316,22 @@ mod tests {
     #[test]
     fn the_owner_takes_the_newest_item_and_thieves_the_oldest() {
         let (ends, items) = words::<4>();
-        let deque = Deque::new(&ends, &items);
+        let deque = StealDeque::new(&ends, &items);
         assert_eq!(deque.pop_if(any), None);
         for item in 1..=4 {
             assert!(deque.push(&[item]));
         }
         assert!(!deque.push(&[5]));
         let mut theft = theft(4);
-        assert!(matches!(theft.act(), Act::Do(_)));
+        assert!(matches!(theft.act(), TheftAction::Do(_)));
         step(&mut theft, &ends, &items);
-        assert!(matches!(theft.act(), Act::Copy(0)));
+        assert!(matches!(theft.act(), TheftAction::Copy(0)));
         // Changes by the rank at the other end do not affect the thief.
         assert_eq!(deque.pop_if(any), Some([4]));
         for _ in 0..3 {
             step(&mut theft, &ends, &items);
         }
-        assert!(matches!(theft.act(), Act::Taken));
+        assert!(matches!(theft.act(), TheftAction::Taken));
         assert_eq!(deque.pop_if(|item| item[0] == 2), None);
         assert_eq!((deque.pop_if(any), deque.pop_if(any)), (Some([3]), Some([2])));
         assert_eq!(deque.pop_if(any), None);
@@ -349,7 +340,7 @@ mod tests {
     #[test]
     fn a_replaced_item_is_not_stolen_as_the_old_one() {
         let (ends, items) = words::<2>();
-        let deque = Deque::new(&ends, &items);
+        let deque = StealDeque::new(&ends, &items);
         deque.push(&[1]);
         let mut theft = theft(2);
         step(&mut theft, &ends, &items);
@@ -358,19 +349,19 @@ mod tests {
         deque.push(&[2]);
         step(&mut theft, &ends, &items);
         // The thief copies again.
-        assert!(matches!(theft.act(), Act::Copy(1)));
+        assert!(matches!(theft.act(), TheftAction::Copy(1)));
         step(&mut theft, &ends, &items);
         step(&mut theft, &ends, &items);
-        assert!(matches!(theft.act(), Act::Taken));
+        assert!(matches!(theft.act(), TheftAction::Taken));
         assert_eq!(deque.pop_if(any), None);
     }
 
     #[test]
     fn numbers_wrap_at_the_end_of_the_word() {
-        let last = Ends { first: FIRST_MASK, count: 2 };
+        let last = DequeEnds { first: FIRST_MASK, count: 2 };
         let (number, rest) = last.oldest().unwrap();
-        assert_eq!((number, rest), (FIRST_MASK, Ends { first: 0, count: 1 }));
-        assert_eq!(Ends::from_bits(last.to_bits()), last);
+        assert_eq!((number, rest), (FIRST_MASK, DequeEnds { first: 0, count: 1 }));
+        assert_eq!(DequeEnds::from_bits(last.to_bits()), last);
         assert_eq!(place(number + 1, 8), place(rest.first, 8));
     }
 
@@ -379,7 +370,7 @@ mod tests {
         let mut theft = theft(2);
         let lost = AddrError::PeerLost { rank: Rank(1) };
         theft.answer(Err(lost));
-        assert!(matches!(theft.act(), Act::Failed(error) if error == lost));
+        assert!(matches!(theft.act(), TheftAction::Failed(error) if error == lost));
     }
 
     #[test]

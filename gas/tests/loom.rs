@@ -15,17 +15,21 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering as Mapped};
 use tsumugi_core::sync::{AtomicU32, AtomicU64 as Word, Ordering, fence, with_mutant};
 use tsumugi_core::time::Instant;
-use tsumugi_gas::address::{GlobalAddr, Place, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Held, Miss, Seat, Slot, Wanted};
-use tsumugi_gas::control::{Shape, TABLE_BYTES};
-use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
+use tsumugi_gas::address::{AddressParts, GlobalAddr, REGIONS, Split};
+use tsumugi_gas::cache::{
+    CacheSlot, Fetch, HazardPointers, HeldTarget, Miss, TableCache, TableWanted,
+};
+use tsumugi_gas::control::{ControlShape, TABLE_BYTES};
+use tsumugi_gas::machine::{
+    GlobalMachine, InFlightOp, MachineEvent, MachineSetup, MachineTables, PendingOp, SentCommand,
+};
 use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::page::{
-    self, Act, Book, Distribution, Door, Entry as PageEntry, Glance, Hold, Homes, Own, PageId,
-    Relocation,
+    DirectoryEntry, Distribution, Homes, OptimisticRead, PageAction, PageCopy, PageId, PageLayout,
+    PagePin, PageProtocol, PageShape, PinFast, ReadFast, Relocation,
 };
-use tsumugi_gas::steal::{self, Deque, Theft};
-use tsumugi_gas::table::{Agent, Entry, Record, Starter};
+use tsumugi_gas::steal::{self, StealDeque, Theft};
+use tsumugi_gas::table::{Agent, NameRecord, RegionEntry, Starter};
 
 /// A rank with an operation in flight on a table, and the table's owner, which requests the table
 /// back: the answer comes after the operation.
@@ -57,7 +61,7 @@ fn a_table_is_given_up_when_no_worker_uses_it() {
         ["gas_seat_no_light", "gas_drain_unordered", "gas_seat_unseen", "gas_no_second_look"];
     check(&mutants, || {
         gives_up(|cache, at_it| {
-            let Ok(Held { target, slot }) = cache.hold::<0>(0, addr(1), 8, Need::Read) else {
+            let Ok(HeldTarget { target, slot }) = cache.hold::<0>(0, addr(1), 8, Need::Read) else {
                 return cache.is_waited_for(addr(1));
             };
             assert_eq!(target.remote.key, key(1));
@@ -86,7 +90,7 @@ fn a_table_is_given_up_after_a_lookup_that_found_nothing() {
 
 /// An access, which reports when it is under way and whether its thread calls the machine next,
 /// beside an owner that requests its table back.
-fn gives_up(access: impl FnOnce(Cache<'_>, &dyn Fn()) -> bool + Send + Sync + 'static) {
+fn gives_up(access: impl FnOnce(TableCache<'_>, &dyn Fn()) -> bool + Send + Sync + 'static) {
     let (words, mut machine) = rank(2);
     fetch(words, &mut machine, 1);
     let cache = machine.cache();
@@ -99,7 +103,7 @@ fn gives_up(access: impl FnOnce(Cache<'_>, &dyn Fn()) -> bool + Send + Sync + 's
         thread::spawn(move || access(cache, &at_it))
     };
     set_drop(words, 1);
-    machine.handle(Event::Rang, Instant::ZERO);
+    machine.handle(MachineEvent::Rang, Instant::ZERO);
     let out = machine.poll_op();
     if let Some(out) = &out {
         assert_eq!((out.op.kind, out.op.remote.rank), (Kind::FetchOr, Rank(1)));
@@ -107,7 +111,7 @@ fn gives_up(access: impl FnOnce(Cache<'_>, &dyn Fn()) -> bool + Send + Sync + 's
     }
     let goes_on = worker.join().unwrap();
     assert!(out.is_some() || goes_on, "no call lets the machine continue");
-    machine.handle(Event::Tick, Instant::ZERO);
+    machine.handle(MachineEvent::Tick, Instant::ZERO);
     let answers = u32::from(machine.poll_op().is_some()) + answered.load(Ordering::Relaxed);
     assert_eq!(answers, 1, "one answer");
 }
@@ -126,10 +130,10 @@ fn a_lookup_never_mixes_two_tables() {
     });
 }
 
-fn look(cache: Cache<'_>) {
+fn look(cache: TableCache<'_>) {
     for rank in 1..3 {
         match cache.hold::<0>(0, addr(rank), 8, Need::Read) {
-            Ok(Held { target, slot }) => {
+            Ok(HeldTarget { target, slot }) => {
                 assert_eq!(target.remote.key, key(rank), "the entry of another rank");
                 cache.release::<0>(0, slot);
             }
@@ -143,14 +147,14 @@ fn look(cache: Cache<'_>) {
 #[test]
 fn a_hit_never_reads_another_page() {
     check(&["page_hit_no_second_look", "page_hit_unfenced"], || {
-        let (book, word, entry) = one_frame();
-        let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+        let (layout, word, entry) = one_frame();
+        let (header, bytes) = (word(layout.header(Rank(0), 0)), word(layout.bytes(entry)));
         header.store(entry.header(PageId(0)), Ordering::Relaxed);
         bytes.store(OURS, Ordering::Relaxed);
-        let reader = thread::spawn(move || hit(&book, word, entry));
+        let reader = thread::spawn(move || hit(&layout, word, entry));
         // The page leaves: its header is no longer live.
         header.store(entry.header(PageId(0)) & !1, Ordering::Release);
-        // No sweep waits for a hit. The fence is the one of a rank that copies a page here.
+        // No grace period waits for a hit. The fence is the one of a rank that copies a page here.
         fence(Ordering::Release);
         bytes.store(THEIRS, Ordering::Relaxed);
         header.store(entry.header(PageId(1)), Ordering::Release);
@@ -164,10 +168,10 @@ fn a_hit_never_reads_another_page() {
 #[test]
 fn a_hit_never_reads_a_page_that_has_not_arrived() {
     check(&["page_hit_no_first_look", "page_hit_unordered"], || {
-        let (book, word, entry) = one_frame();
-        let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+        let (layout, word, entry) = one_frame();
+        let (header, bytes) = (word(layout.header(Rank(0), 0)), word(layout.bytes(entry)));
         bytes.store(THEIRS, Ordering::Relaxed);
-        let reader = thread::spawn(move || hit(&book, word, entry));
+        let reader = thread::spawn(move || hit(&layout, word, entry));
         bytes.store(OURS, Ordering::Relaxed);
         header.store(entry.header(PageId(0)), Ordering::Release);
         let found = reader.join().unwrap();
@@ -178,35 +182,41 @@ fn a_hit_never_reads_a_page_that_has_not_arrived() {
     });
 }
 
-/// A page that its rank has cached at its one frame, as a glance leaves it, and a function that
+/// A page that its rank has cached at its one frame, as an optimistic read leaves it, and a function that
 /// finds words.
-fn one_frame() -> (Book, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, PageEntry) {
-    let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+fn one_frame() -> (PageLayout, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, DirectoryEntry) {
+    let (page, entry) = (PageId(0), DirectoryEntry { owner: Rank(0), frame: 0, epoch: 3 });
     let homes = Homes::new(1, 2, Distribution::Block);
-    let book = Book::new(page::Shape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
-    let book = book.unwrap();
-    let words = (0..book.shape().bytes() / 8).map(|_| Word::new(0)).collect();
+    let layout =
+        PageLayout::new(PageShape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
+    let layout = layout.unwrap();
+    let words = (0..layout.shape().bytes() / 8).map(|_| Word::new(0)).collect();
     let words: &'static [Word] = leak(words);
     let word = move |at: RemoteAddr| &words[(at.offset / 8) as usize];
-    word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
-    let mut glance = Glance::new(book, Rank(0), page);
+    word(layout.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+    let mut read = OptimisticRead::new(layout, Rank(0), page);
     loop {
-        let answer = match glance.act() {
-            Act::Do(op) => carry(word(op.remote), &op),
-            Act::Read(_) => entry.header(page),
-            Act::Over => break,
+        let answer = match read.act() {
+            PageAction::Do(op) => carry(word(op.remote), &op),
+            PageAction::Access(_) => entry.header(page),
+            PageAction::Over(_) => break,
             act => unreachable!("{act:?}"),
         };
-        glance.answer(Ok(answer));
+        read.answer(Ok(answer));
     }
-    (book, word, entry)
+    (layout, word, entry)
 }
 
 /// A hit of the page at its cached place.
-fn hit(book: &Book, word: impl Fn(RemoteAddr) -> &'static Word, entry: PageEntry) -> Option<u64> {
-    let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+fn hit(
+    layout: &PageLayout,
+    word: impl Fn(RemoteAddr) -> &'static Word,
+    entry: DirectoryEntry,
+) -> Option<u64> {
+    let (header, bytes) = (word(layout.header(Rank(0), 0)), word(layout.bytes(entry)));
     let find = |found| (found == entry).then_some((header, ()));
-    Own::of(book, Rank(0), PageId(0), word).hit(PageId(0), find, |()| bytes.load(Ordering::Relaxed))
+    ReadFast::of(layout, Rank(0), PageId(0), word)
+        .hit(PageId(0), find, |()| bytes.load(Ordering::Relaxed))
 }
 
 /// A put by a gate that was valid, while the page leaves: either the page has the value at its
@@ -214,52 +224,52 @@ fn hit(book: &Book, word: impl Fn(RemoteAddr) -> &'static Word, entry: PageEntry
 #[test]
 fn a_put_by_a_valid_gate_is_never_lost() {
     check(&["page_door_unchecked", "page_door_unordered"], || {
-        let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+        let (page, entry) = (PageId(0), DirectoryEntry { owner: Rank(0), frame: 0, epoch: 3 });
         let homes = Homes::new(2, 1, Distribution::Block);
-        let shape = page::Shape { homes, page_bytes: 8, slots: 1, frames: 1 };
-        let book = Book::new(shape, key(0), 0).unwrap();
+        let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 1 };
+        let layout = PageLayout::new(shape, key(0), 0).unwrap();
         let each = (shape.bytes() / 8) as usize;
         let words: &'static [Word] = leak((0..2 * each).map(|_| Word::new(0)).collect());
         let word = move |at: RemoteAddr| &words[at.rank.0 as usize * each + at.offset as usize / 8];
-        word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
-        word(book.header(Rank(0), 0)).store(entry.header(page), Ordering::Relaxed);
+        word(layout.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+        word(layout.header(Rank(0), 0)).store(entry.header(page), Ordering::Relaxed);
         // The page is at rank 0, which has put to it before.
-        let mut hold = Hold::new(book, Rank(0), page);
+        let mut pin = PagePin::new(layout, Rank(0), page);
         loop {
-            match hold.act() {
-                Act::Do(op) => hold.answer(Ok(carry(word(op.remote), &op))),
-                Act::Ready(_) => hold.release(),
-                Act::Over => break,
+            match pin.act() {
+                PageAction::Do(op) => pin.answer(Ok(carry(word(op.remote), &op))),
+                PageAction::Access(_) => pin.answer(Ok(0)),
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
         let putter = thread::spawn(move || {
-            let put = |found: PageEntry| {
+            let put = |found: DirectoryEntry| {
                 assert_eq!(found, entry);
-                word(book.bytes(found)).store(OURS, Ordering::Relaxed);
+                word(layout.bytes(found)).store(OURS, Ordering::Relaxed);
             };
-            Door::of(&book, Rank(0), page, word).hit(page, Some, put).is_some()
+            PinFast::of(&layout, Rank(0), page, word).hit(page, Some, put).is_some()
         });
-        let mut own = Relocation::new(book, Rank(1), page);
+        let mut own = Relocation::new(layout, Rank(1), page);
         loop {
             let answer = match own.act() {
-                Act::Do(op) => carry(word(op.remote), &op),
-                Act::Pause(_) => {
+                PageAction::Do(op) => carry(word(op.remote), &op),
+                PageAction::Pause(_) => {
                     thread::yield_now();
                     0
                 }
-                Act::Copy { from, to } => {
+                PageAction::Access(PageCopy { from, to }) => {
                     let value = word(from).load(Ordering::Relaxed);
                     word(to).store(value, Ordering::Relaxed);
                     0
                 }
-                Act::Over => break,
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             };
             own.answer(Ok(answer));
         }
         let is_put = putter.join().unwrap();
-        let value = word(book.bytes(entry.moved(Rank(1), 0))).load(Ordering::Relaxed);
+        let value = word(layout.bytes(entry.moved(Rank(1), 0))).load(Ordering::Relaxed);
         assert_eq!(value, if is_put { OURS } else { 0 }, "put: {is_put}");
     });
 }
@@ -281,14 +291,14 @@ fn carry(word: &Word, op: &Op) -> u64 {
         Kind::FetchOr => word.fetch_or(op.operand(), Ordering::SeqCst),
         Kind::FetchAnd => word.fetch_and(op.operand(), Ordering::SeqCst),
         Kind::Swap => word.swap(op.operand(), Ordering::SeqCst),
-        kind => unreachable!("{kind:?} in an access, a sweep or an own"),
+        kind => unreachable!("{kind:?} in an access, a grace or an own"),
     }
 }
 
 /// Rank 0 of `ranks`, with room for four tables. It lives as long as the
 /// program: loom has no scopes.
-fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
-    let shape = Shape {
+fn rank(ranks: u32) -> (&'static [AtomicU64], GlobalMachine<'static>) {
+    let shape = ControlShape {
         ranks,
         colors: 1,
         copies: 4,
@@ -303,26 +313,26 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         fetches: 1,
     };
     let words: &[AtomicU64] = leak((0..shape.words()).map(|_| AtomicU64::new(0)).collect());
-    let tables = Tables {
+    let tables = MachineTables {
         words,
-        slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
-        seats: leak((0..1).map(|_| Seat::new()).collect()),
-        records: leak(vec![Record::FREE; REGIONS]),
+        slots: leak((0..shape.copies).map(|_| CacheSlot::new()).collect()),
+        seats: leak((0..1).map(|_| HazardPointers::new()).collect()),
+        records: leak(vec![NameRecord::FREE; REGIONS]),
         awaited: leak(vec![0; 1]),
         told: leak(vec![0; 1]),
         fetches: leak(vec![Fetch::FREE; 1]),
         issued: leak(vec![Issued::FREE; 1]),
         edges: leak(vec![Edge::FREE; 1]),
-        jobs: leak(vec![Job::FREE; 2]),
-        commands: leak(vec![Asked::FREE; 1]),
-        flights: leak(vec![Flight::FREE; 1]),
+        jobs: leak(vec![PendingOp::FREE; 2]),
+        commands: leak(vec![SentCommand::FREE; 1]),
+        flights: leak(vec![InFlightOp::FREE; 1]),
     };
     let starter = Starter { key: RegionKey::new(1, 1), bytes: 8, agent: Agent::Cpu };
     let control = RegionKey::new(0, 1);
     let (split, remote_completion, part_bytes_max) = (Split::DEFAULT, true, 64);
     let rank = Rank(0);
     let barrier = None;
-    let setup = Setup {
+    let setup = MachineSetup {
         rank,
         near: &[],
         split,
@@ -335,7 +345,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         part_bytes_max,
         barrier,
     };
-    (words, Machine::new(setup, tables))
+    (words, GlobalMachine::new(setup, tables))
 }
 
 fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
@@ -343,8 +353,8 @@ fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
 }
 
 /// Runs the machine's operations that fetch the table of a rank, which has one region.
-fn fetch(words: &[AtomicU64], machine: &mut Machine<'_>, rank: u32) {
-    while machine.want(addr(rank)).unwrap() != Wanted::Here {
+fn fetch(words: &[AtomicU64], machine: &mut GlobalMachine<'_>, rank: u32) {
+    while machine.want(addr(rank)).unwrap() != TableWanted::Here {
         let Some(out) = machine.poll_op() else {
             while machine.poll().is_some() {}
             // A worker looks at its slot: the machine tries again later.
@@ -354,7 +364,7 @@ fn fetch(words: &[AtomicU64], machine: &mut Machine<'_>, rank: u32) {
             unreachable!("everything is posted as it comes");
         };
         land(words, &out.op, rank);
-        machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+        machine.handle(MachineEvent::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
         while machine.poll().is_some() {}
     }
 }
@@ -365,8 +375,13 @@ fn land(words: &[AtomicU64], op: &Op, rank: u32) {
     }
     assert_eq!(op.bytes(), TABLE_BYTES as u64);
     let first = op.local().offset as usize / 8;
-    let entry =
-        Entry { key: key(rank), bytes: 64, life: 0, access: Access::ReadWrite, agent: Agent::Cpu };
+    let entry = RegionEntry {
+        key: key(rank),
+        bytes: 64,
+        life: 0,
+        access: Access::ReadWrite,
+        agent: Agent::Cpu,
+    };
     for (word, value) in entry.encode().into_iter().enumerate() {
         words[first + word].store(value, Mapped::Relaxed);
     }
@@ -378,13 +393,13 @@ fn set_drop(words: &[AtomicU64], rank: u32) {
 }
 
 fn addr(rank: u32) -> GlobalAddr {
-    let place = Place { rank: Rank(rank), color: 0, region: 0, life: 0, offset: 0 };
+    let place = AddressParts { rank: Rank(rank), color: 0, region: 0, life: 0, offset: 0 };
     Split::DEFAULT.addr(place).unwrap()
 }
 
 /// A region of the rank that its table does not list.
 fn unlisted(rank: u32) -> GlobalAddr {
-    let place = Place { rank: Rank(rank), color: 0, region: 1, life: 0, offset: 0 };
+    let place = AddressParts { rank: Rank(rank), color: 0, region: 1, life: 0, offset: 0 };
     Split::DEFAULT.addr(place).unwrap()
 }
 
@@ -415,11 +430,13 @@ fn each_item_of_work_is_taken_once() {
 }
 
 /// Each added item is taken by the rank or the thief, or is left.
-fn work(rank: impl Fn(&Deque<'_, 2>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send + Sync + 'static) {
+fn work(
+    rank: impl Fn(&StealDeque<'_, 2>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send + Sync + 'static,
+) {
     let words = Arc::new((Word::new(0), [(); 2].map(|()| [Word::new(0), Word::new(0)])));
     let theirs = words.clone();
     let thief = thread::spawn(move || steal(&theirs.0, &theirs.1));
-    let deque = Deque::new(&words.0, &words.1);
+    let deque = StealDeque::new(&words.0, &words.1);
     let (added, mut taken) = rank(&deque);
     taken.extend(thief.join().unwrap());
     while let Some(item) = deque.pop_if(|_| true) {
@@ -435,19 +452,19 @@ fn steal(ends: &Word, items: &[[Word; 2]]) -> Option<[u64; 2]> {
     let (mut theft, mut copy) = (Theft::new(at, items.len()), None);
     loop {
         let answer = match theft.act() {
-            steal::Act::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Acquire),
-            steal::Act::Do(op) => {
+            steal::TheftAction::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Acquire),
+            steal::TheftAction::Do(op) => {
                 let order = (Ordering::SeqCst, Ordering::SeqCst);
                 let swap = ends.compare_exchange(op.compare(), op.operand(), order.0, order.1);
                 swap.unwrap_or_else(|now| now)
             }
-            steal::Act::Copy(place) => {
+            steal::TheftAction::Copy(place) => {
                 copy = Some(items[place].each_ref().map(|word| word.load(Ordering::Relaxed)));
                 0
             }
-            steal::Act::Taken => return copy,
-            steal::Act::Nothing => return None,
-            steal::Act::Failed(error) => panic!("{error}"),
+            steal::TheftAction::Taken => return copy,
+            steal::TheftAction::Nothing => return None,
+            steal::TheftAction::Failed(error) => panic!("{error}"),
         };
         theft.answer(Ok(answer));
     }

@@ -13,14 +13,17 @@ use tsumugi_core::mem::{Access, Need, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
-use tsumugi_gas::address::{GlobalAddr, GlobalPtr, Place, REGIONS, STARTER, Split};
-use tsumugi_gas::cache::{Fetch, Held, Miss, Seat, Slot, Wanted};
-use tsumugi_gas::control::{Shape, has_rung};
+use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, REGIONS, STARTER, Split};
+use tsumugi_gas::cache::{CacheSlot, Fetch, HazardPointers, HeldTarget, Miss, TableWanted};
+use tsumugi_gas::control::{ControlShape, has_rung};
 use tsumugi_gas::error::AccessError;
-use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
+use tsumugi_gas::machine::{
+    GlobalMachine, InFlightOp, MachineEvent, MachineOutput, MachineSetup, MachineTables, PendingOp,
+    SentCommand,
+};
 use tsumugi_gas::order::{After, Edge, Handle, Issued};
-use tsumugi_gas::request::{Copy, Request, Word};
-use tsumugi_gas::table::{Agent, NameError, Record, Starter};
+use tsumugi_gas::request::{Copy, GlobalRequest, WordRequest};
+use tsumugi_gas::table::{Agent, NameError, NameRecord, Starter};
 
 const RANKS: usize = 4;
 type Job4<'n> = Loopback<'n, RANKS, 16, 8>;
@@ -29,10 +32,10 @@ type Here<'n> = LoopbackRank<'n, RANKS, 16, 8>;
 struct Party<'n> {
     here: Here<'n>,
     endpoint: LoopbackEndpoint<'n, RANKS, 16, 8>,
-    machine: Machine<'n>,
+    machine: GlobalMachine<'n>,
     words: &'n [AtomicU64],
-    shape: Shape,
-    outs: Vec<Out>,
+    shape: ControlShape,
+    outs: Vec<MachineOutput>,
 }
 
 fn zeroes(words: usize) -> &'static mut [u64] {
@@ -53,37 +56,37 @@ fn expose(here: Here<'_>, words: usize) -> Region {
 const STARTER_WORDS: usize = 64;
 
 fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
-    let shape = Shape {
+    let shape = ControlShape {
         own_jobs: 16,
         guest_jobs: 2,
         commands: 4,
         flights: 8,
-        ..Shape::of(RANKS as u32, 1)
+        ..ControlShape::of(RANKS as u32, 1)
     };
     party_of(here, split, shape)
 }
 
-fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'static> {
+fn party_of(here: &'static Here<'static>, split: Split, shape: ControlShape) -> Party<'static> {
     let control = expose(*here, shape.words());
     let starter = expose(*here, STARTER_WORDS);
     let base = control.base.cast::<AtomicU64>();
     // SAFETY: leaked; atomics here and the backend elsewhere.
     let words = unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) };
-    let tables = Tables {
+    let tables = MachineTables {
         words,
-        slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
-        seats: leak((0..2).map(|_| Seat::new()).collect()),
-        records: leak(vec![Record::FREE; REGIONS]),
+        slots: leak((0..shape.copies).map(|_| CacheSlot::new()).collect()),
+        seats: leak((0..2).map(|_| HazardPointers::new()).collect()),
+        records: leak(vec![NameRecord::FREE; REGIONS]),
         awaited: zeroes(shape.bitmap_words()),
         told: zeroes(shape.bitmap_words()),
         fetches: leak(vec![Fetch::FREE; shape.fetches as usize]),
         issued: leak(vec![Issued::FREE; shape.own_jobs as usize]),
         edges: leak(vec![Edge::FREE; shape.conditions as usize]),
-        jobs: leak(vec![Job::FREE; shape.jobs()]),
-        commands: leak(vec![Asked::FREE; shape.commands as usize]),
-        flights: leak(vec![Flight::FREE; shape.flights as usize]),
+        jobs: leak(vec![PendingOp::FREE; shape.jobs()]),
+        commands: leak(vec![SentCommand::FREE; shape.commands as usize]),
+        flights: leak(vec![InFlightOp::FREE; shape.flights as usize]),
     };
-    let setup = Setup {
+    let setup = MachineSetup {
         rank: here.rank(),
         near: &[],
         split,
@@ -96,7 +99,7 @@ fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'
         part_bytes_max: 1 << 20,
         barrier: None,
     };
-    let machine = Machine::new(setup, tables);
+    let machine = GlobalMachine::new(setup, tables);
     Party { here: *here, endpoint: here.endpoint(), machine, words, shape, outs: Vec::new() }
 }
 
@@ -125,16 +128,16 @@ impl World {
             let now = Instant::from_ns(self.polls.get() * 1_000_000);
             for party in &mut self.parties {
                 if has_rung(party.words, party.shape) {
-                    party.machine.handle(Event::Rang, now);
+                    party.machine.handle(MachineEvent::Rang, now);
                     is_idle = false;
                 }
                 let mut done = [Completion::EMPTY; 8];
                 let count = party.endpoint.poll(&mut done);
                 for Completion { tag, result } in &done[..count] {
-                    let event = Event::Completed { tag: *tag, result: *result };
+                    let event = MachineEvent::Completed { tag: *tag, result: *result };
                     party.machine.handle(event, now);
                 }
-                party.machine.handle(Event::Tick, now);
+                party.machine.handle(MachineEvent::Tick, now);
                 is_idle &= party.pump() && count == 0 && party.endpoint.in_flight() == 0;
             }
             if is_idle {
@@ -144,23 +147,27 @@ impl World {
         }
     }
 
-    fn issue(&mut self, rank: usize, request: impl Into<Request>, after: After<'_>) -> Handle {
+    fn issue(
+        &mut self,
+        rank: usize,
+        request: impl Into<GlobalRequest>,
+        after: After<'_>,
+    ) -> Handle {
         self.parties[rank].machine.try_issue(request.into(), after).unwrap()
     }
 
     /// Issues a request and waits for its end.
-    fn call(&mut self, rank: usize, request: impl Into<Request>) -> Result<u64, AccessError> {
+    fn call(&mut self, rank: usize, request: impl Into<GlobalRequest>) -> Result<u64, AccessError> {
         let handle = self.issue(rank, request, After::Nothing);
         self.settle();
         self.outcome(rank, handle)
     }
 
     fn outcome(&mut self, rank: usize, handle: Handle) -> Result<u64, AccessError> {
-        let is_its =
-            |out: &Out| matches!(out, Out::Ended { handle: ended, .. } if *ended == handle);
+        let is_its = |out: &MachineOutput| matches!(out, MachineOutput::Ended { handle: ended, .. } if *ended == handle);
         let outs = &mut self.parties[rank].outs;
         let at = outs.iter().position(is_its).expect("the request has ended");
-        let Out::Ended { result, .. } = outs.remove(at) else { unreachable!() };
+        let MachineOutput::Ended { result, .. } = outs.remove(at) else { unreachable!() };
         assert!(self.parties[rank].machine.has_ended(handle));
         result
     }
@@ -171,7 +178,7 @@ impl World {
     }
 
     fn starter(&self, rank: u32, offset: u64) -> GlobalAddr {
-        let place = Place { rank: Rank(rank), color: 0, region: STARTER, life: 0, offset };
+        let place = AddressParts { rank: Rank(rank), color: 0, region: STARTER, life: 0, offset };
         self.split.addr(place).unwrap()
     }
 }
@@ -188,7 +195,7 @@ impl Party<'_> {
                 is_done = false;
             }
             while let Some(out) = self.machine.poll() {
-                if let Out::Retired(retired) = out {
+                if let MachineOutput::Retired(retired) = out {
                     assert!(self.here.unregister(retired.key));
                 }
                 self.outs.push(out);
@@ -227,12 +234,12 @@ fn addresses_are_exchanged_in_starter_memory_and_bytes_move_between_any_ranks() 
         let opened: Vec<(Region, GlobalAddr)> = (0..4).map(|rank| world.open(rank, 32)).collect();
         for (rank, (_, addr)) in opened.iter().enumerate() {
             let at = world.starter(0, 8 * rank as u64);
-            let told = Word::atomic(Kind::PutWord, at, addr.to_bits());
+            let told = WordRequest::atomic(Kind::PutWord, at, addr.to_bits());
             assert_eq!(world.call(rank, told), Ok(0));
         }
         let found: Vec<GlobalAddr> = (0..4)
             .map(|rank| {
-                let word = Word::atomic(Kind::GetWord, world.starter(0, 8 * rank), 0u64);
+                let word = WordRequest::atomic(Kind::GetWord, world.starter(0, 8 * rank), 0u64);
                 GlobalAddr::from_bits(world.call(3, word).unwrap())
             })
             .collect();
@@ -243,7 +250,7 @@ fn addresses_are_exchanged_in_starter_memory_and_bytes_move_between_any_ranks() 
             split.index(GlobalPtr::<u64>::new(found[rank]), index).unwrap().addr()
         };
         for index in 0..8 {
-            let put = Word::atomic(Kind::PutWord, word(1, index), 100 + index as u64);
+            let put = WordRequest::atomic(Kind::PutWord, word(1, index), 100 + index as u64);
             assert_eq!(world.call(3, put), Ok(0));
         }
         // Rank 3 has every second word of rank 1 copied to rank 2, backwards, and then the flag at
@@ -262,7 +269,7 @@ fn addresses_are_exchanged_in_starter_memory_and_bytes_move_between_any_ranks() 
 fn a_chain_through_three_ranks_keeps_its_order() {
     each_delivery(|world| {
         let addrs: Vec<GlobalAddr> = (0..4).map(|rank| world.open(rank, 8).1).collect();
-        let put = Word::atomic(Kind::PutWord, addrs[1], 42u64);
+        let put = WordRequest::atomic(Kind::PutWord, addrs[1], 42u64);
         let mut last = world.issue(0, put, After::Nothing);
         for (dst, src) in [(2, 1), (3, 2), (0, 3)] {
             last = world.issue(0, Copy::new(addrs[dst], addrs[src], 8), After::One(last));
@@ -275,7 +282,7 @@ fn a_chain_through_three_ranks_keeps_its_order() {
             assert_eq!(world.outcome(0, handle), Ok(0));
         }
         assert!(world.parties[0].machine.has_ended_up_to(Handle::ALL));
-        assert_eq!(world.call(0, Word::atomic(Kind::GetWord, addrs[0], 0u64)), Ok(42));
+        assert_eq!(world.call(0, WordRequest::atomic(Kind::GetWord, addrs[0], 0u64)), Ok(42));
     });
 }
 
@@ -284,20 +291,21 @@ fn atomics_follow_the_width_of_their_word() {
     let mut world = World::new(Delivery::default());
     let (_, wide) = world.open(2, 2);
     let narrow = world.split.add(wide, 12).unwrap();
-    let mut on = |kind, operand: u64| world.call(1, Word::atomic(kind, wide, operand)).unwrap();
+    let mut on =
+        |kind, operand: u64| world.call(1, WordRequest::atomic(kind, wide, operand)).unwrap();
     assert_eq!(on(Kind::FetchAdd, 5), 0);
     assert_eq!(on(Kind::FetchXor, 6), 5);
     assert_eq!(on(Kind::FetchOr, 8), 3);
     assert_eq!(on(Kind::FetchAnd, 9), 11);
     assert_eq!(on(Kind::Swap, u64::MAX), 9);
-    let swap = Word::compare_swap(wide, u64::MAX, 1u64);
+    let swap = WordRequest::compare_swap(wide, u64::MAX, 1u64);
     assert_eq!((world.call(1, swap), world.call(1, swap)), (Ok(u64::MAX), Ok(1)));
-    let add = Word::atomic(Kind::FetchAdd, narrow, -1i32);
+    let add = WordRequest::atomic(Kind::FetchAdd, narrow, -1i32);
     assert_eq!((world.call(1, add), world.call(1, add)), (Ok(0), Ok(0xffff_ffff)));
-    let swap = Word::compare_swap(narrow, -2i32, 7i32).notifying();
+    let swap = WordRequest::compare_swap(narrow, -2i32, 7i32).notifying();
     assert_eq!(world.call(1, swap), Ok(0xffff_fffe));
     let odd = world.split.add(wide, 2).unwrap();
-    let odd_add = Word::atomic(Kind::FetchAdd, odd, 1u32);
+    let odd_add = WordRequest::atomic(Kind::FetchAdd, odd, 1u32);
     assert_eq!(world.call(1, odd_add), Err(AccessError::Unaligned { addr: odd }));
 }
 
@@ -317,17 +325,17 @@ fn a_wrong_access_is_an_error_with_its_address() {
         assert_eq!(world.call(1, copy), Err(error));
     }
     let other = world.split.place(addr).unwrap();
-    let unknown = world.split.addr(Place { region: 200, ..other }).unwrap();
-    let read = Word::atomic(Kind::GetWord, unknown, 0u64);
+    let unknown = world.split.addr(AddressParts { region: 200, ..other }).unwrap();
+    let read = WordRequest::atomic(Kind::GetWord, unknown, 0u64);
     assert_eq!(world.call(1, read), Err(AccessError::Stale { addr: unknown }));
-    let far = world.split.addr(Place { rank: Rank(5), ..other }).unwrap();
-    let read = Word::atomic(Kind::GetWord, far, 0u64);
+    let far = world.split.addr(AddressParts { rank: Rank(5), ..other }).unwrap();
+    let read = WordRequest::atomic(Kind::GetWord, far, 0u64);
     assert_eq!(world.call(1, read), Err(AccessError::Nowhere { addr: far }));
 
     assert_eq!(world.call(1, Copy::new(addr, own, 16)), Ok(0));
     world.parties[2].machine.unregister(addr).unwrap();
     world.settle();
-    let retired = world.parties[2].outs.iter().any(|out| matches!(out, Out::Retired(_)));
+    let retired = world.parties[2].outs.iter().any(|out| matches!(out, MachineOutput::Retired(_)));
     assert!(retired && world.parties[2].machine.names() == 0);
     assert_eq!(
         world.call(1, Copy::new(addr, own, 16)),
@@ -338,28 +346,29 @@ fn a_wrong_access_is_an_error_with_its_address() {
 
 /// A source that was given up answers late, when the place of its command belongs to another
 /// command: the second command continues. Its own end is reported.
-fn late_end() -> [Option<Out>; 3] {
+fn late_end() -> [Option<MachineOutput>; 3] {
     let mut world = World::new(Delivery::default());
     let addrs: Vec<GlobalAddr> = (0..4).map(|rank| world.open(rank, 8).1).collect();
     let Party { machine, words, shape, .. } = &mut world.parties[0];
     let before = |name| shape.parts().into_iter().take_while(move |part| part.name != name);
     let end: u64 = before("ends of commands").map(|part| part.bytes).sum();
     // The command and its note arrive, and the source does nothing.
-    let ask = |machine: &mut Machine<'_>, src: GlobalAddr| {
+    let ask = |machine: &mut GlobalMachine<'_>, src: GlobalAddr| {
         let copy = Copy::new(addrs[2], src, 8);
         machine.try_issue(copy.into(), After::Nothing).unwrap();
         while let Some(out) = machine.poll_op() {
-            machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+            machine
+                .handle(MachineEvent::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
         }
     };
-    let answer = |machine: &mut Machine<'_>, stamp: u64| {
+    let answer = |machine: &mut GlobalMachine<'_>, stamp: u64| {
         words[end as usize / 8].store(stamp << 32, Ordering::Relaxed);
-        machine.handle(Event::Rang, Instant::ZERO);
+        machine.handle(MachineEvent::Rang, Instant::ZERO);
         while machine.poll_op().is_some() {}
         machine.poll()
     };
     ask(machine, addrs[1]);
-    machine.handle(Event::Lost(Rank(1)), Instant::ZERO);
+    machine.handle(MachineEvent::Lost(Rank(1)), Instant::ZERO);
     while machine.poll_op().is_some() {}
     let lost = machine.poll();
     ask(machine, addrs[3]);
@@ -371,11 +380,11 @@ fn a_late_end_of_a_command_is_ignored() {
     let [lost, late, right] = late_end();
     let rank = Rank(1);
     assert!(
-        matches!(lost, Some(Out::Ended { result: Err(AccessError::PeerLost { rank: lost }), .. })
+        matches!(lost, Some(MachineOutput::Ended { result: Err(AccessError::PeerLost { rank: lost }), .. })
             if lost == rank)
     );
     assert_eq!(late, None);
-    assert!(matches!(right, Some(Out::Ended { result: Ok(0), .. })));
+    assert!(matches!(right, Some(MachineOutput::Ended { result: Ok(0), .. })));
 }
 
 #[test]
@@ -391,7 +400,7 @@ fn accepting_a_late_end_is_caught() {
 fn two_holders_among_a_million_are_found() {
     let job: &Job4<'static> = Box::leak(Box::new(Job4::new(1)));
     let ranks = 1_000_000;
-    let shape = Shape { copies: 4, ..Shape::of(ranks, 1) };
+    let shape = ControlShape { copies: 4, ..ControlShape::of(ranks, 1) };
     let split = Split::fit(ranks, 1, 1 << 30).unwrap();
     let here = Box::leak(Box::new(job.rank(Rank(0))));
     let Party { mut machine, words, here, .. } = party_of(here, split, shape);
@@ -414,7 +423,7 @@ fn two_holders_among_a_million_are_found() {
         let Op { remote, kind, notify, .. } = out.op;
         assert_eq!(kind, Kind::FetchOr);
         asked.push((remote.rank.0, notify));
-        machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+        machine.handle(MachineEvent::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
     }
     let [one, other] = holders;
     assert_eq!(asked, [(one, false), (one, true), (other, false), (other, true)]);
@@ -423,10 +432,12 @@ fn two_holders_among_a_million_are_found() {
         set(bitmaps + 2 * bitmap, rank);
         set(hints + hint, rank / 64);
         assert!(has_rung(words, shape));
-        machine.handle(Event::Rang, Instant::ZERO);
+        machine.handle(MachineEvent::Rang, Instant::ZERO);
         assert!(!has_rung(words, shape));
     }
-    assert!(matches!(machine.poll(), Some(Out::Retired(retired)) if retired.addr == addr));
+    assert!(
+        matches!(machine.poll(), Some(MachineOutput::Retired(retired)) if retired.addr == addr)
+    );
 }
 
 /// All names of a colour can be in use; they are given in turn.
@@ -444,7 +455,9 @@ fn names_run_out_and_are_given_again() {
     );
     machine.unregister(addrs[7]).unwrap();
     while machine.poll_op().is_some() {}
-    assert!(matches!(machine.poll(), Some(Out::Retired(retired)) if retired.addr == addrs[7]));
+    assert!(
+        matches!(machine.poll(), Some(MachineOutput::Retired(retired)) if retired.addr == addrs[7])
+    );
     let again = machine.register(0, &region, Agent::Cpu).unwrap();
     let (old, new) = (world.split.place(addrs[7]).unwrap(), world.split.place(again).unwrap());
     assert_eq!((old.region, old.life + 1), (new.region, new.life));
@@ -459,11 +472,11 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     let cache = world.parties[1].machine.cache();
     let here = world.parties[1].here;
     assert_eq!(cache.hold::<0>(0, addr, 8, Need::Write), Err(Miss::NoTable));
-    assert_eq!(world.parties[1].machine.want(addr), Ok(Wanted::Coming));
+    assert_eq!(world.parties[1].machine.want(addr), Ok(TableWanted::Coming));
     world.settle();
-    let came = Out::Table { rank: Rank(2), result: Ok(()) };
+    let came = MachineOutput::Table { rank: Rank(2), result: Ok(()) };
     assert!(world.parties[1].outs.contains(&came));
-    let Held { target, slot } = cache.hold::<0>(0, addr, 8, Need::Write).unwrap();
+    let HeldTarget { target, slot } = cache.hold::<0>(0, addr, 8, Need::Write).unwrap();
     execute(&here, &Op::put_word(target.remote, Width::W8, 5)).unwrap();
     assert!(!cache.release::<0>(0, slot), "no rank waits for the table");
     assert_eq!(peek(here, 2, &region, 0), 5);
@@ -472,7 +485,7 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     let Err(Miss::NotListed { version }) = cache.hold::<0>(0, younger, 8, Need::Read) else {
         panic!("the table was read before the region existed")
     };
-    assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(Wanted::Coming));
+    assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(TableWanted::Coming));
     world.settle();
     assert!(cache.hold::<0>(0, younger, 8, Need::Read).is_ok());
     assert!(!cache.release::<0>(0, slot));
@@ -499,7 +512,7 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
 fn a_name_used_twice_is_two_regions() {
     let mut world = World::new(Delivery::default());
     let (_, old) = world.open(2, 2);
-    assert_eq!(world.call(1, Word::atomic(Kind::PutWord, old, 7u64)), Ok(0));
+    assert_eq!(world.call(1, WordRequest::atomic(Kind::PutWord, old, 7u64)), Ok(0));
     world.parties[2].machine.unregister(old).unwrap();
     world.settle();
     let old_name = world.split.place(old).unwrap();
@@ -518,7 +531,7 @@ fn a_name_used_twice_is_two_regions() {
     assert_eq!(others, REGIONS - 1, "all other names came first");
     assert_eq!(world.split.place(new).unwrap().life, old_name.life + 1);
     for rank in [1, 2, 3] {
-        let put = |addr, value: u64| Word::atomic(Kind::PutWord, addr, value);
+        let put = |addr, value: u64| WordRequest::atomic(Kind::PutWord, addr, value);
         assert_eq!(world.call(rank, put(new, 1)), Ok(0));
         assert_eq!(world.call(rank, put(old, 9)), Err(AccessError::Stale { addr: old }));
         let (of_old, of_new) = (Copy::new(world.starter(3, 0), old, 8), world.starter(0, 8));
@@ -538,7 +551,7 @@ fn a_name_used_twice_is_two_regions() {
 fn a_table_admits_no_byte_beyond_a_region() {
     let mut world = World::new(Delivery::default());
     let (_, addr) = world.open(2, 2);
-    assert_eq!(world.call(1, Word::atomic(Kind::GetWord, addr, 0u64)), Ok(0));
+    assert_eq!(world.call(1, WordRequest::atomic(Kind::GetWord, addr, 0u64)), Ok(0));
     let cache = world.parties[1].machine.cache();
     for (offset, bytes, is_in) in
         [(0, 16, true), (8, 8, true), (15, 1, true), (0, 17, false), (9, 8, false), (16, 1, false)]
@@ -563,7 +576,7 @@ fn own_memory_is_found_without_a_table() {
     let mut world = World::new(Delivery::default());
     let (_, from) = world.open(1, 2);
     let (region, to) = world.open(1, 2);
-    assert_eq!(world.call(1, Word::atomic(Kind::PutWord, from, 5u64)), Ok(0));
+    assert_eq!(world.call(1, WordRequest::atomic(Kind::PutWord, from, 5u64)), Ok(0));
     assert_eq!(world.call(1, Copy::new(to, from, 16)), Ok(0));
     assert_eq!(peek(world.parties[0].here, 1, &region, 0), 5);
     assert_eq!(world.parties[1].machine.table_counts(), (0, 0));
@@ -586,7 +599,7 @@ fn a_flag_may_be_the_last_word_of_a_region() {
 fn a_flush_of_one_rank_waits_for_no_other() {
     let mut world = World::new(Delivery::default());
     let (_, addr) = world.open(1, 1);
-    let put = world.issue(0, Word::atomic(Kind::PutWord, addr, 1u64), After::Nothing);
+    let put = world.issue(0, WordRequest::atomic(Kind::PutWord, addr, 1u64), After::Nothing);
     let all = world.parties[0].machine.try_flush_all().unwrap();
     let one = world.parties[0].machine.try_flush(Rank(2)).unwrap();
     world.parties[0].pump();

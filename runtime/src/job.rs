@@ -30,8 +30,8 @@ use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::config::NODE;
 use tsumugi_pvas::detector::Launcher;
-use tsumugi_pvas::partition::State;
-use tsumugi_pvas::{Config as SpaceConfig, Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
+use tsumugi_pvas::partition::RankState;
+use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, SpaceConfig, attach};
 
 /// A job, and this process's place in it.
 #[derive(Debug)]
@@ -258,7 +258,7 @@ fn has_failed(own: &Member) -> bool {
         return false;
     }
     let peers = own.neighbours().filter(|rank| *rank != own.rank());
-    peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
+    peers.into_iter().any(|rank| own.control_of(rank).state() == RankState::Failed)
 }
 
 fn grace(config: &JobConfig<'_>) -> Duration {

@@ -43,11 +43,11 @@
 
 use super::page_engine::PageEngine;
 use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray, check_bytes};
-use crate::lock::{Kind, SharedLock, Words};
+use crate::lock::{LockKind, SharedLock, Words};
 use crate::{AddrError, Agent, Error, Plain, Rank, Runtime};
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_gas::page::{Book, Homes, Shape};
+use tsumugi_gas::page::{Homes, PageLayout, PageShape};
 use tsumugi_pvas::config::EXPOSED;
 
 /// Reserved memory for arrays that ranks make alone. This is a handle: cheap to
@@ -112,7 +112,7 @@ impl Runtime {
             return Err(Error::OutOfMemory { bytes, variable: EXPOSED });
         };
         let words = Arc::new(Words::share(self, Agent::Cpu, bytes)?);
-        let lock = self.share_lock(HOME, Kind::Mutex)?;
+        let lock = self.share_lock(HOME, LockKind::Mutex)?;
         let (runtime, room) = (self.clone(), bytes);
         if self.rank() == HOME {
             self.put(words.at(HOME, 8), TABLE_BYTES)?;
@@ -166,7 +166,7 @@ impl Arrays {
         let array = self.array::<T>(record, dealt)?;
         let is_fresh = record.start >= fresh_from;
         for rank in room.runtime.ranks().filter(|_| !is_fresh) {
-            room.clear(rank, record.start, shape.books_bytes())?;
+            room.clear(rank, record.start, shape.metadata_bytes())?;
         }
         for rank in room.runtime.ranks() {
             array.way.deal(rank, dealt.first)?;
@@ -204,7 +204,7 @@ impl Arrays {
         check_bytes::<T>(record.len as usize)?;
         let shape = record.shape(self.room.runtime.size());
         let words = self.room.words.clone();
-        let book = Book::new(shape, words.key(), record.start).map_err(Error::program)?;
+        let book = PageLayout::new(shape, words.key(), record.start).map_err(Error::program)?;
         let way = PageEngine::alone(&self.room.runtime, words, book, lease);
         Ok(GlobalArray::of(way, &dealt, record.len as usize, record.page_len as usize))
     }
@@ -341,9 +341,9 @@ impl ArrayTable {
 }
 
 impl ArrayRecord {
-    fn shape(&self, ranks: u32) -> Shape {
+    fn shape(&self, ranks: u32) -> PageShape {
         let first = if self.is_cyclic == 0 { Distribution::Block } else { Distribution::Cyclic };
-        Shape {
+        PageShape {
             homes: Homes::new(ranks, self.len.div_ceil(self.page_len), first),
             page_bytes: self.page_len * self.element_bytes,
             slots: self.slots as u32,

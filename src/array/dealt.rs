@@ -1,6 +1,6 @@
 //! How an array is cut into pages and distributed.
 
-use tsumugi_gas::page::{Distribution, Homes, Shape};
+use tsumugi_gas::page::{Distribution, Homes, PageShape};
 
 /// The options of an array: how it is cut into pages, distributed and found.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ pub enum Directory {
 impl Dealt {
     /// The number of elements in a page, and the shape of an array of `len`
     /// elements of `bytes` each.
-    pub(super) fn shape(&self, ranks: u32, len: usize, bytes: usize) -> (usize, Shape) {
+    pub(super) fn shape(&self, ranks: u32, len: usize, bytes: usize) -> (usize, PageShape) {
         let page_len = match self.page_len {
             0 => (PAGE_BYTES / bytes).max(1),
             page_len => page_len,
@@ -88,7 +88,7 @@ impl Dealt {
         // free again.
         let frames = if self.room == 0 { all.saturating_add(SPARE) } else { self.room };
         let homes = Homes::new(ranks, pages, self.first);
-        (page_len, Shape { homes, page_bytes, slots, frames })
+        (page_len, PageShape { homes, page_bytes, slots, frames })
     }
 
     pub(super) fn copies_bytes(&self) -> usize {

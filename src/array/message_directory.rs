@@ -22,14 +22,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
-use tsumugi_gas::page::{Book, Distribution, Entry, PageId};
+use tsumugi_gas::lock::drive::LockDriver;
+use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
+use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, PageLayout};
 use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 
 /// The directory of one array at one rank.
 pub(super) struct MessageDirectory {
-    book: Book,
+    book: PageLayout,
     /// The active-message service to which the letters of this array are sent.
     service: u32,
     state: Mutex<DirectoryState>,
@@ -42,7 +42,7 @@ pub(super) struct MessageDirectory {
 struct DirectoryState {
     requesters: HashMap<PageId, Requester>,
     homes: HashMap<PageId, Home>,
-    granted: HashMap<PageId, Message>,
+    granted: HashMap<PageId, DirectoryMessage>,
     /// Pages that a ULT of this rank is bringing here.
     owning: HashSet<PageId>,
     mourned: Option<Rank>,
@@ -53,7 +53,7 @@ struct Letter {
     from: Rank,
     to: Rank,
     page: PageId,
-    message: Message,
+    message: DirectoryMessage,
 }
 
 impl MessageDirectory {
@@ -61,7 +61,7 @@ impl MessageDirectory {
     pub(super) fn open(
         runtime: &Runtime,
         words: &Arc<Words>,
-        book: Book,
+        book: PageLayout,
         first: Distribution,
     ) -> Result<Arc<Self>, Error> {
         let mut state = DirectoryState::default();
@@ -69,7 +69,7 @@ impl MessageDirectory {
         for owner in runtime.ranks() {
             for (frame, page) in homes.first_of(owner, first).enumerate() {
                 if book.home(page) == runtime.rank() {
-                    let entry = Entry { owner, frame: frame as u32, epoch: 0 };
+                    let entry = DirectoryEntry { owner, frame: frame as u32, epoch: 0 };
                     state.homes.insert(page, Home::new(entry));
                 }
             }
@@ -104,8 +104,8 @@ impl MessageDirectory {
         &self,
         runtime: &Runtime,
         page: PageId,
-        want: Want,
-        call: impl FnOnce(Entry) -> Result<R, AddrError>,
+        want: PageAccess,
+        call: impl FnOnce(DirectoryEntry) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
         let entry = self.enter(runtime, page, want)?;
         let result = call(entry);
@@ -119,7 +119,12 @@ impl MessageDirectory {
         result
     }
 
-    fn enter(&self, runtime: &Runtime, page: PageId, want: Want) -> Result<Entry, AddrError> {
+    fn enter(
+        &self,
+        runtime: &Runtime,
+        page: PageId,
+        want: PageAccess,
+    ) -> Result<DirectoryEntry, AddrError> {
         let mut state = self.state.lock();
         loop {
             match self.requester(&mut state, page).enter(want) {
@@ -146,10 +151,12 @@ impl MessageDirectory {
             state = self.wait(runtime, state)?;
         }
         drop(state);
-        self.send(runtime, page, Message::Own);
+        self.send(runtime, page, DirectoryMessage::Own);
         let granted = self.granted(runtime, page);
         let moved = match granted {
-            Ok(Message::Permit(entry)) => self.bring(runtime, page, entry, copy).map(|()| true),
+            Ok(DirectoryMessage::Permit(entry)) => {
+                self.bring(runtime, page, entry, copy).map(|()| true)
+            }
             Ok(_) => Ok(false),
             Err(error) => Err(error.into()),
         };
@@ -158,7 +165,7 @@ impl MessageDirectory {
         moved
     }
 
-    fn granted(&self, runtime: &Runtime, page: PageId) -> Result<Message, AddrError> {
+    fn granted(&self, runtime: &Runtime, page: PageId) -> Result<DirectoryMessage, AddrError> {
         let mut state = self.state.lock();
         loop {
             if let Some(granted) = state.granted.remove(&page) {
@@ -172,24 +179,24 @@ impl MessageDirectory {
         &self,
         runtime: &Runtime,
         page: PageId,
-        from: Entry,
+        from: DirectoryEntry,
         copy: impl FnOnce(RemoteAddr, RemoteAddr) -> Result<(), AddrError>,
     ) -> Result<(), ArrayError> {
         let Some(frame) = self.take_frame(runtime)? else {
-            self.send(runtime, page, Message::Abort);
+            self.send(runtime, page, DirectoryMessage::Abort);
             return Err(ArrayError::Full { room: self.book.shape().frames });
         };
         let here = from.moved(runtime.rank(), frame);
         if let Err(error) = copy(self.book.bytes(from), self.book.bytes(here)) {
             self.free_frame(runtime, frame)?;
-            self.send(runtime, page, Message::Abort);
+            self.send(runtime, page, DirectoryMessage::Abort);
             return Err(error.into());
         }
         {
             let mut state = self.state.lock();
             self.requester(&mut state, page).expect();
         }
-        self.send(runtime, page, Message::Moved(frame));
+        self.send(runtime, page, DirectoryMessage::Moved(frame));
         Ok(())
     }
 
@@ -214,7 +221,7 @@ impl MessageDirectory {
         words.expect("the words live as long as the array").carry(op)
     }
 
-    fn send(&self, runtime: &Runtime, page: PageId, message: Message) {
+    fn send(&self, runtime: &Runtime, page: PageId, message: DirectoryMessage) {
         let (from, to) = (runtime.rank(), self.book.home(page));
         self.deliver(runtime, Letter { from, to, page, message });
     }
@@ -241,14 +248,14 @@ impl MessageDirectory {
         let mut answer = |to, message| letters.push_back(Letter { from: own, to, page, message });
         let mut state = self.state.lock();
         match message {
-            Message::Told(_) | Message::Stop(_) => {
+            DirectoryMessage::Told(_) | DirectoryMessage::Stop(_) => {
                 let note = self.requester(&mut state, page).handle(message);
                 note.into_iter().for_each(|note| answer(from, note));
             }
-            Message::Yours | Message::Permit(_) => {
+            DirectoryMessage::Yours | DirectoryMessage::Permit(_) => {
                 state.granted.insert(page, message);
             }
-            Message::Free(frame) => {
+            DirectoryMessage::Free(frame) => {
                 drop(state);
                 // This cannot fail: the words are in this rank's own memory.
                 let _ = self.free_frame(runtime, frame);
@@ -298,21 +305,21 @@ impl MessageDirectory {
     }
 }
 
-fn encode(page: PageId, message: Message) -> [u8; LETTER_BYTES] {
+fn encode(page: PageId, message: DirectoryMessage) -> [u8; LETTER_BYTES] {
     let (kind, value) = match message {
-        Message::Query(Want::Read) => (0, 0),
-        Message::Query(Want::Write) => (1, 0),
-        Message::Told(entry) => (2, entry.to_bits()),
-        Message::Stop(epoch) => (3, epoch.into()),
-        Message::Stopped { epoch, has_ended: false } => (4, epoch.into()),
-        Message::Stopped { epoch, has_ended: true } => (5, epoch.into()),
-        Message::Ended(epoch) => (6, epoch.into()),
-        Message::Own => (7, 0),
-        Message::Yours => (8, 0),
-        Message::Permit(entry) => (9, entry.to_bits()),
-        Message::Moved(frame) => (10, frame.into()),
-        Message::Abort => (11, 0),
-        Message::Free(frame) => (12, frame.into()),
+        DirectoryMessage::Query(PageAccess::Read) => (0, 0),
+        DirectoryMessage::Query(PageAccess::Write) => (1, 0),
+        DirectoryMessage::Told(entry) => (2, entry.to_bits()),
+        DirectoryMessage::Stop(epoch) => (3, epoch.into()),
+        DirectoryMessage::Stopped { epoch, has_ended: false } => (4, epoch.into()),
+        DirectoryMessage::Stopped { epoch, has_ended: true } => (5, epoch.into()),
+        DirectoryMessage::Ended(epoch) => (6, epoch.into()),
+        DirectoryMessage::Own => (7, 0),
+        DirectoryMessage::Yours => (8, 0),
+        DirectoryMessage::Permit(entry) => (9, entry.to_bits()),
+        DirectoryMessage::Moved(frame) => (10, frame.into()),
+        DirectoryMessage::Abort => (11, 0),
+        DirectoryMessage::Free(frame) => (12, frame.into()),
     };
     let mut bytes = [kind; LETTER_BYTES];
     bytes[..8].copy_from_slice(&page.0.to_le_bytes());
@@ -321,25 +328,25 @@ fn encode(page: PageId, message: Message) -> [u8; LETTER_BYTES] {
 }
 
 /// Returns `None` if the bytes are not a letter.
-fn decode(bytes: &[u8]) -> Option<(PageId, Message)> {
+fn decode(bytes: &[u8]) -> Option<(PageId, DirectoryMessage)> {
     let (page, rest) = bytes.split_first_chunk()?;
     let (value, kind) = rest.split_first_chunk()?;
     let value = u64::from_le_bytes(*value);
-    let (number, entry) = (u32::try_from(value), Entry::from_bits(value));
+    let (number, entry) = (u32::try_from(value), DirectoryEntry::from_bits(value));
     let message = match kind {
-        [0] => Message::Query(Want::Read),
-        [1] => Message::Query(Want::Write),
-        [2] => Message::Told(entry?),
-        [3] => Message::Stop(number.ok()?),
-        [4] => Message::Stopped { epoch: number.ok()?, has_ended: false },
-        [5] => Message::Stopped { epoch: number.ok()?, has_ended: true },
-        [6] => Message::Ended(number.ok()?),
-        [7] => Message::Own,
-        [8] => Message::Yours,
-        [9] => Message::Permit(entry?),
-        [10] => Message::Moved(number.ok()?),
-        [11] => Message::Abort,
-        [12] => Message::Free(number.ok()?),
+        [0] => DirectoryMessage::Query(PageAccess::Read),
+        [1] => DirectoryMessage::Query(PageAccess::Write),
+        [2] => DirectoryMessage::Told(entry?),
+        [3] => DirectoryMessage::Stop(number.ok()?),
+        [4] => DirectoryMessage::Stopped { epoch: number.ok()?, has_ended: false },
+        [5] => DirectoryMessage::Stopped { epoch: number.ok()?, has_ended: true },
+        [6] => DirectoryMessage::Ended(number.ok()?),
+        [7] => DirectoryMessage::Own,
+        [8] => DirectoryMessage::Yours,
+        [9] => DirectoryMessage::Permit(entry?),
+        [10] => DirectoryMessage::Moved(number.ok()?),
+        [11] => DirectoryMessage::Abort,
+        [12] => DirectoryMessage::Free(number.ok()?),
         _ => return None,
     };
     Some((PageId(u64::from_le_bytes(*page)), message))
@@ -358,27 +365,27 @@ mod tests {
 
     #[test]
     fn letters_are_the_same_after_encoding() {
-        let entry = Entry { owner: Rank(3), frame: 77, epoch: 5 };
+        let entry = DirectoryEntry { owner: Rank(3), frame: 77, epoch: 5 };
         for message in [
-            Message::Query(Want::Read),
-            Message::Query(Want::Write),
-            Message::Told(entry),
-            Message::Stop(5),
-            Message::Stopped { epoch: 6, has_ended: false },
-            Message::Stopped { epoch: 7, has_ended: true },
-            Message::Ended(8),
-            Message::Own,
-            Message::Yours,
-            Message::Permit(entry),
-            Message::Moved(9),
-            Message::Abort,
-            Message::Free(10),
+            DirectoryMessage::Query(PageAccess::Read),
+            DirectoryMessage::Query(PageAccess::Write),
+            DirectoryMessage::Told(entry),
+            DirectoryMessage::Stop(5),
+            DirectoryMessage::Stopped { epoch: 6, has_ended: false },
+            DirectoryMessage::Stopped { epoch: 7, has_ended: true },
+            DirectoryMessage::Ended(8),
+            DirectoryMessage::Own,
+            DirectoryMessage::Yours,
+            DirectoryMessage::Permit(entry),
+            DirectoryMessage::Moved(9),
+            DirectoryMessage::Abort,
+            DirectoryMessage::Free(10),
         ] {
             let bytes = encode(PageId(1 << 39), message);
             assert_eq!(decode(&bytes), Some((PageId(1 << 39), message)));
             assert_eq!(decode(&bytes[..16]), None);
         }
-        let mut none = encode(PageId(0), Message::Stop(1));
+        let mut none = encode(PageId(0), DirectoryMessage::Stop(1));
         none[12] = 1;
         assert_eq!(decode(&none), None, "an epoch has 32 bits");
         none[16] = 13;

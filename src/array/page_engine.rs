@@ -14,18 +14,18 @@ use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::AtomicU64;
-use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::page::message::{self, Want};
+use tsumugi_gas::lock::drive::LockDriver;
+use tsumugi_gas::page::message::{self, PageAccess};
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Shape,
-    ShapeError, State,
+    DirectoryEntry, Distribution, HEADER_BYTES, OptimisticRead, PageDriver, PageId, PageLayout,
+    PagePin, PageShape, PageState, PinFast, ReadFast, ShapeError, drive,
 };
 
 /// The pages of an array, as one rank accesses them.
 pub(crate) struct PageEngine {
     runtime: Runtime,
     words: Arc<Words>,
-    book: Book,
+    book: PageLayout,
     /// The words of the directory, if they are in memory of their own.
     directory: Option<Shared<u64>>,
     /// The directory by messages, if the array has that in place of words.
@@ -34,13 +34,19 @@ pub(crate) struct PageEngine {
     lease: Option<Lease>,
 }
 
+/// A driver of one page protocol, by blocking operations.
+struct WayDriver<'w> {
+    way: &'w PageEngine,
+    patience: Patience,
+}
+
 /// A backoff while other ranks must make progress: yields at first, then sleeps.
 #[derive(Default)]
 struct Patience(u32);
 
 impl PageEngine {
     /// Makes the pages of a new array. Collective.
-    pub(super) fn new(runtime: &Runtime, shape: Shape, dealt: &Dealt) -> Result<Self, Error> {
+    pub(super) fn new(runtime: &Runtime, shape: PageShape, dealt: &Dealt) -> Result<Self, Error> {
         let directory = match dealt.directory {
             Directory::Device => {
                 let words = shape.directory_bytes() / 8;
@@ -52,8 +58,8 @@ impl PageEngine {
         let before = if apart.is_some() { shape.directory_bytes() } else { 0 };
         let words = Arc::new(Words::share(runtime, Agent::Cpu, shape.bytes() - before)?);
         let book = match apart {
-            Some(directory) => Book::apart(shape, directory, words.key()),
-            None => Book::new(shape, words.key(), 0),
+            Some(directory) => PageLayout::apart(shape, directory, words.key()),
+            None => PageLayout::new(shape, words.key(), 0),
         };
         let book = book.map_err(Error::program)?;
         let post = match dealt.directory {
@@ -71,7 +77,12 @@ impl PageEngine {
     }
 
     /// The pages of an array that one rank makes alone, or opens.
-    pub(super) fn alone(runtime: &Runtime, words: Arc<Words>, book: Book, lease: Lease) -> Self {
+    pub(super) fn alone(
+        runtime: &Runtime,
+        words: Arc<Words>,
+        book: PageLayout,
+        lease: Lease,
+    ) -> Self {
         let (runtime, lease) = (runtime.clone(), Some(lease));
         Self { runtime, words, book, directory: None, post: None, lease }
     }
@@ -95,8 +106,8 @@ impl PageEngine {
         &self.runtime
     }
 
-    pub(super) fn books_bytes(&self) -> u64 {
-        self.book.shape().books_bytes()
+    pub(super) fn metadata_bytes(&self) -> u64 {
+        self.book.shape().metadata_bytes()
     }
 
     /// Whether the job has ranks on other nodes.
@@ -112,7 +123,7 @@ impl PageEngine {
             let room = self.book.shape().frames;
             let frame = u32::try_from(frame).ok().filter(|frame| *frame < room);
             let frame = frame.ok_or(ArrayError::Full { room })?;
-            let entry = Entry { owner, frame, epoch: 0 };
+            let entry = DirectoryEntry { owner, frame, epoch: 0 };
             let (bits, bit) = self.book.bit(owner, frame);
             self.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
             self.store(self.book.header(owner, frame), entry.header(page))?;
@@ -123,7 +134,7 @@ impl PageEngine {
 
     /// Sets all values to 0, because the frames held other pages before.
     pub(super) fn clear_pages(&self) -> Result<(), AddrError> {
-        let Shape { homes, page_bytes, .. } = self.book.shape();
+        let PageShape { homes, page_bytes, .. } = self.book.shape();
         let zeros = vec![0u8; (page_bytes as usize).min(1 << 16)];
         for page in (0..homes.pages()).map(PageId) {
             let start = self.words.real(self.book.bytes(self.entry(page)?));
@@ -136,14 +147,14 @@ impl PageEngine {
     }
 
     /// The place of a page, from its home.
-    pub(super) fn entry(&self, page: PageId) -> Result<Entry, AddrError> {
+    pub(super) fn entry(&self, page: PageId) -> Result<DirectoryEntry, AddrError> {
         if let Some(post) = &self.post {
-            return post.with(&self.runtime, page, Want::Read, Ok);
+            return post.with(&self.runtime, page, PageAccess::Read, Ok);
         }
         let bits = self.carry(&self.book.look(page))?;
-        Ok(match State::from_bits(bits) {
-            State::At(entry) => entry,
-            State::Moving { owner, frame, .. } => Entry { owner, frame, epoch: 0 },
+        Ok(match PageState::from_bits(bits) {
+            PageState::At(entry) => entry,
+            PageState::Moving { owner, frame, .. } => DirectoryEntry { owner, frame, epoch: 0 },
         })
     }
 
@@ -171,8 +182,9 @@ impl PageEngine {
         bytes: u64,
         load: impl FnOnce(NonNull<u8>) -> R,
     ) -> Option<R> {
-        let own = Own::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
-        let find = |entry: Entry| {
+        let own =
+            ReadFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let find = |entry: DirectoryEntry| {
             let header = self.words.real(self.book.header(entry.owner, entry.frame));
             let at = self.runtime.handle().bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
             if !at.cast::<AtomicU64>().is_aligned() {
@@ -212,7 +224,7 @@ impl PageEngine {
         };
         if let Some(post) = &self.post {
             let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
-            return post.with(&self.runtime, page, Want::Read, read);
+            return post.with(&self.runtime, page, PageAccess::Read, read);
         }
         let far = self.runtime.handle().far();
         // At least half of the bytes that are read are needed, or the read is
@@ -221,35 +233,21 @@ impl PageEngine {
         if far.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
         }
-        let mut glance = Glance::new(self.book, self.runtime.rank(), page);
-        let mut patience = Patience::default();
-        loop {
-            let answer = match glance.act() {
-                Act::Do(op) => self.carry(&op),
-                Act::Read(entry) => {
-                    let header = self.words.real(self.book.header(entry.owner, entry.frame));
-                    if far.is_some_and(|far| far.leads_to(entry.owner)) {
-                        let first = first as usize;
-                        match first + bytes <= FEW {
-                            true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
-                            false => {
-                                self.read_together::<{ 1 + TOGETHER / 8 }, T>(header, first, into)
-                            }
-                        }
-                    } else {
-                        self.runtime.get::<u64>(Words::remote(header)).and_then(|found| {
-                            load(&self.runtime, header.add(HEADER_BYTES), into)?;
-                            Ok(found)
-                        })
-                    }
-                }
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => return Ok(()),
-                Act::Failed(error) => return Err(error),
-                act => unreachable!("a read does not act by {act:?}"),
-            };
-            glance.answer(answer);
-        }
+        let read = |entry: DirectoryEntry| {
+            let header = self.words.real(self.book.header(entry.owner, entry.frame));
+            if far.is_some_and(|far| far.leads_to(entry.owner)) {
+                let first = first as usize;
+                return match first + bytes <= FEW {
+                    true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
+                    false => self.read_together::<{ 1 + TOGETHER / 8 }, T>(header, first, into),
+                };
+            }
+            let found = self.runtime.get::<u64>(Words::remote(header))?;
+            load(&self.runtime, header.add(HEADER_BYTES), into)?;
+            Ok(found)
+        };
+        let glance = OptimisticRead::new(self.book, self.runtime.rank(), page);
+        drive(glance, &mut self.driver(), read)
     }
 
     /// Reads one element, as [`read`](Self::read) does.
@@ -289,7 +287,8 @@ impl PageEngine {
         page: PageId,
         call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
-        let door = Door::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let door =
+            PinFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
         let mut call = Some(call);
         let access = |entry| {
             let at = self.words.real(self.book.bytes(entry));
@@ -310,26 +309,17 @@ impl PageEngine {
     ) -> Result<R, AddrError> {
         if let Some(post) = &self.post {
             let access = |entry| call(&self.runtime, self.words.real(self.book.bytes(entry)));
-            return post.with(&self.runtime, page, Want::Write, access);
+            return post.with(&self.runtime, page, PageAccess::Write, access);
         }
-        let mut hold = Hold::new(self.book, self.runtime.rank(), page);
-        let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
-        loop {
-            let answer = match hold.act() {
-                Act::Do(op) => self.carry(&op),
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Ready(entry) => {
-                    let call = call.take().expect("the access is called once");
-                    result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
-                    hold.release();
-                    continue;
-                }
-                Act::Over => return result.take().expect("the access was called"),
-                Act::Failed(error) => return Err(error),
-                act => unreachable!("a hold does not act by {act:?}"),
-            };
-            hold.answer(answer);
-        }
+        let (mut call, mut result) = (Some(call), None);
+        let access = |entry| {
+            let call = call.take().expect("the access is called once");
+            result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
+            Ok(0)
+        };
+        let pin = PagePin::new(self.book, self.runtime.rank(), page);
+        drive(pin, &mut self.driver(), access)?;
+        result.expect("the access was called")
     }
 
     /// Carries out an operation on words of the book. Words of a device's directory
@@ -349,16 +339,27 @@ impl PageEngine {
         self.carry(&Op::put_word(at, Width::W8, value))
     }
 
+    /// The driver of one protocol.
+    fn driver(&self) -> WayDriver<'_> {
+        WayDriver { way: self, patience: Patience::default() }
+    }
+}
+
+impl PageDriver for WayDriver<'_> {
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        self.way.carry(op)
+    }
+
     /// Lets other ranks make progress. If the wait is for `by`, checks that this
     /// rank is alive.
     #[cold]
-    fn pause(&self, patience: &mut Patience, by: Option<Rank>) -> Result<u64, AddrError> {
-        patience.wait();
+    fn pause(&mut self, by: Option<Rank>) -> Result<u64, AddrError> {
+        self.patience.wait();
         match by {
             // A read of any word of its memory shows whether it is alive.
             Some(rank) => {
-                let (bits, _) = self.book.bit(rank, 0);
-                self.carry(&Op::get_word(bits, Width::W8))
+                let (bits, _) = self.way.book.bit(rank, 0);
+                self.way.carry(&Op::get_word(bits, Width::W8))
             }
             None => Ok(0),
         }

@@ -1,6 +1,6 @@
 //! Where pages are, and moving them.
 
-use super::{ArrayError, Entry, GlobalArray, PageId};
+use super::{ArrayError, DirectoryEntry, GlobalArray, PageId};
 use crate::{Plain, Rank};
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// [`ArrayError::NoPage`] if the array has no such page; [`ArrayError::Addr`]
     /// if the home of the page has died.
-    pub fn entry(&self, page: PageId) -> Result<Entry, ArrayError> {
+    pub fn entry(&self, page: PageId) -> Result<DirectoryEntry, ArrayError> {
         self.check_page(page)?;
         Ok(self.way.entry(page)?)
     }

@@ -1,13 +1,13 @@
 //! One address for each rank, known to all ranks.
 
-use super::{Global, GlobalAddr, Place};
+use super::{AddressParts, Global, GlobalAddr};
 use crate::{Error, Rank};
 
 /// The address at which each rank has an object.
 #[derive(Debug)]
 pub enum Bases {
     /// All ranks have the object at the same place of their memory.
-    Same(Place),
+    Same(AddressParts),
     /// Each rank has the object at a place of its own.
     Each(Box<[GlobalAddr]>),
 }
@@ -20,7 +20,7 @@ impl Bases {
     /// [`Error::Coll`].
     pub fn tell(global: &Global, own: GlobalAddr) -> Result<Self, Error> {
         let split = global.split();
-        let place = split.place(own).map(|place| Place { rank: Rank(0), ..place });
+        let place = split.place(own).map(|place| AddressParts { rank: Rank(0), ..place });
         let same = place.and_then(|place| split.addr(place).ok()).unwrap_or_default();
         Ok(match (global.runtime.handle().agree(same.to_bits())?, place) {
             (Some(_), Some(place)) => Self::Same(place),
@@ -32,7 +32,7 @@ impl Bases {
     pub fn of(&self, global: &Global, rank: Rank) -> Option<GlobalAddr> {
         match self {
             _ if rank.0 >= global.runtime.size() => None,
-            Self::Same(place) => global.split().addr(Place { rank, ..*place }).ok(),
+            Self::Same(place) => global.split().addr(AddressParts { rank, ..*place }).ok(),
             Self::Each(bases) => bases.get(rank.0 as usize).copied(),
         }
     }

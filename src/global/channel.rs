@@ -6,14 +6,14 @@
 //! of its own memory.
 
 use super::{
-    AccessError, After, Full, Global, GlobalAddr, GlobalBlock, Handle, Operation, Request,
+    AccessError, After, Full, Global, GlobalAddr, GlobalBlock, GlobalRequest, Handle, Operation,
 };
 use crate::{Comm, Error, Rank};
 use std::collections::VecDeque;
 use std::fmt;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::mapped::AtomicU64;
-use tsumugi_gas::channel::{Channel, Issue, Received, Receiver, Sender};
+use tsumugi_gas::channel::{Channel, Issue, ReceivedPart, Receiver, Sender};
 
 /// The sending end of a channel.
 pub struct ChannelSender {
@@ -135,7 +135,7 @@ impl ChannelReceiver {
     /// [`AccessError::Stale`] if the sender was dropped; [`AccessError::PeerLost`]
     /// if the sender's rank has died, or any rank while the call waits. Then the
     /// content of `into` is undefined.
-    pub fn recv(&mut self, into: &mut [u8]) -> Result<Received, AccessError> {
+    pub fn recv(&mut self, into: &mut [u8]) -> Result<ReceivedPart, AccessError> {
         loop {
             // Read before the attempt, so that a message that comes after the
             // attempt ends the wait.
@@ -158,7 +158,7 @@ impl ChannelReceiver {
     ///
     /// [`AccessError::Stale`] if the sender was dropped; [`AccessError::PeerLost`]
     /// if the sender's rank has died. Then the content of `into` is undefined.
-    pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Received>, AccessError> {
+    pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<ReceivedPart>, AccessError> {
         let received = self.receiver.try_receive(into);
         if let Some(report) = self.receiver.poll_report() {
             self.global.change(report)?;
@@ -181,7 +181,7 @@ impl Issuer {
 }
 
 impl Issue for Issuer {
-    fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
+    fn try_issue(&mut self, request: GlobalRequest, after: After<'_>) -> Result<Handle, Full> {
         if self.under_way.len() >= UNDER_WAY_MAX {
             return Err(Full::Operations);
         }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
-use tsumugi_gas::request::Request;
+use tsumugi_gas::request::GlobalRequest;
 use tsumugi_runtime::service::global_memory::GlobalDriver;
 
 /// An operation on global memory that was begun.
@@ -30,16 +30,16 @@ pub struct Operation {
 }
 
 impl Global {
-    /// Begins a [`Copy`](super::Copy), a [`List`](super::List) or a
+    /// Begins a [`Copy`](super::Copy), a [`ListCopy`](super::ListCopy) or a
     /// [`Change`](super::Change). Sleeps while there is no room for one more.
     /// Blocking.
-    pub fn begin(&self, request: impl Into<Request>) -> Operation {
+    pub fn begin(&self, request: impl Into<GlobalRequest>) -> Operation {
         self.begin_after(request, After::Nothing)
     }
 
     /// Begins an operation that starts when those in `after` have ended. The caller
     /// continues at once, but sleeps while there is no room for one more. Blocking.
-    pub fn begin_after(&self, request: impl Into<Request>, after: After<'_>) -> Operation {
+    pub fn begin_after(&self, request: impl Into<GlobalRequest>, after: After<'_>) -> Operation {
         let request = request.into();
         self.issue(Some(request), after, None)
     }
@@ -52,7 +52,7 @@ impl Global {
     /// hold; then no operation was begun.
     pub fn try_begin_after(
         &self,
-        request: impl Into<Request>,
+        request: impl Into<GlobalRequest>,
         after: After<'_>,
     ) -> Result<Operation, Full> {
         self.try_issue(Some(request.into()), after, None)
@@ -70,7 +70,12 @@ impl Global {
         self.issue(None, After::All, None)
     }
 
-    fn issue(&self, request: Option<Request>, after: After<'_>, flush: Option<Rank>) -> Operation {
+    fn issue(
+        &self,
+        request: Option<GlobalRequest>,
+        after: After<'_>,
+        flush: Option<Rank>,
+    ) -> Operation {
         loop {
             match self.try_issue(request, after, flush) {
                 Ok(operation) => return operation,
@@ -81,7 +86,7 @@ impl Global {
 
     fn try_issue(
         &self,
-        request: Option<Request>,
+        request: Option<GlobalRequest>,
         after: After<'_>,
         flush: Option<Rank>,
     ) -> Result<Operation, Full> {
@@ -108,7 +113,7 @@ impl Operation {
     ///
     /// The first error of an access: those of [`Global::get`] for what is read, and
     /// of [`Global::put`] for what is changed; [`AccessError::Elsewhere`] if an
-    /// entry of a [`List`](super::List) does not lie between the two ranks of the
+    /// entry of a [`ListCopy`](super::ListCopy) does not lie between the two ranks of the
     /// list. A part of the operation may have been done.
     pub fn wait(mut self) -> Result<u64, AccessError> {
         match self.place.take() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering};
-use tsumugi_gas::lock::drive::{self, Means, Refused};
-use tsumugi_gas::lock::{Claim, NODE_BYTES, NodeId, NodeTable};
+use tsumugi_gas::lock::drive::{self, LockDriver, LockRefused};
+use tsumugi_gas::lock::{LockClaim, NODE_BYTES, NodeId, NodeTable};
 use tsumugi_runtime::lasting::Lasting;
 use tsumugi_ult::Here;
 
@@ -104,7 +104,7 @@ impl Words {
 impl Words {
     /// Takes a node for a claim that may have made its request already. Blocking
     /// while all nodes are in use.
-    pub(crate) fn take_node_for(&self, claim: &Claim) -> NodeId {
+    pub(crate) fn take_node_for(&self, claim: &LockClaim) -> NodeId {
         if !claim.is_blocked_reader() {
             return self.take_node();
         }
@@ -118,7 +118,7 @@ impl Words {
     /// has ended; the other ranks have met it in its last barrier, or have got
     /// notice of its loss, so its locks have ended, too.
     #[cold]
-    fn pass_on(&self, claim: &Claim, under_way: Option<&Lasting>) {
+    fn pass_on(&self, claim: &LockClaim, under_way: Option<&Lasting>) {
         // SAFETY: that ULT has borrowed the words until its call returns, and it
         // never does: its stack stays as it is, with all that it borrows or owns.
         let words = unsafe { &*ptr::from_ref(self) };
@@ -129,14 +129,14 @@ impl Words {
             let result = under_way.map(|lasting| words.runtime.handle().carry_lasting(&lasting));
             let ended = drive::pass_on(words, claim, result, || words.take_node());
             // A rank that has died is found by the next claim.
-            if let Ok(Some(Refused { node, has_left })) = ended {
+            if let Ok(Some(LockRefused { node, has_left })) = ended {
                 words.release_node(node, has_left);
             }
         }));
     }
 
     #[cold]
-    fn carry_or_pass_on(&self, claim: &Claim, real: Op) -> Result<u64, AddrError> {
+    fn carry_or_pass_on(&self, claim: &LockClaim, real: Op) -> Result<u64, AddrError> {
         let lasting = Lasting::new(real);
         let leave = &mut || self.pass_on(claim, Some(&lasting));
         // SAFETY: `leave` only spawns a ULT of this rank's own scheduler.
@@ -144,14 +144,14 @@ impl Words {
     }
 }
 
-impl Means for Words {
+impl LockDriver for Words {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let mut real = *op;
         real.remote = self.real(op.remote);
         self.runtime.handle().carry(&real)
     }
 
-    fn carry_as(&self, claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+    fn carry_as(&self, claim: &LockClaim, op: &Op) -> Result<u64, AddrError> {
         let mut real = *op;
         real.remote = self.real(op.remote);
         let at_hand = self.runtime.handle().carry_at_hand(&real);
@@ -189,7 +189,7 @@ impl Means for Words {
 
     fn wait_as(
         &self,
-        claim: &Claim,
+        claim: &LockClaim,
         at: RemoteAddr,
         until: Until,
         limit: Option<Duration>,

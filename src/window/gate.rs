@@ -1,5 +1,5 @@
 //! The gate by which ULTs of a rank enter the locks of a window that are more than
-//! one word. With [`Design::Tree`] all ULTs of a rank share one gate and one entry
+//! one word. With [`LockDesign::Tree`] all ULTs of a rank share one gate and one entry
 //! for all, and a ULT that finds the rank inside on its side enters with it. With
 //! the other designs each ULT has a gate of its own, also for its nested accesses.
 //!
@@ -12,19 +12,21 @@ use super::ways::Ways;
 use crate::AddrError;
 use std::sync::Arc;
 use std::time::Duration;
-use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::lock::{Access, Design, Door, NodeId, Plan, Waiting, Want};
+use tsumugi_gas::lock::drive::LockDriver;
+use tsumugi_gas::lock::{
+    AccessWait, LockDesign, LockPlan, NodeId, RankMembership, Want, WindowAccess,
+};
 use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 
 /// The gate of a rank: its door (the lock's state), and the ULTs that wait.
 pub(super) struct Gate {
-    plan: Plan,
+    plan: LockPlan,
     way: Mutex<Doorway>,
     changed: Condvar,
 }
 
 struct Doorway {
-    door: Door,
+    door: RankMembership,
     /// How many ULTs wait for all targets, and for one exclusively.
     asking: [u32; 2],
     /// How many ULTs have entered since the rank was outside.
@@ -34,13 +36,13 @@ struct Doorway {
 /// An access that is held.
 pub(super) struct Entered {
     gate: Arc<Gate>,
-    access: Box<Access>,
+    access: Box<WindowAccess>,
     node: NodeId,
 }
 
 impl Gate {
-    pub(super) fn new(plan: Plan, ways: &Ways) -> Arc<Self> {
-        let door = Door::new(&plan, ways.rank());
+    pub(super) fn new(plan: LockPlan, ways: &Ways) -> Arc<Self> {
+        let door = RankMembership::new(&plan, ways.rank());
         let way = Mutex::new(Doorway { door, asking: [0; 2], followed: 0 });
         Arc::new(Self { plan, way, changed: Condvar::new() })
     }
@@ -48,8 +50,8 @@ impl Gate {
     /// The gate for a ULT that holds nothing: this one, or a new one.
     pub(super) fn of_one(self: &Arc<Self>, ways: &Ways) -> Arc<Self> {
         match self.plan.design {
-            Design::Tree => self.clone(),
-            Design::Global | Design::TwoLevel => Self::new(self.plan, ways),
+            LockDesign::Tree => self.clone(),
+            LockDesign::Global | LockDesign::TwoLevel => Self::new(self.plan, ways),
         }
     }
 
@@ -61,7 +63,7 @@ impl Gate {
         want: Want,
         is_nested: bool,
     ) -> Result<Entered, WindowError> {
-        let mut access = Box::new(Access::new(self.plan));
+        let mut access = Box::new(WindowAccess::new(self.plan));
         let node = ways.take_node();
         let mut way = self.way.lock();
         let side = side_of(self.plan.design, want);
@@ -95,7 +97,7 @@ impl Gate {
     fn drive<'g>(
         &'g self,
         ways: &Ways,
-        access: &mut Access,
+        access: &mut WindowAccess,
         mut way: MutexGuard<'g, Doorway>,
     ) -> Result<(), AddrError> {
         loop {
@@ -112,7 +114,7 @@ impl Gate {
                 return done;
             }
             match access.waits_for(&way.door) {
-                Some(Waiting::Word(at, until)) => {
+                Some(AccessWait::Word(at, until)) => {
                     drop(way);
                     let woken = ways.wait(at, until, None);
                     way = self.way.lock();
@@ -125,7 +127,7 @@ impl Gate {
                     }
                     self.changed.notify_all();
                 }
-                Some(Waiting::Pause(ns)) => {
+                Some(AccessWait::Pause(ns)) => {
                     drop(way);
                     tsumugi_ult::sleep(Duration::from_nanos(ns));
                     way = self.way.lock();
@@ -167,9 +169,9 @@ impl Doorway {
 }
 
 /// The side by which an access enters, if it does.
-fn side_of(design: Design, want: Want) -> Option<usize> {
+fn side_of(design: LockDesign, want: Want) -> Option<usize> {
     match (want, design) {
-        (Want::All, _) | (Want::Shared(_), Design::Global) => Some(0),
+        (Want::All, _) | (Want::Shared(_), LockDesign::Global) => Some(0),
         (Want::Exclusive(_), _) => Some(1),
         (Want::Shared(_), _) => None,
     }

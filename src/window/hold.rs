@@ -9,8 +9,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::sync::mutant;
-use tsumugi_gas::lock::drive::{self, Held};
-use tsumugi_gas::lock::{Lock, Mode, Want};
+use tsumugi_gas::lock::drive::{self, HeldLock};
+use tsumugi_gas::lock::{Lock, LockMode, Want};
 
 /// A lock on targets of a window. When it is dropped, the puts to them are flushed,
 /// and then the targets are given back.
@@ -26,9 +26,9 @@ pub(super) enum Grip {
     /// No lock is held: the caller promises that there are no conflicting accesses.
     Unchecked,
     /// The lock of the target is held by one atomic operation.
-    Alone(Mode),
+    Alone(LockMode),
     /// The lock of the target is held by a claim (a queue node).
-    One(Box<Held>),
+    One(Box<HeldLock>),
     /// The lock of each target is held, by one atomic operation each except for
     /// these.
     Each(Option<Box<Claimed>>),
@@ -37,7 +37,7 @@ pub(super) enum Grip {
 }
 
 /// Locks that are held by claims, in the order of their targets.
-pub(super) type Claimed = Vec<(Rank, Held)>;
+pub(super) type Claimed = Vec<(Rank, HeldLock)>;
 
 impl<'w, T: Plain> Hold<'w, T> {
     pub(super) fn new(window: &'w Window<T>, want: Want, grip: Grip) -> Self {
@@ -103,7 +103,7 @@ impl<'w, T: Plain> Hold<'w, T> {
                     true => Ok(()),
                     false => inner.puts.flush(target),
                 };
-                inner.unlock(target, Held::alone(mode)).and(flushed)
+                inner.unlock(target, HeldLock::alone(mode)).and(flushed)
             }
             (want, grip) => inner.gives_back(want, grip),
         }
@@ -116,8 +116,10 @@ impl WindowInner {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn grip(&self, want: Want, inside: Option<&Arc<Gate>>) -> Result<Grip, WindowError> {
         match (want, self.design) {
-            (Want::Shared(target), Design::Each | Design::Tree) => self.one(target, Mode::Shared),
-            (Want::Exclusive(target), Design::Each) => self.one(target, Mode::Exclusive),
+            (Want::Shared(target), Design::Each | Design::Tree) => {
+                self.one(target, LockMode::Shared)
+            }
+            (Want::Exclusive(target), Design::Each) => self.one(target, LockMode::Exclusive),
             (Want::All, Design::Each) => Ok(Grip::Each(self.each()?)),
             _ => self.enters(want, inside),
         }
@@ -135,7 +137,7 @@ impl WindowInner {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn one(&self, target: Rank, mode: Mode) -> Result<Grip, WindowError> {
+    fn one(&self, target: Rank, mode: LockMode) -> Result<Grip, WindowError> {
         let held = self.lock(target, mode)?;
         Ok(if held.is_alone() { Grip::Alone(mode) } else { Grip::One(Box::new(held)) })
     }
@@ -144,7 +146,7 @@ impl WindowInner {
         let mut claimed: Option<Box<Claimed>> = None;
         self.sends_for_all(self.ranks);
         for target in (0..self.ranks).map(Rank) {
-            match self.lock(target, Mode::Shared) {
+            match self.lock(target, LockMode::Shared) {
                 Ok(held) if held.is_alone() => {}
                 Ok(held) => claimed.get_or_insert_default().push((target, held)),
                 Err(error) => {
@@ -184,7 +186,7 @@ impl WindowInner {
         let mut ended = Ok(());
         for target in (0..count).map(Rank) {
             let held = claimed.next_if(|(of, _)| *of == target);
-            let held = held.map_or(Held::alone(Mode::Shared), |(_, held)| held);
+            let held = held.map_or(HeldLock::alone(LockMode::Shared), |(_, held)| held);
             ended = ended.and(self.unlock(target, held));
         }
         ended
@@ -201,13 +203,13 @@ impl WindowInner {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock(&self, target: Rank, mode: Mode) -> Result<Held, AddrError> {
+    fn lock(&self, target: Rank, mode: LockMode) -> Result<HeldLock, AddrError> {
         let ways = &*self.ways;
         drive::lock(ways, &self.lock_of(target), mode, |claim| ways.take_node_for(claim))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn unlock(&self, target: Rank, held: Held) -> Result<(), AddrError> {
+    fn unlock(&self, target: Rank, held: HeldLock) -> Result<(), AddrError> {
         if let Some(node) = held.unlock(&*self.ways, &self.lock_of(target))? {
             self.ways.release_node(node);
         }

@@ -13,8 +13,8 @@ use tsumugi_core::backend::execute;
 use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, Ordering};
-use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::lock::{Claim, LOCK_BYTES, NodeId, NodeTable};
+use tsumugi_gas::lock::drive::LockDriver;
+use tsumugi_gas::lock::{LOCK_BYTES, LockClaim, NodeId, NodeTable};
 use tsumugi_runtime::service::am::RemoteOps;
 use tsumugi_ult::SystemFutex;
 
@@ -62,7 +62,7 @@ impl Ways {
         self.words.take_node()
     }
 
-    pub(super) fn take_node_for(&self, claim: &Claim) -> NodeId {
+    pub(super) fn take_node_for(&self, claim: &LockClaim) -> NodeId {
         self.words.take_node_for(claim)
     }
 
@@ -156,7 +156,7 @@ impl Ways {
     }
 }
 
-impl Means for Ways {
+impl LockDriver for Ways {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         if self.is_of_vertex(op) && self.runtime.handle().node().member().is_near(op.remote.rank) {
             return self.carry_near(op);
@@ -183,14 +183,14 @@ impl Means for Ways {
         self.words.wait(at, until, limit)
     }
 
-    fn carry_as(&self, claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+    fn carry_as(&self, claim: &LockClaim, op: &Op) -> Result<u64, AddrError> {
         debug_assert!(!self.is_of_vertex(op), "no claim has words of a vertex");
         self.words.carry_as(claim, op)
     }
 
     fn wait_as(
         &self,
-        claim: &Claim,
+        claim: &LockClaim,
         at: RemoteAddr,
         until: Until,
         limit: Option<Duration>,

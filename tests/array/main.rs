@@ -216,7 +216,7 @@ fn the_books_of_a_million_pages_are_small() {
             let dealt = Dealt { page_len: 1, ..Dealt::default() };
             let array = rt.array_by::<u64>(PAGES, dealt)?;
             let books = PAGES as u64 / 4 * 16 + 1024 * 32 + PAGES as u64 / 8;
-            let bytes = array.books_bytes();
+            let bytes = array.metadata_bytes();
             assert!((books..books + 512).contains(&bytes), "{bytes} of {books}");
             assert!(bytes / (PAGES as u64) < 5, "a rank has {bytes} bytes for {PAGES} pages");
             let rank = rt.rank().0 as usize;

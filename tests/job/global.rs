@@ -2,7 +2,7 @@
 //! third rank requests, a chain of operations through all ranks, stale addresses.
 
 use super::{api, roles};
-use api::global::{AccessError, After, Change, Copy, List};
+use api::global::{AccessError, After, Change, Copy, ListCopy};
 use api::{Agent, Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 use std::sync::Arc;
 use tsumugi_core::op::Kind;
@@ -57,7 +57,7 @@ fn between_agents(rt: &Runtime, global: &Global) -> Result<(), Error> {
             row(3, &devices, &devices)?;
             let entries = list.at(0).addr();
             let (from, to) = (Rank(from as u32), Rank(to as u32));
-            global.begin(List { entries, count: 4, from, to }).wait()?;
+            global.begin(ListCopy { entries, count: 4, from, to }).wait()?;
             let (dst, src) = (devices[to.0 as usize], devices[from.0 as usize]);
             global.copy(global.index(dst, 6)?, src, 2)?;
         }

@@ -2,7 +2,7 @@
 //! test checks the data that they protect, and not the words of the locks.
 
 use std::time::Duration;
-use tsumugi::lock::{Kind, Mode};
+use tsumugi::lock::{LockKind, LockMode};
 use tsumugi::window::Design;
 use tsumugi::{AddrError, Agent, Error, Rank, Runtime, Shared, SharedLock, Window};
 
@@ -25,7 +25,7 @@ pub fn by_device(rt: &Runtime, rounds: u32) -> Result<(), Error> {
 }
 
 fn locks_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
-    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+    for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
         let lock = rt.share_lock_for(agent, Rank(rt.size() - 1), kind)?;
         let pair = Pair { rt, words: &rt.share::<u64>(2)? };
         let lock = &lock;
@@ -87,7 +87,7 @@ pub fn epochs(rt: &Runtime, rounds: u32) -> Result<(), Error> {
 
 /// The last rank dies while it holds a lock and a target of a window.
 pub fn die(rt: &Runtime) -> Result<(), Error> {
-    let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
+    let lock = rt.share_lock(Rank(0), LockKind::Neutral)?;
     let window = rt.window::<u64>(1)?;
     let dead = Rank(rt.size() - 1);
     if rt.rank() == dead {
@@ -122,14 +122,14 @@ fn on_ults(
 fn ask(lock: &SharedLock, pair: Pair<'_>, rounds: std::ops::Range<u32>) -> Result<u64, Error> {
     let mut wrote = 0;
     for round in rounds {
-        let mode = if round.is_multiple_of(2) { Mode::Exclusive } else { Mode::Shared };
+        let mode = if round.is_multiple_of(2) { LockMode::Exclusive } else { LockMode::Shared };
         let held = match round % 3 {
             0 => Some(lock.lock(mode)?),
             1 => lock.try_lock(mode)?,
             _ => lock.lock_within(mode, Duration::from_micros(u64::from(round % 50)))?,
         };
         let Some(held) = held else { continue };
-        if mode == Mode::Exclusive {
+        if mode == LockMode::Exclusive {
             pair.write()?;
             wrote += 1;
         } else {

@@ -3,10 +3,10 @@
 
 mod machine;
 
-pub use machine::{Cost, Ended, Phase, World};
+pub use machine::{ClaimEnd, Cost, Phase, World};
 use tsumugi_core::mem::Rank;
 pub use tsumugi_core::sim::Machine;
-pub use tsumugi_gas::lock::Design;
+pub use tsumugi_gas::lock::LockDesign;
 
 /// The paper's machine. Each process goes through one engine, or through four. With
 /// four, the processes share the bus, and are 40 % better, not four times.
@@ -57,9 +57,9 @@ pub fn on_one_node(engines: u32) -> Vec<OfRank> {
 }
 
 fn ranks_of(machine: Machine, ranks: u32, rounds: u32) -> Vec<OfRank> {
-    let mut world = World::new(Design::Global, ranks, machine, false);
+    let mut world = World::new(LockDesign::Global, ranks, machine, false);
     world.run_rounds(rounds);
-    let of_rank = |(rank, Ended { held_ns, done_ns })| {
+    let of_rank = |(rank, ClaimEnd { held_ns, done_ns })| {
         let hops = machine.hops(Rank(rank), Rank(0));
         OfRank { hops, held_ns, done_ns }
     };
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn all_ranks_take_as_long_as_the_paper_says() {
         for (ranks, us) in MEASURED.into_iter().filter(|(ranks, _)| *ranks <= 1_024) {
-            let mut world = World::new(Design::Global, ranks, paper(1), false);
+            let mut world = World::new(LockDesign::Global, ranks, paper(1), false);
             let ours = world.run_rounds(4) as f64 / 4e3;
             assert!(is_near(ours, us), "{ranks} ranks: {ours} us, the paper: {us}");
         }

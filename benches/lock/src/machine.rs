@@ -7,8 +7,9 @@ use tsumugi_core::sim::{Config, Event, Machine, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::lock::{
-    Access, Design, Door, FAN_MAX, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
-    NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
+    AccessWait, FAN_MAX, LOCK_BYTES, Lock, LockDesign, LockKind, LockPlan, NODE_BYTES, NodeId,
+    NodePool, NodeSlot, NodeTable, RankMembership, StepId, Tree, Vertex, VertexStep, Want,
+    WindowAccess,
 };
 
 /// A phase of the ranks' work; phases run one after the other.
@@ -41,7 +42,7 @@ pub struct Cost {
 
 /// The times at which a rank ended its last work.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub struct ClaimEnd {
     /// When the rank had its lock.
     pub held_ns: u64,
     /// When the rank had released its lock.
@@ -61,10 +62,10 @@ struct Ranks {
 }
 
 struct Member {
-    access: Access,
+    access: WindowAccess,
     slots: [NodeSlot; 1],
     node: NodeId,
-    door: Door,
+    door: RankMembership,
     vertices: Vec<Vertex>,
     key: RegionKey,
     is_pausing: bool,
@@ -102,23 +103,23 @@ impl Phase {
 impl World {
     /// A machine in which no rank has locked anything. `counts`: whether operations
     /// are counted by word, which takes memory.
-    pub fn new(design: Design, ranks: u32, machine: Machine, counts: bool) -> Self {
+    pub fn new(design: LockDesign, ranks: u32, machine: Machine, counts: bool) -> Self {
         let net = Net::new(Config::big(ranks, machine));
         let key = RegionKey::new(0, 1);
         let nodes = NodeTable { key, offset: LOCK_BYTES };
         let tree = Tree::new(ranks, machine.node_ranks.min(FAN_MAX), ARITY, key, TREE_OFFSET);
         let tree = tree.expect("a tree of these sizes is possible");
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
-        let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
+        let plan = LockPlan { design, lock: Lock { home, nodes, kind: LockKind::Readers }, tree };
         let members = (0..ranks).map(Rank).map(|rank| {
             let bytes = TREE_OFFSET + tree.bytes_of(rank);
             let region = net.node(rank).allocate(bytes, MemoryAccess::ReadWrite);
             assert_eq!(region.expect("the first region is registered").key, key);
             Member {
-                access: Access::new(plan),
+                access: WindowAccess::new(plan),
                 slots: [NodeSlot::default()],
                 node: NodeId::NONE,
-                door: Door::new(&plan, rank),
+                door: RankMembership::new(&plan, rank),
                 vertices: tree.vertices_of(rank).map(|id| Vertex::new(tree, id)).collect(),
                 key,
                 is_pausing: false,
@@ -170,8 +171,8 @@ impl World {
     }
 
     /// The times at which each rank was done.
-    pub fn ended(&self) -> impl Iterator<Item = Ended> {
-        let times = |member: &Member| Ended {
+    pub fn ended(&self) -> impl Iterator<Item = ClaimEnd> {
+        let times = |member: &Member| ClaimEnd {
             held_ns: member.held_at.as_ns(),
             done_ns: member.done_at.as_ns(),
         };
@@ -250,7 +251,7 @@ impl Member {
         loop {
             if let Some(waiting) = self.access.waits_for(&self.door) {
                 match waiting {
-                    Waiting::Word(word, until) => {
+                    AccessWait::Word(word, until) => {
                         let value = node
                             .load(self.key, word.offset)
                             .expect("the word lies in the node's own memory");
@@ -258,11 +259,11 @@ impl Member {
                             self.access.handle_wake(&mut self.door, value);
                         }
                     }
-                    Waiting::Pause(ns) if !self.is_pausing => {
+                    AccessWait::Pause(ns) if !self.is_pausing => {
                         self.is_pausing = true;
                         node.wake_at(Instant::from_ns(node.now().as_ns() + ns), 0);
                     }
-                    Waiting::Pause(_) => {}
+                    AccessWait::Pause(_) => {}
                 }
             }
             if let Some((step, op)) = self.access.poll_op(&mut self.door) {

@@ -12,7 +12,7 @@
 //!   join: sleeps ────────────────────────────────────────┴───────────┘
 //! ```
 //!
-//! Every rank has a deque in memory that all ranks can reach ([`Deque`]); thieves
+//! Every rank has a deque in memory that all ranks can reach ([`StealDeque`]); thieves
 //! take from it by one-sided operations alone. [`Tasks::fork_at`] sends a task to the
 //! rank of its data, by an active message, and the task stays there. The result comes
 //! back into a *place* of the rank that forked the task, by a put that wakes the
@@ -51,7 +51,7 @@ use tsumugi::{Error, Rank, Runtime};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 #[allow(unused_imports, reason = "for the documentation")]
-use tsumugi_gas::steal::Deque;
+use tsumugi_gas::steal::StealDeque;
 
 /// The arguments of a task.
 pub type Args = [u64; ARGS];

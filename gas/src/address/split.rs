@@ -1,6 +1,7 @@
 //! The number of bits of each field of an address, and all arithmetic on addresses.
 
-use super::{GlobalAddr, GlobalPtr, Place, STARTER};
+use super::parts::{AddressParts, STARTER};
+use super::pointer::{GlobalAddr, GlobalPtr};
 use core::fmt;
 use tsumugi_core::mem::{Plain, Rank};
 
@@ -159,8 +160,8 @@ impl Split {
     ///   of the split is too narrow for this number of `place`.
     /// - [`SplitError::Offset`]: the offset is not below
     ///   [`region_bytes_max`](Self::region_bytes_max).
-    pub const fn addr(self, place: Place) -> Result<GlobalAddr, SplitError> {
-        let Place { rank, color, region, life, offset } = place;
+    pub const fn addr(self, place: AddressParts) -> Result<GlobalAddr, SplitError> {
+        let AddressParts { rank, color, region, life, offset } = place;
         let last = self.last_rank();
         if rank.0 > last.0 {
             return Err(SplitError::Rank { rank, last });
@@ -186,12 +187,12 @@ impl Split {
     /// The parts of an address; `None` for null and for words that name no rank.
     /// Wait-free.
     #[inline(always)]
-    pub const fn place(self, addr: GlobalAddr) -> Option<Place> {
+    pub const fn place(self, addr: GlobalAddr) -> Option<AddressParts> {
         let rank = addr.0 >> self.rank_shift;
         if rank == 0 {
             return None;
         }
-        Some(Place {
+        Some(AddressParts {
             rank: Rank((rank - 1) as u32),
             color: field(addr.0, self.color_shift, self.rank_shift) as u8,
             region: (addr.0 >> self.region_shift) as u8,
@@ -310,7 +311,7 @@ pub struct Shown {
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(place) = self.split.place(self.addr) else { return self.addr.fmt(f) };
-        let Place { rank, color, region, life, offset } = place;
+        let AddressParts { rank, color, region, life, offset } = place;
         write!(f, "{rank} colour {color} ")?;
         match region {
             STARTER => f.write_str("starter")?,

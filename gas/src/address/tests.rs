@@ -3,6 +3,7 @@
 extern crate std;
 use super::*;
 use std::string::ToString;
+use tsumugi_core::mem::Rank;
 
 #[test]
 fn the_default_split_is_the_one_of_the_paper() {
@@ -18,7 +19,7 @@ fn every_field_is_read_as_it_was_written() {
         [(1, 1, 1), (2, 1, 1 << 40), (1000, 2, 1 << 34), (1_000_000, 2, 1 << 34), (4096, 16, 1)]
     {
         let split = Split::fit(ranks, colors, bytes).unwrap();
-        let place = Place {
+        let place = AddressParts {
             rank: Rank(ranks - 1),
             color: (colors - 1) as u8,
             region: 254,
@@ -29,7 +30,7 @@ fn every_field_is_read_as_it_was_written() {
         let addr = split.addr(place).unwrap();
         assert_eq!(split.place(addr), Some(place), "{ranks} ranks");
         assert_eq!(split.rank(addr), Some(place.rank));
-        let zero = Place { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
+        let zero = AddressParts { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
         let first = split.addr(zero).unwrap();
         assert_eq!(split.place(first), Some(zero));
         assert!(!first.is_null() && (first <= addr || ranks == 1));
@@ -39,16 +40,16 @@ fn every_field_is_read_as_it_was_written() {
 #[test]
 fn a_value_that_does_not_fit_is_named() {
     let split = Split::DEFAULT;
-    let place = Place { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
+    let place = AddressParts { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
     let rank = Rank(1 << 21);
     assert_eq!(
-        split.addr(Place { rank, ..place }),
+        split.addr(AddressParts { rank, ..place }),
         Err(SplitError::Rank { rank, last: split.last_rank() })
     );
-    assert_eq!(split.addr(Place { color: 2, ..place }), Err(SplitError::Color { color: 2 }));
-    assert_eq!(split.addr(Place { life: 1, ..place }), Err(SplitError::Life { life: 1 }));
+    assert_eq!(split.addr(AddressParts { color: 2, ..place }), Err(SplitError::Color { color: 2 }));
+    assert_eq!(split.addr(AddressParts { life: 1, ..place }), Err(SplitError::Life { life: 1 }));
     let offset = 1 << 34;
-    let error = split.addr(Place { offset, ..place }).unwrap_err();
+    let error = split.addr(AddressParts { offset, ..place }).unwrap_err();
     assert_eq!(error, SplitError::Offset { offset, bytes_max: offset });
     assert!(Split::new(21, 1, 1, 34).is_err());
     assert!(Split::fit(1 << 21, 2, 1 << 35).is_err());
@@ -57,10 +58,10 @@ fn a_value_that_does_not_fit_is_named() {
 #[test]
 fn arithmetic_beyond_a_region_is_refused() {
     let split = Split::DEFAULT;
-    let place = Place { rank: Rank(3), color: 1, region: 9, life: 0, offset: 16 };
+    let place = AddressParts { rank: Rank(3), color: 1, region: 9, life: 0, offset: 16 };
     let addr = split.addr(place).unwrap();
     let moved = split.add(addr, -16).unwrap();
-    assert_eq!(split.place(moved), Some(Place { offset: 0, ..place }));
+    assert_eq!(split.place(moved), Some(AddressParts { offset: 0, ..place }));
     assert_eq!(split.distance(addr, moved), Some(-16));
     let last = split.add(moved, (1 << 34) - 1).unwrap();
     for (from, bytes) in [
@@ -73,14 +74,14 @@ fn arithmetic_beyond_a_region_is_refused() {
     ] {
         assert_eq!(split.add(from, bytes), Err(LeavesRegion { addr: from, bytes }));
     }
-    let other = split.addr(Place { region: 10, ..place }).unwrap();
+    let other = split.addr(AddressParts { region: 10, ..place }).unwrap();
     assert_eq!(split.distance(addr, other), None);
 }
 
 #[test]
 fn pointers_step_by_the_size_of_their_type() {
     let split = Split::DEFAULT;
-    let place = Place { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
+    let place = AddressParts { rank: Rank(0), color: 0, region: 0, life: 0, offset: 0 };
     let first = GlobalPtr::<u64>::new(split.addr(place).unwrap());
     let third = split.index(first, 2).unwrap();
     assert_eq!(split.distance(first.addr(), third.addr()), Some(16));
@@ -92,7 +93,7 @@ fn pointers_step_by_the_size_of_their_type() {
 #[test]
 fn addresses_are_printed_with_and_without_their_split() {
     let split = Split::fit(1000, 1, 1).unwrap();
-    let place = Place { rank: Rank(7), color: 0, region: 255, life: 2, offset: 64 };
+    let place = AddressParts { rank: Rank(7), color: 0, region: 255, life: 2, offset: 64 };
     let addr = split.addr(place).unwrap();
     assert_eq!(split.show(addr).to_string(), "rank 7 colour 0 starter.2 offset 0x40");
     assert_eq!(split.show(GlobalAddr::NULL).to_string(), "null");

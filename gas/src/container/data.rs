@@ -1,6 +1,6 @@
 //! Bytes to insert into a container, wherever they are, and bytes of elements.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use super::hash::Hash;
 use super::store::{Store, after};
 use crate::address::GlobalAddr;

@@ -1,7 +1,7 @@
 //! Deques: bytes in a ring, which grows at either end.
 
-use super::ContainerError;
 use super::data::Data;
+use super::error::ContainerError;
 use super::sequence::{Form, Sequence};
 use super::store::Store;
 use crate::address::GlobalAddr;

@@ -21,74 +21,76 @@
 //! [`AccessError::PeerLost`], which names that rank, without entering the queue. A
 //! claim never gets a lock that another claim still has.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use super::store::{self, Store, after, words};
 use crate::address::GlobalAddr;
 use crate::error::AccessError;
-use crate::lock::{Claim, Kind, Lock, Mode, NODE_BYTES, NodeId, NodeTable, Standing};
-use crate::request::Word;
+use crate::lock::{
+    ClaimStatus, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodeId, NodeTable,
+};
+use crate::request::WordRequest;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::mutant;
 
 /// A lock that is held until this value is dropped.
-pub(super) struct Guard<'s, S: Store + ?Sized> {
+pub(super) struct ContainerGuard<'s, S: Store + ?Sized> {
     store: &'s S,
     lock: Lock,
-    mode: Mode,
+    mode: LockMode,
     /// `None`: the lock was taken by one operation.
-    claim: Option<Claim>,
+    claim: Option<LockClaim>,
 }
 
 /// Waits for the lock at `at`.
 pub(super) fn lock<S: Store + ?Sized>(
     store: &S,
     at: GlobalAddr,
-    mode: Mode,
-) -> Result<Guard<'_, S>, ContainerError> {
+    mode: LockMode,
+) -> Result<ContainerGuard<'_, S>, ContainerError> {
     if store.lost().is_some() {
         check(store, at)?;
     }
-    let mode = if mutant("container_always_shared") { Mode::Shared } else { mode };
+    let mode = mutate!("container_always_shared": mode => LockMode::Shared);
     let home = RemoteAddr { rank: NOBODY, key: WORDS, offset: at.to_bits() };
-    let lock = Lock { home, nodes: NodeTable { key: NODES, offset: 0 }, kind: Kind::Neutral };
+    let lock = Lock { home, nodes: NodeTable { key: NODES, offset: 0 }, kind: LockKind::Neutral };
     let found = match lock.first_op(mode) {
         Some(op) => Some(carry(store, &op)?),
         None => None,
     };
     if found.is_some_and(|old| lock.has(mode, old)) {
-        return Ok(Guard { store, lock, mode, claim: None });
+        return Ok(ContainerGuard { store, lock, mode, claim: None });
     }
-    let mut claim = Claim::new(lock, store.take_node());
+    let mut claim = LockClaim::new(lock, store.take_node());
     match found {
         Some(old) => claim.begin_found(mode, old),
         None => claim.begin(mode),
     }
     // If the claim fails, its node cannot be used any more.
     run(store, &mut claim).inspect_err(|error| give_up(store, at, error))?;
-    Ok(Guard { store, lock, mode, claim: Some(claim) })
+    Ok(ContainerGuard { store, lock, mode, claim: Some(claim) })
 }
 
 /// Waits for two locks, in the order of their addresses, which is the same for all
 /// callers.
 pub(super) fn lock_two<S: Store + ?Sized>(
     store: &S,
-    one: (GlobalAddr, Mode),
-    other: (GlobalAddr, Mode),
-) -> Result<(Guard<'_, S>, Option<Guard<'_, S>>), ContainerError> {
+    one: (GlobalAddr, LockMode),
+    other: (GlobalAddr, LockMode),
+) -> Result<(ContainerGuard<'_, S>, Option<ContainerGuard<'_, S>>), ContainerError> {
     if one.0 == other.0 {
-        let is_shared = one.1 == Mode::Shared && other.1 == Mode::Shared;
-        let mode = if is_shared { Mode::Shared } else { Mode::Exclusive };
+        let is_shared = one.1 == LockMode::Shared && other.1 == LockMode::Shared;
+        let mode = if is_shared { LockMode::Shared } else { LockMode::Exclusive };
         return Ok((lock(store, one.0, mode)?, None));
     }
-    let is_first = one.0 < other.0 || mutant("container_two_in_any_order");
+    let is_first = mutate!("container_two_in_any_order": one.0 < other.0 => true);
     let (first, second) = if is_first { (one, other) } else { (other, one) };
     let first = lock(store, first.0, first.1)?;
     Ok((first, Some(lock(store, second.0, second.1)?)))
 }
 
-impl<S: Store + ?Sized> Drop for Guard<'_, S> {
+impl<S: Store + ?Sized> Drop for ContainerGuard<'_, S> {
     fn drop(&mut self) {
         let store = self.store;
         let claim = match (self.claim.take(), self.lock.last_op(self.mode)) {
@@ -98,7 +100,7 @@ impl<S: Store + ?Sized> Drop for Guard<'_, S> {
             }
             (None, Some(op)) => match carry(store, &op) {
                 Ok(old) if !self.lock.is_given_back(self.mode, old) => {
-                    let mut claim = Claim::new(self.lock, NodeId::NONE);
+                    let mut claim = LockClaim::new(self.lock, NodeId::NONE);
                     claim.release_found(self.mode, old);
                     Some(claim)
                 }
@@ -118,7 +120,7 @@ impl<S: Store + ?Sized> Drop for Guard<'_, S> {
 }
 
 /// Runs a claim until it holds the lock or has given it back.
-fn run<S: Store + ?Sized>(store: &S, claim: &mut Claim) -> Result<(), ContainerError> {
+fn run<S: Store + ?Sized>(store: &S, claim: &mut LockClaim) -> Result<(), ContainerError> {
     loop {
         while let Some((id, op)) = claim.poll_op() {
             let result = carry(store, &op);
@@ -128,14 +130,14 @@ fn run<S: Store + ?Sized>(store: &S, claim: &mut Claim) -> Result<(), ContainerE
             }
         }
         match claim.standing() {
-            Standing::Held | Standing::Resting(_) => return Ok(()),
-            Standing::Failed(AddrError::PeerLost { rank }) => {
+            ClaimStatus::Held | ClaimStatus::Resting(_) => return Ok(()),
+            ClaimStatus::Failed(AddrError::PeerLost { rank }) => {
                 return Err(AccessError::PeerLost { rank }.into());
             }
-            Standing::Failed(_) => {
+            ClaimStatus::Failed(_) => {
                 return Err(AccessError::Nowhere { addr: GlobalAddr::NULL }.into());
             }
-            Standing::Asking | Standing::Going => {}
+            ClaimStatus::Asking | ClaimStatus::Going => {}
         }
         let Some((at, until)) = claim.waits_for() else { continue };
         let at = place(store, at)?;
@@ -169,7 +171,7 @@ fn wait_on<S: Store + ?Sized>(
         let now = words(store, home)?;
         still = if now == seen { still + 1 } else { 0 };
         seen = now;
-        if still >= STILL && !mutant("container_waits_for_the_dead") {
+        if mutate!("container_waits_for_the_dead": still >= STILL => false) {
             return Err(AccessError::PeerLost { rank: dead }.into());
         }
         store.pause();
@@ -181,11 +183,11 @@ fn wait_on<S: Store + ?Sized>(
 #[cold]
 fn give_up<S: Store + ?Sized>(store: &S, home: GlobalAddr, error: &ContainerError) {
     if let ContainerError::Access(AccessError::PeerLost { rank }) = *error
-        && !mutant("container_breaks_in_silence")
+        && mutate!("container_breaks_in_silence": true => false)
     {
         let at = after(store, home, BROKEN_AT);
         // If this word is out of reach, so is the lock.
-        let _ = store.word(Word::atomic(OpKind::PutWord, at, u64::from(rank.0) + 1));
+        let _ = store.word(WordRequest::atomic(OpKind::PutWord, at, u64::from(rank.0) + 1));
     }
 }
 
@@ -201,7 +203,7 @@ fn check<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<(), ContainerEr
 
 fn carry<S: Store + ?Sized>(store: &S, op: &Op) -> Result<u64, AccessError> {
     let addr = place(store, op.remote)?;
-    let word = Word::of(op, addr).ok_or(AccessError::Unsupported { addr })?;
+    let word = WordRequest::of(op, addr).ok_or(AccessError::Unsupported { addr })?;
     store.word(word)
 }
 

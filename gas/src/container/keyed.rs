@@ -1,18 +1,18 @@
 //! Calls of sets, multisets and maps as a whole: creation, and taking over elements
 //! of another container.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use super::store::Store;
-use super::table::{Kind, Reach, Table};
+use super::table::{HashTable, Reach, TableKind};
 use crate::address::GlobalAddr;
 use core::ops::Deref;
 use tsumugi_core::mem::Rank;
 
 /// A container of keys, which is a table.
-pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
+pub trait Keyed: Copy + From<HashTable> + Deref<Target = HashTable> {
     /// The kind of its elements. If a key comes in again, a multiset adds to its
     /// count; the others keep the element that they have.
-    const KIND: Kind;
+    const KIND: TableKind;
 
     /// Creates an empty container: `slots` slots on each of `ranks`, the header on
     /// `rank`.
@@ -28,7 +28,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         slots: u32,
         rank: Rank,
     ) -> Result<Self, ContainerError> {
-        Table::create(store, Self::KIND, (ranks, slots), rank).map(Self::from)
+        HashTable::create(store, Self::KIND, (ranks, slots), rank).map(Self::from)
     }
 
     /// The container that has its directory at `addr`.
@@ -37,7 +37,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     fn at_addr<S: Store + ?Sized>(store: &S, addr: GlobalAddr) -> Result<Self, ContainerError> {
-        Table::at_addr(store, Self::KIND, addr).map(Self::from)
+        HashTable::at_addr(store, Self::KIND, addr).map(Self::from)
     }
 
     /// Inserts copies of the elements of `other`. Goes from slot to slot.

@@ -11,11 +11,11 @@
 //! removed.
 
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::guard::{lock, lock_two};
 use super::store::{self, Store, after, set_words, words};
-use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use crate::lock::LOCK_BYTES;
+use crate::lock::{LOCK_BYTES, LockMode};
 use core::cmp::Ordering;
 use tsumugi_core::mem::Rank;
 
@@ -116,7 +116,7 @@ impl List {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn next<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
-        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
         Ok(Cursor(links(store, at.0)?[0]))
     }
 
@@ -130,7 +130,7 @@ impl List {
         store: &S,
         at: Cursor,
     ) -> Result<Cursor, ContainerError> {
-        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
         Ok(Cursor(links(store, at.0)?[1]))
     }
 
@@ -146,7 +146,7 @@ impl List {
         at: Cursor,
         count: i64,
     ) -> Result<Cursor, ContainerError> {
-        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
         let (end, mut at) = (self.end(store).0, at.0);
         for _ in 0..count.unsigned_abs() {
             let [next, before] = links(store, at)?;
@@ -172,7 +172,7 @@ impl List {
         first: Cursor,
         last: Cursor,
     ) -> Result<Option<u64>, ContainerError> {
-        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
         let (end, mut at, mut count) = (self.end(store), first, 0);
         while at != last {
             if at == end {
@@ -211,7 +211,7 @@ impl List {
         rank: Rank,
     ) -> Result<Cursor, ContainerError> {
         let element = make(store, data, rank)?;
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         link(store, at.0, element)?;
         self.count(store, 1)?;
         Ok(Cursor(element))
@@ -245,7 +245,7 @@ impl List {
         rank: Rank,
     ) -> Result<Cursor, ContainerError> {
         let element = make(store, data, rank)?;
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         link(store, links(store, self.end(store).0)?[0], element)?;
         self.count(store, 1)?;
         Ok(Cursor(element))
@@ -258,7 +258,7 @@ impl List {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn erase<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         self.take_out(store, at.0).map(Cursor)
     }
 
@@ -274,7 +274,7 @@ impl List {
         first: Cursor,
         last: Cursor,
     ) -> Result<Cursor, ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let (end, mut at) = (self.end(store).0, first.0);
         while at != last.0 && at != end {
             at = self.take_out(store, at)?;
@@ -289,7 +289,7 @@ impl List {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn pop_front<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let [first, _] = links(store, self.end(store).0)?;
         self.take_out(store, first).map(drop)
     }
@@ -301,7 +301,7 @@ impl List {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn pop_back<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let [_, last] = links(store, self.end(store).0)?;
         self.take_out(store, last).map(drop)
     }
@@ -313,7 +313,7 @@ impl List {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         self.empty(store)
     }
 

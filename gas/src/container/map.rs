@@ -1,15 +1,15 @@
 //! Maps: keys with one value each.
 
-use super::ContainerError;
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::keyed::Keyed;
 use super::store::Store;
-use super::table::{Entry, Kind, Removed, Table};
+use super::table::{HashTable, Removed, TableCursor, TableKind};
 use core::ops::Deref;
 
-/// A map, by its table. The other calls are those of [`Table`] and [`Keyed`].
+/// A map, by its table. The other calls are those of [`HashTable`] and [`Keyed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Map(Table);
+pub struct Map(HashTable);
 
 impl Map {
     /// Inserts a key with its value if the key is not in the map, and returns
@@ -91,7 +91,7 @@ impl Map {
     pub fn value<S: Store + ?Sized>(
         self,
         store: &S,
-        entry: Entry,
+        entry: TableCursor,
     ) -> Result<Element, ContainerError> {
         self.0.value(store, entry)
     }
@@ -112,20 +112,20 @@ impl Map {
 }
 
 /// Takes the table as a map's.
-impl From<Table> for Map {
-    fn from(table: Table) -> Self {
-        Self(Table { kind: Self::KIND, ..table })
+impl From<HashTable> for Map {
+    fn from(table: HashTable) -> Self {
+        Self(HashTable { kind: Self::KIND, ..table })
     }
 }
 
 impl Keyed for Map {
-    const KIND: Kind = Kind::Map;
+    const KIND: TableKind = TableKind::Map;
 }
 
 impl Deref for Map {
-    type Target = Table;
+    type Target = HashTable;
 
-    fn deref(&self) -> &Table {
+    fn deref(&self) -> &HashTable {
         &self.0
     }
 }

@@ -47,6 +47,7 @@
 
 pub mod data;
 pub mod deque;
+mod error;
 mod guard;
 mod hash;
 pub mod keyed;
@@ -61,6 +62,7 @@ pub mod vector;
 
 pub use data::{Data, Element};
 pub use deque::Deque;
+pub use error::ContainerError;
 pub use guard::nodes_bytes;
 pub use keyed::Keyed;
 pub use list::{Cursor, List};
@@ -69,60 +71,8 @@ pub use multiset::Multiset;
 pub use sequence::Sequence;
 pub use set::Set;
 pub use store::{Store, free, malloc};
-pub use table::{Entry, Kind, Reach, Table};
+pub use table::{HashTable, Reach, TableCursor, TableKind};
 pub use vector::Vector;
 
+#[cfg(doc)]
 use crate::error::AccessError;
-use crate::heap::HeapError;
-use crate::lock::Mode;
-use core::fmt;
-
-/// Why a call on a container failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContainerError {
-    /// There is no memory for it, or the block to be freed is no block.
-    Heap(HeapError),
-    /// Some memory of the container is out of reach.
-    Access(AccessError),
-    /// The container has no such bytes.
-    OutOfRange {
-        /// The first byte of the request.
-        at: u64,
-        /// The number of bytes of the request.
-        bytes: u64,
-        /// The number of bytes that the container has.
-        size: u64,
-    },
-    /// A table must have ranks, and slots on each.
-    NoSlots,
-}
-
-impl From<AccessError> for ContainerError {
-    fn from(error: AccessError) -> Self {
-        Self::Access(error)
-    }
-}
-
-impl From<HeapError> for ContainerError {
-    fn from(error: HeapError) -> Self {
-        match error {
-            HeapError::Access(error) => Self::Access(error),
-            error => Self::Heap(error),
-        }
-    }
-}
-
-impl fmt::Display for ContainerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Heap(error) => error.fmt(f),
-            Self::Access(error) => error.fmt(f),
-            Self::OutOfRange { at, bytes, size } => {
-                write!(f, "{bytes} bytes at offset {at}: the container has {size} bytes")
-            }
-            Self::NoSlots => f.write_str("a table needs at least one rank, and one slot on each"),
-        }
-    }
-}
-
-impl core::error::Error for ContainerError {}

@@ -1,15 +1,15 @@
 //! Multisets: keys with a count each. An element is a key, whatever its count is.
 
-use super::ContainerError;
 use super::data::Data;
+use super::error::ContainerError;
 use super::keyed::Keyed;
 use super::store::Store;
-use super::table::{Kind, Removed, Table};
+use super::table::{HashTable, Removed, TableKind};
 use core::ops::Deref;
 
-/// A multiset, by its table. The other calls are those of [`Table`] and [`Keyed`].
+/// A multiset, by its table. The other calls are those of [`HashTable`] and [`Keyed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Multiset(Table);
+pub struct Multiset(HashTable);
 
 impl Multiset {
     /// Adds one to the count of a key, and returns whether the count was 0.
@@ -65,20 +65,20 @@ impl Multiset {
 }
 
 /// Takes the table as a multiset's.
-impl From<Table> for Multiset {
-    fn from(table: Table) -> Self {
-        Self(Table { kind: Self::KIND, ..table })
+impl From<HashTable> for Multiset {
+    fn from(table: HashTable) -> Self {
+        Self(HashTable { kind: Self::KIND, ..table })
     }
 }
 
 impl Keyed for Multiset {
-    const KIND: Kind = Kind::Multiset;
+    const KIND: TableKind = TableKind::Multiset;
 }
 
 impl Deref for Multiset {
-    type Target = Table;
+    type Target = HashTable;
 
-    fn deref(&self) -> &Table {
+    fn deref(&self) -> &HashTable {
         &self.0
     }
 }

@@ -20,12 +20,12 @@
 //! erasure are moved.
 
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::guard::lock;
 use super::store::{self, Store, after, set_words, words};
-use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use crate::lock::LOCK_BYTES;
-use body::Body;
+use crate::lock::{LOCK_BYTES, LockMode};
+use body::{LINE, SequenceBody};
 use tsumugi_core::mem::Rank;
 
 mod body;
@@ -69,17 +69,17 @@ impl Form {
         }
     }
 
-    const fn decode(self, words: [u64; 4]) -> Body {
+    const fn decode(self, words: [u64; 4]) -> SequenceBody {
         let [at, second, third, fourth] = words;
         let (offset, size, capacity) = match self {
             Self::Vector => (0, second, third),
             Self::Deque => (second, third, fourth),
         };
-        Body { at: GlobalAddr::from_bits(at), offset, size, capacity }
+        SequenceBody { at: GlobalAddr::from_bits(at), offset, size, capacity }
     }
 
-    const fn encode(self, body: Body) -> [u64; 4] {
-        let Body { at, offset, size, capacity } = body;
+    const fn encode(self, body: SequenceBody) -> [u64; 4] {
+        let SequenceBody { at, offset, size, capacity } = body;
         match self {
             Self::Vector => [at.to_bits(), size, capacity, 0],
             Self::Deque => [at.to_bits(), offset, size, capacity],
@@ -105,7 +105,7 @@ impl Sequence {
         };
         let this = Self { addr, form };
         set_words(store, this.lock_at(store), [0; LOCK_BYTES as usize / 8])?;
-        this.set_body(store, Body { at, offset: 0, size: bytes, capacity })?;
+        this.set_body(store, SequenceBody { at, offset: 0, size: bytes, capacity })?;
         Ok(this)
     }
 
@@ -169,7 +169,7 @@ impl Sequence {
         at: u64,
         bytes: u64,
     ) -> Result<[Element; 2], ContainerError> {
-        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
         let body = self.body(store)?;
         let bytes = bytes.min(body.size.saturating_sub(at));
         Ok(body.pieces(store, at, bytes))
@@ -187,7 +187,7 @@ impl Sequence {
         at: u64,
         into: &mut [u8],
     ) -> Result<(), ContainerError> {
-        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
         let body = self.body(store)?;
         body.check(at, into.len() as u64)?;
         let mut into = into;
@@ -213,7 +213,7 @@ impl Sequence {
         at: u64,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let body = self.body(store)?;
         body.check(at, data.bytes())?;
         body.fill(store, at, data)
@@ -226,7 +226,7 @@ impl Sequence {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn reserve<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         self.grow_to(store, &mut body, (self.form.snug(bytes), 0))?;
         self.set_body(store, body)
@@ -239,7 +239,7 @@ impl Sequence {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn shrink_to_fit<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         let capacity = self.form.snug(body.size);
         if capacity < body.capacity {
@@ -254,9 +254,9 @@ impl Sequence {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let body = self.body(store)?;
-        self.set_body(store, Body { offset: 0, size: 0, ..body })
+        self.set_body(store, SequenceBody { offset: 0, size: 0, ..body })
     }
 
     /// Inserts `data` before byte `at`.
@@ -272,7 +272,7 @@ impl Sequence {
         at: u64,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         body.check(at, 0)?;
         self.open(store, &mut body, at, data.bytes())?;
@@ -291,7 +291,7 @@ impl Sequence {
         store: &S,
         data: Data<'_>,
     ) -> Result<u64, ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         let at = body.size;
         self.open(store, &mut body, at, data.bytes())?;
@@ -306,7 +306,7 @@ impl Sequence {
         store: &S,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         let bytes = data.bytes();
         self.make_room(store, &mut body, (bytes, bytes))?;
@@ -324,7 +324,7 @@ impl Sequence {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn pop_back<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         body.size = body.size.saturating_sub(bytes);
         self.set_body(store, body)
@@ -336,7 +336,7 @@ impl Sequence {
         store: &S,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         let bytes = bytes.min(body.size);
         if body.capacity > 0 {
@@ -359,7 +359,7 @@ impl Sequence {
         at: u64,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         body.check(at, 0)?;
         let bytes = bytes.min(body.size - at);
@@ -374,17 +374,21 @@ impl Sequence {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn truncate<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let mut body = self.body(store)?;
         body.size = body.size.min(bytes);
         self.set_body(store, body)
     }
 
-    fn body<S: Store + ?Sized>(self, store: &S) -> Result<Body, ContainerError> {
+    fn body<S: Store + ?Sized>(self, store: &S) -> Result<SequenceBody, ContainerError> {
         Ok(self.form.decode(words(store, self.addr)?))
     }
 
-    fn set_body<S: Store + ?Sized>(self, store: &S, body: Body) -> Result<(), ContainerError> {
+    fn set_body<S: Store + ?Sized>(
+        self,
+        store: &S,
+        body: SequenceBody,
+    ) -> Result<(), ContainerError> {
         set_words(store, self.addr, self.form.encode(body))
     }
 
@@ -396,14 +400,14 @@ impl Sequence {
     fn open<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body,
+        body: &mut SequenceBody,
         at: u64,
         bytes: u64,
     ) -> Result<(), ContainerError> {
         self.make_room(store, body, (bytes, 0))?;
         let size = body.size;
         body.size += bytes;
-        let moved = Body { size, ..*body };
+        let moved = SequenceBody { size, ..*body };
         self.shift(store, &moved, (at, at + bytes))
     }
 
@@ -412,7 +416,7 @@ impl Sequence {
     fn make_room<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body,
+        body: &mut SequenceBody,
         (bytes, first): (u64, u64),
     ) -> Result<(), ContainerError> {
         let wanted = body.size.saturating_add(bytes);
@@ -434,7 +438,7 @@ impl Sequence {
     fn grow_to<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body,
+        body: &mut SequenceBody,
         (capacity, first): (u64, u64),
     ) -> Result<(), ContainerError> {
         if capacity <= body.capacity {
@@ -452,7 +456,7 @@ impl Sequence {
     fn move_to<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body,
+        body: &mut SequenceBody,
         (capacity, first): (u64, u64),
     ) -> Result<(), ContainerError> {
         let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
@@ -460,7 +464,7 @@ impl Sequence {
             0 => GlobalAddr::NULL,
             _ => store.allocate(rank, body::room(capacity))?,
         };
-        let grown = Body { at, offset: first, capacity, ..*body };
+        let grown = SequenceBody { at, offset: first, capacity, ..*body };
         let copied = grown.copy(store, 0, body, (0, body.size));
         copied.inspect_err(|_| {
             let _ = grown.free(store);
@@ -475,7 +479,7 @@ impl Sequence {
     fn shift<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &Body,
+        body: &SequenceBody,
         (from, to): (u64, u64),
     ) -> Result<(), ContainerError> {
         let bytes = body.size - from;
@@ -488,7 +492,7 @@ impl Sequence {
         // The two ranges overlap.
         let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
         let at = store.allocate(rank, bytes)?;
-        let aside = Body { at, offset: 0, size: bytes, capacity: bytes };
+        let aside = SequenceBody { at, offset: 0, size: bytes, capacity: bytes };
         let moved = aside
             .copy(store, 0, body, (from, body.size))
             .and_then(|()| body.copy(store, to, &aside, (0, bytes)));
@@ -499,6 +503,3 @@ impl Sequence {
 
 /// The lock's offset, in the line behind the header's words.
 const LOCK_AT: u64 = LINE;
-/// The unit in which memory is taken, and the size from which a body grows by a
-/// half.
-const LINE: u64 = 64;

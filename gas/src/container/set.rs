@@ -1,15 +1,15 @@
 //! Sets of keys.
 
-use super::ContainerError;
 use super::data::Data;
+use super::error::ContainerError;
 use super::keyed::Keyed;
 use super::store::Store;
-use super::table::{Kind, Removed, Table};
+use super::table::{HashTable, Removed, TableKind};
 use core::ops::Deref;
 
-/// A set, by its table. The other calls are those of [`Table`] and [`Keyed`].
+/// A set, by its table. The other calls are those of [`HashTable`] and [`Keyed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Set(Table);
+pub struct Set(HashTable);
 
 impl Set {
     /// Inserts a key, and returns whether it was not in the set.
@@ -42,20 +42,20 @@ impl Set {
 }
 
 /// Takes the table as a set's.
-impl From<Table> for Set {
-    fn from(table: Table) -> Self {
-        Self(Table { kind: Self::KIND, ..table })
+impl From<HashTable> for Set {
+    fn from(table: HashTable) -> Self {
+        Self(HashTable { kind: Self::KIND, ..table })
     }
 }
 
 impl Keyed for Set {
-    const KIND: Kind = Kind::Set;
+    const KIND: TableKind = TableKind::Set;
 }
 
 impl Deref for Set {
-    type Target = Table;
+    type Target = HashTable;
 
-    fn deref(&self) -> &Table {
+    fn deref(&self) -> &HashTable {
         &self.0
     }
 }

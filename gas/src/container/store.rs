@@ -4,12 +4,12 @@
 //! The facade implements it with processes and threads, a test with plain memory.
 //! This module runs the sans-IO state machines of the heap.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
-use crate::heap::{Heap, HeapError, Step};
+use crate::heap::{Heap, HeapError, HeapStep};
 use crate::lock::NodeId;
-use crate::request::Word;
+use crate::request::WordRequest;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
@@ -56,7 +56,7 @@ pub trait Store {
     ///
     /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
     /// address names no registered memory, or the memory does not allow the access.
-    fn word(&self, word: Word) -> Result<u64, AccessError>;
+    fn word(&self, word: WordRequest) -> Result<u64, AccessError>;
 
     /// Takes `bytes` bytes of `rank`'s heap.
     ///
@@ -118,13 +118,13 @@ pub fn malloc(
     heap: &Heap,
     bytes: u64,
     hint: u32,
-    mut word: impl FnMut(Word) -> Result<u64, AccessError>,
+    mut word: impl FnMut(WordRequest) -> Result<u64, AccessError>,
 ) -> Result<GlobalAddr, HeapError> {
     let (mut malloc, mut answer) = (heap.malloc(bytes, hint), None);
     loop {
         match malloc.step(answer) {
-            Step::Do(next) => answer = Some(word(next)),
-            Step::Done(result) => return result,
+            HeapStep::Do(next) => answer = Some(word(next)),
+            HeapStep::Done(result) => return result,
         }
     }
 }
@@ -138,13 +138,13 @@ pub fn malloc(
 pub fn free(
     heap: &Heap,
     addr: GlobalAddr,
-    mut word: impl FnMut(Word) -> Result<u64, AccessError>,
+    mut word: impl FnMut(WordRequest) -> Result<u64, AccessError>,
 ) -> Result<(), HeapError> {
     let (mut free, mut answer) = (heap.free(addr), None);
     loop {
         match free.step(answer) {
-            Step::Do(next) => answer = Some(word(next)),
-            Step::Done(result) => return result,
+            HeapStep::Do(next) => answer = Some(word(next)),
+            HeapStep::Done(result) => return result,
         }
     }
 }
@@ -179,5 +179,5 @@ pub(super) fn set_words<S: Store + ?Sized, const N: usize>(
 
 /// Reads one word, which is not torn if another thread writes it meanwhile.
 pub(super) fn word<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<u64, ContainerError> {
-    Ok(store.word(Word::atomic(Kind::GetWord, at, 0u64))?)
+    Ok(store.word(WordRequest::atomic(Kind::GetWord, at, 0u64))?)
 }

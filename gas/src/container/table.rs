@@ -15,27 +15,30 @@
 //! multiset can a key have a count above one. The header never changes; the words of
 //! a slot change under its lock.
 //!
-//! Calls on one key are atomic. Calls that go from slot to slot ([`Table::size`],
-//! [`Table::clear`], copies, moves, and iterations) use each slot in the state that
+//! Calls on one key are atomic. Calls that go from slot to slot ([`HashTable::size`],
+//! [`HashTable::clear`], copies, moves, and iterations) use each slot in the state that
 //! it has when they come to it.
 
 use super::data::{Data, Element};
+use super::error::ContainerError;
 use super::guard::lock;
 use super::store::{Store, after, set_words, words};
-use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use crate::lock::LOCK_BYTES;
-use element::{Head, Links, set_times};
-use slot::{Chain, SLOT_BYTES, Slot, slots_bytes};
+use crate::lock::{LOCK_BYTES, LockMode};
+pub use kind::TableKind;
+
+use element::{ElementHead, ElementLinks, set_times};
+use slot::{Chain, SLOT_BYTES, TableSlot, slots_bytes};
 use tsumugi_core::mem::Rank;
 
 mod element;
+mod kind;
 mod slot;
 mod whole;
 
 /// A hash table, by the address of its directory, and its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Table {
+pub struct HashTable {
     /// The address of the directory.
     pub addr: GlobalAddr,
     /// The number of ranks that have slots.
@@ -43,23 +46,12 @@ pub struct Table {
     /// The number of slots on each rank.
     pub slots: u32,
     /// The kind of the elements.
-    pub kind: Kind,
-}
-
-/// The kind of the elements of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Keys.
-    Set,
-    /// Keys with a count each.
-    Multiset,
-    /// Keys with one value each.
-    Map,
+    pub kind: TableKind,
 }
 
 /// An element of a table, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct TableCursor {
     /// The index of the rank, among the table's ranks.
     pub rank: u32,
     /// The slot on that rank.
@@ -86,7 +78,7 @@ pub(super) enum Removed {
     All,
 }
 
-impl Table {
+impl HashTable {
     /// Creates an empty table: `slots` slots on each of the ranks, the header on
     /// `rank`.
     ///
@@ -97,7 +89,7 @@ impl Table {
     /// - [`ContainerError::Access`]: some of the memory is out of reach.
     pub fn create<S: Store + ?Sized>(
         store: &S,
-        kind: Kind,
+        kind: TableKind,
         (ranks, slots): (&[Rank], u32),
         rank: Rank,
     ) -> Result<Self, ContainerError> {
@@ -137,7 +129,7 @@ impl Table {
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn at_addr<S: Store + ?Sized>(
         store: &S,
-        kind: Kind,
+        kind: TableKind,
         addr: GlobalAddr,
     ) -> Result<Self, ContainerError> {
         let [ranks, slots] = words(store, block_of(store, addr))?;
@@ -167,12 +159,12 @@ impl Table {
         self,
         store: &S,
         key: Data<'_>,
-    ) -> Result<Entry, ContainerError> {
+    ) -> Result<TableCursor, ContainerError> {
         let (rank, number) = self.place_of(key.hash(store)?);
         let slot = self.slot(store, self.slots_of(store, rank)?, number);
-        let _shared = lock(store, slot.lock, Mode::Shared)?;
+        let _shared = lock(store, slot.lock, LockMode::Shared)?;
         let found = slot.chain(store)?.search(store, self.kind, key)?;
-        Ok(found.map_or(self.end(), |(addr, _)| Entry { rank, slot: number, addr }))
+        Ok(found.map_or(self.end(), |(addr, _)| TableCursor { rank, slot: number, addr }))
     }
 
     /// Calls `into` with the value of a key, under the slot's lock, and returns the
@@ -184,7 +176,7 @@ impl Table {
         into: impl FnOnce(Element) -> Result<(), ContainerError>,
     ) -> Result<u64, ContainerError> {
         let slot = self.slot_of(store, key)?;
-        let _shared = lock(store, slot.lock, Mode::Shared)?;
+        let _shared = lock(store, slot.lock, LockMode::Shared)?;
         let found = slot.chain(store)?.search(store, self.kind, key)?;
         let Some((_, head)) = found else { return Ok(0) };
         into(head.value)?;
@@ -223,7 +215,7 @@ impl Table {
         removed: Removed,
     ) -> Result<bool, ContainerError> {
         let slot = self.slot_of(store, key)?;
-        let _alone = lock(store, slot.lock, Mode::Exclusive)?;
+        let _alone = lock(store, slot.lock, LockMode::Exclusive)?;
         let chain = slot.chain(store)?;
         let Some((addr, head)) = chain.search(store, self.kind, key)? else { return Ok(false) };
         if removed == Removed::One && head.times > 1 {
@@ -244,13 +236,13 @@ impl Table {
         self,
         store: &S,
         reach: Reach,
-    ) -> Result<Entry, ContainerError> {
+    ) -> Result<TableCursor, ContainerError> {
         self.first_from(store, reach, (0, 0))
     }
 
     /// The end: the place behind the last element.
-    pub const fn end(self) -> Entry {
-        Entry { rank: self.ranks, slot: 0, addr: GlobalAddr::NULL }
+    pub const fn end(self) -> TableCursor {
+        TableCursor { rank: self.ranks, slot: 0, addr: GlobalAddr::NULL }
     }
 
     /// The element after `entry`.
@@ -261,19 +253,19 @@ impl Table {
     pub fn next<S: Store + ?Sized>(
         self,
         store: &S,
-        entry: Entry,
+        entry: TableCursor,
         reach: Reach,
-    ) -> Result<Entry, ContainerError> {
+    ) -> Result<TableCursor, ContainerError> {
         if entry.addr.is_null() {
             return Ok(self.end());
         }
         let slot = self.slot(store, self.slots_of(store, entry.rank)?, entry.slot);
         let next = {
-            let _shared = lock(store, slot.lock, Mode::Shared)?;
+            let _shared = lock(store, slot.lock, LockMode::Shared)?;
             self.kind.head(store, entry.addr)?.next
         };
         if !next.is_null() {
-            return Ok(Entry { addr: next, ..entry });
+            return Ok(TableCursor { addr: next, ..entry });
         }
         self.first_from(store, reach, (entry.rank, entry.slot + 1))
     }
@@ -286,7 +278,7 @@ impl Table {
     pub fn key<S: Store + ?Sized>(
         self,
         store: &S,
-        entry: Entry,
+        entry: TableCursor,
     ) -> Result<Element, ContainerError> {
         if entry.addr.is_null() {
             Ok(Element::NONE)
@@ -299,7 +291,7 @@ impl Table {
     pub(super) fn value<S: Store + ?Sized>(
         self,
         store: &S,
-        entry: Entry,
+        entry: TableCursor,
     ) -> Result<Element, ContainerError> {
         if entry.addr.is_null() {
             Ok(Element::NONE)
@@ -316,19 +308,19 @@ impl Table {
         store: &S,
         key: Data<'_>,
         times: u64,
-        make: impl FnOnce(Rank, Links) -> Result<GlobalAddr, ContainerError>,
+        make: impl FnOnce(Rank, ElementLinks) -> Result<GlobalAddr, ContainerError>,
     ) -> Result<bool, ContainerError> {
         let slot = self.slot_of(store, key)?;
-        let _alone = lock(store, slot.lock, Mode::Exclusive)?;
+        let _alone = lock(store, slot.lock, LockMode::Exclusive)?;
         let chain = slot.chain(store)?;
         if let Some((addr, head)) = chain.search(store, self.kind, key)? {
-            if self.kind == Kind::Multiset {
+            if self.kind == TableKind::Multiset {
                 set_times(store, addr, head.times + times)?;
             }
             return Ok(false);
         }
         let rank = store.split().rank(slot.at).unwrap_or(Rank(u32::MAX));
-        let addr = make(rank, Links::behind(chain.last))?;
+        let addr = make(rank, ElementLinks::behind(chain.last))?;
         slot.append(store, chain, addr)?;
         Ok(true)
     }
@@ -339,10 +331,10 @@ impl Table {
         store: &S,
         reach: Reach,
         from: (u32, u32),
-    ) -> Result<Entry, ContainerError> {
+    ) -> Result<TableCursor, ContainerError> {
         let mut found = self.end();
         self.each_slot(store, reach, from, |(rank, slot), _, chain| {
-            found = Entry { rank, slot, addr: chain.first };
+            found = TableCursor { rank, slot, addr: chain.first };
             Ok(!chain.first.is_null())
         })?;
         Ok(if found.addr.is_null() { self.end() } else { found })
@@ -388,14 +380,18 @@ impl Table {
     }
 
     /// The slot of a key.
-    fn slot_of<S: Store + ?Sized>(self, store: &S, key: Data<'_>) -> Result<Slot, ContainerError> {
+    fn slot_of<S: Store + ?Sized>(
+        self,
+        store: &S,
+        key: Data<'_>,
+    ) -> Result<TableSlot, ContainerError> {
         let (rank, slot) = self.place_of(key.hash(store)?);
         Ok(self.slot(store, self.slots_of(store, rank)?, slot))
     }
 
     /// A slot of the rank that has its slots at `first`.
-    fn slot<S: Store + ?Sized>(self, store: &S, first: GlobalAddr, slot: u32) -> Slot {
-        Slot::new(store, first, (self.slots, slot))
+    fn slot<S: Store + ?Sized>(self, store: &S, first: GlobalAddr, slot: u32) -> TableSlot {
+        TableSlot::new(store, first, (self.slots, slot))
     }
 
     /// The address of the directory's entry for a rank, which is the address of that

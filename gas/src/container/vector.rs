@@ -1,6 +1,6 @@
 //! Vectors: bytes in one piece, which grow at their end.
 
-use super::ContainerError;
+use super::error::ContainerError;
 use super::sequence::{Form, Sequence};
 use super::store::Store;
 use crate::address::GlobalAddr;

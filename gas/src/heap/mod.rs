@@ -26,17 +26,17 @@
 //! the block fits in one word is tried first, so that less than one granule is
 //! wasted per block.
 //!
-//! [`Malloc`] and [`Free`] do no IO: they return the next atomic and take its
+//! [`HeapMalloc`] and [`HeapFree`] do no IO: they return the next atomic and take its
 //! result. If a rank dies between two of them, the block stays taken.
 //!
 //! Progress: lock-free: of all ranks that want granules of a word, one gets them.
 
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
-use crate::request::Word;
+use crate::request::WordRequest;
 use core::fmt;
+use tsumugi_core::mutate;
 use tsumugi_core::op::Kind as Atomic;
-use tsumugi_core::sync::mutant;
 
 /// A heap in a region of some rank. The region must have been zero at the start.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +52,9 @@ pub struct Heap {
 
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<T> {
+pub enum HeapStep<T> {
     /// Carry out this atomic; its old value is the next answer.
-    Do(Word),
+    Do(WordRequest),
     /// The result.
     Done(T),
 }
@@ -85,7 +85,7 @@ pub enum HeapError {
 
 /// A block that is being taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Malloc {
+pub struct HeapMalloc {
     heap: Heap,
     bytes: u64,
     kind: usize,
@@ -108,7 +108,7 @@ enum Taking {
 
 /// A block that is being given back.
 #[derive(Clone, Copy, Debug)]
-pub struct Free {
+pub struct HeapFree {
     heap: Heap,
     addr: GlobalAddr,
     phase: Giving,
@@ -160,15 +160,15 @@ impl Heap {
 
     /// Begins to take a block of `bytes` bytes. Callers with different `hint`s try
     /// different words first.
-    pub const fn malloc(&self, bytes: u64, hint: u32) -> Malloc {
+    pub const fn malloc(&self, bytes: u64, hint: u32) -> HeapMalloc {
         let (heap, kind) = (*self, self.kind_for(bytes));
         let phase = Taking::Begin;
-        Malloc { heap, bytes, kind, tried: 0, word: hint, known: 0, wanted: 0, phase }
+        HeapMalloc { heap, bytes, kind, tried: 0, word: hint, known: 0, wanted: 0, phase }
     }
 
     /// Begins to give back the block at `addr`.
-    pub const fn free(&self, addr: GlobalAddr) -> Free {
-        Free { heap: *self, addr, phase: Giving::Begin, kind: 0, word: 0, run: 0 }
+    pub const fn free(&self, addr: GlobalAddr) -> HeapFree {
+        HeapFree { heap: *self, addr, phase: Giving::Begin, kind: 0, word: 0, run: 0 }
     }
 
     /// The size of the largest possible block.
@@ -214,22 +214,25 @@ impl Heap {
     }
 }
 
-impl Malloc {
+impl HeapMalloc {
     /// The next step; `answer` is the result of the atomic before, and `None` at
     /// first.
     pub fn step(
         &mut self,
         answer: Option<Result<u64, AccessError>>,
-    ) -> Step<Result<GlobalAddr, HeapError>> {
+    ) -> HeapStep<Result<GlobalAddr, HeapError>> {
         let old = match answer.transpose() {
             Ok(old) => old.unwrap_or(0),
-            Err(error) => return Step::Done(Err(HeapError::Access(error))),
+            Err(error) => return HeapStep::Done(Err(HeapError::Access(error))),
         };
         match self.phase {
             Taking::Begin => {
                 if self.kind == KINDS {
                     let bytes_max = self.heap.block_bytes_max();
-                    return Step::Done(Err(HeapError::TooLarge { bytes: self.bytes, bytes_max }));
+                    return HeapStep::Done(Err(HeapError::TooLarge {
+                        bytes: self.bytes,
+                        bytes_max,
+                    }));
                 }
                 self.word %= self.heap.words[self.kind];
                 self.phase = Taking::Used;
@@ -242,25 +245,25 @@ impl Malloc {
                 let run = self.wanted & !self.known;
                 let last = 1u64 << (63 - run.leading_zeros());
                 let ends = self.heap.ends(self.kind, self.word);
-                Step::Do(Word::atomic(Atomic::FetchOr, ends, last))
+                HeapStep::Do(WordRequest::atomic(Atomic::FetchOr, ends, last))
             }
             Taking::Used => self.try_word(old),
             Taking::Ends => {
                 let first = (self.wanted & !self.known).trailing_zeros();
                 let granule = u64::from(self.word) * 64 + u64::from(first);
                 let offset = self.heap.granules_at[self.kind] + granule * granule_bytes(self.kind);
-                Step::Done(Ok(self.heap.at(offset)))
+                HeapStep::Done(Ok(self.heap.at(offset)))
             }
         }
     }
 
     /// Tries to take granules of a word with the value `known`, or of the next word.
-    fn try_word(&mut self, known: u64) -> Step<Result<GlobalAddr, HeapError>> {
+    fn try_word(&mut self, known: u64) -> HeapStep<Result<GlobalAddr, HeapError>> {
         let granules = self.bytes.max(1).div_ceil(granule_bytes(self.kind)) as u32;
         if let Some(run) = free_run(known, granules) {
             (self.known, self.wanted) = (known, known | run);
             let used = self.heap.used(self.kind, self.word);
-            return Step::Do(Word::compare_swap(used, known, self.wanted));
+            return HeapStep::Do(WordRequest::compare_swap(used, known, self.wanted));
         }
         self.tried += 1;
         if self.tried == self.heap.words[self.kind] {
@@ -270,7 +273,7 @@ impl Malloc {
                 self.kind += 1;
             }
             if self.kind == KINDS {
-                return Step::Done(Err(HeapError::NoMemory { bytes: self.bytes }));
+                return HeapStep::Done(Err(HeapError::NoMemory { bytes: self.bytes }));
             }
         }
         self.word = (self.word + 1) % self.heap.words[self.kind];
@@ -279,27 +282,27 @@ impl Malloc {
     }
 }
 
-impl Free {
-    /// The next step, like [`Malloc::step`].
+impl HeapFree {
+    /// The next step, like [`HeapMalloc::step`].
     pub fn step(
         &mut self,
         answer: Option<Result<u64, AccessError>>,
-    ) -> Step<Result<(), HeapError>> {
-        let no_block = Step::Done(Err(HeapError::NoBlock { addr: self.addr }));
+    ) -> HeapStep<Result<(), HeapError>> {
+        let no_block = HeapStep::Done(Err(HeapError::NoBlock { addr: self.addr }));
         let old = match answer.transpose() {
             Ok(old) => old.unwrap_or(0),
-            Err(error) => return Step::Done(Err(HeapError::Access(error))),
+            Err(error) => return HeapStep::Done(Err(HeapError::Access(error))),
         };
         let ends = || self.heap.ends(self.kind, self.word);
         let used = || self.heap.used(self.kind, self.word);
-        let is_swapped = mutant("gas_heap_used_first");
+        let is_swapped = mutate!("gas_heap_used_first": false => true);
         match self.phase {
             Giving::Begin => {
                 let Some((kind, word, bit)) = self.heap.locate(self.addr) else { return no_block };
                 (self.kind, self.word, self.run) = (kind, word, 1 << bit);
                 self.phase = Giving::Length;
                 let ends = self.heap.ends(kind, word);
-                Step::Do(Word::atomic(Atomic::GetWord, ends, 0u64))
+                HeapStep::Do(WordRequest::atomic(Atomic::GetWord, ends, 0u64))
             }
             Giving::Length => {
                 let first = self.run.trailing_zeros();
@@ -307,12 +310,12 @@ impl Free {
                 self.run = u64::MAX << first & u64::MAX >> (63 - last);
                 let end = 1u64 << last;
                 let word = if is_swapped {
-                    Word::atomic(Atomic::FetchAnd, used(), !self.run)
+                    WordRequest::atomic(Atomic::FetchAnd, used(), !self.run)
                 } else {
-                    Word::atomic(Atomic::FetchAnd, ends(), !end)
+                    WordRequest::atomic(Atomic::FetchAnd, ends(), !end)
                 };
                 self.phase = Giving::Ends;
-                Step::Do(word)
+                HeapStep::Do(word)
             }
             Giving::Ends => {
                 let end = 1u64 << (63 - self.run.leading_zeros());
@@ -321,14 +324,14 @@ impl Free {
                     return no_block;
                 }
                 let word = if is_swapped {
-                    Word::atomic(Atomic::FetchAnd, ends(), !end)
+                    WordRequest::atomic(Atomic::FetchAnd, ends(), !end)
                 } else {
-                    Word::atomic(Atomic::FetchAnd, used(), !self.run)
+                    WordRequest::atomic(Atomic::FetchAnd, used(), !self.run)
                 };
                 self.phase = Giving::Used;
-                Step::Do(word)
+                HeapStep::Do(word)
             }
-            Giving::Used => Step::Done(Ok(())),
+            Giving::Used => HeapStep::Done(Ok(())),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 extern crate std;
 use super::*;
-use crate::address::Place;
+use crate::address::AddressParts;
 use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
 use tsumugi_core::mem::Rank;
 
 fn base() -> GlobalAddr {
-    let place = Place { rank: Rank(3), color: 0, region: 1, life: 0, offset: 0 };
+    let place = AddressParts { rank: Rank(3), color: 0, region: 1, life: 0, offset: 0 };
     Split::DEFAULT.addr(place).unwrap()
 }
 
@@ -30,7 +30,7 @@ impl Memory {
         Self(vec![0; heap.granules_at[0] as usize / 8])
     }
 
-    fn execute(&mut self, word: &Word) -> u64 {
+    fn execute(&mut self, word: &WordRequest) -> u64 {
         let cell = &mut self.0[offset(word.target) as usize / 8];
         let old = *cell;
         *cell = match word.kind {
@@ -47,8 +47,8 @@ impl Memory {
         let (mut malloc, mut answer) = (heap.malloc(bytes, hint), None);
         loop {
             match malloc.step(answer) {
-                Step::Do(word) => answer = Some(Ok(self.execute(&word))),
-                Step::Done(result) => return result,
+                HeapStep::Do(word) => answer = Some(Ok(self.execute(&word))),
+                HeapStep::Done(result) => return result,
             }
         }
     }
@@ -57,8 +57,8 @@ impl Memory {
         let (mut free, mut answer) = (heap.free(addr), None);
         loop {
             match free.step(answer) {
-                Step::Do(word) => answer = Some(Ok(self.execute(&word))),
-                Step::Done(result) => return result,
+                HeapStep::Do(word) => answer = Some(Ok(self.execute(&word))),
+                HeapStep::Done(result) => return result,
             }
         }
     }
@@ -131,8 +131,8 @@ fn wrong_requests_are_errors() {
 struct Caller {
     bytes: [u64; 2],
     stage: usize,
-    malloc: Malloc,
-    free: Option<Free>,
+    malloc: HeapMalloc,
+    free: Option<HeapFree>,
     answer: Option<Result<u64, AccessError>>,
     holds: Option<(u64, u64)>,
 }
@@ -150,11 +150,11 @@ impl Caller {
             let answer = self.answer.take();
             match (self.stage, &mut self.free) {
                 (0 | 2, _) => match self.malloc.step(answer) {
-                    Step::Do(word) => {
+                    HeapStep::Do(word) => {
                         self.answer = Some(Ok(memory.execute(&word)));
                         return true;
                     }
-                    Step::Done(result) => {
+                    HeapStep::Done(result) => {
                         let addr = result.expect("the heap has room for all callers");
                         self.holds = Some((offset(addr), self.bytes[self.stage / 2]));
                         self.free = Some(heap.free(addr));
@@ -167,11 +167,11 @@ impl Caller {
                 (1, Some(free)) => {
                     self.holds = None;
                     match free.step(answer) {
-                        Step::Do(word) => {
+                        HeapStep::Do(word) => {
                             self.answer = Some(Ok(memory.execute(&word)));
                             return true;
                         }
-                        Step::Done(result) => {
+                        HeapStep::Done(result) => {
                             result.expect("the caller's own block");
                             self.malloc = heap.malloc(self.bytes[1], 0);
                             self.stage = 2;
@@ -191,7 +191,7 @@ type Seen = (Memory, Vec<State>);
 fn explore(heap: &Heap, memory: &Memory, callers: &[Caller], seen: &mut HashSet<Seen>) {
     // All state that determines the further steps.
     let state = |caller: &Caller| {
-        let Malloc { phase, known, wanted, .. } = caller.malloc;
+        let HeapMalloc { phase, known, wanted, .. } = caller.malloc;
         let free = caller.free.map(|free| (free.phase as u8, free.run));
         (caller.stage, (phase as u8, known, wanted), free, caller.answer.map(Result::unwrap))
     };

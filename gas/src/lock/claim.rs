@@ -17,11 +17,11 @@
 //! | | not contended, atomics | |
 //! |---|---|---|
 //! | shared | 1 to lock, 1 to unlock | fetch-add |
-//! | exclusive, [`Kind::Readers`] | 1, 1 | compare-swap, twice |
+//! | exclusive, [`LockKind::Readers`] | 1, 1 | compare-swap, twice |
 //! | exclusive, phases | 2, 2 | and two stores to the own node |
 //! | mutex | 1, 1 | swap, compare-swap, and two such stores |
 //!
-//! With [`Kind::Readers`], a writer that leaves while readers wait first becomes a
+//! With [`LockKind::Readers`], a writer that leaves while readers wait first becomes a
 //! reader, wakes the other readers, and then leaves as a reader. Otherwise another
 //! writer could come in before the first one has taken the readers' list, and new
 //! readers of that list would be woken while it is inside.
@@ -35,26 +35,28 @@
 mod steps;
 
 use super::count;
-use super::node::{NodeId, State};
-use super::{Kind, Lock};
+use super::kind::{LockKind, LockMode};
+use super::node::{NodeId, NodeState};
+use super::step::StepId;
+use super::words::Lock;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::mutant;
 
 /// A claim to a lock. Two claims are equal if they will do the same; the numbers of
 /// their operations do not matter.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct LockClaim {
     lock: Lock,
     own: NodeId,
-    at: At,
+    at: ClaimStep,
     /// The number of the operation under way, or of the next one.
     step: u32,
     is_posted: bool,
-    mode: Mode,
+    mode: LockMode,
     /// The claim ends where it would have to wait.
     is_try: bool,
     /// Readers: the count that the arrival found. Writers that need to know their
@@ -69,23 +71,14 @@ pub struct Claim {
     /// A writer that leaves as a reader and is still counted as a reader.
     is_counted: bool,
     /// The step that comes when there is nothing left to do for other claims.
-    then: At,
-}
-
-/// How a claim uses the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Together with other claims that share the lock.
-    Shared,
-    /// Alone. The only mode of [`Kind::Mutex`].
-    Exclusive,
+    then: ClaimStep,
 }
 
 /// The state of a claim, as its caller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum ClaimStatus {
     /// Nothing is under way, and nothing is held.
-    Resting(Ended),
+    Resting(ClaimEnd),
     /// The claim has asked for the lock.
     Asking,
     /// The claim has the lock.
@@ -99,7 +92,7 @@ pub enum Standing {
 
 /// How a claim came to rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ended {
+pub enum ClaimEnd {
     /// The claim never began, or gave the lock back.
     Released,
     /// The claim was only a try, and other claims were in the way.
@@ -112,13 +105,9 @@ pub enum Ended {
     },
 }
 
-/// The number of an operation of a claim, until the operation has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StepId(u32);
-
 /// The part of a claim that is needed while it holds its lock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptClaim {
     own: NodeId,
     pass: NodeId,
     found: Option<u64>,
@@ -126,9 +115,9 @@ pub(super) struct Kept {
 
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum At {
-    Resting(Ended),
-    Waiting(State),
+enum ClaimStep {
+    Resting(ClaimEnd),
+    Waiting(NodeState),
     Held,
     Failed(AddrError),
 
@@ -157,8 +146,8 @@ enum At {
     Recheck,
 
     // A claim gives up waiting.
-    LeaveNext(State),
-    Leave(State),
+    LeaveNext(NodeState),
+    Leave(NodeState),
 
     // Gives the lock back, for this claim or for a node that its claim has left.
     Depart,
@@ -180,28 +169,28 @@ enum At {
     Free(NodeId, NodeId, bool),
 }
 
-impl Kept {
+impl KeptClaim {
     /// Of a claim that had its lock by one operation.
     pub(super) const ALONE: Self = Self { own: NodeId::NONE, pass: NodeId::NONE, found: None };
 }
 
-impl Claim {
+impl LockClaim {
     /// A claim to `lock` that waits in the node `own`, where it has to.
     pub const fn new(lock: Lock, own: NodeId) -> Self {
         Self {
             lock,
             own,
-            at: At::Resting(Ended::Released),
+            at: ClaimStep::Resting(ClaimEnd::Released),
             step: 0,
             is_posted: false,
-            mode: Mode::Shared,
+            mode: LockMode::Shared,
             is_try: false,
             found: None,
             behind: NodeId::NONE,
             chain: NodeId::NONE,
             pass: NodeId::NONE,
             is_counted: false,
-            then: At::Held,
+            then: ClaimStep::Held,
         }
     }
 
@@ -210,18 +199,18 @@ impl Claim {
     /// # Panics
     ///
     /// If the claim does not rest.
-    pub fn begin(&mut self, mode: Mode) {
+    pub fn begin(&mut self, mode: LockMode) {
         self.ask(mode, false);
     }
 
     /// Asks for the lock unless others are in the way. It ends without waiting
-    /// for them: `Held`, or `Resting` with [`Ended::Refused`] (or, with
-    /// phases and if a writer comes at the same moment, [`Ended::Left`]).
+    /// for them: `Held`, or `Resting` with [`ClaimEnd::Refused`] (or, with
+    /// phases and if a writer comes at the same moment, [`ClaimEnd::Left`]).
     ///
     /// # Panics
     ///
     /// If the claim does not rest.
-    pub fn begin_try(&mut self, mode: Mode) {
+    pub fn begin_try(&mut self, mode: LockMode) {
         self.ask(mode, true);
     }
 
@@ -231,10 +220,10 @@ impl Claim {
     /// # Panics
     ///
     /// If the claim does not rest, or there is no such operation.
-    pub fn begin_found(&mut self, mode: Mode, old: u64) {
+    pub fn begin_found(&mut self, mode: LockMode, old: u64) {
         self.ask(mode, false);
         assert!(
-            matches!(self.at, At::Arrive | At::Seize),
+            matches!(self.at, ClaimStep::Arrive | ClaimStep::Seize),
             "this claim does not begin with one operation on the lock's word: {self:?}"
         );
         self.advance(old);
@@ -247,14 +236,14 @@ impl Claim {
     /// # Panics
     ///
     /// If the claim does not rest, or there is no such operation.
-    pub fn release_found(&mut self, mode: Mode, old: u64) {
+    pub fn release_found(&mut self, mode: LockMode, old: u64) {
         assert!(
             self.lock.last_op(mode).is_some(),
             "one operation does not release a lock of this kind: {self:?}"
         );
         self.ask(mode, false);
-        self.then = At::Resting(Ended::Released);
-        self.at = if mode == Mode::Shared { At::Depart } else { At::Drop };
+        self.then = ClaimStep::Resting(ClaimEnd::Released);
+        self.at = if mode == LockMode::Shared { ClaimStep::Depart } else { ClaimStep::Drop };
         self.advance(old);
     }
 
@@ -265,13 +254,13 @@ impl Claim {
     ///
     /// If the lock is not held.
     pub fn release(&mut self) {
-        assert!(self.at == At::Held, "release of a claim that holds nothing: {self:?}");
-        self.then = At::Resting(Ended::Released);
+        assert!(self.at == ClaimStep::Held, "release of a claim that holds nothing: {self:?}");
+        self.then = ClaimStep::Resting(ClaimEnd::Released);
         let kind = self.lock.kind;
         let next = match self.mode {
-            _ if kind == Kind::Mutex => self.finishes(),
-            Mode::Shared => At::Depart,
-            Mode::Exclusive => self.writer_goes(),
+            _ if kind == LockKind::Mutex => self.finishes(),
+            LockMode::Shared => ClaimStep::Depart,
+            LockMode::Exclusive => self.writer_goes(),
         };
         self.go(next);
     }
@@ -279,8 +268,12 @@ impl Claim {
     /// Gives up waiting. The claim goes on: it will rest, or hold the lock after all
     /// if that was decided before. False: the claim does not wait.
     pub fn leave(&mut self) -> bool {
-        let At::Waiting(state) = self.at else { return false };
-        self.go(if self.mode == Mode::Shared { At::LeaveNext(state) } else { At::Leave(state) });
+        let ClaimStep::Waiting(state) = self.at else { return false };
+        self.go(if self.mode == LockMode::Shared {
+            ClaimStep::LeaveNext(state)
+        } else {
+            ClaimStep::Leave(state)
+        });
         true
     }
 
@@ -291,15 +284,14 @@ impl Claim {
             return None;
         }
         let op = self.op()?;
-        let id = StepId(self.step);
+        let id = StepId::from_bits(self.step);
         self.is_posted = true;
-        let unflushed = match self.at {
-            At::HeadWord => mutant("lock_head_unflushed"),
-            At::SetState | At::ReaderState => mutant("lock_state_late"),
-            _ => false,
-        };
-        if unflushed {
-            self.handle_completed(id, Ok(0));
+        match self.at {
+            ClaimStep::HeadWord => mutate!("lock_head_unflushed":
+                () => self.handle_completed(id, Ok(0))),
+            ClaimStep::SetState | ClaimStep::ReaderState => mutate!("lock_state_late":
+                () => self.handle_completed(id, Ok(0))),
+            _ => {}
         }
         Some((id, op))
     }
@@ -307,26 +299,26 @@ impl Claim {
     /// Handles the end of an operation. A second end of the same operation is
     /// ignored.
     pub fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
-        if !self.is_posted || id.0 != self.step {
+        if !self.is_posted || id.to_bits() != self.step {
             return;
         }
         self.is_posted = false;
         self.step = self.step.wrapping_add(1);
         match result {
             Ok(old) => self.advance(old),
-            Err(error) => self.at = At::Failed(error),
+            Err(error) => self.at = ClaimStep::Failed(error),
         }
     }
 
     /// The own word that ends the wait, and the condition for its value.
     pub fn waits_for(&self) -> Option<(RemoteAddr, Until)> {
-        let At::Waiting(state) = self.at else { return None };
+        let ClaimStep::Waiting(state) = self.at else { return None };
         Some((self.lock.nodes.state_of(self.own), Until::NotEqual(self.own.state(state))))
     }
 
     /// Handles that the own word has the value `value`.
     pub fn handle_word(&mut self, value: u64) {
-        if let At::Waiting(state) = self.at
+        if let ClaimStep::Waiting(state) = self.at
             && value != self.own.state(state)
         {
             self.woken(value);
@@ -336,24 +328,24 @@ impl Claim {
     /// Handles the death of a rank, which may be the rank that would have woken this
     /// claim. A claim that does not wait learns of the death by its operations.
     pub fn handle_lost(&mut self, rank: Rank) {
-        if matches!(self.at, At::Waiting(_)) {
-            self.at = At::Failed(AddrError::PeerLost { rank });
+        if matches!(self.at, ClaimStep::Waiting(_)) {
+            self.at = ClaimStep::Failed(AddrError::PeerLost { rank });
         }
     }
 
     /// The operation that is posted and has not ended.
     pub fn under_way(&self) -> Option<StepId> {
-        self.is_posted.then_some(StepId(self.step))
+        self.is_posted.then_some(StepId::from_bits(self.step))
     }
 
     /// The state of the claim.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> ClaimStatus {
         match (self.at, self.then) {
-            (At::Resting(ended), _) => Standing::Resting(ended),
-            (At::Held, _) => Standing::Held,
-            (At::Failed(error), _) => Standing::Failed(error),
-            (_, At::Resting(_)) => Standing::Going,
-            _ => Standing::Asking,
+            (ClaimStep::Resting(ended), _) => ClaimStatus::Resting(ended),
+            (ClaimStep::Held, _) => ClaimStatus::Held,
+            (ClaimStep::Failed(error), _) => ClaimStatus::Failed(error),
+            (_, ClaimStep::Resting(_)) => ClaimStatus::Going,
+            _ => ClaimStatus::Asking,
         }
     }
 
@@ -365,7 +357,7 @@ impl Claim {
     /// Whether the claim has no node ([`NodeId::NONE`]), and cannot go on without a
     /// node.
     pub(super) const fn lacks_node(&self) -> bool {
-        self.own.is_none() && matches!(self.at, At::SetState | At::ReaderState)
+        self.own.is_none() && matches!(self.at, ClaimStep::SetState | ClaimStep::ReaderState)
     }
 
     /// Gives the claim, which has no node, the node in which it waits.
@@ -386,34 +378,37 @@ impl Claim {
     }
 
     /// The part of the claim that is needed while it holds its lock.
-    pub(super) fn keep(&self) -> Kept {
-        debug_assert_eq!(self.at, At::Held);
-        Kept { own: self.own, pass: self.pass, found: self.found }
+    pub(super) fn keep(&self) -> KeptClaim {
+        debug_assert_eq!(self.at, ClaimStep::Held);
+        KeptClaim { own: self.own, pass: self.pass, found: self.found }
     }
 
     /// The claim that holds its lock, from that part.
-    pub(super) const fn kept(lock: Lock, mode: Mode, kept: Kept) -> Self {
-        let Kept { own, pass, found } = kept;
-        Self { at: At::Held, mode, pass, found, ..Self::new(lock, own) }
+    pub(super) const fn kept(lock: Lock, mode: LockMode, kept: KeptClaim) -> Self {
+        let KeptClaim { own, pass, found } = kept;
+        Self { at: ClaimStep::Held, mode, pass, found, ..Self::new(lock, own) }
     }
 
-    fn ask(&mut self, mode: Mode, is_try: bool) {
-        assert!(matches!(self.at, At::Resting(_)), "begin of a claim that does not rest: {self:?}");
+    fn ask(&mut self, mode: LockMode, is_try: bool) {
+        assert!(
+            matches!(self.at, ClaimStep::Resting(_)),
+            "begin of a claim that does not rest: {self:?}"
+        );
         let kind = self.lock.kind;
-        let mode = if kind == Kind::Mutex { Mode::Exclusive } else { mode };
-        (self.mode, self.is_try, self.then) = (mode, is_try, At::Held);
+        let mode = if kind == LockKind::Mutex { LockMode::Exclusive } else { mode };
+        (self.mode, self.is_try, self.then) = (mode, is_try, ClaimStep::Held);
         (self.found, self.behind, self.pass) = (None, NodeId::NONE, NodeId::NONE);
         self.go(match mode {
-            _ if kind == Kind::Mutex => At::SetState,
-            Mode::Exclusive if kind == Kind::Readers => At::Seize,
-            Mode::Exclusive => At::SetState,
-            Mode::Shared if is_try && count::has_phases(kind) => At::Peek,
-            Mode::Shared => At::Arrive,
+            _ if kind == LockKind::Mutex => ClaimStep::SetState,
+            LockMode::Exclusive if kind == LockKind::Readers => ClaimStep::Seize,
+            LockMode::Exclusive => ClaimStep::SetState,
+            LockMode::Shared if is_try && count::has_phases(kind) => ClaimStep::Peek,
+            LockMode::Shared => ClaimStep::Arrive,
         });
     }
 }
 
-impl Claim {
+impl LockClaim {
     fn future(&self) -> impl Eq + Hash + use<> {
         let Self { lock, own, at, is_posted, mode, is_try, found, .. } = *self;
         let Self { behind, chain, pass, is_counted, then, .. } = *self;
@@ -421,33 +416,21 @@ impl Claim {
     }
 }
 
-impl PartialEq for Claim {
+impl PartialEq for LockClaim {
     fn eq(&self, other: &Self) -> bool {
         self.future() == other.future()
     }
 }
 
-impl Eq for Claim {}
+impl Eq for LockClaim {}
 
-impl Hash for Claim {
+impl Hash for LockClaim {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.future().hash(state);
     }
 }
 
-impl StepId {
-    /// The number as a word, which a tag may contain.
-    pub const fn to_bits(self) -> u32 {
-        self.0
-    }
-
-    /// The number in such a word.
-    pub const fn from_bits(bits: u32) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for Ended {
+impl fmt::Display for ClaimEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Released => "the lock was released",

@@ -14,7 +14,7 @@
 //!                  are still to leave), so that the last of them makes it 0
 //! ```
 
-use super::Kind;
+use super::kind::LockKind;
 
 /// Reader preference: a writer is interested.
 pub(super) const INTERESTED: u64 = 1;
@@ -28,34 +28,34 @@ pub(super) const DRAINING: u64 = 2;
 pub(super) const PHASE: u64 = 4;
 
 /// The value that a reader adds when it comes.
-pub(super) const fn arrive(kind: Kind) -> u64 {
+pub(super) const fn arrive(kind: LockKind) -> u64 {
     if has_phases(kind) { PHASE_READER } else { READER }
 }
 
 /// The value that a reader adds when it leaves.
-pub(super) const fn depart(kind: Kind) -> u64 {
+pub(super) const fn depart(kind: LockKind) -> u64 {
     if has_phases(kind) { GONE.wrapping_sub(PHASE_READER) } else { READER.wrapping_neg() }
 }
 
 /// Whether a reader that found `count` must wait.
-pub(super) const fn blocks(kind: Kind, count: u64) -> bool {
+pub(super) const fn blocks(kind: LockKind, count: u64) -> bool {
     count & if has_phases(kind) { THERE } else { INSIDE } != 0
 }
 
 /// Whether a reader that found `blocked` when it came has been let in when the word
 /// is `now`.
-pub(super) const fn let_in(kind: Kind, blocked: u64, now: u64) -> bool {
+pub(super) const fn let_in(kind: LockKind, blocked: u64, now: u64) -> bool {
     !blocks(kind, now) || has_phases(kind) && (blocked ^ now) & PHASE != 0
 }
 
 /// Whether readers are counted.
-pub(super) const fn has_readers(kind: Kind, count: u64) -> bool {
+pub(super) const fn has_readers(kind: LockKind, count: u64) -> bool {
     if has_phases(kind) { readers(count) > 0 } else { count >= READER }
 }
 
 /// Whether a reader that found `count` when it left was the last reader that a
 /// writer waits for.
-pub(super) const fn was_last(kind: Kind, count: u64) -> bool {
+pub(super) const fn was_last(kind: LockKind, count: u64) -> bool {
     if has_phases(kind) {
         count & DRAINING != 0 && count >> GONE_SHIFT == GONE_MASK
     } else {
@@ -86,8 +86,8 @@ pub(super) const fn leave(count: u64) -> u64 {
     phase.wrapping_sub(count & (THERE | DRAINING))
 }
 
-pub(super) const fn has_phases(kind: Kind) -> bool {
-    matches!(kind, Kind::Neutral | Kind::Writers)
+pub(super) const fn has_phases(kind: LockKind) -> bool {
+    matches!(kind, LockKind::Neutral | LockKind::Writers)
 }
 
 const READER: u64 = 4;
@@ -108,19 +108,19 @@ mod tests {
         for gone in [0, 1, GONE_MASK - 1, GONE_MASK] {
             let mut count = gone << GONE_SHIFT;
             for _ in 0..3 {
-                count = count.wrapping_add(arrive(Kind::Neutral));
+                count = count.wrapping_add(arrive(LockKind::Neutral));
             }
             let before = count;
             count += THERE;
             // One reader leaves before the writer asks to be woken, and one comes.
-            count = count.wrapping_add(depart(Kind::Neutral));
-            count = count.wrapping_add(arrive(Kind::Neutral));
+            count = count.wrapping_add(depart(LockKind::Neutral));
+            count = count.wrapping_add(arrive(LockKind::Neutral));
             assert!(!is_drained(before, count));
             count = count.wrapping_add(drain(before));
-            assert!(!was_last(Kind::Neutral, count));
-            count = count.wrapping_add(depart(Kind::Neutral));
-            assert!(was_last(Kind::Neutral, count));
-            count = count.wrapping_add(depart(Kind::Neutral));
+            assert!(!was_last(LockKind::Neutral, count));
+            count = count.wrapping_add(depart(LockKind::Neutral));
+            assert!(was_last(LockKind::Neutral, count));
+            count = count.wrapping_add(depart(LockKind::Neutral));
             assert_eq!((readers(count), count >> GONE_SHIFT), (1, 0));
             count = count.wrapping_add(leave(count));
             assert_eq!(count & (THERE | DRAINING | PHASE), PHASE);

@@ -2,7 +2,7 @@
 //! claim that waits sleeps until its own word is written.
 //!
 //! A caller that uses a device instead follows the same pattern: it posts the
-//! operations of [`Claim::poll_op`] to one agent, with a notifying completion at the
+//! operations of [`LockClaim::poll_op`] to one agent, with a notifying completion at the
 //! remote end, and hands in the completions.
 //!
 //! A lock without contention takes a dozen instructions, and each function call
@@ -10,15 +10,17 @@
 //! is inlined into one function. In code that is not optimised, such a function
 //! would take many kilobytes of a ULT's stack, and each step is a call.
 
-use super::claim::Kept;
-use super::{Carries, Claim, Ended, Lock, Mode, NodeId, Standing};
+use super::claim::{ClaimEnd, ClaimStatus, KeptClaim, LockClaim};
+use super::kind::LockMode;
+use super::node::NodeId;
+use super::words::{Lock, WordOps};
 use core::time::Duration;
 use tsumugi_core::mem::{AddrError, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 
 /// How a rank's claims carry out operations and wait.
-pub trait Means {
+pub trait LockDriver {
     /// Carries out an operation, with remote completion.
     ///
     /// # Errors
@@ -35,7 +37,7 @@ pub trait Means {
     ///
     /// [`AddrError::PeerLost`] if the rank of the word has died; another [`AddrError`]
     /// if the word is out of reach.
-    fn carry_as(&self, _claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+    fn carry_as(&self, _claim: &LockClaim, op: &Op) -> Result<u64, AddrError> {
         self.carry(op)
     }
 
@@ -74,7 +76,7 @@ pub trait Means {
     /// [`AddrError`] if the word is not one to wait for.
     fn wait_as(
         &self,
-        _claim: &Claim,
+        _claim: &LockClaim,
         at: RemoteAddr,
         until: Until,
         limit: Option<Duration>,
@@ -83,9 +85,9 @@ pub trait Means {
     }
 }
 
-struct AtOnce<'m, M>(&'m M);
+struct LocalOps<'m, M>(&'m M);
 
-impl<M: Means> Carries for AtOnce<'_, M> {
+impl<M: LockDriver> WordOps for LocalOps<'_, M> {
     type Ended = Option<u64>;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -102,15 +104,15 @@ impl<M: Means> Carries for AtOnce<'_, M> {
 /// A lock that is held.
 #[derive(Debug)]
 #[must_use = "a lock that is not released stays held"]
-pub struct Held {
-    mode: Mode,
+pub struct HeldLock {
+    mode: LockMode,
     /// `None`: the lock was taken by one operation.
-    kept: Option<Kept>,
+    kept: Option<KeptClaim>,
 }
 
 /// Others have the lock. The caller must release the node that it gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct LockRefused {
     /// The node to release.
     pub node: NodeId,
     /// Whether the node must be released as left in a queue.
@@ -120,7 +122,7 @@ pub struct Refused {
 /// Waits until the caller has the lock. Without contention that is one operation, if
 /// the lock's kind has such an operation; otherwise it calls `node` for a node, with
 /// the claim that needs it. If `node` waits, and the caller will never go on, a
-/// claim that is a [blocked reader](Claim::is_blocked_reader) is to be
+/// claim that is a [blocked reader](LockClaim::is_blocked_reader) is to be
 /// [passed on](pass_on). Blocking.
 ///
 /// # Errors
@@ -130,13 +132,13 @@ pub struct Refused {
 /// of reach. The node, if `node` returned one, must not be used until the next epoch.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub fn lock(
-    means: &impl Means,
+    means: &impl LockDriver,
     lock: &Lock,
-    mode: Mode,
-    node: impl FnOnce(&Claim) -> NodeId,
-) -> Result<Held, AddrError> {
-    match lock.first(mode, &AtOnce(means)).flatten() {
-        Some(old) if lock.has(mode, old) => Ok(Held::alone(mode)),
+    mode: LockMode,
+    node: impl FnOnce(&LockClaim) -> NodeId,
+) -> Result<HeldLock, AddrError> {
+    match lock.first(mode, &LocalOps(means)).flatten() {
+        Some(old) if lock.has(mode, old) => Ok(HeldLock::alone(mode)),
         found => claims(means, lock, mode, node, found),
     }
 }
@@ -144,13 +146,13 @@ pub fn lock(
 #[cold]
 #[inline(never)]
 fn claims(
-    means: &impl Means,
+    means: &impl LockDriver,
     lock: &Lock,
-    mode: Mode,
-    node: impl FnOnce(&Claim) -> NodeId,
+    mode: LockMode,
+    node: impl FnOnce(&LockClaim) -> NodeId,
     found: Option<u64>,
-) -> Result<Held, AddrError> {
-    let mut claim = Claim::new(*lock, NodeId::NONE);
+) -> Result<HeldLock, AddrError> {
+    let mut claim = LockClaim::new(*lock, NodeId::NONE);
     match found {
         Some(old) => claim.begin_found(mode, old),
         None => claim.begin(mode),
@@ -165,7 +167,7 @@ fn claims(
     }
     run(means, &mut claim, None)?;
     let kept = (claim.node() != NodeId::NONE).then(|| claim.keep());
-    Ok(Held { mode, kept })
+    Ok(HeldLock { mode, kept })
 }
 
 /// Takes the lock if no other claim is in the way. Lock-free.
@@ -176,12 +178,12 @@ fn claims(
 /// [`AddrError`] if the words of the lock or of the node are out of reach. The node must
 /// not be used until the next epoch.
 pub fn try_lock(
-    means: &impl Means,
+    means: &impl LockDriver,
     lock: &Lock,
-    mode: Mode,
+    mode: LockMode,
     node: NodeId,
-) -> Result<Result<Held, Refused>, AddrError> {
-    let mut claim = Claim::new(*lock, node);
+) -> Result<Result<HeldLock, LockRefused>, AddrError> {
+    let mut claim = LockClaim::new(*lock, node);
     claim.begin_try(mode);
     asks(means, mode, claim, None)
 }
@@ -194,42 +196,42 @@ pub fn try_lock(
 /// the claim waits; another [`AddrError`] if the words of the lock or of a node are out
 /// of reach. The node must not be used until the next epoch.
 pub fn lock_within(
-    means: &impl Means,
+    means: &impl LockDriver,
     lock: &Lock,
-    mode: Mode,
+    mode: LockMode,
     limit: Duration,
     node: NodeId,
-) -> Result<Result<Held, Refused>, AddrError> {
-    let mut claim = Claim::new(*lock, node);
+) -> Result<Result<HeldLock, LockRefused>, AddrError> {
+    let mut claim = LockClaim::new(*lock, node);
     claim.begin(mode);
     asks(means, mode, claim, Some(limit))
 }
 
 fn asks(
-    means: &impl Means,
-    mode: Mode,
-    mut claim: Claim,
+    means: &impl LockDriver,
+    mode: LockMode,
+    mut claim: LockClaim,
     limit: Option<Duration>,
-) -> Result<Result<Held, Refused>, AddrError> {
+) -> Result<Result<HeldLock, LockRefused>, AddrError> {
     Ok(match run(means, &mut claim, limit)? {
-        None => Ok(Held { mode, kept: Some(claim.keep()) }),
+        None => Ok(HeldLock { mode, kept: Some(claim.keep()) }),
         Some(ended) => {
-            let has_left = ended == Ended::Left { in_queue: true };
-            Err(Refused { node: claim.node(), has_left })
+            let has_left = ended == ClaimEnd::Left { in_queue: true };
+            Err(LockRefused { node: claim.node(), has_left })
         }
     })
 }
 
-impl Held {
+impl HeldLock {
     /// A lock that was taken by one operation, so that nothing has to be kept.
     #[inline]
-    pub const fn alone(mode: Mode) -> Self {
+    pub const fn alone(mode: LockMode) -> Self {
         Self { mode, kept: None }
     }
 
     /// The mode in which the lock is held.
     #[inline]
-    pub const fn mode(&self) -> Mode {
+    pub const fn mode(&self) -> LockMode {
         self.mode
     }
 
@@ -250,9 +252,9 @@ impl Held {
     /// node are out of reach. The node of the claim, if it had one, must not be used
     /// until the next epoch.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
+    pub fn unlock(self, means: &impl LockDriver, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
         let Self { mode, kept: None } = self else { return self.lets_go(means, lock) };
-        match lock.last(mode, &AtOnce(means)).flatten() {
+        match lock.last(mode, &LocalOps(means)).flatten() {
             Some(old) if lock.is_given_back(mode, old) => Ok(None),
             last => gives_back(means, lock, mode, last),
         }
@@ -260,9 +262,9 @@ impl Held {
 
     #[cold]
     #[inline(never)]
-    fn lets_go(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
+    fn lets_go(self, means: &impl LockDriver, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
         let kept = self.kept.expect("a claim of several operations is kept");
-        let mut claim = Claim::kept(*lock, self.mode, kept);
+        let mut claim = LockClaim::kept(*lock, self.mode, kept);
         claim.release();
         run(means, &mut claim, None)?;
         Ok(Some(claim.node()))
@@ -274,15 +276,15 @@ impl Held {
 #[cold]
 #[inline(never)]
 fn gives_back(
-    means: &impl Means,
+    means: &impl LockDriver,
     lock: &Lock,
-    mode: Mode,
+    mode: LockMode,
     last: Option<u64>,
 ) -> Result<Option<NodeId>, AddrError> {
-    let mut claim = Claim::kept(*lock, mode, Kept::ALONE);
+    let mut claim = LockClaim::kept(*lock, mode, KeptClaim::ALONE);
     match last {
         Some(old) => {
-            claim = Claim::new(*lock, NodeId::NONE);
+            claim = LockClaim::new(*lock, NodeId::NONE);
             claim.release_found(mode, old);
         }
         None => claim.release(),
@@ -304,11 +306,11 @@ fn gives_back(
 /// of reach. The node of the claim, if it had one, must not be used until the next
 /// epoch.
 pub fn pass_on(
-    means: &impl Means,
-    mut claim: Claim,
+    means: &impl LockDriver,
+    mut claim: LockClaim,
     result: Option<Result<u64, AddrError>>,
     node: impl FnOnce() -> NodeId,
-) -> Result<Option<Refused>, AddrError> {
+) -> Result<Option<LockRefused>, AddrError> {
     if let (Some(id), Some(result)) = (claim.under_way(), result) {
         claim.handle_completed(id, result);
     }
@@ -327,12 +329,12 @@ pub fn pass_on(
         claim.release();
         run(means, &mut claim, None)?;
     }
-    let has_left = ended == Some(Ended::Left { in_queue: true });
-    Ok((claim.node() != NodeId::NONE).then(|| Refused { node: claim.node(), has_left }))
+    let has_left = ended == Some(ClaimEnd::Left { in_queue: true });
+    Ok((claim.node() != NodeId::NONE).then(|| LockRefused { node: claim.node(), has_left }))
 }
 
 /// Carries out the next operation, if there is one. Returns whether there was one.
-fn step(means: &impl Means, claim: &mut Claim) -> bool {
+fn step(means: &impl LockDriver, claim: &mut LockClaim) -> bool {
     let Some((id, op)) = claim.poll_op() else { return false };
     let result = means.carry_as(claim, &op);
     claim.handle_completed(id, result);
@@ -341,17 +343,17 @@ fn step(means: &impl Means, claim: &mut Claim) -> bool {
 
 /// Runs a claim until it holds the lock or rests.
 fn run(
-    means: &impl Means,
-    claim: &mut Claim,
+    means: &impl LockDriver,
+    claim: &mut LockClaim,
     mut limit: Option<Duration>,
-) -> Result<Option<Ended>, AddrError> {
+) -> Result<Option<ClaimEnd>, AddrError> {
     loop {
         while step(means, claim) {}
         match claim.standing() {
-            Standing::Held => return Ok(None),
-            Standing::Resting(ended) => return Ok(Some(ended)),
-            Standing::Failed(error) => return Err(error),
-            Standing::Asking | Standing::Going => {}
+            ClaimStatus::Held => return Ok(None),
+            ClaimStatus::Resting(ended) => return Ok(Some(ended)),
+            ClaimStatus::Failed(error) => return Err(error),
+            ClaimStatus::Asking | ClaimStatus::Going => {}
         }
         let (at, until) = claim.waits_for().expect("a claim without an operation waits");
         match means.wait_as(claim, at, until, limit) {

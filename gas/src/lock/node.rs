@@ -60,7 +60,7 @@ enum Use {
 /// The state of a node, as other ranks see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum NodeState {
     /// The node is behind others.
     Queued = 1,
     /// The node is the first of the writers, and waits for readers.
@@ -123,7 +123,7 @@ impl NodeId {
     }
 
     /// The value of the word `state` in this life.
-    pub(super) const fn state(self, state: State) -> u64 {
+    pub(super) const fn state(self, state: NodeState) -> u64 {
         (self.0 & GENERATION_MASK) << 8 | state as u64
     }
 
@@ -167,7 +167,7 @@ impl<'a> NodePool<'a> {
             Use::Taken => false,
             Use::Left => {
                 let life = NodeId::new(rank, *index, slot.generation);
-                load(*index) == life.state(State::Free)
+                load(*index) == life.state(NodeState::Free)
             }
         };
         let (index, slot) = self.slots.iter_mut().enumerate().find(is_free)?;
@@ -221,8 +221,8 @@ mod tests {
         let second = pool.try_take(|_| 0).unwrap();
         assert!(pool.try_take(|_| 0).is_none());
         pool.release(second, true);
-        assert!(pool.try_take(|_| second.state(State::Left)).is_none());
-        let third = pool.try_take(|_| second.state(State::Free)).unwrap();
+        assert!(pool.try_take(|_| second.state(NodeState::Left)).is_none());
+        let third = pool.try_take(|_| second.state(NodeState::Free)).unwrap();
         assert_eq!((third.slot(), third.generation()), (second.slot(), 2));
         pool.release(first, false);
         assert_eq!(pool.try_take(|_| 0).unwrap().slot(), first.slot());

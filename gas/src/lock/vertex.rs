@@ -21,12 +21,12 @@
 //! written again only when the last write has ended. Each write wakes the thread
 //! that runs the vertex or that waits at the rank.
 
-use super::Side;
+use super::side::GroupSide;
 use super::tree::{BlockWord, FAN_MAX, SIDE_WORDS, Tree, VertexId};
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind as OpKind, Op};
-use tsumugi_core::sync::mutant;
 
 /// The state of a vertex at the rank that runs it. Two vertices are equal if they
 /// will do the same.
@@ -34,7 +34,7 @@ use tsumugi_core::sync::mutant;
 pub struct Vertex {
     tree: Tree,
     id: VertexId,
-    stage: Stage,
+    stage: VertexStage,
     /// The number of the last grant from above that was seen, and of the last one
     /// that was given back.
     seen: u64,
@@ -50,7 +50,7 @@ pub struct Vertex {
     /// Leaves: the last value seen of the count of leavers that were last.
     quiet: u64,
     /// Root: the side that was open last.
-    turn: Side,
+    turn: GroupSide,
     /// The targets of writes that are due, one bit each: children, and [`ABOVE`].
     dirty: u32,
     posted: u32,
@@ -73,17 +73,17 @@ struct Below {
 pub struct VertexStep(u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Stage {
+enum VertexStage {
     Shut,
     /// Leaves: the side is being opened.
-    Opening(Side),
-    Open(Side),
+    Opening(GroupSide),
+    Open(GroupSide),
     /// Leaves: the side is being shut.
-    Closing(Side),
+    Closing(GroupSide),
     /// Leaves: the ranks that are still inside are being counted.
-    Counting(Side, u64),
+    Counting(GroupSide, u64),
     /// Waits until no rank is inside.
-    Draining(Side),
+    Draining(GroupSide),
 }
 
 impl Vertex {
@@ -92,7 +92,7 @@ impl Vertex {
         Self {
             tree,
             id,
-            stage: Stage::Shut,
+            stage: VertexStage::Shut,
             seen: 0,
             released: 0,
             is_fresh: false,
@@ -100,7 +100,7 @@ impl Vertex {
             below: [Below::default(); FAN_MAX as usize],
             shut_at: [0; 2],
             quiet: 0,
-            turn: Side::Exclusive,
+            turn: GroupSide::Exclusive,
             dirty: 0,
             posted: 0,
             is_own_posted: false,
@@ -188,14 +188,14 @@ impl Vertex {
         } else if self.is_own_posted {
             self.is_own_posted = false;
             self.stage = match self.stage {
-                Stage::Opening(side) => Stage::Open(side),
-                Stage::Closing(side) => {
+                VertexStage::Opening(side) => VertexStage::Open(side),
+                VertexStage::Closing(side) => {
                     let come = old >> COME_SHIFT;
                     let before = core::mem::replace(&mut self.shut_at[side as usize], come);
-                    Stage::Counting(side, come - before)
+                    VertexStage::Counting(side, come - before)
                 }
-                Stage::Counting(_, come) if old == come => Stage::Shut,
-                Stage::Counting(side, _) => Stage::Draining(side),
+                VertexStage::Counting(_, come) if old == come => VertexStage::Shut,
+                VertexStage::Counting(side, _) => VertexStage::Draining(side),
                 stage => stage,
             };
         }
@@ -214,15 +214,15 @@ impl Vertex {
         let wants = self.wants(words);
         let is_revoked = down & REVOKED != 0;
         match self.stage {
-            Stage::Shut => {
+            VertexStage::Shut => {
                 let side = if self.is_root() {
                     let last = self.turn;
-                    let first = if mutant("group_turn_kept") { last } else { last.other() };
+                    let first = mutate!("group_turn_kept": last.other() => last);
                     first.of(wants).or(first.other().of(wants))
                 } else if self.seen == self.released {
                     None
-                } else if self.is_fresh && !mutant("group_revoked_unserved") || !is_revoked {
-                    Some(Side::from_bit(down))
+                } else if !is_revoked || mutate!("group_revoked_unserved": self.is_fresh => false) {
+                    Some(GroupSide::from_bit(down))
                 } else {
                     (self.released, self.said) = (self.seen, wants);
                     self.dirty |= 1 << ABOVE;
@@ -234,49 +234,52 @@ impl Vertex {
                 };
                 self.is_fresh = false;
                 self.turn = side;
-                self.stage =
-                    if self.id.level == 0 { Stage::Opening(side) } else { Stage::Open(side) };
+                self.stage = if self.id.level == 0 {
+                    VertexStage::Opening(side)
+                } else {
+                    VertexStage::Open(side)
+                };
                 self.id.level > 0
             }
-            Stage::Open(side) => {
+            VertexStage::Open(side) => {
                 self.lets_in(side, words);
                 let wants = self.wants(words);
                 self.says(wants);
                 let other = side.other().of(wants).is_some();
                 if if self.is_root() { other } else { is_revoked } {
                     self.stage = if self.id.level == 0 {
-                        Stage::Closing(side)
+                        VertexStage::Closing(side)
                     } else {
-                        Stage::Draining(side)
+                        VertexStage::Draining(side)
                     };
                     return self.id.level > 0;
                 }
                 false
             }
-            Stage::Draining(_) if self.id.level == 0 => {
+            VertexStage::Draining(_) if self.id.level == 0 => {
                 self.answers(words);
                 if quiet == self.quiet {
                     return false;
                 }
                 self.quiet = quiet;
-                self.stage = Stage::Shut;
+                self.stage = VertexStage::Shut;
                 true
             }
-            Stage::Draining(_) => {
+            VertexStage::Draining(_) => {
                 let mut is_empty = true;
                 for index in 0..self.tree.below(self.id) {
                     if self.holds(index, words) {
-                        is_empty = mutant("group_grant_undrained");
+                        is_empty = mutate!("group_grant_undrained": false => true);
                         let said = self.below[index as usize].to_say;
                         self.tells(index, said | REVOKED);
                     }
                 }
                 if is_empty {
-                    self.stage = Stage::Shut;
+                    self.stage = VertexStage::Shut;
                 }
                 is_empty
             }
-            Stage::Opening(_) | Stage::Closing(_) | Stage::Counting(..) => {
+            VertexStage::Opening(_) | VertexStage::Closing(_) | VertexStage::Counting(..) => {
                 self.answers(words);
                 false
             }
@@ -291,10 +294,10 @@ impl Vertex {
             let word = words[index as usize];
             if self.id.level == 0 {
                 if word != self.below[index as usize].to_say && !self.is_in(word) {
-                    wants |= Side::from_bit(word).bit();
+                    wants |= GroupSide::from_bit(word).bit();
                 }
             } else if self.holds(index, words) {
-                let side = Side::from_bit(self.below[index as usize].to_say);
+                let side = GroupSide::from_bit(self.below[index as usize].to_say);
                 wants |= word as u8 & WANTS & !side.bit();
             } else {
                 wants |= word as u8 & WANTS;
@@ -312,10 +315,10 @@ impl Vertex {
     /// Leaves: whether the rank with this word is inside, though it may not have
     /// seen that yet.
     fn is_in(&self, word: u64) -> bool {
-        let side = Side::from_bit(word);
-        self.stage == Stage::Open(side)
-            || (word >> COME_SHIFT) <= self.shut_at[side as usize]
-                && !mutant("group_late_forgotten")
+        let side = GroupSide::from_bit(word);
+        self.stage == VertexStage::Open(side)
+            || mutate!("group_late_forgotten":
+                (word >> COME_SHIFT) <= self.shut_at[side as usize] => false)
     }
 
     /// Leaves: informs the ranks that are inside and wait.
@@ -328,7 +331,7 @@ impl Vertex {
         }
     }
 
-    fn lets_in(&mut self, side: Side, words: &[u64; FAN_MAX as usize]) {
+    fn lets_in(&mut self, side: GroupSide, words: &[u64; FAN_MAX as usize]) {
         if self.id.level == 0 {
             return self.answers(words);
         }
@@ -353,11 +356,11 @@ impl Vertex {
     /// before.
     fn says(&mut self, wants: u8) {
         let held = match self.stage {
-            Stage::Open(side) => side.bit(),
+            VertexStage::Open(side) => side.bit(),
             _ => 0,
         };
         let news = wants & !(self.said & !held) & !held;
-        if news != 0 && !self.is_root() && !mutant("group_want_unsaid") {
+        if mutate!("group_want_unsaid": news != 0 => false) && !self.is_root() {
             self.said = self.said & !held | wants;
             self.dirty |= 1 << ABOVE;
         }
@@ -368,14 +371,14 @@ impl Vertex {
         if self.is_own_posted {
             return None;
         }
-        let add = |word, side: Side, delta: u64| {
+        let add = |word, side: GroupSide, delta: u64| {
             let at = self.word(word, side as u32 * SIDE_WORDS);
             Some(Op::atomic(OpKind::FetchAdd, at, delta))
         };
         match self.stage {
-            Stage::Opening(side) => add(BlockWord::Come, side, OPEN),
-            Stage::Closing(side) => add(BlockWord::Come, side, OPEN.wrapping_neg()),
-            Stage::Counting(side, come) => add(BlockWord::Gone, side, come.wrapping_neg()),
+            VertexStage::Opening(side) => add(BlockWord::Come, side, OPEN),
+            VertexStage::Closing(side) => add(BlockWord::Come, side, OPEN.wrapping_neg()),
+            VertexStage::Counting(side, come) => add(BlockWord::Gone, side, come.wrapping_neg()),
             _ => None,
         }
     }
@@ -398,7 +401,7 @@ impl Vertex {
     fn future(&self) -> impl Eq + Hash + use<> {
         let Self { tree, id, stage, seen, released, is_fresh, said, .. } = *self;
         let Self { below, shut_at, quiet, turn, dirty, posted, is_own_posted, .. } = *self;
-        let turn = if self.is_root() { turn } else { Side::All };
+        let turn = if self.is_root() { turn } else { GroupSide::All };
         (
             (tree, id, stage, seen, released, is_fresh, said),
             (below, shut_at, quiet, turn, dirty, posted, is_own_posted),

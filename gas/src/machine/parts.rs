@@ -1,19 +1,21 @@
 //! The puts, gets and atomics of a job: block by block, in parts that fit in one
 //! operation.
 
-use super::run::Reach;
-use super::tables::{Hold, Job, Phase};
-use super::{Agent, Machine, Outgoing};
+use super::rank::GlobalMachine;
+use super::run::ReachedAddr;
+use super::tables::{OpPhase, OpPin, PendingOp};
+use super::traffic::OutgoingOp;
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
-use crate::request::{Copy, ENTRY_BYTES, List, Request, Word};
+use crate::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest};
+use crate::table::Agent;
 use tsumugi_core::mem::{LocalAddr, Need, RegionKey, RemoteAddr};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
-use tsumugi_core::sync::mutant;
 
 /// The part of a copy that one operation carries.
-struct Part {
+struct CopyPart {
     dst: GlobalAddr,
     src: GlobalAddr,
     bytes: u64,
@@ -21,12 +23,12 @@ struct Part {
     is_last: bool,
 }
 
-impl Machine<'_> {
+impl GlobalMachine<'_> {
     /// Posts the next part, if there is one and it may be posted. When no part is
     /// left or in flight, goes on to the next phase.
-    pub(super) fn next_part(&mut self, index: usize) -> Option<Outgoing> {
+    pub(super) fn next_part(&mut self, index: usize) -> Option<OutgoingOp> {
         let job = self.jobs[index];
-        if let (Request::Word(word), None) = (job.request, job.error) {
+        if let (GlobalRequest::Word(word), None) = (job.request, job.error) {
             if job.block == 0 {
                 return self.post_word(index, word);
             }
@@ -44,15 +46,38 @@ impl Machine<'_> {
             }
         }
         if self.jobs[index].flights == 0 {
-            after_parts(self, index);
+            self.after_parts(index);
         }
         None
     }
 
+    /// Goes to the next phase after all parts of a job have completed.
+    pub(super) fn after_parts(&mut self, index: usize) {
+        let may_be_under_way = self.may_be_under_way(index);
+        let job = &mut self.jobs[index];
+        if job.is_relayed && job.error.is_none() {
+            // The bytes have landed before the destination got the relay note.
+            *job = PendingOp { is_queued: job.is_queued, link: job.link, ..PendingOp::FREE };
+            return;
+        }
+        let phase = match job.request {
+            _ if job.error.is_some() => OpPhase::Ended,
+            GlobalRequest::List(ListCopy { count, .. }) if job.block < count => OpPhase::Entries,
+            _ if may_be_under_way => OpPhase::Confirm,
+            GlobalRequest::Copy(copy) if !copy.flag.is_null() => OpPhase::Flag,
+            _ => OpPhase::Ended,
+        };
+        if phase == OpPhase::Ended {
+            return self.finish(index);
+        }
+        self.jobs[index].phase = phase;
+        self.run.push(self.jobs, index);
+    }
+
     /// Fetches the next entries of a list.
-    pub(super) fn fetch_entries(&mut self, index: usize) -> Option<Outgoing> {
+    pub(super) fn fetch_entries(&mut self, index: usize) -> Option<OutgoingOp> {
         let job = self.jobs[index];
-        let Request::List(List { entries, count, .. }) = job.request else { return None };
+        let GlobalRequest::List(ListCopy { entries, count, .. }) = job.request else { return None };
         let batch = (count - job.block).min(ENTRIES);
         let at = self.setup.split.add(entries, i64::from(job.block) * ENTRY_BYTES as i64);
         let bytes = u64::from(batch) * ENTRY_BYTES;
@@ -61,13 +86,13 @@ impl Machine<'_> {
             return None;
         };
         match self.reach(index, addr, bytes, Need::Read) {
-            Reach::At(target, hold) => {
+            ReachedAddr::At(target, hold) => {
                 self.jobs[index].landed = (batch, 0);
                 let op = Op::get(target.remote, self.control.landing(index), bytes);
-                Some(self.post(index, op, target.agent, Hold::Nothing, hold, addr))
+                Some(self.post(index, op, target.agent, OpPin::Nothing, hold, addr))
             }
-            Reach::Waits => None,
-            Reach::Refused(error) => {
+            ReachedAddr::Waits => None,
+            ReachedAddr::Refused(error) => {
                 self.fail(index, error);
                 None
             }
@@ -75,56 +100,56 @@ impl Machine<'_> {
     }
 
     pub(super) fn entries_came(&mut self, index: usize) {
-        self.jobs[index].phase = Phase::Parts;
+        self.jobs[index].phase = OpPhase::Parts;
         self.run.push(self.jobs, index);
     }
 
-    fn post_word(&mut self, index: usize, word: Word) -> Option<Outgoing> {
+    fn post_word(&mut self, index: usize, word: WordRequest) -> Option<OutgoingOp> {
         let need = if word.kind == Kind::GetWord { Need::Read } else { Need::Write };
         match self.reach(index, word.target, word.width() as u64, need) {
-            Reach::At(target, hold) => {
+            ReachedAddr::At(target, hold) => {
                 self.jobs[index].block = 1;
                 if word.kind == Kind::PutWord {
                     self.jobs[index].last = word.target;
                 }
                 let op = word.at(target.remote);
-                Some(self.post(index, op, target.agent, Hold::Nothing, hold, word.target))
+                Some(self.post(index, op, target.agent, OpPin::Nothing, hold, word.target))
             }
-            Reach::Waits => None,
-            Reach::Refused(error) => {
+            ReachedAddr::Waits => None,
+            ReachedAddr::Refused(error) => {
                 self.fail(index, error);
                 None
             }
         }
     }
 
-    fn post_part(&mut self, index: usize, part: &Part) -> Option<Outgoing> {
-        let Part { dst, src, bytes, is_last } = *part;
+    fn post_part(&mut self, index: usize, part: &CopyPart) -> Option<OutgoingOp> {
+        let CopyPart { dst, src, bytes, is_last } = *part;
         let rank = |addr| self.setup.split.rank(addr) == Some(self.setup.rank);
         let (is_push, is_pull) = (rank(src), rank(dst));
         let (near, far) = if is_pull && !is_push { (dst, src) } else { (src, dst) };
         let (local, source, near) = if is_push || is_pull {
             match self.registry.local(near, bytes) {
                 Ok((local, record)) => {
-                    let hold = record.map_or(Hold::Nothing, |record| Hold::Record(record as u32));
+                    let hold = record.map_or(OpPin::Nothing, |record| OpPin::Record(record as u32));
                     (local, None, hold)
                 }
                 Err(error) => return self.refuse(index, error),
             }
         } else {
             match self.reach(index, near, bytes, Need::Read) {
-                Reach::At(target, hold) => (UNUSED, Some(target.remote), hold),
-                Reach::Waits => return None,
-                Reach::Refused(error) => return self.refuse(index, error),
+                ReachedAddr::At(target, hold) => (UNUSED, Some(target.remote), hold),
+                ReachedAddr::Waits => return None,
+                ReachedAddr::Refused(error) => return self.refuse(index, error),
             }
         };
-        if let Hold::Record(record) = near {
+        if let OpPin::Record(record) = near {
             self.registry.pin(record as usize);
         }
         self.let_go_of(index);
         let need = if far == dst { Need::Write } else { Need::Read };
         let (target, hold) = match self.reach(index, far, bytes, need) {
-            Reach::At(target, hold) => (target, hold),
+            ReachedAddr::At(target, hold) => (target, hold),
             end => {
                 // The near end stays pinned while the table of the far end is on its
                 // way: otherwise two tables that share one slot would evict each
@@ -136,7 +161,7 @@ impl Machine<'_> {
                 } else {
                     self.let_go(near);
                 }
-                let Reach::Refused(error) = end else { return None };
+                let ReachedAddr::Refused(error) = end else { return None };
                 return self.refuse(index, error);
             }
         };
@@ -152,12 +177,7 @@ impl Machine<'_> {
             Op::get(target.remote, local, bytes)
         };
         let is_near = source.is_some() && self.is_near(self.setup.split.rank(dst));
-        let near = if source.is_some() && mutant("gas_carried_unpinned") {
-            self.let_go(near);
-            Hold::Nothing
-        } else {
-            near
-        };
+        let near = mutate!("gas_carried_unpinned": near => self.unpin_carried(near, source));
         let job = &mut self.jobs[index];
         job.at += bytes;
         if is_last {
@@ -168,9 +188,10 @@ impl Machine<'_> {
         }
         self.run.push(self.jobs, index);
         let out = self.post(index, op, target.agent, near, hold, far);
-        let is_ordered = bytes <= self.setup.ordered_bytes_max || mutant("gas_relay_overtakes");
+        let is_ordered = mutate!("gas_relay_overtakes":
+            bytes <= self.setup.ordered_bytes_max => true);
         let then = if is_last && is_push && is_ordered { self.relay(index) } else { None };
-        Some(Outgoing { source, then, ..out })
+        Some(OutgoingOp { source, then, ..out })
     }
 
     /// A copy between two other ranks of this node, of memory that is left to the
@@ -180,32 +201,42 @@ impl Machine<'_> {
     fn hand_over(&mut self, index: usize) {
         let job = &mut self.jobs[index];
         if job.flights == 0 {
-            job.phase = Phase::Asking { probe: 0 };
+            job.phase = OpPhase::Asking { probe: 0 };
             self.run.push(self.jobs, index);
         }
     }
 
     /// Gives back the pin that a job has kept.
     pub(super) fn let_go_of(&mut self, index: usize) {
-        let held = core::mem::replace(&mut self.jobs[index].held, Hold::Nothing);
+        let held = core::mem::replace(&mut self.jobs[index].held, OpPin::Nothing);
         self.let_go(held);
     }
 
-    fn refuse(&mut self, index: usize, error: AccessError) -> Option<Outgoing> {
+    /// The planted defect `gas_carried_unpinned`: the source of a copy that the
+    /// driver carries does not stay in place.
+    fn unpin_carried(&mut self, near: OpPin, source: Option<RemoteAddr>) -> OpPin {
+        if source.is_none() {
+            return near;
+        }
+        self.let_go(near);
+        OpPin::Nothing
+    }
+
+    fn refuse(&mut self, index: usize, error: AccessError) -> Option<OutgoingOp> {
         self.jobs[index].error = Some(error);
         None
     }
 
     /// The next part of a job, if it has one now.
-    fn part_of(&mut self, index: usize) -> Result<Option<Part>, AccessError> {
+    fn part_of(&mut self, index: usize) -> Result<Option<CopyPart>, AccessError> {
         match self.jobs[index].request {
-            Request::Copy(copy) => self.part_of_copy(index, &copy),
-            Request::List(list) => self.part_of_list(index, &list),
-            Request::Word(_) | Request::Fence => Ok(None),
+            GlobalRequest::Copy(copy) => self.part_of_copy(index, &copy),
+            GlobalRequest::List(list) => self.part_of_list(index, &list),
+            GlobalRequest::Word(_) | GlobalRequest::Fence => Ok(None),
         }
     }
 
-    fn part_of_copy(&self, index: usize, copy: &Copy) -> Result<Option<Part>, AccessError> {
+    fn part_of_copy(&self, index: usize, copy: &Copy) -> Result<Option<CopyPart>, AccessError> {
         let (job, split) = (&self.jobs[index], self.setup.split);
         if job.block == copy.count || copy.bytes == 0 {
             return Ok(None);
@@ -215,7 +246,11 @@ impl Machine<'_> {
         self.part_at(dst, src, copy.bytes, job.at).map(Some)
     }
 
-    fn part_of_list(&mut self, index: usize, list: &List) -> Result<Option<Part>, AccessError> {
+    fn part_of_list(
+        &mut self,
+        index: usize,
+        list: &ListCopy,
+    ) -> Result<Option<CopyPart>, AccessError> {
         let split = self.setup.split;
         loop {
             let job = &self.jobs[index];
@@ -247,7 +282,7 @@ impl Machine<'_> {
         src: GlobalAddr,
         bytes: u64,
         at: u64,
-    ) -> Result<Part, AccessError> {
+    ) -> Result<CopyPart, AccessError> {
         let split = self.setup.split;
         // The whole block must be within the range of an address before any part of
         // it is posted.
@@ -257,31 +292,13 @@ impl Machine<'_> {
                 .ok_or(AccessError::OutOfRange { addr, bytes })
         };
         let part = (bytes - at).min(self.setup.part_bytes_max);
-        Ok(Part { dst: place(dst)?, src: place(src)?, bytes: part, is_last: at + part == bytes })
+        Ok(CopyPart {
+            dst: place(dst)?,
+            src: place(src)?,
+            bytes: part,
+            is_last: at + part == bytes,
+        })
     }
-}
-
-/// Goes to the next phase after all parts of a job have completed.
-pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
-    let may_be_under_way = machine.may_be_under_way(index);
-    let job = &mut machine.jobs[index];
-    if job.is_relayed && job.error.is_none() {
-        // The bytes have landed before the destination got the relay note.
-        *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
-        return;
-    }
-    let phase = match job.request {
-        _ if job.error.is_some() => Phase::Ended,
-        Request::List(List { count, .. }) if job.block < count => Phase::Entries,
-        _ if may_be_under_way => Phase::Confirm,
-        Request::Copy(copy) if !copy.flag.is_null() => Phase::Flag,
-        _ => Phase::Ended,
-    };
-    if phase == Phase::Ended {
-        return machine.finish(index);
-    }
-    machine.jobs[index].phase = phase;
-    machine.run.push(machine.jobs, index);
 }
 
 fn is_devices(addr: RemoteAddr) -> bool {

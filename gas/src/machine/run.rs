@@ -1,25 +1,26 @@
 //! The steps of a job, and its end.
 
-use super::parts::after_parts;
-use super::tables::{Hold, Job, Phase, What};
-use super::{Agent, Machine, Outgoing};
+use super::rank::GlobalMachine;
+use super::tables::{FlightPurpose, OpPhase, OpPin, PendingOp};
+use super::traffic::OutgoingOp;
 use crate::address::GlobalAddr;
-use crate::cache::{Miss, Target, Wanted};
+use crate::cache::{Miss, ResolvedAddr, TableWanted};
 use crate::error::AccessError;
-use crate::request::{Copy, Request, Word};
+use crate::request::{Copy, GlobalRequest, WordRequest};
+use crate::table::Agent;
 use tsumugi_core::mem::{AddrError, Need, Rank, Width};
+use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::mutant;
 
 /// The place of the far end of an operation.
-pub(super) enum Reach {
-    At(Target, Hold),
+pub(super) enum ReachedAddr {
+    At(ResolvedAddr, OpPin),
     /// The job waits in a queue or for a table.
     Waits,
     Refused(AccessError),
 }
 
-impl Machine<'_> {
+impl GlobalMachine<'_> {
     /// Starts a job when the operations before it allow that.
     pub(super) fn start(&mut self, index: usize) {
         let request = self.jobs[index].request;
@@ -27,17 +28,17 @@ impl Machine<'_> {
         let own = Some(self.setup.rank);
         let nowhere = |addr| Some(AccessError::Nowhere { addr });
         let (phase, error) = match request {
-            Request::Fence => (Phase::Ended, None),
-            Request::Word(_) => (Phase::Parts, None),
-            Request::Copy(copy) if from.is_none() => (Phase::Ended, nowhere(copy.src)),
-            Request::Copy(copy) if to.is_none() => (Phase::Ended, nowhere(copy.dst)),
-            Request::Copy(_) | Request::List(_)
+            GlobalRequest::Fence => (OpPhase::Ended, None),
+            GlobalRequest::Word(_) => (OpPhase::Parts, None),
+            GlobalRequest::Copy(copy) if from.is_none() => (OpPhase::Ended, nowhere(copy.src)),
+            GlobalRequest::Copy(copy) if to.is_none() => (OpPhase::Ended, nowhere(copy.dst)),
+            GlobalRequest::Copy(_) | GlobalRequest::List(_)
                 if from == own || to == own || self.is_between_near((from, to)) =>
             {
-                (Phase::Parts, None)
+                (OpPhase::Parts, None)
             }
-            Request::Copy(copy) if self.is_carried(&copy) => (Phase::Parts, None),
-            Request::Copy(_) | Request::List(_) => (Phase::Asking { probe: 0 }, None),
+            GlobalRequest::Copy(copy) if self.is_carried(&copy) => (OpPhase::Parts, None),
+            GlobalRequest::Copy(_) | GlobalRequest::List(_) => (OpPhase::Asking { probe: 0 }, None),
         };
         let job = &mut self.jobs[index];
         (job.phase, job.error) = (phase, error);
@@ -45,26 +46,26 @@ impl Machine<'_> {
     }
 
     /// Carries out the next step of a job, if that is possible now.
-    pub(super) fn advance(&mut self, index: usize) -> Option<Outgoing> {
+    pub(super) fn advance(&mut self, index: usize) -> Option<OutgoingOp> {
         let job = &self.jobs[index];
         if job.table != 0 {
             return None;
         }
         // The other phases have one operation in flight at a time, and its end queues the job.
-        debug_assert!(job.flights == 0 || job.phase == Phase::Parts, "{job:?}");
+        debug_assert!(job.flights == 0 || job.phase == OpPhase::Parts, "{job:?}");
         match job.phase {
-            Phase::Ended => {
+            OpPhase::Ended => {
                 self.ended.push(self.jobs, index);
                 None
             }
-            Phase::Parts => self.next_part(index),
-            Phase::Entries => self.fetch_entries(index),
-            Phase::Confirm => self.confirm(index),
-            Phase::Flag => self.raise_flag(index),
-            Phase::Asking { probe } => self.ask(index, probe),
-            Phase::Command => self.fetch_command(index),
-            Phase::Answer => self.answer(index),
-            Phase::Free | Phase::Ordered | Phase::Backoff { .. } | Phase::Asked => None,
+            OpPhase::Parts => self.next_part(index),
+            OpPhase::Entries => self.fetch_entries(index),
+            OpPhase::Confirm => self.confirm(index),
+            OpPhase::Flag => self.raise_flag(index),
+            OpPhase::Asking { probe } => self.ask(index, probe),
+            OpPhase::Command => self.fetch_command(index),
+            OpPhase::Answer => self.answer(index),
+            OpPhase::Free | OpPhase::Ordered | OpPhase::Backoff { .. } | OpPhase::Asked => None,
         }
     }
 
@@ -73,10 +74,10 @@ impl Machine<'_> {
         let job = &mut self.jobs[index];
         job.flights -= 1;
         match job.phase {
-            Phase::Asking { probe } => return self.note_left(index, probe, result),
-            Phase::Command => return self.command_came(index, result),
-            Phase::Answer => {
-                *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
+            OpPhase::Asking { probe } => return self.note_left(index, probe, result),
+            OpPhase::Command => return self.command_came(index, result),
+            OpPhase::Answer => {
+                *job = PendingOp { is_queued: job.is_queued, link: job.link, ..PendingOp::FREE };
                 return;
             }
             _ => {}
@@ -86,10 +87,10 @@ impl Machine<'_> {
             Err(error) => job.error = job.error.or(Some(error)),
         }
         match job.phase {
-            Phase::Parts => self.run.push(self.jobs, index),
+            OpPhase::Parts => self.run.push(self.jobs, index),
             _ if job.error.is_some() => self.finish(index),
-            Phase::Entries => self.entries_came(index),
-            Phase::Confirm => after_parts(self, index),
+            OpPhase::Entries => self.entries_came(index),
+            OpPhase::Confirm => self.after_parts(index),
             _ => self.finish(index),
         }
     }
@@ -98,10 +99,10 @@ impl Machine<'_> {
     /// put must have landed first, also if the job has failed, and a guest must get
     /// a report.
     pub(super) fn finish(&mut self, index: usize) {
-        let is_asked_for = self.jobs[index].phase == Phase::Confirm;
-        let may_be = self.may_be_under_way(index) && !mutant("gas_failed_unconfirmed");
+        let is_asked_for = self.jobs[index].phase == OpPhase::Confirm;
+        let may_be = mutate!("gas_failed_unconfirmed": self.may_be_under_way(index) => false);
         if may_be && !is_asked_for {
-            self.jobs[index].phase = Phase::Confirm;
+            self.jobs[index].phase = OpPhase::Confirm;
             self.run.push(self.jobs, index);
             return;
         }
@@ -109,10 +110,10 @@ impl Machine<'_> {
         self.let_go_of(index);
         let job = &mut self.jobs[index];
         job.table = 0;
-        if !matches!(job.request, Request::Word(_)) {
+        if !matches!(job.request, GlobalRequest::Word(_)) {
             job.value = 0;
         }
-        job.phase = if job.guest.is_some() { Phase::Answer } else { Phase::Ended };
+        job.phase = if job.guest.is_some() { OpPhase::Answer } else { OpPhase::Ended };
         self.run.push(self.jobs, index);
     }
 
@@ -133,45 +134,45 @@ impl Machine<'_> {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Reach {
+    ) -> ReachedAddr {
         let split = self.setup.split;
         let (Ok(table), Some(rank)) = (self.table_of(addr), split.rank(addr)) else {
-            return Reach::Refused(AccessError::Nowhere { addr });
+            return ReachedAddr::Refused(AccessError::Nowhere { addr });
         };
         if rank == self.setup.rank {
             return match self.registry.resolve(addr, bytes, need) {
                 Ok((entry, record)) => {
                     let offset = addr.to_bits() & (split.region_bytes_max() - 1);
                     let remote = tsumugi_core::mem::RemoteAddr { offset, rank, key: entry.key };
-                    let hold = record.map_or(Hold::Nothing, |record| {
+                    let hold = record.map_or(OpPin::Nothing, |record| {
                         self.registry.pin(record);
-                        Hold::Record(record as u32)
+                        OpPin::Record(record as u32)
                     });
-                    Reach::At(Target { remote, agent: entry.agent }, hold)
+                    ReachedAddr::At(ResolvedAddr { remote, agent: entry.agent }, hold)
                 }
-                Err(error) => Reach::Refused(error),
+                Err(error) => ReachedAddr::Refused(error),
             };
         }
         let wanted = match self.cache.pin(addr, bytes, need) {
-            Ok(pinned) => return Reach::At(pinned.target, Hold::Slot(pinned.slot)),
-            Err(Miss::Refused(error)) => return Reach::Refused(error),
+            Ok(pinned) => return ReachedAddr::At(pinned.target, OpPin::Slot(pinned.slot)),
+            Err(Miss::Refused(error)) => return ReachedAddr::Refused(error),
             Err(Miss::NoTable) => self.fetcher.want(table),
             Err(Miss::NotListed { version }) => {
                 let known = self.jobs[index].unlisted.replace((table, version));
                 let was_newer = |(of, known)| of == table && known != version;
-                if known.is_some_and(was_newer) || mutant("gas_never_refresh") {
+                if mutate!("gas_never_refresh": known.is_some_and(was_newer) => true) {
                     // The copy of the table was read after the operation was issued.
-                    return Reach::Refused(AccessError::Stale { addr });
+                    return ReachedAddr::Refused(AccessError::Stale { addr });
                 }
                 self.fetcher.refresh(table, version)
             }
         };
         match wanted {
-            Wanted::Coming => self.jobs[index].table = table,
-            Wanted::Here => self.run.push(self.jobs, index),
-            Wanted::Later => self.later.push(self.jobs, index),
+            TableWanted::Coming => self.jobs[index].table = table,
+            TableWanted::Here => self.run.push(self.jobs, index),
+            TableWanted::Later => self.later.push(self.jobs, index),
         }
-        Reach::Waits
+        ReachedAddr::Waits
     }
 
     /// Posts one operation of a job.
@@ -180,12 +181,12 @@ impl Machine<'_> {
         index: usize,
         op: Op,
         agent: Agent,
-        near: Hold,
-        far: Hold,
+        near: OpPin,
+        far: OpPin,
         addr: GlobalAddr,
-    ) -> Outgoing {
+    ) -> OutgoingOp {
         self.jobs[index].flights += 1;
-        self.fly(op, agent, What::Job { job: index as u32, near, far, addr })
+        self.fly(op, agent, FlightPurpose::Job { job: index as u32, near, far, addr })
     }
 
     /// Handles a table that has come, or will not come. Jobs that wait for it go on
@@ -200,16 +201,13 @@ impl Machine<'_> {
             if let Err(error) = result {
                 let addr = address_of(&job.request);
                 job.error = job.error.or(Some(AccessError::of(error, addr)));
-                if job.phase != Phase::Parts && job.flights == 0 {
+                if job.phase != OpPhase::Parts && job.flights == 0 {
                     self.finish(index);
                     continue;
                 }
             }
-            if mutant("gas_tables_chase_each_other") {
-                self.run.push(self.jobs, index);
-            } else {
-                self.run.push_front(self.jobs, index);
-            }
+            mutate!("gas_tables_chase_each_other":
+                self.run.push_front(self.jobs, index) => self.run.push(self.jobs, index));
         }
         self.wake_later();
     }
@@ -221,10 +219,12 @@ impl Machine<'_> {
         self.registry.forget(rank);
         for index in 0..self.setup.shape.own_jobs as usize {
             let job = &self.jobs[index];
-            let is_asked =
-                matches!(job.phase, Phase::Asked | Phase::Asking { .. } | Phase::Backoff { .. });
+            let is_asked = matches!(
+                job.phase,
+                OpPhase::Asked | OpPhase::Asking { .. } | OpPhase::Backoff { .. }
+            );
             let (from, to) = self.ranks_of(&job.request);
-            let tells = to == Some(rank) && !mutant("gas_relay_dies");
+            let tells = mutate!("gas_relay_dies": to == Some(rank) => false);
             if !is_asked || job.command == 0 || !(from == Some(rank) || tells) {
                 continue;
             }
@@ -242,22 +242,21 @@ impl Machine<'_> {
 
     /// Whether puts of a job that have completed may not have landed.
     pub(super) fn may_be_under_way(&self, index: usize) -> bool {
-        !self.setup.remote_completion
-            && !self.jobs[index].last.is_null()
-            && !mutant("gas_local_completion")
+        let may_be = !self.setup.remote_completion && !self.jobs[index].last.is_null();
+        mutate!("gas_local_completion": may_be => false)
     }
 
     /// Reads back the last byte that was put, after all puts.
-    fn confirm(&mut self, index: usize) -> Option<Outgoing> {
+    fn confirm(&mut self, index: usize) -> Option<OutgoingOp> {
         let addr = self.jobs[index].last;
         match self.reach(index, addr, 1, Need::Read) {
-            Reach::At(target, hold) => {
+            ReachedAddr::At(target, hold) => {
                 self.jobs[index].last = GlobalAddr::NULL;
                 let op = Op::get_word(target.remote, Width::W1);
-                Some(self.post(index, op, target.agent, Hold::Nothing, hold, addr))
+                Some(self.post(index, op, target.agent, OpPin::Nothing, hold, addr))
             }
-            Reach::Waits => None,
-            Reach::Refused(error) => {
+            ReachedAddr::Waits => None,
+            ReachedAddr::Refused(error) => {
                 self.fail(index, error);
                 None
             }
@@ -265,15 +264,17 @@ impl Machine<'_> {
     }
 
     /// Changes the word that reports that a copy has landed.
-    fn raise_flag(&mut self, index: usize) -> Option<Outgoing> {
-        let Request::Copy(Copy { flag, add, .. }) = self.jobs[index].request else { return None };
+    fn raise_flag(&mut self, index: usize) -> Option<OutgoingOp> {
+        let GlobalRequest::Copy(Copy { flag, add, .. }) = self.jobs[index].request else {
+            return None;
+        };
         match self.reach(index, flag, 8, Need::Write) {
-            Reach::At(target, hold) => {
+            ReachedAddr::At(target, hold) => {
                 let op = Op::atomic(Kind::FetchAdd, target.remote, add).notifying();
-                Some(self.post(index, op, target.agent, Hold::Nothing, hold, flag))
+                Some(self.post(index, op, target.agent, OpPin::Nothing, hold, flag))
             }
-            Reach::Waits => None,
-            Reach::Refused(error) => {
+            ReachedAddr::Waits => None,
+            ReachedAddr::Refused(error) => {
                 self.fail(index, error);
                 None
             }
@@ -282,11 +283,11 @@ impl Machine<'_> {
 }
 
 /// The address in an error that has no address of its own.
-fn address_of(request: &Request) -> GlobalAddr {
+fn address_of(request: &GlobalRequest) -> GlobalAddr {
     match request {
-        Request::Copy(copy) => copy.dst,
-        Request::List(list) => list.entries,
-        Request::Word(Word { target, .. }) => *target,
-        Request::Fence => GlobalAddr::NULL,
+        GlobalRequest::Copy(copy) => copy.dst,
+        GlobalRequest::List(list) => list.entries,
+        GlobalRequest::Word(WordRequest { target, .. }) => *target,
+        GlobalRequest::Fence => GlobalAddr::NULL,
     }
 }

@@ -1,11 +1,11 @@
 //! The machine's own tables: operations under way. The caller provides the memory.
 
 use crate::address::GlobalAddr;
-use crate::cache::{Fetch, Seat, Slot, Step};
+use crate::cache::{CacheSlot, Fetch, FetchStep, HazardPointers};
 use crate::error::AccessError;
 use crate::order::{Edge, Issued};
-use crate::request::Request;
-use crate::table::Record;
+use crate::request::GlobalRequest;
+use crate::table::NameRecord;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
@@ -13,18 +13,18 @@ use tsumugi_core::time::Instant;
 /// Memory for a rank's part in the global memory. It may have any content except for
 /// `words`, `slots` and `seats`.
 #[derive(Debug)]
-pub struct Tables<'m> {
-    /// [`Shape::words`](crate::control::Shape::words) words, zero at the start. They
+pub struct MachineTables<'m> {
+    /// [`ControlShape::words`](crate::control::ControlShape::words) words, zero at the start. They
     /// must be registered, under the same key on every rank, before any rank uses
     /// them.
     pub words: &'m [AtomicU64],
     /// Empty; one slot for each table of another rank.
-    pub slots: &'m [Slot],
+    pub slots: &'m [CacheSlot],
     /// Empty; one seat for each worker that may hold a table.
-    pub seats: &'m [Seat],
+    pub seats: &'m [HazardPointers],
     /// 255 records for each colour.
-    pub records: &'m mut [Record],
-    /// [`Shape::bitmap_words`](crate::control::Shape::bitmap_words) words: the ranks
+    pub records: &'m mut [NameRecord],
+    /// [`ControlShape::bitmap_words`](crate::control::ControlShape::bitmap_words) words: the ranks
     /// that still have to drop their copy.
     pub awaited: &'m mut [u64],
     /// As many words: the ranks that have this rank in their list of holders.
@@ -36,19 +36,19 @@ pub struct Tables<'m> {
     /// One for each condition that can be waited for.
     pub edges: &'m mut [Edge],
     /// One for each own operation, then one for each operation for another rank.
-    pub jobs: &'m mut [Job],
+    pub jobs: &'m mut [PendingOp],
     /// One for each command.
-    pub commands: &'m mut [Asked],
+    pub commands: &'m mut [SentCommand],
     /// One for each operation that can be in flight.
-    pub flights: &'m mut [Flight],
+    pub flights: &'m mut [InFlightOp],
 }
 
 /// One operation under way, of this rank or for another one.
 #[derive(Clone, Copy, Debug)]
-pub struct Job {
-    pub(super) phase: Phase,
-    pub(super) request: Request,
-    pub(super) guest: Option<Guest>,
+pub struct PendingOp {
+    pub(super) phase: OpPhase,
+    pub(super) request: GlobalRequest,
+    pub(super) guest: Option<RemoteCaller>,
     /// The index of the command by which another rank was asked to do it, plus one.
     pub(super) command: u32,
     /// The number of blocks or entries that were issued, and the bytes issued of the
@@ -70,7 +70,7 @@ pub struct Job {
     pub(super) unlisted: Option<(u32, u32)>,
     /// Keeps one end of a part in place, while the table of the other end is on its
     /// way.
-    pub(super) held: Hold,
+    pub(super) held: OpPin,
     /// The address of the last byte that was put.
     pub(super) last: GlobalAddr,
     pub(super) is_queued: bool,
@@ -79,7 +79,7 @@ pub struct Job {
 
 /// The rank for which a job is done, if that is not this rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Guest {
+pub(super) struct RemoteCaller {
     pub(super) rank: Rank,
     pub(super) index: u16,
     pub(super) stamp: u32,
@@ -101,7 +101,7 @@ pub(super) struct Guest {
 ///                      └── the destination answers ─► Free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum OpPhase {
     Free,
     Ordered,
     Parts,
@@ -127,7 +127,7 @@ pub(super) enum Phase {
 
 /// A command that another rank has, or will have.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct SentCommand {
     /// The job of the command, while the command is in use.
     pub(super) job: Option<u32>,
     pub(super) stamp: u32,
@@ -140,14 +140,14 @@ pub struct Asked {
 
 /// An operation in flight.
 #[derive(Clone, Copy, Debug)]
-pub struct Flight {
+pub struct InFlightOp {
     pub(super) generation: u64,
-    pub(super) what: What,
+    pub(super) what: FlightPurpose,
     pub(super) link: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum FlightPurpose {
     Free,
     /// A command that is sent with its note, or a note that completes after the end
     /// of its command: no job waits for this operation.
@@ -157,32 +157,32 @@ pub(super) enum What {
     /// The hint for that, to be posted or in flight; and the hint for an answer.
     AskHint(Rank),
     AckHint(Rank),
-    Cache(Step),
+    Cache(FetchStep),
     /// The note by which the destination of a copy reports the end to the guest.
     Relay {
         job: u32,
     },
     Job {
         job: u32,
-        near: Hold,
-        far: Hold,
+        near: OpPin,
+        far: OpPin,
         addr: GlobalAddr,
     },
 }
 
 /// What is pinned so that one end of an operation in flight stays in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum OpPin {
     Nothing,
     Record(u32),
     Slot(Option<u32>),
 }
 
-impl Job {
+impl PendingOp {
     /// A job that is not in use.
     pub const FREE: Self = Self {
-        phase: Phase::Free,
-        request: Request::Fence,
+        phase: OpPhase::Free,
+        request: GlobalRequest::Fence,
         guest: None,
         command: 0,
         block: 0,
@@ -194,35 +194,45 @@ impl Job {
         value: 0,
         table: 0,
         unlisted: None,
-        held: Hold::Nothing,
+        held: OpPin::Nothing,
         last: GlobalAddr::NULL,
         is_queued: false,
         link: NONE,
     };
 }
 
-impl Asked {
+impl SentCommand {
     /// A command that is not in use.
     pub const FREE: Self = Self { job: None, stamp: 0, backoffs: 0, is_sent: false, note: NONE };
 }
 
-impl Flight {
+impl InFlightOp {
     /// An operation that is not in flight.
-    pub const FREE: Self = Self { generation: 0, what: What::Free, link: NONE };
+    pub const FREE: Self = Self { generation: 0, what: FlightPurpose::Free, link: NONE };
+
+    /// Links all flights as free, and returns the first.
+    pub(super) fn chain(flights: &mut [Self]) -> u32 {
+        let count = flights.len();
+        for (index, flight) in flights.iter_mut().enumerate() {
+            let link = if index + 1 < count { index as u32 + 1 } else { NONE };
+            *flight = Self { link, ..Self::FREE };
+        }
+        0
+    }
 }
 
 /// A queue of jobs, linked through the jobs themselves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
+pub(super) struct OpQueue {
     first: u32,
     last: u32,
 }
 
-impl Queue {
+impl OpQueue {
     pub(super) const EMPTY: Self = Self { first: NONE, last: NONE };
 
     /// Queues a job, unless it is in a queue.
-    pub(super) fn push(&mut self, jobs: &mut [Job], index: usize) {
+    pub(super) fn push(&mut self, jobs: &mut [PendingOp], index: usize) {
         let job = &mut jobs[index];
         if core::mem::replace(&mut job.is_queued, true) {
             return;
@@ -236,7 +246,7 @@ impl Queue {
     }
 
     /// Puts a job before all others, unless it is in a queue.
-    pub(super) fn push_front(&mut self, jobs: &mut [Job], index: usize) {
+    pub(super) fn push_front(&mut self, jobs: &mut [PendingOp], index: usize) {
         if self.first == NONE || jobs[index].is_queued {
             return self.push(jobs, index);
         }
@@ -244,7 +254,7 @@ impl Queue {
         self.first = index as u32;
     }
 
-    pub(super) fn pop(&mut self, jobs: &mut [Job]) -> Option<usize> {
+    pub(super) fn pop(&mut self, jobs: &mut [PendingOp]) -> Option<usize> {
         let index = self.first as usize;
         let job = jobs.get_mut(index)?;
         job.is_queued = false;

@@ -3,26 +3,31 @@
 
 extern crate std;
 
-mod ask;
+mod third_party;
 mod guest;
 mod parts;
 mod tables;
 mod way;
 
+use super::tables::OpQueue;
 use super::*;
-use crate::address::{Place, Split};
-use crate::cache::{Fetch, Seat, Slot};
-use crate::command::{Command, WORDS};
-use crate::control::{Control, Shape};
-use crate::order::{Edge, Issued};
-use crate::table::{Record, Starter, entry_word};
+use crate::address::{AddressParts, GlobalAddr, Split};
+use crate::cache::{CacheSlot, Fetch, HazardPointers};
+use crate::command::{CopyCommand, WORDS};
+use crate::control::{ControlRegion, ControlShape};
+use crate::error::AccessError;
+use crate::order::{After, Edge, Handle, Issued};
+use crate::request::GlobalRequest;
+use crate::table::{Agent, NameRecord, RegionEntry, Starter, entry_word};
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
-use tsumugi_core::mem::{Access, AddrError, RegionKey, RemoteAddr};
-use tsumugi_core::sync::mapped::Ordering;
+use tsumugi_core::mem::{Access, AddrError, Rank, Region, RegionKey, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
+use tsumugi_core::time::Instant;
 
 const OWN: Rank = Rank(0);
 const RANKS: u32 = 4;
@@ -37,8 +42,8 @@ const BYTES: u64 = 4096;
 const LOST: AddrError = AddrError::PeerLost { rank: Rank(3) };
 
 struct Rig {
-    machine: Machine<'static>,
-    control: Control,
+    machine: GlobalMachine<'static>,
+    control: ControlRegion,
     split: Split,
     words: &'static [AtomicU64],
     now: Instant,
@@ -55,8 +60,8 @@ fn leak<T>(count: usize, value: impl FnMut() -> T) -> &'static mut [T] {
     Box::leak(core::iter::repeat_with(value).take(count).collect::<Vec<T>>().into_boxed_slice())
 }
 
-fn plain() -> Setup<'static> {
-    let shape = Shape {
+fn plain() -> MachineSetup<'static> {
+    let shape = ControlShape {
         notes: 16,
         cells: 0,
         commands: 2,
@@ -66,9 +71,9 @@ fn plain() -> Setup<'static> {
         flights: 16,
         fetches: 4,
         copies: 8,
-        ..Shape::of(RANKS, 1)
+        ..ControlShape::of(RANKS, 1)
     };
-    Setup {
+    MachineSetup {
         rank: OWN,
         near: &[],
         split: Split::fit(RANKS, 1, 1 << 20).unwrap(),
@@ -94,25 +99,25 @@ fn remote(rank: u32, name: u8, offset: u64) -> RemoteAddr {
 }
 
 impl Rig {
-    fn new(setup: Setup<'static>) -> Self {
-        let Setup { shape, split, .. } = setup;
+    fn new(setup: MachineSetup<'static>) -> Self {
+        let MachineSetup { shape, split, .. } = setup;
         let words = &*leak(shape.words(), || AtomicU64::new(0));
-        let tables = Tables {
+        let tables = MachineTables {
             words,
-            slots: leak(shape.copies as usize, Slot::new),
-            seats: leak(1, Seat::new),
-            records: leak(shape.colors as usize * crate::address::REGIONS, || Record::FREE),
+            slots: leak(shape.copies as usize, CacheSlot::new),
+            seats: leak(1, HazardPointers::new),
+            records: leak(shape.colors as usize * crate::address::REGIONS, || NameRecord::FREE),
             awaited: leak(shape.bitmap_words(), || 0),
             told: leak(shape.bitmap_words(), || 0),
             fetches: leak(shape.fetches as usize, || Fetch::FREE),
             issued: leak(shape.own_jobs as usize, || Issued::FREE),
             edges: leak(shape.conditions as usize, || Edge::FREE),
-            jobs: leak(shape.jobs(), || Job::FREE),
-            commands: leak(shape.commands as usize, || Asked::FREE),
-            flights: leak(shape.flights as usize, || Flight::FREE),
+            jobs: leak(shape.jobs(), || PendingOp::FREE),
+            commands: leak(shape.commands as usize, || SentCommand::FREE),
+            flights: leak(shape.flights as usize, || InFlightOp::FREE),
         };
-        let control = Control::new(setup.control, setup.rank, shape);
-        let mut machine = Machine::new(setup, tables);
+        let control = ControlRegion::new(setup.control, setup.rank, shape);
+        let mut machine = GlobalMachine::new(setup, tables);
         for name in [OPEN, READ, DEVICES] {
             let region = Region {
                 key: key(setup.rank, name),
@@ -131,21 +136,21 @@ impl Rig {
         self.split.named(rank, name, offset)
     }
 
-    fn issue(&mut self, request: impl Into<Request>) -> Handle {
+    fn issue(&mut self, request: impl Into<GlobalRequest>) -> Handle {
         self.machine.try_issue(request.into(), After::Nothing).unwrap()
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: MachineEvent) {
         self.machine.handle(event, self.now);
     }
 
-    fn end(&mut self, out: &Outgoing, result: Result<u64, AddrError>) {
-        self.handle(Event::Completed { tag: out.op.tag, result });
+    fn end(&mut self, out: &OutgoingOp, result: Result<u64, AddrError>) {
+        self.handle(MachineEvent::Completed { tag: out.op.tag, result });
     }
 
     /// All operations that are due now. Those that fetch tables end at once, and are
     /// not returned.
-    fn ops(&mut self) -> Vec<Outgoing> {
+    fn ops(&mut self) -> Vec<OutgoingOp> {
         let mut all = Vec::new();
         while let Some(out) = self.machine.poll_op() {
             let result = match self.lost.contains(&out.op.remote.rank) {
@@ -167,7 +172,7 @@ impl Rig {
     }
 
     /// The only operation that is due now.
-    fn op(&mut self) -> Outgoing {
+    fn op(&mut self) -> OutgoingOp {
         let mut all = self.ops();
         assert_eq!(all.len(), 1, "{all:?}");
         all.remove(0)
@@ -187,7 +192,7 @@ impl Rig {
         for name in names.chain(more) {
             let key = key(rank, name);
             let (bytes, agent) = (BYTES, key.agent());
-            let entry = Entry { key, bytes, life: 0, access: access(name), agent };
+            let entry = RegionEntry { key, bytes, life: 0, access: access(name), agent };
             self.write(offset as usize / 8 + entry_word(0, name.into()), &entry.encode());
         }
     }
@@ -195,7 +200,7 @@ impl Rig {
     fn ended(&mut self) -> Vec<(Handle, Result<u64, AccessError>)> {
         let outs = core::iter::from_fn(|| self.machine.poll());
         let ended = outs.filter_map(|out| match out {
-            Out::Ended { handle, result } => Some((handle, result)),
+            MachineOutput::Ended { handle, result } => Some((handle, result)),
             _ => None,
         });
         ended.collect()
@@ -209,7 +214,7 @@ impl Rig {
     }
 
     /// Carries out all operations with success until none is left, and returns them.
-    fn finish(&mut self) -> Vec<Outgoing> {
+    fn finish(&mut self) -> Vec<OutgoingOp> {
         let mut all = Vec::new();
         loop {
             let ops = self.ops();
@@ -226,7 +231,7 @@ impl Rig {
     fn keeps(&mut self, rank: u32) -> bool {
         let word = self.control.drop_words() + rank as usize / 64;
         self.words[word].fetch_or(1 << (rank % 64), Ordering::Relaxed);
-        self.handle(Event::Rang);
+        self.handle(MachineEvent::Rang);
         let ack = self.control.ack(Rank(rank)).0;
         !self.ops().iter().any(|out| out.op.remote == ack)
     }
@@ -238,10 +243,10 @@ impl Rig {
     }
 
     /// The command of this rank in the place `index`.
-    fn command(&self, index: usize) -> Option<Command> {
+    fn command(&self, index: usize) -> Option<CopyCommand> {
         let first = self.control.command_words() + index * WORDS;
         let words = core::array::from_fn(|word| self.words[first + word].load(Ordering::Relaxed));
-        Command::decode(&words, self.machine.setup.rank)
+        CopyCommand::decode(&words, self.machine.setup.rank)
     }
 
     /// Writes words to the control region.
@@ -253,13 +258,13 @@ impl Rig {
 
     fn pass(&mut self, ns: u64) {
         self.now = self.now + Duration::from_nanos(ns);
-        self.handle(Event::Tick);
+        self.handle(MachineEvent::Tick);
     }
 }
 
 impl Split {
     fn named(self, rank: u32, region: u8, offset: u64) -> GlobalAddr {
-        self.addr(Place { rank: Rank(rank), color: 0, region, life: 0, offset }).unwrap()
+        self.addr(AddressParts { rank: Rank(rank), color: 0, region, life: 0, offset }).unwrap()
     }
 }
 

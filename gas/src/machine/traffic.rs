@@ -2,10 +2,10 @@
 //! and the operations and results that it returns.
 
 use crate::address::Split;
-use crate::control::Shape;
+use crate::control::ControlShape;
 use crate::error::AccessError;
 use crate::order::Handle;
-use crate::table::{Agent, Retired, Starter};
+use crate::table::{Agent, RetiredRegion, Starter};
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
@@ -13,7 +13,7 @@ use tsumugi_core::tag::Tag;
 /// The configuration of a machine: the same on every rank, except for the rank's
 /// number and `near`.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'m> {
+pub struct MachineSetup<'m> {
     /// This rank.
     pub rank: Rank,
     /// Ranks of which the driver can load and store the memory, in ascending order.
@@ -22,7 +22,7 @@ pub struct Setup<'m> {
     /// How addresses are split.
     pub split: Split,
     /// The sizes of the parts of the control region.
-    pub shape: Shape,
+    pub shape: ControlShape,
     /// The key of the control region.
     pub control: RegionKey,
     /// The starter memory.
@@ -45,7 +45,7 @@ pub struct Setup<'m> {
 
 /// An event for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum MachineEvent {
     /// An operation has completed.
     Completed {
         /// The operation's tag.
@@ -65,7 +65,7 @@ pub enum Event {
 
 /// An operation to post.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
+pub struct OutgoingOp {
     /// The operation.
     pub op: Op,
     /// The address of a put's bytes, if they are not in the own memory: then they
@@ -74,14 +74,14 @@ pub struct Outgoing {
     /// The agent that is to carry the operation out, if it is an atomic.
     pub agent: Agent,
     /// The operation to post right behind `op`, to the same rank, if the device has
-    /// taken `op` at once. If not, the driver must hand in [`Event::NotPosted`] in
+    /// taken `op` at once. If not, the driver must hand in [`MachineEvent::NotPosted`] in
     /// place of its completion.
     pub then: Option<Op>,
 }
 
 /// A result for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Out {
+pub enum MachineOutput {
     /// An operation has ended.
     Ended {
         /// The operation.
@@ -91,7 +91,7 @@ pub enum Out {
     },
     /// No rank reaches the region any more: the backend must forget its key, and
     /// then the owner may use the memory for something else.
-    Retired(Retired),
+    Retired(RetiredRegion),
     /// A table that was requested is here, or its rank is lost.
     Table {
         /// The rank of the table.

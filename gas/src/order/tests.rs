@@ -11,16 +11,16 @@ macro_rules! order {
         let (mut issued, mut edges) =
             (vec![Issued::FREE; $operations], vec![Edge::FREE; $conditions]);
         #[allow(unused_mut)]
-        let mut $order = Order::new(&mut issued, &mut edges);
+        let mut $order = OpOrder::new(&mut issued, &mut edges);
     };
 }
 
-fn issue(order: &mut Order<'_>, after: After<'_>) -> Handle {
+fn issue(order: &mut OpOrder<'_>, after: After<'_>) -> Handle {
     order.try_issue(after, false).unwrap()
 }
 
 /// All operations that may begin now.
-fn ready(order: &mut Order<'_>) -> Vec<Handle> {
+fn ready(order: &mut OpOrder<'_>) -> Vec<Handle> {
     let mut found = Vec::new();
     while let Some(slot) = order.poll_ready() {
         found.push(order.handle(slot));
@@ -28,7 +28,7 @@ fn ready(order: &mut Order<'_>) -> Vec<Handle> {
     found
 }
 
-fn end(order: &mut Order<'_>, handle: Handle) {
+fn end(order: &mut OpOrder<'_>, handle: Handle) {
     order.end(handle.index());
 }
 

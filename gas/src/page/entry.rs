@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A network that tears words may read each byte of a header at another moment, so
-//! each byte has a live bit of its own. The reader is counted in the crowd
+//! each byte has a live bit of its own. The reader is counted
 //! meanwhile, and a frame that a page leaves is not given to another page before
 //! that reader has gone: all live bytes that one read can find are of one header.
 //!
@@ -20,13 +20,13 @@
 
 use tsumugi_core::mem::Rank;
 
-/// A page of a [`Book`](super::Book).
+/// A page of a [`PageLayout`](super::PageLayout).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(pub u64);
 
 /// Where a page is while it does not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The rank that has the page in its memory.
     pub owner: Rank,
     /// The frame of the owner in which the page is.
@@ -37,9 +37,9 @@ pub struct Entry {
 
 /// The state of a page, as the word at the home has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum PageState {
     /// The page is at this place.
-    At(Entry),
+    At(DirectoryEntry),
     /// The page is on its way from this place. Only the mover has its epoch.
     Moving {
         /// The rank that the page leaves.
@@ -51,7 +51,7 @@ pub enum State {
     },
 }
 
-impl Entry {
+impl DirectoryEntry {
     /// The entry of the page after a move to a frame of `owner`.
     #[must_use]
     pub const fn moved(self, owner: Rank, frame: u32) -> Self {
@@ -65,9 +65,9 @@ impl Entry {
 
     /// The entry that the word contains. `None`: the word says that the page moves.
     pub const fn from_bits(bits: u64) -> Option<Self> {
-        match State::from_bits(bits) {
-            State::At(entry) => Some(entry),
-            State::Moving { .. } => None,
+        match PageState::from_bits(bits) {
+            PageState::At(entry) => Some(entry),
+            PageState::Moving { .. } => None,
         }
     }
 
@@ -84,7 +84,7 @@ impl Entry {
     }
 }
 
-impl State {
+impl PageState {
     /// The state as a word.
     pub const fn to_bits(self) -> u64 {
         match self {
@@ -98,7 +98,7 @@ impl State {
         let owner = Rank((bits >> OWNER_SHIFT & FIELD) as u32);
         let (frame, last) = ((bits >> FRAME_SHIFT & FIELD) as u32, (bits & FIELD) as u32);
         match bits & MOVING {
-            0 => Self::At(Entry { owner, frame, epoch: last }),
+            0 => Self::At(DirectoryEntry { owner, frame, epoch: last }),
             _ => Self::Moving { owner, frame, by: Rank(last) },
         }
     }
@@ -163,23 +163,23 @@ mod tests {
     #[test]
     fn words_are_read_as_they_were_written() {
         let (owner, frame) = (Rank(FIELD_MAX - 1), 77);
-        let at = State::At(Entry { owner, frame, epoch: FIELD_MAX - 1 });
-        let moving = State::Moving { owner, frame, by: Rank(5) };
+        let at = PageState::At(DirectoryEntry { owner, frame, epoch: FIELD_MAX - 1 });
+        let moving = PageState::Moving { owner, frame, by: Rank(5) };
         for state in [at, moving] {
-            assert_eq!(State::from_bits(state.to_bits()), state);
+            assert_eq!(PageState::from_bits(state.to_bits()), state);
         }
-        let entry = Entry { owner, frame, epoch: FIELD_MAX - 1 };
+        let entry = DirectoryEntry { owner, frame, epoch: FIELD_MAX - 1 };
         assert_eq!(entry.moved(Rank(1), 2).epoch, 0, "the epoch wraps in its field");
     }
 
     #[test]
     fn a_header_belongs_to_one_page_and_one_epoch() {
         let page = PageId(PAGES_MAX - 1);
-        let entry = Entry { owner: Rank(3), frame: 4, epoch: 9 };
+        let entry = DirectoryEntry { owner: Rank(3), frame: 4, epoch: 9 };
         let header = entry.header(page);
         assert!(is_of(header, page) && is_of(gone(header), page));
         assert_eq!(epoch_of(gone(header)), 9);
-        let last = Entry { epoch: FIELD_MAX - 1, ..entry };
+        let last = DirectoryEntry { epoch: FIELD_MAX - 1, ..entry };
         assert_eq!(epoch_of(last.header(page)), FIELD_MAX - 1);
         assert!(
             !is_of(last.header(PageId(0)), PageId(1)),
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn each_byte_of_a_header_shows_whether_it_is_live() {
         for (page, epoch) in [(0, 0), (PAGES_MAX - 1, FIELD_MAX - 1), (1 << 34 | 77, 1 << 20)] {
-            let header = Entry { owner: Rank(0), frame: 0, epoch }.header(PageId(page));
+            let header = DirectoryEntry { owner: Rank(0), frame: 0, epoch }.header(PageId(page));
             let pairs = header.to_le_bytes().into_iter().zip(gone(header).to_le_bytes());
             assert!(pairs.into_iter().all(|(live, gone)| live == gone | 1 && live != gone));
             let sevens = header.to_le_bytes().map(|byte| u64::from(byte >> 1));

@@ -1,5 +1,5 @@
 //! The words in which a rank's accesses to pages and the movers of pages are
-//! synchronized: a gate (pin count and state of a page at one rank), and the crowd
+//! synchronized: a gate (pin count and state of a page at one rank), and the reader counts
 //! (readers of a rank, counted by phase as in SRCU).
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //!    │          ▼             ▼ is 0
 //!    └────── Revoked        Empty
 //!
-//!  crowd  phase 1 │ count 31 │ count 31      one a rank
+//!  reader counts  phase 1 │ count 31 │ count 31      one a rank
 //! ```
 //!
 //! A write to a page is counted in the rank's gate of the page from before the rank
@@ -18,8 +18,8 @@
 //! waits until its count is 0. State and count are one word, so no write comes in
 //! after the stop (hazard O1).
 //!
-//! An access that only reads is counted in the crowd, under the current phase; a
-//! [hit](super::Own) is not counted, and looks at the header twice instead. A sweep
+//! An access that only reads is counted under the current phase; a
+//! [hit](super::ReadFast) is not counted, and looks at the header twice instead. A grace period
 //! that waits for the end of all reads that are counted now turns the phase and
 //! waits for the count of the phase before.
 
@@ -37,13 +37,13 @@ pub(super) struct Gate {
 pub(super) enum GateState {
     /// The slot is free for any page.
     Empty = 0,
-    /// A hold of this rank reads where the page is.
+    /// A pin of this rank reads where the page is.
     Pending = 1,
     /// As pending, but the place that is being read is of no use any more.
     Revoked = 2,
-    /// The place of the page is known; `count` holds are in.
+    /// The place of the page is known; `count` pins are in.
     Valid = 3,
-    /// `count` holds are still in, and no other hold comes in.
+    /// `count` pins are still in, and no other pin comes in.
     Stopped = 4,
 }
 
@@ -69,7 +69,7 @@ impl Gate {
         Self { page: PageId(bits >> PAGE_SHIFT), state, count }
     }
 
-    /// Whether a hold may take the slot for another page.
+    /// Whether a pin may take the slot for another page.
     pub const fn is_free(self) -> bool {
         match self.state {
             GateState::Empty => true,
@@ -79,31 +79,31 @@ impl Gate {
     }
 }
 
-/// The contents of a rank's crowd.
+/// The contents of a rank's reader counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Crowd(pub u64);
+pub(super) struct ReaderEpochs(pub u64);
 
-impl Crowd {
+impl ReaderEpochs {
     /// The phase in which reads that begin now are counted.
     pub const fn phase(self) -> u8 {
         (self.0 >> 63) as u8
     }
 
     pub const fn count(self, phase: u8) -> u64 {
-        self.0 >> (phase as u32 * CROWD_BITS) & CROWD
+        self.0 >> (phase as u32 * EPOCH_BITS) & EPOCH_COUNT
     }
 
-    /// The crowd with one more reader in the current phase.
+    /// The reader counts with one more reader in the current phase.
     pub const fn come(self) -> Self {
         Self(self.0 + Self::one(self.phase()))
     }
 
     /// The value that one reader of `phase` adds to the word.
     pub const fn one(phase: u8) -> u64 {
-        1 << (phase as u32 * CROWD_BITS)
+        1 << (phase as u32 * EPOCH_BITS)
     }
 
-    /// The crowd in the other phase.
+    /// The reader counts in the other phase.
     pub const fn turned(self) -> Self {
         Self(self.0 ^ 1 << 63)
     }
@@ -112,5 +112,5 @@ impl Crowd {
 const STATE_SHIFT: u32 = 21;
 const PAGE_SHIFT: u32 = 24;
 const COUNT: u64 = (1 << STATE_SHIFT) - 1;
-const CROWD_BITS: u32 = 31;
-const CROWD: u64 = (1 << CROWD_BITS) - 1;
+const EPOCH_BITS: u32 = 31;
+const EPOCH_COUNT: u64 = (1 << EPOCH_BITS) - 1;

@@ -7,13 +7,14 @@
 //! | `entry` | where a page is, in a word; the header before its bytes |
 //! | [`home`](Homes) | the static rule, and how pages are dealt at first |
 //! | `gate` | the words in which accesses and movers of pages are synchronized |
-//! | [`book`](Book) | pages of one size, and the layout of the memory for them |
-//! | `word` | the operations that the protocols request |
-//! | [`hold`](Hold) | a pin: the page stays in its place during a write |
-//! | [`glance`](Glance) | an optimistic read: the mover of the page does not wait for it |
-//! | [`hit`](Own) | fast paths of both, when all memory that they need is in reach |
+//! | [`layout`](PageLayout) | pages of one size, and the layout of the memory for them |
+//! | `word` | operations on words |
+//! | [`protocol`](PageProtocol) | what the protocols below have in common, and their driver |
+//! | [`pin`](PagePin) | a pin: the page stays in its place during a write |
+//! | [`optimistic_read`](OptimisticRead) | a read for which the mover of the page does not wait |
+//! | [`fast_path`](ReadFast) | fast paths of both, when all memory that they need is in reach |
 //! | [`relocation`](Relocation) | the move of one page to a rank |
-//! | [`sweep`](Sweep) | a grace period: waiting until no rank reads frames that pages have left |
+//! | [`grace_period`](GracePeriod) | waiting until no rank reads frames that pages have left |
 //! | [`message`] | the same by messages: the paper's directory, sans-IO |
 //!
 //! # Invariants
@@ -38,14 +39,14 @@
 //!    that uses a stale entry finds a header that does not match the entry (2), and
 //!    then reads the entry at the home.
 //! 4. **No frame is lost or given away twice**: a frame is retired by the commit of
-//!    the one relocation that emptied it, and freed once, after a sweep that began
+//!    the one relocation that emptied it, and freed once, after a grace period that began
 //!    later. Only the death of a rank may leave a frame taken for ever.
 //!
 //! # The home's part
 //!
 //! The home's processor does nothing: the words at the home are changed by the
 //! requesters and by the movers. If the words belong to a network device
-//! ([`Book::apart`]), each of them is changed by that device alone, for operations
+//! ([`PageLayout::apart`]), each of them is changed by that device alone, for operations
 //! of any rank, and read by the device's atomics.
 //!
 //! # What a ULT sees
@@ -71,7 +72,7 @@
 //! given to another page, because a write that it had begun may still land. A page
 //! that the dead rank was moving, and had not committed, stays where it was. The next
 //! [`Relocation`] of the page takes over. Until then accesses that read the entry end
-//! with [`AddrError::PeerLost`] of the mover; holds and glances never take over.
+//! with [`AddrError::PeerLost`] of the mover; pins and optimistic reads never take over.
 //!
 //! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
 //! and lives keeps the pages that it has, and the ranks that have not given it up
@@ -79,7 +80,7 @@
 //!
 //! Progress: a hit costs no operation on another rank but the access itself, and
 //! does not wait. A get is lock-free: it is repeated only if the page has moved. A
-//! hold waits for one mover. A relocation waits for the writers that are in the
+//! pin waits for one mover. A relocation waits for the writers that are in the
 //! page's gates and for other movers of the page. There is no fairness among several
 //! movers.
 //!
@@ -92,29 +93,30 @@
 //! by what is read with them). T. E. Hart et al., J. Parallel Distrib. Comput. 67
 //! (2007): grace periods, in which readers are counted by phases.
 
-mod book;
+mod layout;
 mod entry;
 mod gate;
-mod glance;
-mod hit;
-mod hold;
+mod optimistic_read;
+mod fast_path;
+mod pin;
 mod home;
 pub mod message;
+mod protocol;
 mod relocation;
-mod sweep;
+mod grace_period;
 mod word;
 
-pub use book::{Book, HEADER_BYTES, HOME_BYTES, SLOT_BYTES, Shape, ShapeError};
-pub use entry::{Entry, FIELD_MAX, PAGES_MAX, PageId, State};
-pub use glance::Glance;
-pub use hit::{Door, Own};
-pub use hold::Hold;
+pub use entry::{DirectoryEntry, FIELD_MAX, PAGES_MAX, PageId, PageState};
+pub use fast_path::{PinFast, ReadFast};
+pub use grace_period::GracePeriod;
 pub use home::{Distribution, Homes};
-pub use relocation::{Refusal, Relocation, Retired};
-pub use sweep::Sweep;
-pub use word::Act;
+pub use layout::{HEADER_BYTES, HOME_BYTES, PageLayout, PageShape, SLOT_BYTES, ShapeError};
+pub use optimistic_read::OptimisticRead;
+pub use pin::PagePin;
+pub use protocol::{PageAction, PageDriver, PageProtocol, drive};
+pub use relocation::{MoveOutcome, PageCopy, Refusal, Relocation, RetiredFrame};
 
-use word::Word;
+use word::WordOp;
 
 #[cfg(doc)]
 use tsumugi_core::mem::AddrError;

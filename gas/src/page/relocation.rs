@@ -11,42 +11,43 @@
 //!   6  permission                     (not needed)
 //!   7  copy                           bytes: get; header there: gone
 //!   8  done    9  new metadata        entry: Moving → At us
-//!  10  cached                         (by the next hold or glance)
+//!  10  cached                         (by the next pin or optimistic read)
 //! ```
 //!
 //! Ranks that only read are neither asked nor waited for, however many they are; the
-//! frame that the page has left is free after a [`Sweep`](super::Sweep).
+//! frame that the page has left is free after a [`GracePeriod`](super::GracePeriod).
 //!
 //! The order of the stores is: the bytes, the new header, the mark of the old
 //! header, the entry. So of all headers that a reader can come to, at most one is
 //! live with the epoch of the entry that the reader has, and while it is live, its
 //! bytes are the page's.
 //!
-//! A mover may die. The next rank that requests the page then takes over (the heir).
-//! Any rank may have been left with a valid gate, so the heir stops all ranks; each
+//! A mover may die. The next rank that requests the page then takes over (the recovering mover).
+//! Any rank may have been left with a valid gate, so the recovering mover stops all ranks; each
 //! later mover does so, too, because the operation by which the dead mover empties
 //! the list may land at any time, and remove a rank that was entered since. If the
-//! heir fails, the page stays where it is, but with the epoch of a move: the dead
+//! recovering mover fails, the page stays where it is, but with the epoch of a move: the dead
 //! mover may have marked the page's header, or may do so later.
 
 use super::entry::{epoch_of, gone, is_of};
 use super::gate::{Gate, GateState};
-use super::{Act, Book, Entry, PageId, State, Word};
-use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::sync::mutant;
+use super::protocol::{PageAction, PageProtocol};
+use super::{DirectoryEntry, PageId, PageLayout, PageState, WordOp};
+use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
+use tsumugi_core::mutate;
 
-/// One page on its way.
+/// One page on its way. Its [access](PageAction::Access) copies the page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relocation {
-    book: Book,
+    layout: PageLayout,
     /// The rank that is to own the page, and the rank that carries out the move.
     rank: Rank,
     by: Rank,
     page: PageId,
-    at: At,
+    at: MoveStep,
     /// The place of the page before the move. The epoch may be wrong after a
     /// take-over, until the header was read.
-    from: Entry,
+    from: DirectoryEntry,
     /// The frame that was taken for the page at its new owner.
     frame: Option<u32>,
     /// Bits of the ranks that may hold the page, and the rank that is being stopped.
@@ -61,11 +62,34 @@ pub struct Relocation {
 
 /// A frame that a page has left, and to which no entry leads any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Retired {
+pub struct RetiredFrame {
     /// The rank of the frame.
     pub owner: Rank,
     /// The index of the frame at that rank.
     pub frame: u32,
+}
+
+/// The access of a relocation: copy all bytes of the page to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCopy {
+    /// Address of the page's bytes.
+    pub from: RemoteAddr,
+    /// Address of the frame's bytes.
+    pub to: RemoteAddr,
+}
+
+/// The end of a relocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveOutcome {
+    /// The page is at its new owner, or was there at some time since the begin.
+    Done {
+        /// The page is in another frame than before.
+        has_moved: bool,
+        /// The frame that the page has left, if that frame may be freed.
+        retired: Option<RetiredFrame>,
+    },
+    /// No frame is left at the new owner.
+    NoFrame,
 }
 
 /// Why a page was not moved.
@@ -78,7 +102,7 @@ pub enum Refusal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum At {
+enum MoveStep {
     Ask,
     /// Waits for another mover of the page, which is this rank.
     Wait(Rank),
@@ -93,7 +117,7 @@ enum At {
     Stop(u64, GateState),
     /// Reads the gate of the holder again.
     Probe,
-    /// Waits because holds are in the gate.
+    /// Waits because pins are in the gate.
     Drain,
     ReadHeader,
     Copy,
@@ -116,19 +140,19 @@ enum At {
 
 impl Relocation {
     /// The move of a page to `rank`, which carries it out.
-    pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
-        Self::to(book, rank, rank, page)
+    pub const fn new(layout: PageLayout, rank: Rank, page: PageId) -> Self {
+        Self::to(layout, rank, rank, page)
     }
 
     /// The move of a page to `rank`, carried out by `by`; `rank` takes no part.
-    pub const fn to(book: Book, rank: Rank, by: Rank, page: PageId) -> Self {
-        let from = Entry { owner: rank, frame: 0, epoch: 0 };
+    pub const fn to(layout: PageLayout, rank: Rank, by: Rank, page: PageId) -> Self {
+        let from = DirectoryEntry { owner: rank, frame: 0, epoch: 0 };
         Self {
-            book,
+            layout,
             rank,
             by,
             page,
-            at: At::Ask,
+            at: MoveStep::Ask,
             from,
             frame: None,
             holders: 0,
@@ -139,268 +163,200 @@ impl Relocation {
         }
     }
 
-    /// The next step. At [`Act::Over`] the page is at its new owner, or was there at
-    /// some time since this began.
-    pub fn act(&self) -> Act {
-        let Self { book, rank, page, from, .. } = self;
-        let moving = self.moving().to_bits();
-        let here = self.frame.map(|frame| from.moved(*rank, frame));
-        let new = || here.expect("the frame is taken before the entry is locked");
-        match self.at {
-            At::Ask => Act::Do(book.look(*page)),
-            At::Wait(by) => Act::Pause(Some(by)),
-            At::Drain => Act::Pause(None),
-            At::FindFrame(word) => Act::Do(Word::load(book.bits(*rank, word))),
-            At::TakeFrame(word, seen, bit) => {
-                Act::Do(Word::exchange(book.bits(*rank, word), seen, seen | 1 << bit))
-            }
-            At::Lock => Act::Do(Word::exchange(book.entry(*page), from.to_bits(), moving)),
-            At::TakeOver(by) => {
-                let dead = State::Moving { owner: from.owner, frame: from.frame, by };
-                Act::Do(Word::exchange(book.entry(*page), dead.to_bits(), moving))
-            }
-            At::Disown(seen) if self.has_taken_over => Act::Do(book.distrust(*page, seen)),
-            At::Disown(seen) => Act::Do(book.disown(*page, seen)),
-            At::Probe => Act::Do(Word::load(book.gate(Rank(self.holder), *page))),
-            At::Stop(seen, state) => {
-                let gate = Gate { state, ..Gate::from_bits(seen) };
-                let at = book.gate(Rank(self.holder), *page);
-                Act::Do(Word::exchange(at, seen, gate.to_bits()))
-            }
-            At::ReadHeader => Act::Do(Word::load(book.header(from.owner, from.frame))),
-            At::Copy => Act::Copy { from: book.bytes(*from), to: book.bytes(new()) },
-            At::Mark => {
-                let at = book.header(*rank, new().frame);
-                Act::Do(Word::store(at, new().header(*page)))
-            }
-            At::MarkOld => {
-                let (at, header) = (book.header(from.owner, from.frame), from.header(*page));
-                // An operation of this kind that lands late does no harm: no other
-                // header has the same value.
-                Act::Do(Word::exchange(at, header, gone(header)))
-            }
-            At::Commit => Act::Do(Word::exchange(book.entry(*page), moving, new().to_bits())),
-            At::Renew(_) => {
-                let at = book.header(from.owner, from.frame);
-                Act::Do(Word::store(at, from.header(*page)))
-            }
-            At::Restore(_) => Act::Do(Word::exchange(book.entry(*page), moving, from.to_bits())),
-            At::Unmark(_) => {
-                let at = book.header(*rank, new().frame);
-                Act::Do(Word::store(at, gone(new().header(*page))))
-            }
-            At::GiveBack(_) => {
-                let (at, bit) = book.bit(*rank, new().frame);
-                Act::Do(Word::and(at, !bit))
-            }
-            At::Over => Act::Over,
-            At::Refused(Refusal::Addr(error)) => Act::Failed(error),
-            At::Refused(Refusal::NoFrame) => Act::Full,
-        }
-    }
-
-    /// Takes the result of the last step. A pause for a rank that has died ends with
-    /// [`AddrError::PeerLost`].
-    pub fn answer(&mut self, result: Result<u64, AddrError>) {
-        self.at = match result {
-            Ok(old) => self.goes_on(old),
-            Err(error) => self.fails(error),
-        };
-    }
-
     /// Whether the move is over and the page is in another frame than before.
     pub fn has_moved(&self) -> bool {
-        self.at == At::Over && self.frame.is_some()
+        self.at == MoveStep::Over && self.frame.is_some()
     }
 
     /// The frame that the page has left, if the move is over and that frame may be
     /// freed: a frame that a dead mover may still write to is never freed.
-    pub fn retired(&self) -> Option<Retired> {
+    pub fn retired(&self) -> Option<RetiredFrame> {
         let is_free = self.has_moved() && !self.is_tainted;
-        is_free.then_some(Retired { owner: self.from.owner, frame: self.from.frame })
+        is_free.then_some(RetiredFrame { owner: self.from.owner, frame: self.from.frame })
     }
 
-    fn moving(&self) -> State {
-        State::Moving { owner: self.from.owner, frame: self.from.frame, by: self.by }
+    fn moving(&self) -> PageState {
+        PageState::Moving { owner: self.from.owner, frame: self.from.frame, by: self.by }
     }
 
-    fn goes_on(&mut self, old: u64) -> At {
-        let late = mutant("page_marked_late");
+    fn goes_on(&mut self, old: u64) -> MoveStep {
         match self.at {
-            At::Ask => self.finds(old),
-            At::Wait(_) => At::Ask,
-            At::FindFrame(word) => self.looks_for_frame(word, old),
-            At::TakeFrame(word, seen, bit) if old == seen => {
+            MoveStep::Ask => self.finds(old),
+            MoveStep::Wait(_) => MoveStep::Ask,
+            MoveStep::FindFrame(word) => self.looks_for_frame(word, old),
+            MoveStep::TakeFrame(word, seen, bit) if old == seen => {
                 self.frame = Some(word * 64 + bit);
-                if self.dead.is_some() { At::Ask } else { At::Lock }
+                if self.dead.is_some() { MoveStep::Ask } else { MoveStep::Lock }
             }
-            At::TakeFrame(word, ..) => self.looks_for_frame(word, old),
-            At::Lock if old == self.from.to_bits() => At::Disown(0),
-            At::Lock => self.finds(old),
-            At::TakeOver(by) => {
+            MoveStep::TakeFrame(word, ..) => self.looks_for_frame(word, old),
+            MoveStep::Lock if old == self.from.to_bits() => MoveStep::Disown(0),
+            MoveStep::Lock => self.finds(old),
+            MoveStep::TakeOver(by) => {
                 let (owner, frame) = (self.from.owner, self.from.frame);
-                if old != (State::Moving { owner, frame, by }).to_bits() {
+                if old != (PageState::Moving { owner, frame, by }).to_bits() {
                     return self.finds(old);
                 }
                 self.has_taken_over = true;
-                At::Disown(0)
+                MoveStep::Disown(0)
             }
-            At::Disown(seen) if !self.book.is_disowned(seen, old) => At::Disown(old),
-            At::Disown(_) => {
-                let any = self.has_taken_over && !mutant("page_heir_believes_list");
+            MoveStep::Disown(seen) if !self.layout.is_disowned(seen, old) => MoveStep::Disown(old),
+            MoveStep::Disown(_) => {
+                let any = mutate!("page_heir_believes_list": self.has_taken_over => false);
                 self.holders = if any { u64::MAX } else { old };
                 self.holder = 0;
                 self.seeks_holder()
             }
-            At::Probe => self.meets(old),
-            At::Stop(seen, state) if old == seen => {
+            MoveStep::Probe => self.meets(old),
+            MoveStep::Stop(seen, state) if old == seen => {
                 let is_in = state == GateState::Stopped && Gate::from_bits(seen).count > 0;
-                if is_in && !mutant("page_drain_skipped") {
-                    At::Drain
+                if mutate!("page_drain_skipped": is_in => false) {
+                    MoveStep::Drain
                 } else {
                     self.leaves_holder()
                 }
             }
-            At::Stop(..) => self.meets(old),
-            At::Drain => At::Probe,
-            At::ReadHeader => {
+            MoveStep::Stop(..) => self.meets(old),
+            MoveStep::Drain => MoveStep::Probe,
+            MoveStep::ReadHeader => {
                 if is_of(old, self.page) {
                     self.from.epoch = epoch_of(old);
                 }
-                At::Copy
+                MoveStep::Copy
             }
-            At::Copy => At::Mark,
-            At::Mark if late || mutant("page_left_unmarked") => At::Commit,
-            At::Mark => At::MarkOld,
-            At::MarkOld => {
-                if late {
-                    At::Over
-                } else {
-                    At::Commit
-                }
+            MoveStep::Copy => MoveStep::Mark,
+            MoveStep::Mark => {
+                let next = mutate!("page_marked_late": MoveStep::MarkOld => MoveStep::Commit);
+                mutate!("page_left_unmarked": next => MoveStep::Commit)
             }
-            At::Commit if old == self.moving().to_bits() => {
-                if late {
-                    At::MarkOld
-                } else {
-                    At::Over
-                }
+            MoveStep::MarkOld => mutate!("page_marked_late": MoveStep::Commit => MoveStep::Over),
+            MoveStep::Commit if old == self.moving().to_bits() => {
+                mutate!("page_marked_late": MoveStep::Over => MoveStep::MarkOld)
             }
             // Another rank has taken over, because it took this rank for dead.
-            At::Commit => {
+            MoveStep::Commit => {
                 let own = AddrError::PeerLost { rank: self.by };
-                At::Unmark(Refusal::Addr(own))
+                MoveStep::Unmark(Refusal::Addr(own))
             }
-            At::Renew(error) => At::Restore(error),
-            At::Restore(error) => At::Unmark(Refusal::Addr(error)),
-            At::Unmark(refusal) => At::GiveBack(Some(refusal)),
-            At::GiveBack(None) => {
+            MoveStep::Renew(error) => MoveStep::Restore(error),
+            MoveStep::Restore(error) => MoveStep::Unmark(Refusal::Addr(error)),
+            MoveStep::Unmark(refusal) => MoveStep::GiveBack(Some(refusal)),
+            MoveStep::GiveBack(None) => {
                 self.frame = None;
-                At::Over
+                MoveStep::Over
             }
-            At::GiveBack(Some(refusal)) => At::Refused(refusal),
-            At::Over | At::Refused(_) => unreachable!("no answer is due: {self:?}"),
+            MoveStep::GiveBack(Some(refusal)) => MoveStep::Refused(refusal),
+            MoveStep::Over | MoveStep::Refused(_) => unreachable!("no answer is due: {self:?}"),
         }
     }
 
-    fn fails(&mut self, error: AddrError) -> At {
+    fn fails(&mut self, error: AddrError) -> MoveStep {
         let is_death = matches!(error, AddrError::PeerLost { .. });
+        let renews = mutate!("page_heir_restores_epoch": self.has_taken_over => false);
         match self.at {
-            At::Wait(by) if error == (AddrError::PeerLost { rank: by }) => {
+            MoveStep::Wait(by) if error == (AddrError::PeerLost { rank: by }) => {
                 self.dead = Some(by);
-                At::Ask
+                MoveStep::Ask
             }
             // An operation that the dead rank had begun may land after the copy.
-            At::Probe | At::Stop(..) if is_death => {
+            MoveStep::Probe | MoveStep::Stop(..) if is_death => {
                 self.is_tainted = true;
                 self.leaves_holder()
             }
-            At::MarkOld if is_death => {
+            MoveStep::MarkOld if is_death => {
                 self.is_tainted = true;
-                At::Commit
+                MoveStep::Commit
             }
-            At::Copy | At::Mark | At::MarkOld
-                if self.has_taken_over && !mutant("page_heir_restores_epoch") =>
-            {
+            MoveStep::Copy | MoveStep::Mark | MoveStep::MarkOld if renews => {
                 self.from = self.from.moved(self.from.owner, self.from.frame);
-                At::Renew(error)
+                MoveStep::Renew(error)
             }
-            At::Probe | At::Stop(..) | At::ReadHeader | At::Copy | At::Mark | At::MarkOld => {
-                At::Restore(error)
-            }
+            MoveStep::Probe
+            | MoveStep::Stop(..)
+            | MoveStep::ReadHeader
+            | MoveStep::Copy
+            | MoveStep::Mark
+            | MoveStep::MarkOld => MoveStep::Restore(error),
             // The owner has died, and the page is lost with it.
-            At::Renew(_) => At::Restore(error),
-            At::Restore(_) => At::Unmark(Refusal::Addr(error)),
-            At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown(_)
+            MoveStep::Renew(_) => MoveStep::Restore(error),
+            MoveStep::Restore(_) => MoveStep::Unmark(Refusal::Addr(error)),
+            MoveStep::Ask
+            | MoveStep::Wait(_)
+            | MoveStep::Lock
+            | MoveStep::TakeOver(_)
+            | MoveStep::Disown(_)
                 if self.frame.is_some() =>
             {
-                At::GiveBack(Some(Refusal::Addr(error)))
+                MoveStep::GiveBack(Some(Refusal::Addr(error)))
             }
-            _ => At::Refused(Refusal::Addr(error)),
+            _ => MoveStep::Refused(Refusal::Addr(error)),
         }
     }
 
     /// Goes on by the value of the entry.
-    fn finds(&mut self, bits: u64) -> At {
-        let next = match State::from_bits(bits) {
-            State::At(entry) if entry.owner == self.rank => {
-                return if self.frame.is_some() { At::GiveBack(None) } else { At::Over };
+    fn finds(&mut self, bits: u64) -> MoveStep {
+        let next = match PageState::from_bits(bits) {
+            PageState::At(entry) if entry.owner == self.rank => {
+                return if self.frame.is_some() {
+                    MoveStep::GiveBack(None)
+                } else {
+                    MoveStep::Over
+                };
             }
-            State::At(entry) => {
+            PageState::At(entry) => {
                 (self.from, self.dead) = (entry, None);
-                At::Lock
+                MoveStep::Lock
             }
-            State::Moving { owner, frame, by } if self.dead == Some(by) => {
-                self.from = Entry { owner, frame, epoch: 0 };
-                At::TakeOver(by)
+            PageState::Moving { owner, frame, by } if self.dead == Some(by) => {
+                self.from = DirectoryEntry { owner, frame, epoch: 0 };
+                MoveStep::TakeOver(by)
             }
-            State::Moving { by, .. } => return At::Wait(by),
+            PageState::Moving { by, .. } => return MoveStep::Wait(by),
         };
-        if self.frame.is_some() { next } else { At::FindFrame(self.first_word()) }
+        if self.frame.is_some() { next } else { MoveStep::FindFrame(self.first_word()) }
     }
 
     /// The word of bits with which the search for a frame begins. Each page has a
     /// place of its own there, if there are frames for all pages; the pages that the
     /// rank owned at first lie at their own places.
     fn first_word(&self) -> u32 {
-        let words = self.book.shape().frames.div_ceil(64);
-        let place = self.book.shape().homes.place(self.page, self.rank);
+        let words = self.layout.shape().frames.div_ceil(64);
+        let place = self.layout.shape().homes.place(self.page, self.rank);
         (place / 64 % u64::from(words)) as u32
     }
 
     /// Goes on by the bits of the frames.
-    fn looks_for_frame(&self, word: u32, bits: u64) -> At {
-        let frames = self.book.shape().frames;
+    fn looks_for_frame(&self, word: u32, bits: u64) -> MoveStep {
+        let frames = self.layout.shape().frames;
         let bit = bits.trailing_ones();
         match word * 64 + bit {
-            frame if bit < 64 && frame < frames => At::TakeFrame(word, bits, bit),
+            frame if bit < 64 && frame < frames => MoveStep::TakeFrame(word, bits, bit),
             _ => match (word + 1) % frames.div_ceil(64) {
-                next if next == self.first_word() => At::Refused(Refusal::NoFrame),
-                next => At::FindFrame(next),
+                next if next == self.first_word() => MoveStep::Refused(Refusal::NoFrame),
+                next => MoveStep::FindFrame(next),
             },
         }
     }
 
     /// Goes on by the gate of the holder.
-    fn meets(&mut self, bits: u64) -> At {
+    fn meets(&mut self, bits: u64) -> MoveStep {
         let gate = Gate::from_bits(bits);
         match gate.state {
             _ if gate.page != self.page => self.leaves_holder(),
-            GateState::Pending => At::Stop(bits, GateState::Revoked),
-            GateState::Valid => At::Stop(bits, GateState::Stopped),
-            GateState::Stopped if gate.count > 0 => At::Drain,
+            GateState::Pending => MoveStep::Stop(bits, GateState::Revoked),
+            GateState::Valid => MoveStep::Stop(bits, GateState::Stopped),
+            GateState::Stopped if gate.count > 0 => MoveStep::Drain,
             GateState::Stopped | GateState::Revoked | GateState::Empty => self.leaves_holder(),
         }
     }
 
-    fn leaves_holder(&mut self) -> At {
+    fn leaves_holder(&mut self) -> MoveStep {
         self.holder += 1;
         self.seeks_holder()
     }
 
-    fn seeks_holder(&mut self) -> At {
-        let ranks = self.book.shape().homes.ranks();
-        while self.holder < ranks && !Book::may_hold(self.holders, Rank(self.holder)) {
+    fn seeks_holder(&mut self) -> MoveStep {
+        let ranks = self.layout.shape().homes.ranks();
+        while self.holder < ranks && !PageLayout::may_hold(self.holders, Rank(self.holder)) {
             self.holder += 1;
         }
         match () {
@@ -408,11 +364,96 @@ impl Relocation {
             // each of them is enough then.
             () if self.holder < ranks => {
                 let known = Gate::new(self.page, GateState::Valid, 0);
-                At::Stop(known.to_bits(), GateState::Stopped)
+                MoveStep::Stop(known.to_bits(), GateState::Stopped)
             }
-            () if self.has_taken_over => At::ReadHeader,
-            () => At::Copy,
+            () if self.has_taken_over => MoveStep::ReadHeader,
+            () => MoveStep::Copy,
         }
+    }
+}
+
+impl PageProtocol for Relocation {
+    type Access = PageCopy;
+    type Outcome = MoveOutcome;
+
+    fn act(&self) -> PageAction<Self::Access, Self::Outcome> {
+        let Self { layout, rank, page, from, .. } = self;
+        let moving = self.moving().to_bits();
+        let here = self.frame.map(|frame| from.moved(*rank, frame));
+        let new = || here.expect("the frame is taken before the entry is locked");
+        match self.at {
+            MoveStep::Ask => PageAction::Do(layout.look(*page)),
+            MoveStep::Wait(by) => PageAction::Pause(Some(by)),
+            MoveStep::Drain => PageAction::Pause(None),
+            MoveStep::FindFrame(word) => PageAction::Do(WordOp::load(layout.bits(*rank, word))),
+            MoveStep::TakeFrame(word, seen, bit) => {
+                PageAction::Do(WordOp::exchange(layout.bits(*rank, word), seen, seen | 1 << bit))
+            }
+            MoveStep::Lock => {
+                PageAction::Do(WordOp::exchange(layout.entry(*page), from.to_bits(), moving))
+            }
+            MoveStep::TakeOver(by) => {
+                let dead = PageState::Moving { owner: from.owner, frame: from.frame, by };
+                PageAction::Do(WordOp::exchange(layout.entry(*page), dead.to_bits(), moving))
+            }
+            MoveStep::Disown(seen) if self.has_taken_over => {
+                PageAction::Do(layout.distrust(*page, seen))
+            }
+            MoveStep::Disown(seen) => PageAction::Do(layout.disown(*page, seen)),
+            MoveStep::Probe => PageAction::Do(WordOp::load(layout.gate(Rank(self.holder), *page))),
+            MoveStep::Stop(seen, state) => {
+                let gate = Gate { state, ..Gate::from_bits(seen) };
+                let at = layout.gate(Rank(self.holder), *page);
+                PageAction::Do(WordOp::exchange(at, seen, gate.to_bits()))
+            }
+            MoveStep::ReadHeader => {
+                PageAction::Do(WordOp::load(layout.header(from.owner, from.frame)))
+            }
+            MoveStep::Copy => {
+                PageAction::Access(PageCopy { from: layout.bytes(*from), to: layout.bytes(new()) })
+            }
+            MoveStep::Mark => {
+                let at = layout.header(*rank, new().frame);
+                PageAction::Do(WordOp::store(at, new().header(*page)))
+            }
+            MoveStep::MarkOld => {
+                let (at, header) = (layout.header(from.owner, from.frame), from.header(*page));
+                // An operation of this kind that lands late does no harm: no other
+                // header has the same value.
+                PageAction::Do(WordOp::exchange(at, header, gone(header)))
+            }
+            MoveStep::Commit => {
+                PageAction::Do(WordOp::exchange(layout.entry(*page), moving, new().to_bits()))
+            }
+            MoveStep::Renew(_) => {
+                let at = layout.header(from.owner, from.frame);
+                PageAction::Do(WordOp::store(at, from.header(*page)))
+            }
+            MoveStep::Restore(_) => {
+                PageAction::Do(WordOp::exchange(layout.entry(*page), moving, from.to_bits()))
+            }
+            MoveStep::Unmark(_) => {
+                let at = layout.header(*rank, new().frame);
+                PageAction::Do(WordOp::store(at, gone(new().header(*page))))
+            }
+            MoveStep::GiveBack(_) => {
+                let (at, bit) = layout.bit(*rank, new().frame);
+                PageAction::Do(WordOp::and(at, !bit))
+            }
+            MoveStep::Over => PageAction::Over(MoveOutcome::Done {
+                has_moved: self.has_moved(),
+                retired: self.retired(),
+            }),
+            MoveStep::Refused(Refusal::Addr(error)) => PageAction::Failed(error),
+            MoveStep::Refused(Refusal::NoFrame) => PageAction::Over(MoveOutcome::NoFrame),
+        }
+    }
+
+    fn answer(&mut self, result: Result<u64, AddrError>) {
+        self.at = match result {
+            Ok(old) => self.goes_on(old),
+            Err(error) => self.fails(error),
+        };
     }
 }
 

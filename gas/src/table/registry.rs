@@ -23,27 +23,27 @@
 //!
 //! Progress: wait-free, on one thread; a round reads a word for each 64 ranks.
 
-use super::{Agent, Entry, Starter, entry_word};
-use crate::address::{GlobalAddr, Place, REGIONS, STARTER, Split};
-use crate::control::{Control, Shape};
+use super::entry::{RegionEntry, Starter, entry_word};
+use crate::address::{AddressParts, GlobalAddr, REGIONS, STARTER, Split};
+use crate::control::{ControlRegion, ControlShape};
 use crate::error::AccessError;
 use core::fmt;
-use tsumugi_core::mem::{LocalAddr, Need, Rank, Region, RegionKey};
+use tsumugi_core::mem::{Agent, LocalAddr, Need, Rank, Region, RegionKey};
+use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
-use tsumugi_core::sync::mutant;
 
 /// Memory for one name of one colour.
 #[derive(Clone, Copy, Debug)]
-pub struct Record {
-    entry: Option<Entry>,
-    state: State,
+pub struct NameRecord {
+    entry: Option<RegionEntry>,
+    state: NameState,
     life: u8,
     /// Own operations in flight that use the region.
     pins: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum NameState {
     Free,
     Live,
     Marked,
@@ -77,7 +77,7 @@ pub enum NameError {
 
 /// A region that no rank can reach any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retired {
+pub struct RetiredRegion {
     /// The address that the region had.
     pub addr: GlobalAddr,
     /// The key that the backend must deregister now.
@@ -87,22 +87,22 @@ pub struct Retired {
 /// The registry of this rank.
 pub(crate) struct Registry<'m> {
     split: Split,
-    control: Control,
+    control: ControlRegion,
     colors: u32,
     starter: Starter,
     words: &'m [AtomicU64],
-    records: &'m mut [Record],
+    records: &'m mut [NameRecord],
     awaited: &'m mut [u64],
     awaiting: u32,
-    round: Round,
+    round: RevocationRound,
     /// The name at which the search for a free name begins: the one that has been
     /// free for the longest time.
     cursor: usize,
-    counts: Counts,
+    counts: NameCounts,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Round {
+enum RevocationRound {
     None,
     /// The ranks below this number were asked.
     Asking(u32),
@@ -110,28 +110,28 @@ enum Round {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Counts {
+struct NameCounts {
     marked: u32,
     revoking: u32,
     ended: u32,
 }
 
-impl Record {
+impl NameRecord {
     /// A name that was never given away.
-    pub const FREE: Self = Self { entry: None, state: State::Free, life: 0, pins: 0 };
+    pub const FREE: Self = Self { entry: None, state: NameState::Free, life: 0, pins: 0 };
 }
 
 impl<'m> Registry<'m> {
     pub(crate) fn new(
         split: Split,
-        control: Control,
-        shape: Shape,
+        control: ControlRegion,
+        shape: ControlShape,
         starter: Starter,
         words: &'m [AtomicU64],
-        records: &'m mut [Record],
+        records: &'m mut [NameRecord],
         awaited: &'m mut [u64],
     ) -> Self {
-        records.fill(Record::FREE);
+        records.fill(NameRecord::FREE);
         awaited.fill(0);
         Self {
             split,
@@ -142,9 +142,9 @@ impl<'m> Registry<'m> {
             records,
             awaited,
             awaiting: 0,
-            round: Round::None,
+            round: RevocationRound::None,
             cursor: 0,
-            counts: Counts::default(),
+            counts: NameCounts::default(),
         }
     }
 
@@ -166,13 +166,13 @@ impl<'m> Registry<'m> {
         let start = self.cursor;
         let name = (0..REGIONS)
             .map(|step| (start + step) % REGIONS)
-            .find(|&name| self.records[first + name].state == State::Free)
+            .find(|&name| self.records[first + name].state == NameState::Free)
             .ok_or(NameError::Full { color })?;
         self.cursor = name + 1;
         let record = &mut self.records[first + name];
         let (life, access) = (record.life, region.access);
-        let entry = Entry { key: region.key, bytes, life, access, agent };
-        (record.entry, record.state) = (Some(entry), State::Live);
+        let entry = RegionEntry { key: region.key, bytes, life, access, agent };
+        (record.entry, record.state) = (Some(entry), NameState::Live);
         let at = entry_word(color, name);
         let [word, bytes] = entry.encode();
         self.words[at + 1].store(bytes, Ordering::Relaxed);
@@ -184,16 +184,19 @@ impl<'m> Registry<'m> {
     /// Takes a region's name away. It is [retired](Self::poll_retired) later.
     pub(crate) fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
         let index = self.find(addr)?.ok_or(AccessError::Stale { addr })?;
-        self.records[index].state = State::Marked;
+        self.records[index].state = NameState::Marked;
         self.counts.marked += 1;
         // SeqCst: before the holders' bits are taken, see `begin`.
         self.words[entry_word((index / REGIONS) as u8, index % REGIONS)].store(0, Ordering::SeqCst);
-        if mutant("gas_retire_at_once") {
-            self.records[index].state = State::Ended;
-            self.counts.marked -= 1;
-            self.counts.ended += 1;
-        }
+        mutate!("gas_retire_at_once": () => self.retire_at_once(index));
         Ok(())
+    }
+
+    /// The planted defect `gas_retire_at_once`: no rank is asked to drop its copy.
+    fn retire_at_once(&mut self, index: usize) {
+        self.records[index].state = NameState::Ended;
+        self.counts.marked -= 1;
+        self.counts.ended += 1;
     }
 
     /// The entry for `addr`, which is an address of this rank, and the record to
@@ -203,7 +206,7 @@ impl<'m> Registry<'m> {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Result<(Entry, Option<usize>), AccessError> {
+    ) -> Result<(RegionEntry, Option<usize>), AccessError> {
         let found = self.find(addr)?;
         let entry = match found {
             Some(index) => self.records[index].entry.ok_or(AccessError::Stale { addr })?,
@@ -227,13 +230,13 @@ impl<'m> Registry<'m> {
 
     /// All regions that have an address now, and the starter memory: the address of
     /// the first byte, and the entry.
-    pub(crate) fn live(&self) -> impl Iterator<Item = (GlobalAddr, Entry)> + '_ {
+    pub(crate) fn live(&self) -> impl Iterator<Item = (GlobalAddr, RegionEntry)> + '_ {
         let own = self.records.iter().enumerate().filter_map(|(index, record)| {
-            let entry = record.entry.filter(|_| record.state == State::Live)?;
+            let entry = record.entry.filter(|_| record.state == NameState::Live)?;
             Some((self.addr((index / REGIONS) as u8, index % REGIONS), entry))
         });
         let place =
-            Place { rank: self.control.rank, color: 0, region: STARTER, life: 0, offset: 0 };
+            AddressParts { rank: self.control.rank, color: 0, region: STARTER, life: 0, offset: 0 };
         let starter = self.split.addr(place).ok().map(|addr| (addr, self.starter.entry()));
         own.chain(starter)
     }
@@ -248,12 +251,13 @@ impl<'m> Registry<'m> {
 
     /// The next rank that must drop its copy.
     pub(crate) fn poll_ask(&mut self) -> Option<Rank> {
-        if self.round == Round::None && self.counts.marked > 0 {
+        if self.round == RevocationRound::None && self.counts.marked > 0 {
             self.begin();
         }
-        let Round::Asking(from) = self.round else { return None };
+        let RevocationRound::Asking(from) = self.round else { return None };
         let found = next_bit(self.awaited, from);
-        self.round = found.map_or(Round::Waiting, |rank| Round::Asking(rank + 1));
+        self.round =
+            found.map_or(RevocationRound::Waiting, |rank| RevocationRound::Asking(rank + 1));
         found.map(Rank)
     }
 
@@ -291,68 +295,64 @@ impl<'m> Registry<'m> {
     }
 
     /// The next region that no rank can reach any more.
-    pub(crate) fn poll_retired(&mut self) -> Option<Retired> {
+    pub(crate) fn poll_retired(&mut self) -> Option<RetiredRegion> {
         self.settle();
         if self.counts.ended == 0 {
             return None;
         }
-        let index = self.records.iter().position(|record| record.state == State::Ended)?;
+        let index = self.records.iter().position(|record| record.state == NameState::Ended)?;
         self.counts.ended -= 1;
         let addr = self.addr((index / REGIONS) as u8, index % REGIONS);
         let lives = self.split.lives();
         let record = &mut self.records[index];
-        record.state = State::Free;
+        record.state = NameState::Free;
         record.life = ((u32::from(record.life) + 1) % lives) as u8;
-        record.entry.take().map(|entry| Retired { addr, key: entry.key })
+        record.entry.take().map(|entry| RetiredRegion { addr, key: entry.key })
     }
 
     /// The number of names that are not free.
     pub(crate) fn len(&self) -> usize {
-        self.records.iter().filter(|record| record.state != State::Free).count()
+        self.records.iter().filter(|record| record.state != NameState::Free).count()
     }
 
     /// Begins a round. A rank that has set its bit before this has read, or may
     /// read, a table with the marked entries; a rank that sets its bit later reads a
     /// table without them.
     fn begin(&mut self) {
-        for record in self.records.iter_mut().filter(|record| record.state == State::Marked) {
-            record.state = State::Revoking;
+        for record in self.records.iter_mut().filter(|record| record.state == NameState::Marked) {
+            record.state = NameState::Revoking;
         }
         self.counts.revoking = core::mem::take(&mut self.counts.marked);
         let first = self.control.holder_words();
         for (index, awaited) in self.awaited.iter_mut().enumerate() {
             let word = &self.words[first + index];
-            *awaited = if mutant("gas_holders_cleared_late") {
-                word.load(Ordering::SeqCst)
-            } else {
-                // SeqCst: after the entries were cleared. A holder sets its bit by
-                // an atomic before it reads the table.
-                word.swap(0, Ordering::SeqCst)
-            };
+            // SeqCst: after the entries were cleared. A holder sets its bit by an
+            // atomic before it reads the table.
+            *awaited = mutate!("gas_holders_cleared_late":
+                word.swap(0, Ordering::SeqCst) => word.load(Ordering::SeqCst));
             self.awaiting += awaited.count_ones();
         }
-        self.round = Round::Asking(0);
+        self.round = RevocationRound::Asking(0);
     }
 
     fn settle(&mut self) {
-        let done = self.round == Round::Waiting && self.awaiting == 0;
-        let is_held = |record: &Record| record.state == State::Revoking && record.pins > 0;
+        let done = self.round == RevocationRound::Waiting && self.awaiting == 0;
+        let is_held = |record: &NameRecord| record.state == NameState::Revoking && record.pins > 0;
         if !done || self.records.iter().any(is_held) {
             return;
         }
         let first = self.control.holder_words();
         let holders = || &self.words[first..first + self.awaited.len()];
-        if mutant("gas_wait_for_newcomers")
-            && holders().iter().any(|word| word.load(Ordering::Relaxed) != 0)
-        {
+        let has_newcomers = mutate!("gas_wait_for_newcomers":
+            false => holders().iter().any(|word| word.load(Ordering::Relaxed) != 0));
+        if has_newcomers {
             return;
         }
-        if mutant("gas_holders_cleared_late") {
-            holders().iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        }
-        self.round = Round::None;
-        for record in self.records.iter_mut().filter(|record| record.state == State::Revoking) {
-            record.state = State::Ended;
+        mutate!("gas_holders_cleared_late":
+            () => holders().iter().for_each(|word| word.store(0, Ordering::Relaxed)));
+        self.round = RevocationRound::None;
+        for record in self.records.iter_mut().filter(|record| record.state == NameState::Revoking) {
+            record.state = NameState::Ended;
         }
         self.counts.ended += core::mem::take(&mut self.counts.revoking);
     }
@@ -374,7 +374,7 @@ impl<'m> Registry<'m> {
         }
         let index = usize::from(place.color) * REGIONS + usize::from(place.region);
         let record = &self.records[index];
-        if record.state != State::Live || record.life != place.life {
+        if record.state != NameState::Live || record.life != place.life {
             return Err(AccessError::Stale { addr });
         }
         Ok(Some(index))
@@ -383,7 +383,7 @@ impl<'m> Registry<'m> {
     fn addr(&self, color: u8, name: usize) -> GlobalAddr {
         let life = self.records[usize::from(color) * REGIONS + name].life;
         let rank = self.control.rank;
-        let place = Place { rank, color, region: name as u8, life, offset: 0 };
+        let place = AddressParts { rank, color, region: name as u8, life, offset: 0 };
         self.split.addr(place).expect("the split has room for this rank and colour")
     }
 }

@@ -5,7 +5,7 @@ use crate::plain::{Plain, View};
 use std::collections::{BTreeMap, BTreeSet};
 use tsumugi_core::mem::Rank;
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::container::{Data, Element, Keyed, Map, Multiset, Reach, Set, Store, Table};
+use tsumugi_gas::container::{Data, Element, HashTable, Keyed, Map, Multiset, Reach, Set, Store};
 
 fn bytes_of(store: &View<'_>, element: Element) -> Vec<u8> {
     let mut bytes = vec![0; element.bytes as usize];
@@ -16,7 +16,7 @@ fn bytes_of(store: &View<'_>, element: Element) -> Vec<u8> {
 }
 
 /// The keys; each is found once.
-fn keys(store: &View<'_>, table: Table, reach: Reach) -> BTreeSet<Vec<u8>> {
+fn keys(store: &View<'_>, table: HashTable, reach: Reach) -> BTreeSet<Vec<u8>> {
     let (mut found, mut at) = (BTreeSet::new(), table.begin(store, reach).unwrap());
     while at != table.end() {
         if reach == Reach::Local {
@@ -43,7 +43,7 @@ fn keys(store: &View<'_>, table: Table, reach: Reach) -> BTreeSet<Vec<u8>> {
 }
 
 /// The keys of all ranks, each found at its own rank.
-fn everywhere(plain: &Plain, table: Table) -> BTreeSet<Vec<u8>> {
+fn everywhere(plain: &Plain, table: HashTable) -> BTreeSet<Vec<u8>> {
     let all = keys(&plain.view(0), table, Reach::All);
     let each = (0..3).flat_map(|rank| keys(&plain.view(rank), table, Reach::Local));
     assert_eq!(each.collect::<BTreeSet<_>>(), all);

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
-use tsumugi_gas::address::{GlobalAddr, Place, Split};
+use tsumugi_gas::address::{AddressParts, GlobalAddr, Split};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::{NodeId, NodePool, NodeSlot};
-use tsumugi_gas::request::Word;
+use tsumugi_gas::request::WordRequest;
 
 /// The memory of a job.
 pub struct Plain {
@@ -75,7 +75,7 @@ impl Plain {
     }
 
     /// An atomic on a heap's bits or a node's words, or on a block.
-    fn execute(&self, word: Word) -> u64 {
+    fn execute(&self, word: WordRequest) -> u64 {
         let at = self.word(word.target());
         let remote = tsumugi_core::mem::RemoteAddr {
             rank: Rank(0),
@@ -139,7 +139,7 @@ impl Store for View<'_> {
         self.write(dst, &copied)
     }
 
-    fn word(&self, word: Word) -> Result<u64, AccessError> {
+    fn word(&self, word: WordRequest) -> Result<u64, AccessError> {
         let place = SPLIT.place(word.target()).expect("an address");
         if place.offset >= nodes_bytes(NODES) {
             self.plain.check(word.target(), 8);
@@ -206,7 +206,7 @@ impl Store for View<'_> {
 }
 
 fn base(rank: Rank, offset: u64) -> GlobalAddr {
-    SPLIT.addr(Place { rank, color: 0, region: 0, life: 0, offset }).expect("the place fits")
+    SPLIT.addr(AddressParts { rank, color: 0, region: 0, life: 0, offset }).expect("the place fits")
 }
 
 pub const SPLIT: Split = Split::DEFAULT;

@@ -10,8 +10,9 @@ use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::lock::{
-    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
-    NodeTable, Plan, Refused, Side, StepId, Tree, Vertex, VertexStep, Waiting, Want,
+    AccessRefused, AccessWait, GroupSide, LOCK_BYTES, Lock, LockDesign, LockKind, LockPlan,
+    NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable, RankMembership, StepId, Tree, Vertex,
+    VertexStep, Want, WindowAccess,
 };
 
 /// The current holders, as an observer sees them.
@@ -57,11 +58,11 @@ impl Held {
 /// A rank: at most two accesses at a time, the second to a greater target.
 struct Member {
     rank: Rank,
-    accesses: [Access; 2],
+    accesses: [WindowAccess; 2],
     nodes: [NodeId; 2],
     slots: [NodeSlot; 2],
     stages: [Stage; 2],
-    door: Door,
+    door: RankMembership,
     vertices: Vec<Vertex>,
     held: Rc<RefCell<Held>>,
     draw: Seeded,
@@ -132,13 +133,13 @@ impl Member {
             access.handle_lost(door, rank);
         }
         match access.waits_for(door) {
-            Some(Waiting::Word(word, until)) => {
+            Some(AccessWait::Word(word, until)) => {
                 let value = node.load(word.key, word.offset).unwrap();
                 if until.holds(value) {
                     access.handle_wake(door, value);
                 }
             }
-            Some(Waiting::Pause(ns)) => {
+            Some(AccessWait::Pause(ns)) => {
                 if let Stage::Asking { want, is_pausing: false } = stage {
                     self.stages[index] = Stage::Asking { want, is_pausing: true };
                     node.wake_at(after(ns), 2 + index as u64);
@@ -215,17 +216,17 @@ impl Actor for Member {
     }
 }
 
-fn plan(design: Design, ranks: u32, draw: &mut Seeded) -> Plan {
+fn plan(design: LockDesign, ranks: u32, draw: &mut Seeded) -> LockPlan {
     let key = RegionKey::new(0, 1);
     let (per_leaf, arity) = (1 + draw.below(3) as u32, 2 + draw.below(3) as u32);
     let tree = Tree::new(ranks, per_leaf, arity, key, LOCK_BYTES + 2 * NODE_BYTES).unwrap();
     let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
     let nodes = NodeTable { key, offset: LOCK_BYTES };
-    let kinds = [Kind::Readers, Kind::Neutral, Kind::Writers];
-    Plan { design, lock: Lock { home, nodes, kind: kinds[draw.below(3) as usize] }, tree }
+    let kinds = [LockKind::Readers, LockKind::Neutral, LockKind::Writers];
+    LockPlan { design, lock: Lock { home, nodes, kind: kinds[draw.below(3) as usize] }, tree }
 }
 
-fn members(net: &Net, plan: Plan, seed: u64) -> Vec<Member> {
+fn members(net: &Net, plan: LockPlan, seed: u64) -> Vec<Member> {
     let ranks = net.config().nodes;
     let none = vec![0; ranks as usize];
     let held = Held { all: 0, readers: none.clone(), writers: none };
@@ -236,11 +237,11 @@ fn members(net: &Net, plan: Plan, seed: u64) -> Vec<Member> {
         assert_eq!(region.key, plan.lock.home.key);
         Member {
             rank,
-            accesses: [(); 2].map(|()| Access::new(plan)),
+            accesses: [(); 2].map(|()| WindowAccess::new(plan)),
             nodes: Default::default(),
             slots: Default::default(),
             stages: [Stage::Rest; 2],
-            door: Door::new(&plan, rank),
+            door: RankMembership::new(&plan, rank),
             vertices: plan.tree.vertices_of(rank).map(|id| Vertex::new(plan.tree, id)).collect(),
             held: Rc::clone(&held),
             draw: Seeded(seed ^ u64::from(rank.0) << 40),
@@ -362,8 +363,8 @@ fn a_live_rank_that_is_given_up_is_inside_with_no_other() {
 #[test]
 fn an_access_that_would_wait_for_itself_is_refused() {
     for (design, refused) in [
-        (Design::Tree, Refused::OtherSide { side: Side::Exclusive }),
-        (Design::Global, Refused::OneLock),
+        (LockDesign::Tree, AccessRefused::OtherSide { side: GroupSide::Exclusive }),
+        (LockDesign::Global, AccessRefused::OneLock),
     ] {
         let net = Net::new(Config::calm(1, 1));
         let plan = plan(design, 1, &mut Seeded(1));
@@ -378,7 +379,7 @@ fn an_access_that_would_wait_for_itself_is_refused() {
     }
 }
 
-const DESIGNS: [Design; 3] = [Design::Global, Design::TwoLevel, Design::Tree];
+const DESIGNS: [LockDesign; 3] = [LockDesign::Global, LockDesign::TwoLevel, LockDesign::Tree];
 /// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1_000);
 /// The seeds that catch each planted defect: always the same.

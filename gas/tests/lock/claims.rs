@@ -9,27 +9,28 @@ use tsumugi_core::op::{Kind as OpKind, Op};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_gas::lock::{
-    Claim, Ended, Kind, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, Standing,
+    ClaimEnd, ClaimStatus, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodePool, NodeSlot,
+    NodeTable,
 };
 
 /// The program of a rank: claims, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Act {
-    mode: Mode,
+    mode: LockMode,
     is_try: bool,
     /// Whether the rank may give up at any time.
     is_impatient: bool,
 }
 
-const READ: Act = Act { mode: Mode::Shared, is_try: false, is_impatient: false };
-const WRITE: Act = Act { mode: Mode::Exclusive, ..READ };
+const READ: Act = Act { mode: LockMode::Shared, is_try: false, is_impatient: false };
+const WRITE: Act = Act { mode: LockMode::Exclusive, ..READ };
 const TRY_READ: Act = Act { is_try: true, ..READ };
 const TRY_WRITE: Act = Act { is_try: true, ..WRITE };
 const READ_FOR_A_WHILE: Act = Act { is_impatient: true, ..READ };
 const WRITE_FOR_A_WHILE: Act = Act { is_impatient: true, ..WRITE };
 
 struct Claims {
-    kind: Kind,
+    kind: LockKind,
     acts: Vec<Vec<Act>>,
 }
 
@@ -42,7 +43,7 @@ struct World {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Member {
-    claim: Claim,
+    claim: LockClaim,
     slots: [NodeSlot; SLOTS],
     done: usize,
     /// The posted operations, and whether the claim waits for the end of each.
@@ -78,7 +79,7 @@ enum Step {
 }
 
 impl Claims {
-    fn new(kind: Kind, acts: &[&[Act]]) -> Self {
+    fn new(kind: LockKind, acts: &[&[Act]]) -> Self {
         Self { kind, acts: acts.iter().map(|acts| acts.to_vec()).collect() }
     }
 
@@ -92,16 +93,16 @@ impl Claims {
     fn drive(&self, world: &mut World, rank: usize) -> Result<(), String> {
         loop {
             let member = &mut world.ranks[rank];
-            if let Standing::Resting(ended) = member.claim.standing()
+            if let ClaimStatus::Resting(ended) = member.claim.standing()
                 && member.claim.node().to_bits() != 0
             {
-                let left = matches!(ended, Ended::Left { in_queue: true });
+                let left = matches!(ended, ClaimEnd::Left { in_queue: true });
                 let node = member.claim.node();
                 NodePool::new(Rank(rank as u32), &mut member.slots).release(node, left);
-                member.claim = Claim::new(self.lock(), Default::default());
+                member.claim = LockClaim::new(self.lock(), Default::default());
             }
             match member.claim.standing() {
-                Standing::Resting(_) if member.done < self.acts[rank].len() => {
+                ClaimStatus::Resting(_) if member.done < self.acts[rank].len() => {
                     if member.claim.under_way().is_some() || !member.flights.is_empty() {
                         return Ok(());
                     }
@@ -113,13 +114,13 @@ impl Claims {
                         // All nodes are still in queues: the claim has no node.
                         continue;
                     };
-                    member.claim = Claim::new(self.lock(), node);
+                    member.claim = LockClaim::new(self.lock(), node);
                     match act.is_try {
                         true => member.claim.begin_try(act.mode),
                         false => member.claim.begin(act.mode),
                     }
                 }
-                Standing::Held => {
+                ClaimStatus::Held => {
                     self.enter(world, rank)?;
                     world.ranks[rank].claim.release();
                 }
@@ -139,11 +140,11 @@ impl Claims {
 
     /// Records that a rank has learned that it has the lock.
     fn enter(&self, world: &mut World, rank: usize) -> Result<(), String> {
-        let writes = self.acts[rank][world.ranks[rank].done - 1].mode == Mode::Exclusive;
-        let alone = writes || self.kind == Kind::Mutex;
+        let writes = self.acts[rank][world.ranks[rank].done - 1].mode == LockMode::Exclusive;
+        let alone = writes || self.kind == LockKind::Mutex;
         for (other, member) in world.ranks.iter().enumerate() {
             let other_writes =
-                member.done > 0 && self.acts[other][member.done - 1].mode == Mode::Exclusive;
+                member.done > 0 && self.acts[other][member.done - 1].mode == LockMode::Exclusive;
             if member.is_inside && (alone || other_writes) {
                 return Err(format!("{rank} is inside with {other}"));
             }
@@ -155,13 +156,13 @@ impl Claims {
             }
             world.ranks[rank].is_due = false;
             world.ranks[rank].next_to = None;
-        } else if self.kind != Kind::Mutex {
-            if self.kind != Kind::Writers && world.ranks[rank].overtaken > 1 {
+        } else if self.kind != LockKind::Mutex {
+            if self.kind != LockKind::Writers && world.ranks[rank].overtaken > 1 {
                 let times = world.ranks[rank].overtaken;
                 return Err(format!("{times} writers passed the reader {rank}"));
             }
             let due = world.ranks.iter().position(|member| member.is_due);
-            if let (Kind::Writers, Some(writer)) = (self.kind, due) {
+            if let (LockKind::Writers, Some(writer)) = (self.kind, due) {
                 return Err(format!("the reader {rank} passed the writer {writer}"));
             }
         }
@@ -207,7 +208,7 @@ impl Model for Claims {
     fn start(&self) -> World {
         let ranks = self.acts.len();
         let member = Member {
-            claim: Claim::new(self.lock(), Default::default()),
+            claim: LockClaim::new(self.lock(), Default::default()),
             slots: Default::default(),
             done: 0,
             flights: Vec::new(),
@@ -258,7 +259,7 @@ impl Model for Claims {
 
     fn at_rest(&self, world: &World) -> Result<(), String> {
         for (rank, member) in world.ranks.iter().enumerate() {
-            let is_resting = matches!(member.claim.standing(), Standing::Resting(_));
+            let is_resting = matches!(member.claim.standing(), ClaimStatus::Resting(_));
             if !is_resting || member.done < self.acts[rank].len() {
                 return Err(format!("{rank} waits for ever: {:?}", member.claim));
             }
@@ -273,7 +274,7 @@ impl Model for Claims {
         }
         let [count, tail, _, readers, others, ..] = world.memory[..] else { unreachable!() };
         // The counts of readers that have left remain, and so does the phase.
-        let phases = matches!(self.kind, Kind::Neutral | Kind::Writers);
+        let phases = matches!(self.kind, LockKind::Neutral | LockKind::Writers);
         let rest = if phases { count & 0x1_ffff_fffb } else { count };
         match rest | tail | readers | others {
             0 => Ok(()),
@@ -338,7 +339,8 @@ const LEFT: u8 = 4;
 const STATES_MAX: usize = 40_000_000;
 const _: () = assert!(NODE_BYTES == 16);
 
-const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
+const KINDS: [LockKind; 4] =
+    [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers];
 
 /// Small programs, those with the fewest states first.
 fn programs() -> Vec<Vec<&'static [Act]>> {
@@ -395,7 +397,7 @@ fn claims_exclude_each_other_and_all_end() {
 #[test]
 fn claims_with_a_rule_broken_are_caught() {
     for mutant in MUTANTS {
-        let found: Option<(Kind, &[&[Act]], Failure)> = with_mutant(mutant, || {
+        let found: Option<(LockKind, &[&[Act]], Failure)> = with_mutant(mutant, || {
             let programs = programs().leak();
             programs.iter().find_map(|acts| {
                 KINDS.iter().find_map(|&kind| {

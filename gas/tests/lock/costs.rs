@@ -5,8 +5,10 @@ use std::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_gas::lock::drive::{self, Means};
-use tsumugi_gas::lock::{Claim, Kind, LOCK_BYTES, Lock, Mode, NodePool, NodeSlot, NodeTable};
+use tsumugi_gas::lock::drive::{self, LockDriver};
+use tsumugi_gas::lock::{
+    LOCK_BYTES, Lock, LockClaim, LockKind, LockMode, NodePool, NodeSlot, NodeTable,
+};
 
 /// One rank's words, and every operation on them.
 struct Ledger {
@@ -37,7 +39,7 @@ impl Ledger {
     }
 }
 
-impl Means for Ledger {
+impl LockDriver for Ledger {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let (operand, compare) = (op.operand(), op.compare());
         Ok(self.run(op.kind, op.remote.offset, |old| match op.kind {
@@ -69,7 +71,7 @@ impl Means for Ledger {
 }
 
 /// Atomics, stores and loads to lock, and to unlock.
-fn costs(is_at_hand: bool, kind: Kind, mode: Mode) -> [[usize; 3]; 2] {
+fn costs(is_at_hand: bool, kind: LockKind, mode: LockMode) -> [[usize; 3]; 2] {
     let key = RegionKey::new(0, 1);
     let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
     let lock = Lock { home, nodes: NodeTable { key, offset: LOCK_BYTES }, kind };
@@ -77,7 +79,7 @@ fn costs(is_at_hand: bool, kind: Kind, mode: Mode) -> [[usize; 3]; 2] {
     let mut slots = [NodeSlot::default()];
     let rounds = [(); 3].map(|()| {
         let mut pool = NodePool::new(Rank(0), &mut slots);
-        let take = |_: &Claim| pool.try_take(|_| 0).expect("the node was released");
+        let take = |_: &LockClaim| pool.try_take(|_| 0).expect("the node was released");
         let held = drive::lock(&ledger, &lock, mode, take).unwrap();
         let locked = ledger.take();
         if let Some(node) = held.unlock(&ledger, &lock).unwrap() {
@@ -97,15 +99,15 @@ fn an_uncontended_lock_costs_the_documented_operations() {
     let one = [1, 0, 0];
     for is_at_hand in [false, true] {
         for (kind, mode, said) in [
-            (Kind::Readers, Mode::Shared, [one, one]),
-            (Kind::Readers, Mode::Exclusive, [one, one]),
-            (Kind::Neutral, Mode::Shared, [one, one]),
-            (Kind::Writers, Mode::Shared, [one, one]),
+            (LockKind::Readers, LockMode::Shared, [one, one]),
+            (LockKind::Readers, LockMode::Exclusive, [one, one]),
+            (LockKind::Neutral, LockMode::Shared, [one, one]),
+            (LockKind::Writers, LockMode::Shared, [one, one]),
             // Plus two stores to the own node.
-            (Kind::Neutral, Mode::Exclusive, [[2, 2, 0], [2, 0, 0]]),
+            (LockKind::Neutral, LockMode::Exclusive, [[2, 2, 0], [2, 0, 0]]),
             // Plus a load there: a waiting writer is let in first.
-            (Kind::Writers, Mode::Exclusive, [[2, 2, 0], [2, 0, 1]]),
-            (Kind::Mutex, Mode::Exclusive, [[1, 2, 0], one]),
+            (LockKind::Writers, LockMode::Exclusive, [[2, 2, 0], [2, 0, 1]]),
+            (LockKind::Mutex, LockMode::Exclusive, [[1, 2, 0], one]),
         ] {
             assert_eq!(costs(is_at_hand, kind, mode), said, "{kind:?}, {mode:?}");
         }

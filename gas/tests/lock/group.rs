@@ -8,17 +8,17 @@ use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
-use tsumugi_gas::lock::{Entry, Place, Side, StepId, Tree, Vertex, VertexStep};
+use tsumugi_gas::lock::{GroupMember, GroupSide, MemberPlace, StepId, Tree, Vertex, VertexStep};
 
-const A: Side = Side::All;
-const X: Side = Side::Exclusive;
+const A: GroupSide = GroupSide::All;
+const X: GroupSide = GroupSide::Exclusive;
 
 /// A tree, and the program of each rank.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     per_leaf: u32,
     arity: u32,
-    ranks: &'static [&'static [Side]],
+    ranks: &'static [&'static [GroupSide]],
 }
 
 struct Group {
@@ -37,7 +37,7 @@ struct World {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Member {
-    entry: Entry,
+    entry: GroupMember,
     done: usize,
     flight: Option<Flight>,
     is_inside: bool,
@@ -96,11 +96,11 @@ impl Group {
         loop {
             let member = &mut world.members[rank];
             match member.entry.place() {
-                Place::Out if member.done < self.program.ranks[rank].len() => {
+                MemberPlace::Out if member.done < self.program.ranks[rank].len() => {
                     member.entry.enter(self.program.ranks[rank][member.done]);
                     member.done += 1;
                 }
-                Place::In => {
+                MemberPlace::In => {
                     let side = member.entry.side();
                     member.is_inside = true;
                     member.entry.leave();
@@ -115,7 +115,7 @@ impl Group {
             if let Some((_, op)) = member.entry.poll_op() {
                 member.flight = Some(self.flight(&op));
             }
-            if member.entry.place() != Place::In {
+            if member.entry.place() != MemberPlace::In {
                 return Ok(());
             }
         }
@@ -182,7 +182,7 @@ impl Model for Group {
     fn start(&self) -> World {
         let ranks = (0..self.program.ranks.len() as u32).map(Rank);
         let member = |rank| Member {
-            entry: Entry::new(self.tree, rank),
+            entry: GroupMember::new(self.tree, rank),
             done: 0,
             flight: None,
             is_inside: false,
@@ -262,7 +262,7 @@ impl Model for Group {
 
     fn at_rest(&self, world: &World) -> Result<(), String> {
         for (rank, member) in world.members.iter().enumerate() {
-            let is_out = member.entry.place() == Place::Out;
+            let is_out = member.entry.place() == MemberPlace::Out;
             if !is_out || member.done < self.program.ranks[rank].len() {
                 return Err(format!("{rank} waits for ever: {:?}", member.entry));
             }

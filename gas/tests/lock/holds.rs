@@ -6,26 +6,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Kind as OpKind;
 use tsumugi_gas::lock::{
-    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
-    NodeTable, Plan, Refused, Tree, Waiting, Want,
+    AccessRefused, AccessWait, LOCK_BYTES, Lock, LockDesign, LockKind, LockPlan, NODE_BYTES,
+    NodeId, NodePool, NodeSlot, NodeTable, RankMembership, Tree, Want, WindowAccess,
 };
 
 /// One of several ranks, its door, and all words that are not 0.
 struct Alone {
-    plan: Plan,
-    door: Door,
+    plan: LockPlan,
+    door: RankMembership,
     words: BTreeMap<(Rank, u64), u64>,
     slots: [NodeSlot; NODES],
 }
 
 impl Alone {
-    fn new(design: Design) -> Self {
+    fn new(design: LockDesign) -> Self {
         let key = RegionKey::new(0, 1);
         let tree = Tree::new(RANKS, 2, 2, key, LOCK_BYTES + NODES as u64 * NODE_BYTES).unwrap();
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let nodes = NodeTable { key, offset: LOCK_BYTES };
-        let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
-        let door = Door::new(&plan, Rank(0));
+        let plan = LockPlan { design, lock: Lock { home, nodes, kind: LockKind::Readers }, tree };
+        let door = RankMembership::new(&plan, Rank(0));
         Self { plan, door, words: BTreeMap::new(), slots: Default::default() }
     }
 
@@ -34,27 +34,27 @@ impl Alone {
     }
 
     /// An access that has been requested and has run as far as it could.
-    fn asks(&mut self, want: Want) -> Result<Access, Refused> {
-        let (node, mut access) = (self.node(), Access::new(self.plan));
+    fn asks(&mut self, want: Want) -> Result<WindowAccess, AccessRefused> {
+        let (node, mut access) = (self.node(), WindowAccess::new(self.plan));
         access.begin(&mut self.door, want, node)?;
         self.run(&mut access);
         Ok(access)
     }
 
-    fn holds(&mut self, want: Want) -> Access {
+    fn holds(&mut self, want: Want) -> WindowAccess {
         let access = self.asks(want).expect("the access is on the same side");
         assert!(access.is_held(), "{access:?}");
         access
     }
 
-    fn releases(&mut self, mut access: Access) {
+    fn releases(&mut self, mut access: WindowAccess) {
         access.release(&mut self.door);
         assert!(!access.is_held());
         self.run(&mut access);
         assert_eq!(access.poll_done(), Some(Ok(())), "{access:?}");
     }
 
-    fn run(&mut self, access: &mut Access) {
+    fn run(&mut self, access: &mut WindowAccess) {
         while let Some((id, op)) = access.poll_op(&mut self.door) {
             assert_eq!(access.poll_done(), None, "the access is under way");
             assert_eq!(access.under_way(&self.door), Some(id));
@@ -82,7 +82,7 @@ impl Alone {
 /// from its first hold until its last; a rank that holds all targets, once for each hold.
 #[test]
 fn a_rank_is_counted_in_the_window_until_its_last_hold() {
-    let mut rank = Alone::new(Design::TwoLevel);
+    let mut rank = Alone::new(LockDesign::TwoLevel);
     let [first, second] = [0, 1].map(|target| rank.holds(Want::Exclusive(Rank(target))));
     let seen = |rank: &Alone| [rank.word(0, WINDOW), rank.word(0, 0), rank.word(1, 0)];
     assert_eq!((seen(&rank), rank.door.holds()), ([1, 1, 1], 2));
@@ -110,12 +110,14 @@ fn a_rank_is_counted_in_the_window_until_its_last_hold() {
 /// pause has ended.
 #[test]
 fn a_rank_that_finds_a_target_taken_pauses() {
-    let mut rank = Alone::new(Design::TwoLevel);
+    let mut rank = Alone::new(LockDesign::TwoLevel);
     rank.words.insert((Rank(1), 0), 1);
     let mut access = rank.asks(Want::Exclusive(Rank(1))).unwrap();
     let mut last = 0;
     for _ in 0..5 {
-        let Some(Waiting::Pause(ns)) = access.waits_for(&rank.door) else { panic!("{access:?}") };
+        let Some(AccessWait::Pause(ns)) = access.waits_for(&rank.door) else {
+            panic!("{access:?}")
+        };
         assert!(ns > last && !access.is_held(), "{ns} after {last}");
         last = ns;
         access.handle_wake(&mut rank.door, 0);
@@ -133,10 +135,10 @@ fn a_rank_that_finds_a_target_taken_pauses() {
 /// One lock for all targets: a rank that has released its shared hold may have it exclusively.
 #[test]
 fn a_lock_is_free_after_its_last_hold() {
-    let mut rank = Alone::new(Design::Global);
+    let mut rank = Alone::new(LockDesign::Global);
     let held = [Want::All, Want::Shared(Rank(1)), Want::All].map(|want| rank.holds(want));
     assert_eq!(rank.door.holds(), 3);
-    assert_eq!(rank.asks(Want::Exclusive(Rank(1))).err(), Some(Refused::OneLock));
+    assert_eq!(rank.asks(Want::Exclusive(Rank(1))).err(), Some(AccessRefused::OneLock));
     let mut left = 3;
     for access in held {
         rank.releases(access);
@@ -144,7 +146,7 @@ fn a_lock_is_free_after_its_last_hold() {
         assert_eq!(rank.door.holds(), left);
     }
     let alone = rank.holds(Want::Exclusive(Rank(1)));
-    assert_eq!(rank.asks(Want::All).err(), Some(Refused::OneLock));
+    assert_eq!(rank.asks(Want::All).err(), Some(AccessRefused::OneLock));
     rank.releases(alone);
     assert_eq!((rank.door.holds(), rank.word(0, 0)), (0, 0));
 }
@@ -154,10 +156,10 @@ fn a_lock_is_free_after_its_last_hold() {
 #[test]
 fn a_failed_operation_ends_its_access() {
     let lost = AddrError::PeerLost { rank: Rank(2) };
-    for design in [Design::Global, Design::TwoLevel, Design::Tree] {
+    for design in [LockDesign::Global, LockDesign::TwoLevel, LockDesign::Tree] {
         for want in [Want::All, Want::Shared(Rank(2)), Want::Exclusive(Rank(2))] {
             let mut rank = Alone::new(design);
-            let mut access = Access::new(rank.plan);
+            let mut access = WindowAccess::new(rank.plan);
             let node = rank.node();
             access.begin(&mut rank.door, want, node).unwrap();
             let (id, _) = access.poll_op(&mut rank.door).expect("the access posts its request");
@@ -167,7 +169,7 @@ fn a_failed_operation_ends_its_access() {
             assert!(!access.is_held());
         }
     }
-    let mut rank = Alone::new(Design::TwoLevel);
+    let mut rank = Alone::new(LockDesign::TwoLevel);
     let mut access = rank.holds(Want::Exclusive(Rank(2)));
     access.release(&mut rank.door);
     let (id, _) = access.poll_op(&mut rank.door).expect("the access posts its release");
@@ -180,14 +182,14 @@ fn a_failed_operation_ends_its_access() {
 /// have equal hashes.
 #[test]
 fn accesses_are_equal_if_their_next_steps_are() {
-    let hash = |access: &Access| {
+    let hash = |access: &WindowAccess| {
         let mut hasher = DefaultHasher::new();
         access.hash(&mut hasher);
         hasher.finish()
     };
-    for design in [Design::Global, Design::TwoLevel] {
+    for design in [LockDesign::Global, LockDesign::TwoLevel] {
         let mut rank = Alone::new(design);
-        let fresh = Access::new(rank.plan);
+        let fresh = WindowAccess::new(rank.plan);
         let mut again = rank.holds(Want::Shared(Rank(1)));
         assert_ne!(again, fresh);
         again.release(&mut rank.door);

@@ -10,8 +10,8 @@ use tsumugi_core::op::{Kind as OpKind, Op};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_gas::lock::{
-    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
-    NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
+    AccessWait, LOCK_BYTES, Lock, LockDesign, LockKind, LockPlan, NODE_BYTES, NodeId, NodePool,
+    NodeSlot, NodeTable, RankMembership, StepId, Tree, Vertex, VertexStep, Want, WindowAccess,
 };
 
 /// The hold of a rank, and the hold inside of it.
@@ -34,7 +34,7 @@ struct Program {
 
 struct Windows {
     program: Program,
-    plan: Plan,
+    plan: LockPlan,
     /// The index of the first word of each rank.
     starts: Vec<usize>,
 }
@@ -49,8 +49,8 @@ struct World {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Member {
     done: usize,
-    accesses: [Access; 2],
-    door: Door,
+    accesses: [WindowAccess; 2],
+    door: RankMembership,
     nodes: [NodeId; 2],
     slots: [NodeSlot; 2],
     /// The hold of each access, from the moment at which it is known until the first step out.
@@ -92,12 +92,12 @@ impl Windows {
         let tree = Tree::new(ranks, program.per_leaf, program.arity, key, TREE).unwrap();
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let nodes = NodeTable { key, offset: LOCK_BYTES };
-        let lock = Lock { home, nodes, kind: Kind::Readers };
+        let lock = Lock { home, nodes, kind: LockKind::Readers };
         let mut starts = vec![0];
         for rank in (0..ranks).map(Rank) {
             starts.push(starts.last().unwrap() + (TREE + tree.bytes_of(rank)) as usize / 8);
         }
-        Self { program, plan: Plan { design: Design::Tree, lock, tree }, starts }
+        Self { program, plan: LockPlan { design: LockDesign::Tree, lock, tree }, starts }
     }
 
     fn at(&self, addr: RemoteAddr) -> usize {
@@ -244,8 +244,8 @@ impl Model for Windows {
         let ranks = (0..self.program.ranks.len() as u32).map(Rank);
         let member = |rank| Member {
             done: 0,
-            accesses: [(); 2].map(|()| Access::new(self.plan)),
-            door: Door::new(&self.plan, rank),
+            accesses: [(); 2].map(|()| WindowAccess::new(self.plan)),
+            door: RankMembership::new(&self.plan, rank),
             nodes: Default::default(),
             slots: Default::default(),
             held: [None; 2],
@@ -270,7 +270,7 @@ impl Model for Windows {
             for index in 0..2 {
                 if member.flights[index].is_some() {
                     steps.push(Step::Access { rank, index });
-                } else if let Some(Waiting::Word(word, until)) =
+                } else if let Some(AccessWait::Word(word, until)) =
                     member.accesses[index].waits_for(&member.door)
                     && member.nodes[index] != NodeId::NONE
                     && until.holds(world.memory[self.at(word)])
@@ -304,7 +304,7 @@ impl Model for Windows {
             }
             Step::Notice { rank, index } => {
                 let Member { accesses, door, .. } = &mut world.members[rank];
-                let Some(Waiting::Word(word, _)) = accesses[index].waits_for(door) else {
+                let Some(AccessWait::Word(word, _)) = accesses[index].waits_for(door) else {
                     unreachable!("the access waits for a word")
                 };
                 accesses[index].handle_wake(door, world.memory[self.at(word)]);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_gas::lock::drive::{self, Held, Means, Refused};
+use tsumugi_gas::lock::drive::{self, HeldLock, LockDriver, LockRefused};
 use tsumugi_gas::lock::{
-    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
+    LOCK_BYTES, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    NodeTable,
 };
 
 /// The words of one rank, and the operation after which the caller is cut off.
@@ -19,7 +20,7 @@ struct Memory {
     /// The number of operations until the caller is cut off; `None`: it is not.
     left: Cell<Option<usize>>,
     /// The claim, and the result of its operation.
-    cut: RefCell<Option<(Claim, Option<u64>)>>,
+    cut: RefCell<Option<(LockClaim, Option<u64>)>>,
     /// The number of operations until one fails.
     fails_after: Cell<Option<usize>>,
     has_failed: Cell<bool>,
@@ -52,7 +53,7 @@ impl Memory {
     }
 
     /// Cuts the caller off, if its time has come.
-    fn may_cut(&self, claim: &Claim, found: Option<u64>) {
+    fn may_cut(&self, claim: &LockClaim, found: Option<u64>) {
         match self.left.get() {
             Some(0) => {
                 self.left.set(None);
@@ -63,8 +64,8 @@ impl Memory {
         }
     }
 
-    fn lock(&self, lock: &Lock, mode: Mode) -> Held {
-        let node = |claim: &Claim| {
+    fn lock(&self, lock: &Lock, mode: LockMode) -> HeldLock {
+        let node = |claim: &LockClaim| {
             if claim.is_blocked_reader() {
                 self.may_cut(claim, None);
             }
@@ -73,14 +74,14 @@ impl Memory {
         drive::lock(self, lock, mode, node).expect("no rank dies")
     }
 
-    fn unlock(&self, lock: &Lock, held: Held) {
+    fn unlock(&self, lock: &Lock, held: HeldLock) {
         if let Some(node) = held.unlock(self, lock).expect("no rank dies") {
             self.release(node, false);
         }
     }
 }
 
-impl Means for Memory {
+impl LockDriver for Memory {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let (operand, compare) = (op.operand(), op.compare());
         let word = &mut self.words.borrow_mut()[op.remote.offset as usize / 8];
@@ -94,7 +95,7 @@ impl Means for Memory {
         Ok(old)
     }
 
-    fn carry_as(&self, claim: &Claim, op: &Op) -> Result<u64, AddrError> {
+    fn carry_as(&self, claim: &LockClaim, op: &Op) -> Result<u64, AddrError> {
         match self.fails_after.get() {
             Some(0) => {
                 self.fails_after.set(None);
@@ -122,7 +123,7 @@ impl Means for Memory {
 
     fn wait_as(
         &self,
-        claim: &Claim,
+        claim: &LockClaim,
         at: RemoteAddr,
         until: Until,
         limit: Option<Duration>,
@@ -138,7 +139,13 @@ impl Means for Memory {
 /// Locks and unlocks, and is cut off at an operation; `holder` has the lock meanwhile, and
 /// releases it before the claim is passed on or after. Returns whether there was such an
 /// operation.
-fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usize) -> bool {
+fn cut(
+    kind: LockKind,
+    mode: LockMode,
+    holder: Option<LockMode>,
+    holder_first: bool,
+    at: usize,
+) -> bool {
     let (memory, lock) = (Memory::new(), lock_of(kind));
     let held = holder.map(|mode| memory.lock(&lock, mode));
     memory.left.set(Some(at));
@@ -146,10 +153,10 @@ fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usi
     let is_cut = catch_unwind(AssertUnwindSafe(whole)).is_err();
     memory.left.set(None);
     let give_back =
-        |held: Option<Held>| held.into_iter().for_each(|held| memory.unlock(&lock, held));
-    let pass_on = |(claim, found): (Claim, Option<u64>)| {
+        |held: Option<HeldLock>| held.into_iter().for_each(|held| memory.unlock(&lock, held));
+    let pass_on = |(claim, found): (LockClaim, Option<u64>)| {
         let passed = drive::pass_on(&memory, claim, found.map(Ok), || memory.node());
-        if let Some(Refused { node, has_left }) = passed.expect("no rank dies") {
+        if let Some(LockRefused { node, has_left }) = passed.expect("no rank dies") {
             memory.release(node, has_left);
         }
     };
@@ -162,7 +169,7 @@ fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usi
         claimed.into_iter().for_each(pass_on);
         give_back(held);
     }
-    for mode in [Mode::Exclusive, Mode::Shared, Mode::Exclusive] {
+    for mode in [LockMode::Exclusive, LockMode::Shared, LockMode::Exclusive] {
         memory.unlock(&lock, memory.lock(&lock, mode));
     }
     // All nodes are free as well.
@@ -173,9 +180,9 @@ fn cut(kind: Kind, mode: Mode, holder: Option<Mode>, holder_first: bool, at: usi
 #[test]
 fn a_claim_that_is_cut_off_at_any_operation_is_ended_by_another() {
     let mut cuts = 0;
-    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
-        for mode in [Mode::Exclusive, Mode::Shared] {
-            for holder in [None, Some(Mode::Exclusive), Some(Mode::Shared)] {
+    for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
+            for holder in [None, Some(LockMode::Exclusive), Some(LockMode::Shared)] {
                 for holder_first in [false, true] {
                     let ended = |at: &usize| !cut(kind, mode, holder, holder_first, *at);
                     cuts += (0..OPERATIONS_MAX).find(ended).unwrap_or(OPERATIONS_MAX);
@@ -191,8 +198,8 @@ fn a_claim_that_is_cut_off_at_any_operation_is_ended_by_another() {
 #[test]
 fn a_failed_operation_ends_lock_or_unlock() {
     let mut failed = [0; 2];
-    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
-        for mode in [Mode::Exclusive, Mode::Shared] {
+    for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
             for after in 0.. {
                 let (memory, lock) = (Memory::new(), lock_of(kind));
                 memory.fails_after.set(Some(after));
@@ -219,7 +226,7 @@ fn a_failed_operation_ends_lock_or_unlock() {
     assert!(failed[0] > 10 && failed[1] > 10, "{failed:?}");
 }
 
-fn lock_of(kind: Kind) -> Lock {
+fn lock_of(kind: LockKind) -> Lock {
     let key = RegionKey::new(0, 1);
     let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
     Lock { home, nodes: NodeTable { key, offset: LOCK_BYTES }, kind }

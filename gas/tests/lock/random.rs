@@ -11,8 +11,8 @@ use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::lock::{
-    Claim, Ended, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
-    Standing, StepId,
+    ClaimEnd, ClaimStatus, LOCK_BYTES, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodeId,
+    NodePool, NodeSlot, NodeTable, StepId,
 };
 
 /// The ranks that are inside, as an observer sees them.
@@ -27,13 +27,13 @@ struct Inside {
 struct Claimant {
     lock: Lock,
     inside: Rc<RefCell<Inside>>,
-    claim: Claim,
+    claim: LockClaim,
     slots: [NodeSlot; SLOTS],
     draw: Seeded,
     left: u32,
     /// The number of the claim, by which completions of earlier claims are recognized.
     number: u64,
-    mode: Mode,
+    mode: LockMode,
     is_inside: bool,
     may_leave: bool,
     lost: Option<Rank>,
@@ -45,12 +45,12 @@ impl Claimant {
         Self {
             lock,
             inside: Rc::clone(inside),
-            claim: Claim::new(lock, NodeId::NONE),
+            claim: LockClaim::new(lock, NodeId::NONE),
             slots: Default::default(),
             draw: Seeded(seed ^ u64::from(rank.0) << 32),
             left: few(ACTS.into()) as u32,
             number: 0,
-            mode: Mode::Shared,
+            mode: LockMode::Shared,
             is_inside: false,
             may_leave: false,
             lost: None,
@@ -70,9 +70,9 @@ impl Claimant {
         let mut pool = NodePool::new(node.rank(), &mut self.slots);
         // Abandoned nodes may be in queues for long: then the rank claims nothing this time.
         let Some(own) = pool.try_take(load) else { return };
-        self.claim = Claim::new(self.lock, own);
-        let writes = self.draw.below(1_000) < 400 || self.lock.kind == Kind::Mutex;
-        self.mode = if writes { Mode::Exclusive } else { Mode::Shared };
+        self.claim = LockClaim::new(self.lock, own);
+        let writes = self.draw.below(1_000) < 400 || self.lock.kind == LockKind::Mutex;
+        self.mode = if writes { LockMode::Exclusive } else { LockMode::Shared };
         if self.draw.below(1_000) < 200 {
             self.claim.begin_try(self.mode);
         } else {
@@ -83,7 +83,7 @@ impl Claimant {
 
     fn enter(&mut self, node: &Node<'_>) {
         let mut inside = self.inside.borrow_mut();
-        let alone = self.mode == Mode::Exclusive;
+        let alone = self.mode == LockMode::Exclusive;
         assert!(inside.writers == 0, "{} goes in to a writer", node.rank());
         assert!(!alone || inside.readers == 0, "the writer {} goes in to readers", node.rank());
         if alone {
@@ -99,7 +99,7 @@ impl Claimant {
 
     fn exit(&mut self) {
         let mut inside = self.inside.borrow_mut();
-        if self.mode == Mode::Exclusive {
+        if self.mode == LockMode::Exclusive {
             inside.writers -= 1;
         } else {
             inside.readers -= 1;
@@ -127,18 +127,18 @@ impl Claimant {
                 node.post(&op.tagged(tag));
             }
             match self.claim.standing() {
-                Standing::Held if !self.is_inside => return self.enter(node),
-                Standing::Held | Standing::Asking | Standing::Going => return,
-                Standing::Failed(error) => {
+                ClaimStatus::Held if !self.is_inside => return self.enter(node),
+                ClaimStatus::Held | ClaimStatus::Asking | ClaimStatus::Going => return,
+                ClaimStatus::Failed(error) => {
                     self.ended = Err(error);
                     return;
                 }
-                Standing::Resting(ended) => {
+                ClaimStatus::Resting(ended) => {
                     if self.claim.node() != NodeId::NONE {
-                        let left = ended == Ended::Left { in_queue: true };
+                        let left = ended == ClaimEnd::Left { in_queue: true };
                         let own = self.claim.node();
                         NodePool::new(node.rank(), &mut self.slots).release(own, left);
-                        self.claim = Claim::new(self.lock, NodeId::NONE);
+                        self.claim = LockClaim::new(self.lock, NodeId::NONE);
                     }
                     if self.left == 0 {
                         return;
@@ -171,7 +171,7 @@ impl Actor for Claimant {
     }
 }
 
-fn claimants(net: &Net, kind: Kind, seed: u64) -> (Lock, Vec<Claimant>, Rc<RefCell<Inside>>) {
+fn claimants(net: &Net, kind: LockKind, seed: u64) -> (Lock, Vec<Claimant>, Rc<RefCell<Inside>>) {
     let inside = Rc::default();
     let key = RegionKey::new(0, 1);
     let nodes = NodeTable { key, offset: EPOCHS * LOCK_BYTES };
@@ -317,7 +317,8 @@ fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
     assert!(failed > 0 || !is_own);
 }
 
-const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
+const KINDS: [LockKind; 4] =
+    [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers];
 /// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1_000);
 /// The seeds that catch each planted defect: always the same.

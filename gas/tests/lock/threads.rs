@@ -11,9 +11,10 @@ use tsumugi_core::mem::{Access, AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::{Lot, Until, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_gas::lock::drive::{self, Means, Refused};
+use tsumugi_gas::lock::drive::{self, LockDriver, LockRefused};
 use tsumugi_gas::lock::{
-    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
+    LOCK_BYTES, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    NodeTable,
 };
 
 /// Puts a thread to sleep.
@@ -61,7 +62,7 @@ struct Own<'a, L> {
     waiters: &'a Waiters,
 }
 
-impl<L: LoadStore> Means for Own<'_, L> {
+impl<L: LoadStore> LockDriver for Own<'_, L> {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         execute(self.memory, op)
     }
@@ -104,7 +105,7 @@ impl Protected {
     }
 }
 
-fn all_writes_count(kind: Kind) {
+fn all_writes_count(kind: LockKind) {
     let lots: [Lot; RANKS] = Default::default();
     let waiters: [Waiters; RANKS] = Default::default();
     let notify = |addr: RemoteAddr, at: NonNull<u8>| {
@@ -136,8 +137,8 @@ fn all_writes_count(kind: Kind) {
                 let mut slots = [NodeSlot::default(); NODES];
                 let mut pool = NodePool::new(Rank(rank as u32), &mut slots);
                 for round in 0..ROUNDS {
-                    let writes = kind == Kind::Mutex || (round + rank).is_multiple_of(2);
-                    let mode = if writes { Mode::Exclusive } else { Mode::Shared };
+                    let writes = kind == LockKind::Mutex || (round + rank).is_multiple_of(2);
+                    let mode = if writes { LockMode::Exclusive } else { LockMode::Shared };
                     let state = |slot: usize| {
                         let offset = LOCK_BYTES + slot as u64 * NODE_BYTES;
                         let at = RemoteAddr { rank: Rank(rank as u32), key, offset };
@@ -158,10 +159,10 @@ fn all_writes_count(kind: Kind) {
                     let held = match asked.transpose().expect("no rank dies") {
                         Some(Ok(held)) => held,
                         refused => {
-                            if let Some(Err(Refused { node, has_left })) = refused {
+                            if let Some(Err(LockRefused { node, has_left })) = refused {
                                 pool.release(node, has_left);
                             }
-                            let node = |_: &Claim| take(&mut pool, state);
+                            let node = |_: &LockClaim| take(&mut pool, state);
                             drive::lock(&own, &lock, mode, node).expect("no rank dies")
                         }
                     };
@@ -177,7 +178,7 @@ fn all_writes_count(kind: Kind) {
             });
         }
     });
-    let each = if kind == Kind::Mutex { ROUNDS } else { ROUNDS / 2 };
+    let each = if kind == LockKind::Mutex { ROUNDS } else { ROUNDS / 2 };
     let [first, second] = protected.0.map(AtomicU64::into_inner);
     assert_eq!((first, second), ((each * RANKS) as u64, (each * RANKS) as u64), "{kind:?}");
 }
@@ -194,7 +195,7 @@ fn take(pool: &mut NodePool<'_>, state: impl Fn(usize) -> u64) -> NodeId {
 
 #[test]
 fn claims_on_threads_protect_their_data() {
-    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+    for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
         all_writes_count(kind);
     }
 }

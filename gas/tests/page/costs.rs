@@ -4,9 +4,10 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
+use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Entry, Glance, Hold, Homes, PageId, Relocation, Shape, Sweep,
+    DirectoryEntry, Distribution, GracePeriod, Homes, OptimisticRead, PageAction, PageId,
+    PageLayout, PagePin, PageProtocol, PageShape, Relocation,
 };
 
 /// The words of all ranks, and the operations on those of ranks other than `by`.
@@ -38,16 +39,16 @@ impl Memory {
     }
 
     /// Moves a page to a rank that does not have it.
-    fn own(&mut self, book: Book, rank: Rank, page: PageId) {
-        let mut own = Relocation::new(book, rank, page);
+    fn own(&mut self, layout: PageLayout, rank: Rank, page: PageId) {
+        let mut own = Relocation::new(layout, rank, page);
         loop {
             match own.act() {
-                Act::Do(op) => own.answer(Ok(self.carry(&op))),
-                Act::Copy { .. } => {
+                PageAction::Do(op) => own.answer(Ok(self.carry(&op))),
+                PageAction::Access(_) => {
                     self.remote += 1;
                     own.answer(Ok(0));
                 }
-                Act::Over => break,
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
@@ -62,61 +63,62 @@ const A: Rank = Rank(2);
 const RANKS: u32 = 3 + 32;
 const PAGE: PageId = PageId(1);
 
-/// The operations on other ranks of the own, and of the sweep, which is shared by all pages that
+/// The operations on other ranks of the own, and of the grace period, which is shared by all pages that
 /// moved before it.
 fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
-    let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 2 };
+    let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 2 };
     let (pages, directory) = (RegionKey::new(0, 1), RegionKey::new(1, 1));
-    let book = match is_apart {
-        true => Book::apart(shape, directory, pages).unwrap(),
-        false => Book::new(shape, pages, 0).unwrap(),
+    let layout = match is_apart {
+        true => PageLayout::apart(shape, directory, pages).unwrap(),
+        false => PageLayout::new(shape, pages, 0).unwrap(),
     };
-    assert_eq!(book.home(PAGE), HOME);
+    assert_eq!(layout.home(PAGE), HOME);
     let mut memory = Memory { words: HashMap::new(), by: B, remote: 0, all: 0 };
-    let entry = Entry { owner: A, frame: 0, epoch: 0 };
-    memory.words.insert(book.entry(PAGE), entry.to_bits());
-    memory.words.insert(book.header(A, 0), entry.header(PAGE));
+    let entry = DirectoryEntry { owner: A, frame: 0, epoch: 0 };
+    memory.words.insert(layout.entry(PAGE), entry.to_bits());
+    memory.words.insert(layout.header(A, 0), entry.header(PAGE));
     for reader in (3..3 + readers).map(Rank) {
-        let mut glance = Glance::new(book, reader, PAGE);
+        let mut read = OptimisticRead::new(layout, reader, PAGE);
         loop {
-            match glance.act() {
-                Act::Do(op) => glance.answer(Ok(memory.carry(&op))),
-                Act::Read(entry) => glance.answer(Ok(entry.header(PAGE))),
-                Act::Over => break,
+            match read.act() {
+                PageAction::Do(op) => read.answer(Ok(memory.carry(&op))),
+                PageAction::Access(entry) => read.answer(Ok(entry.header(PAGE))),
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
     }
     for writer in (3..3 + writers).map(Rank) {
-        let mut hold = Hold::new(book, writer, PAGE);
+        let mut pin = PagePin::new(layout, writer, PAGE);
         loop {
-            match hold.act() {
-                Act::Do(op) => hold.answer(Ok(memory.carry(&op))),
-                Act::Ready(_) => hold.release(),
-                Act::Over => break,
+            match pin.act() {
+                PageAction::Do(op) => pin.answer(Ok(memory.carry(&op))),
+                PageAction::Access(_) => pin.answer(Ok(0)),
+                PageAction::Over(_) => break,
                 act => unreachable!("{act:?}"),
             }
         }
     }
     memory.remote = 0;
-    memory.own(book, B, PAGE);
+    memory.own(layout, B, PAGE);
     let owned = memory.remote;
-    let mut sweep = Sweep::new(book);
-    while let Act::Do(op) = sweep.act() {
-        sweep.answer(Ok(memory.carry(&op)));
+    let mut grace = GracePeriod::new(layout);
+    while let PageAction::Do(op) = grace.act() {
+        grace.answer(Ok(memory.carry(&op)));
     }
     (owned, memory.remote - owned)
 }
 
 /// The messages between ranks, including the copy.
 fn by_messages(listed: u32) -> u64 {
-    let mut home = Home::new(Entry { owner: A, frame: 0, epoch: 0 });
+    let mut home = Home::new(DirectoryEntry { owner: A, frame: 0, epoch: 0 });
     let mut requesters: HashMap<Rank, Requester> = HashMap::new();
     let (mut letters, mut sent) = (VecDeque::new(), 0);
     let mut read = BTreeSet::new();
     for reader in (3..3 + listed).map(Rank) {
-        let Enter::Ask(query) = requesters.entry(reader).or_default().enter(Want::Read) else {
+        let Enter::Ask(query) = requesters.entry(reader).or_default().enter(PageAccess::Read)
+        else {
             unreachable!("the requester has no cached entry")
         };
         letters.push_back((reader, HOME, query));
@@ -128,29 +130,29 @@ fn by_messages(listed: u32) -> u64 {
                 return sent;
             }
             (has_begun, sent) = (true, 1);
-            letters.push_back((B, HOME, Message::Own));
+            letters.push_back((B, HOME, DirectoryMessage::Own));
             continue;
         };
         match message {
-            Message::Permit(_) => {
+            DirectoryMessage::Permit(_) => {
                 // The copy, and the message after it.
                 sent += 2;
                 requesters.entry(B).or_default().expect();
-                letters.push_back((B, HOME, Message::Moved(0)));
+                letters.push_back((B, HOME, DirectoryMessage::Moved(0)));
             }
-            Message::Told(_) | Message::Stop(_) => {
+            DirectoryMessage::Told(_) | DirectoryMessage::Stop(_) => {
                 let requester = requesters.entry(to).or_default();
                 let note = requester.handle(message);
-                if let Message::Told(entry) = message
+                if let DirectoryMessage::Told(entry) = message
                     && read.insert(to)
                 {
-                    assert_eq!(requester.enter(Want::Read), Enter::Go(entry));
-                    assert_eq!(requester.leave(Want::Read, entry.epoch), None);
+                    assert_eq!(requester.enter(PageAccess::Read), Enter::Go(entry));
+                    assert_eq!(requester.leave(PageAccess::Read, entry.epoch), None);
                 }
                 sent += note.iter().count() as u64;
                 letters.extend(note.map(|note| (to, HOME, note)));
             }
-            Message::Free(_) | Message::Yours => {}
+            DirectoryMessage::Free(_) | DirectoryMessage::Yours => {}
             _ => {
                 home.handle(from, message);
                 while let Some((to, message)) = home.poll() {
@@ -190,20 +192,20 @@ fn by_atomics_readers_cost_nothing() {
 fn an_arriving_page_finds_a_free_frame_at_once() {
     for dealt in [Distribution::Block, Distribution::Cyclic] {
         let homes = Homes::new(3, 10_000, dealt);
-        let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 10_064 };
-        let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+        let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 10_064 };
+        let layout = PageLayout::new(shape, RegionKey::new(0, 1), 0).unwrap();
         let mut memory = Memory { words: HashMap::new(), by: HOME, remote: 0, all: 0 };
         for rank in (0..3).map(Rank) {
             for (frame, page) in homes.first_of(rank, dealt).enumerate() {
-                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
-                let (bits, bit) = book.bit(rank, entry.frame);
-                memory.words.insert(book.entry(page), entry.to_bits());
+                let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch: 0 };
+                let (bits, bit) = layout.bit(rank, entry.frame);
+                memory.words.insert(layout.entry(page), entry.to_bits());
                 *memory.words.entry(bits).or_default() |= bit;
             }
         }
-        for page in (0..homes.pages()).map(PageId).filter(|page| book.home(*page) != HOME) {
+        for page in (0..homes.pages()).map(PageId).filter(|page| layout.home(*page) != HOME) {
             let before = memory.all;
-            memory.own(book, HOME, page);
+            memory.own(layout, HOME, page);
             assert_eq!(memory.all - before, 8, "{page:?}, {dealt:?}");
         }
     }

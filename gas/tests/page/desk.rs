@@ -1,5 +1,6 @@
 //! A rank of a simulated job, whose ULTs use pages.
 
+use crate::asks::{Asks, next};
 use crate::post::{Asked, LETTERS, Post};
 use crate::ult::{Does, ELEMENTS, Part, Plan, Task, Ult, first, unique};
 use std::cell::RefCell;
@@ -14,7 +15,9 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sim::{Actor, Event, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::{Act, Book, Distribution, Entry, Sweep};
+use tsumugi_gas::page::{
+    DirectoryEntry, Distribution, GracePeriod, PageAction, PageCopy, PageLayout, PageProtocol,
+};
 
 /// The operations of all ranks on each element.
 pub struct Log {
@@ -28,7 +31,7 @@ pub struct Log {
 
 /// A rank.
 pub struct Desk {
-    pub book: Book,
+    pub layout: PageLayout,
     rank: Rank,
     pub log: Rc<RefCell<Log>>,
     pub ults: Vec<Ult>,
@@ -52,38 +55,38 @@ impl Log {
 
 impl Desk {
     /// A rank in its first state.
-    pub fn new(net: &Net, rank: Rank, book: Book, log: &Rc<RefCell<Log>>) -> Self {
+    pub fn new(net: &Net, rank: Rank, layout: PageLayout, log: &Rc<RefCell<Log>>) -> Self {
         let node = net.node(rank);
-        let region = node.allocate(book.shape().bytes(), Rights::ReadWrite).unwrap();
+        let region = node.allocate(layout.shape().bytes(), Rights::ReadWrite).unwrap();
         assert_eq!(region.key, PAGES);
         let scratch = node.allocate(ULTS_MAX * SCRATCH, Rights::ReadWrite).unwrap();
         assert_eq!(scratch.key, OWN);
-        if let Some(directory) = book.directory() {
-            let bytes = book.shape().directory_bytes();
+        if let Some(directory) = layout.directory() {
+            let bytes = layout.shape().directory_bytes();
             let region = node.allocate(bytes, Rights::ReadWrite).unwrap();
             assert_eq!((region.key, directory), (DIRECTORY, DIRECTORY));
         }
         let log = Rc::clone(log);
         let (queue, lost, mail) = (VecDeque::new(), vec![], None);
-        Self { book, rank, log, ults: vec![], queue, lost, mail }
+        Self { layout, rank, log, ults: vec![], queue, lost, mail }
     }
 
     /// Puts every page to its first place.
-    pub fn deal(net: &Net, book: &Book, dealt: Distribution) {
-        let homes = book.shape().homes;
+    pub fn deal(net: &Net, layout: &PageLayout, dealt: Distribution) {
+        let homes = layout.shape().homes;
         for rank in (0..homes.ranks()).map(Rank) {
             for (frame, page) in homes.first_of(rank, dealt).enumerate() {
-                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
+                let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch: 0 };
                 let store = |at: RemoteAddr, value| {
                     net.node(at.rank).store(at.key, at.offset, value).unwrap();
                 };
-                store(book.entry(page), entry.to_bits());
-                store(book.header(rank, entry.frame), entry.header(page));
-                let (bits, bit) = book.bit(rank, entry.frame);
+                store(layout.entry(page), entry.to_bits());
+                store(layout.header(rank, entry.frame), entry.header(page));
+                let (bits, bit) = layout.bit(rank, entry.frame);
                 let taken = net.node(rank).load(bits.key, bits.offset).unwrap();
                 store(bits, taken | bit);
                 for element in 1..ELEMENTS {
-                    store(book.bytes(entry).add(element * 8), first(page, element));
+                    store(layout.bytes(entry).add(element * 8), first(page, element));
                 }
             }
         }
@@ -139,14 +142,14 @@ impl Desk {
             let act = match &ult.task {
                 Task::None if ult.left == 0 && ult.to_own.is_empty() => return,
                 Task::None => {
-                    ult.begin(self.book, rank, self.mail.is_some(), &mut self.log.borrow_mut());
+                    ult.begin(self.layout, rank, self.mail.is_some(), &mut self.log.borrow_mut());
                     continue;
                 }
-                Task::Glance(task) => task.act(),
-                Task::Hold(task) => task.act(),
-                Task::Own(task) => task.act(),
-                Task::Sweep(task, _) => task.act(),
-                Task::Free => Act::Over,
+                Task::Read(task) => next(task, Asks::Read),
+                Task::Pin(task) => next(task, Asks::Pinned),
+                Task::Own(task) => next(task, Asks::Copy),
+                Task::Grace(task, _) => next(task, |never| match never {}),
+                Task::Free => PageAction::Over(()),
                 Task::Asked(asked) => {
                     let asked = *asked;
                     if self.ask(node, number, asked) {
@@ -156,31 +159,30 @@ impl Desk {
                 }
             };
             match act {
-                Act::Do(op) => self.post(number, Part::Word, op),
-                Act::Pause(by) => self.pause(node, number, by),
-                Act::Read(entry) => {
+                PageAction::Do(op) => self.post(number, Part::Word, op),
+                PageAction::Pause(by) => self.pause(node, number, by),
+                PageAction::Access(Asks::Read(entry)) => {
                     let Does::Get { first, count, .. } = ult.does else { unreachable!() };
                     let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
-                    let bytes = self.book.bytes(entry).add(first * 8);
+                    let bytes = self.layout.bytes(entry).add(first * 8);
                     let header =
-                        Op::get_word(self.book.header(entry.owner, entry.frame), Width::W8);
+                        Op::get_word(self.layout.header(entry.owner, entry.frame), Width::W8);
                     let bytes = Op::get(bytes, local, count * 8);
                     self.post(number, Part::Header, header);
                     self.post(number, Part::Bytes, bytes);
                 }
-                Act::Copy { from, to } => {
+                PageAction::Access(Asks::Copy(PageCopy { from, to })) => {
                     let (is_own, offset) = (to.rank == rank, ult.scratch);
                     let local = match is_own {
                         true => LocalAddr { key: to.key, offset: to.offset },
                         false => LocalAddr { key: OWN, offset },
                     };
-                    let op = Op::get(from, local, self.book.shape().page_bytes);
+                    let op = Op::get(from, local, self.layout.shape().page_bytes);
                     self.post(number, if is_own { Part::Bytes } else { Part::Fetched }, op);
                 }
-                Act::Ready(entry) => self.access(node, number, entry),
-                Act::Full => self.end(node, number, None),
-                Act::Failed(error) => self.end(node, number, Some(error)),
-                Act::Over => self.end(node, number, None),
+                PageAction::Access(Asks::Pinned(entry)) => self.access(node, number, entry),
+                PageAction::Failed(error) => self.end(node, number, Some(error)),
+                PageAction::Over(()) => self.end(node, number, None),
             }
         }
     }
@@ -194,9 +196,9 @@ impl Desk {
     }
 
     /// Uses a page that stays where it is.
-    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: Entry) {
+    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: DirectoryEntry) {
         let ult = &self.ults[number];
-        let bytes = self.book.bytes(entry);
+        let bytes = self.layout.bytes(entry);
         let op = match ult.does {
             Does::Add { .. } => Op::atomic(Kind::FetchAdd, bytes, 1u64),
             Does::Put { first, count, .. } => {
@@ -219,7 +221,7 @@ impl Desk {
     pub fn post(&mut self, number: usize, part: Part, op: Op) {
         // The atomics that every device has.
         let is_any_devices = matches!(op.kind, Kind::FetchAdd | Kind::CompareSwap);
-        let is_devices = self.book.directory() == Some(op.remote.key);
+        let is_devices = self.layout.directory() == Some(op.remote.key);
         assert!(is_any_devices || !is_devices, "{op:?} of a word that is a device's");
         let ult = &mut self.ults[number];
         ult.sequence += 1;
@@ -239,9 +241,11 @@ impl Desk {
             (Ok(_), Part::Bytes) => {}
             (Ok(_), Part::Fetched) => {
                 let Task::Own(own) = &ult.task else { unreachable!("only an own fetches") };
-                let Act::Copy { to, .. } = own.act() else { unreachable!("the own copies") };
+                let PageAction::Access(PageCopy { to, .. }) = own.act() else {
+                    unreachable!("the own copies")
+                };
                 let local = LocalAddr { key: OWN, offset: ult.scratch };
-                let put = Op::put(local, to, self.book.shape().page_bytes);
+                let put = Op::put(local, to, self.layout.shape().page_bytes);
                 return self.post(number as usize, Part::Bytes, put);
             }
             (Err(error), _) => ult.error = Some(error),
@@ -255,17 +259,17 @@ impl Desk {
             false => result.map(|()| ult.value),
         };
         match (&mut ult.task, part) {
-            (Task::Hold(task), Part::Access) => {
-                task.release();
+            (Task::Pin(task), Part::Access) => {
+                task.answer(Ok(0));
                 ult.log_writes(&mut self.log.borrow_mut(), logged);
             }
-            (Task::Glance(task), Part::Header | Part::Bytes) => {
+            (Task::Read(task), Part::Header | Part::Bytes) => {
                 task.answer(result.map(|()| ult.header));
             }
-            (Task::Glance(task), _) => task.answer(result.map(|()| ult.value)),
-            (Task::Hold(task), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Read(task), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Pin(task), _) => task.answer(result.map(|()| ult.value)),
             (Task::Own(task), _) => task.answer(result.map(|()| ult.value)),
-            (Task::Sweep(task, _), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Grace(task, _), _) => task.answer(result.map(|()| ult.value)),
             (Task::Free, _) => ult.task = Task::None,
             (Task::Asked(asked), _) => {
                 let asked = *asked;
@@ -282,7 +286,7 @@ impl Desk {
     /// Whether another rank has given this one up. From then on its reads may be old and its writes
     /// lost, until it learns so.
     fn is_given_up(&self, node: &Node<'_>) -> bool {
-        let mut others = (0..self.book.shape().homes.ranks()).map(Rank);
+        let mut others = (0..self.layout.shape().homes.ranks()).map(Rank);
         others.any(|by| node.net().is_lost(by, self.rank))
     }
 
@@ -292,8 +296,8 @@ impl Desk {
         let ult = &mut self.ults[number];
         let mut log = self.log.borrow_mut();
         if let Some(error) = error {
-            let is_sweep = matches!(ult.task, Task::Sweep(..));
-            assert!(!is_sweep, "a sweep fails by {error}: a dead rank reads nothing");
+            let is_grace = matches!(ult.task, Task::Grace(..));
+            assert!(!is_grace, "a grace period fails by {error}: a dead rank reads nothing");
             let AddrError::PeerLost { rank } = error else { panic!("{error}") };
             let is_lost = node.net().is_lost(node.rank(), rank);
             assert!(is_lost || is_given_up, "{} regards the living {rank} as dead", node.rank());
@@ -303,18 +307,18 @@ impl Desk {
             Task::Own(own) => {
                 log.moves += u64::from(own.retired().is_some());
                 match own.retired() {
-                    Some(retired) => Task::Sweep(Sweep::new(self.book), retired),
+                    Some(retired) => Task::Grace(GracePeriod::new(self.layout), retired),
                     None => Task::None,
                 }
             }
-            Task::Sweep(_, retired) => {
-                let (at, bit) = self.book.bit(retired.owner, retired.frame);
+            Task::Grace(_, retired) => {
+                let (at, bit) = self.layout.bit(retired.owner, retired.frame);
                 drop(log);
                 self.post(number, Part::Word, Op::atomic(Kind::FetchAnd, at, !bit));
                 self.ults[number].task = Task::Free;
                 return;
             }
-            Task::Glance(_) | Task::Asked(Asked::Using(_))
+            Task::Read(_) | Task::Asked(Asked::Using(_))
                 if error.is_none()
                     && !is_given_up
                     && let Does::Get { page, first, count } = ult.does =>
@@ -345,10 +349,10 @@ impl Actor for Desk {
                     _ => Ok(0),
                 };
                 match &mut ult.task {
-                    Task::Glance(task) => task.answer(result),
-                    Task::Hold(task) => task.answer(result),
+                    Task::Read(task) => task.answer(result),
+                    Task::Pin(task) => task.answer(result),
                     Task::Own(task) => task.answer(result),
-                    Task::Sweep(task, _) => task.answer(result),
+                    Task::Grace(task, _) => task.answer(result),
                     Task::Asked(_) => {}
                     Task::None | Task::Free => unreachable!("the task does not pause"),
                 }

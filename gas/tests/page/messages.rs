@@ -10,8 +10,8 @@ use crate::search::{Model, explore};
 use tsumugi_core::mem::Rank;
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
-use tsumugi_gas::page::Entry;
-use tsumugi_gas::page::message::{Home, Message, Requester};
+use tsumugi_gas::page::DirectoryEntry;
+use tsumugi_gas::page::message::{DirectoryMessage, Home, Requester};
 
 mod world;
 
@@ -72,7 +72,7 @@ impl Model for Pages {
     type Step = Step;
 
     fn start(&self) -> World {
-        let entry = Entry { owner: self.owner, frame: 0, epoch: 0 };
+        let entry = DirectoryEntry { owner: self.owner, frame: 0, epoch: 0 };
         let member = Member { requester: Requester::default(), frames: [(0, false); 2] };
         let mut ranks = vec![member; self.ranks];
         ranks[self.owner.0 as usize].frames[0] = (FIRST, true);
@@ -98,9 +98,9 @@ impl Model for Pages {
         }
         for (index, (from, to, message)) in world.net.iter().enumerate() {
             if self.wrong == Wrong::InlineDefer {
-                let same = |(of, at, _): &(usize, usize, Message)| (of, at) == (from, to);
+                let same = |(of, at, _): &(usize, usize, DirectoryMessage)| (of, at) == (from, to);
                 let is_first = !world.net[..index].iter().any(same);
-                let stays = matches!(message, Message::Query(_)) && world.home.is_moving();
+                let stays = matches!(message, DirectoryMessage::Query(_)) && world.home.is_moving();
                 if !is_first || stays {
                     continue;
                 }
@@ -121,7 +121,7 @@ impl Model for Pages {
                     world.ults[number].may_be.push(world.value);
                 }
                 if does[world.ults[number].done] == Own {
-                    self.send(world, rank, 0, Message::Own);
+                    self.send(world, rank, 0, DirectoryMessage::Own);
                 }
                 self.enter(world, number);
                 Ok(())

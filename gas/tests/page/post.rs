@@ -12,8 +12,8 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sim::Node;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
-use tsumugi_gas::page::{Book, Distribution, Entry, PageId};
+use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
+use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, PageLayout};
 
 /// The pages that a rank has cached, and the homes of its pages.
 pub struct Post {
@@ -32,7 +32,7 @@ pub struct Mail {
 struct Letter {
     from: Rank,
     page: PageId,
-    message: Message,
+    message: DirectoryMessage,
 }
 
 /// The request that a ULT waits for.
@@ -40,10 +40,10 @@ struct Letter {
 pub enum Asked {
     Enter,
     Told,
-    Using(Entry),
+    Using(DirectoryEntry),
     Own,
     Permit,
-    Copying(Entry, u32),
+    Copying(DirectoryEntry, u32),
 }
 
 impl Mail {
@@ -52,7 +52,7 @@ impl Mail {
         Rc::new(RefCell::new(Self { letters: HashMap::new(), sent: LETTERS, draw }))
     }
 
-    fn send(&mut self, node: &Node<'_>, to: Rank, page: PageId, message: Message) {
+    fn send(&mut self, node: &Node<'_>, to: Rank, page: PageId, message: DirectoryMessage) {
         self.sent += 1;
         self.letters.insert(self.sent, Letter { from: node.rank(), page, message });
         let slow = if self.draw.below(20) == 0 { 100_000 } else { 5_000 };
@@ -62,13 +62,21 @@ impl Mail {
 }
 
 impl Post {
-    pub fn new(rank: Rank, book: &Book, dealt: Distribution, mail: &Rc<RefCell<Mail>>) -> Self {
-        let shape = book.shape();
+    pub fn new(
+        rank: Rank,
+        layout: &PageLayout,
+        dealt: Distribution,
+        mail: &Rc<RefCell<Mail>>,
+    ) -> Self {
+        let shape = layout.shape();
         let mut homes = BTreeMap::new();
         for owner in (0..shape.homes.ranks()).map(Rank) {
             for (frame, page) in shape.homes.first_of(owner, dealt).enumerate() {
-                if book.home(page) == rank {
-                    homes.insert(page, Home::new(Entry { owner, frame: frame as u32, epoch: 0 }));
+                if layout.home(page) == rank {
+                    homes.insert(
+                        page,
+                        Home::new(DirectoryEntry { owner, frame: frame as u32, epoch: 0 }),
+                    );
                 }
             }
         }
@@ -90,11 +98,11 @@ impl Post {
 impl Desk {
     /// Continues a request; false if it waits.
     pub fn ask(&mut self, node: &Node<'_>, number: usize, asked: Asked) -> bool {
-        let (book, does) = (self.book, self.ults[number].does);
+        let (layout, does) = (self.layout, self.ults[number].does);
         let page = does.page();
-        let home = book.home(page);
+        let home = layout.home(page);
         let lost = self.lost.contains(&home).then_some(AddrError::PeerLost { rank: home });
-        let slots = book.shape().slots;
+        let slots = layout.shape().slots;
         let next = match asked {
             Asked::Enter => match self.by_mail().requester(page, slots).enter(does.want()) {
                 Enter::Go(entry) => {
@@ -125,7 +133,7 @@ impl Desk {
                     self.pause(node, number, None);
                     return false;
                 }
-                self.send(node, home, page, Message::Own);
+                self.send(node, home, page, DirectoryMessage::Own);
                 Asked::Permit
             }
             Asked::Told | Asked::Permit if lost.is_some() => {
@@ -145,9 +153,9 @@ impl Desk {
         if self.lost.contains(&from) {
             return;
         }
-        let slots = self.book.shape().slots;
+        let slots = self.layout.shape().slots;
         match message {
-            Message::Told(_) | Message::Stop(_) => {
+            DirectoryMessage::Told(_) | DirectoryMessage::Stop(_) => {
                 let answer = self.by_mail().requester(page, slots).handle(message);
                 answer.into_iter().for_each(|answer| self.send(node, from, page, answer));
                 for ult in &mut self.ults {
@@ -156,22 +164,22 @@ impl Desk {
                     }
                 }
             }
-            Message::Yours | Message::Permit(_) => {
+            DirectoryMessage::Yours | DirectoryMessage::Permit(_) => {
                 let number = self.ults.iter().position(|ult| {
                     matches!(ult.task, Task::Asked(Asked::Permit)) && ult.does.page() == page
                 });
                 let number = number.expect("the ULT that asked to own the page");
                 match message {
-                    Message::Permit(entry) => self.permitted(node, number, entry),
+                    DirectoryMessage::Permit(entry) => self.permitted(node, number, entry),
                     _ => self.end(node, number, None),
                 }
             }
-            Message::Free(frame) => {
+            DirectoryMessage::Free(frame) => {
                 self.set_taken(node, frame, false);
                 // A rank that still reads the frame detects the change.
-                let entry = Entry { owner: node.rank(), frame, epoch: 0 };
+                let entry = DirectoryEntry { owner: node.rank(), frame, epoch: 0 };
                 for element in 0..ELEMENTS {
-                    let at = self.book.bytes(entry).add(element * 8);
+                    let at = self.layout.bytes(entry).add(element * 8);
                     node.store(at.key, at.offset, u64::MAX).unwrap();
                 }
             }
@@ -195,8 +203,8 @@ impl Desk {
     /// Handles the end of an access of a ULT, or of a copy.
     pub fn used(&mut self, node: &Node<'_>, number: usize, asked: Asked, ok: bool) {
         let does = self.ults[number].does;
-        let (page, slots) = (does.page(), self.book.shape().slots);
-        let home = self.book.home(page);
+        let (page, slots) = (does.page(), self.layout.shape().slots);
+        let home = self.layout.home(page);
         match asked {
             Asked::Using(entry) => {
                 let requester = self.by_mail().requester(page, slots);
@@ -208,40 +216,40 @@ impl Desk {
                 requester.expect();
                 if mutant("page_used_unheard") {
                     requester.expect();
-                    requester.handle(Message::Told(entry.moved(node.rank(), frame)));
+                    requester.handle(DirectoryMessage::Told(entry.moved(node.rank(), frame)));
                 }
-                self.send(node, home, page, Message::Moved(frame));
+                self.send(node, home, page, DirectoryMessage::Moved(frame));
                 self.log.borrow_mut().moves += 1;
             }
             Asked::Copying(_, frame) => {
                 self.set_taken(node, frame, false);
-                self.send(node, home, page, Message::Abort);
+                self.send(node, home, page, DirectoryMessage::Abort);
             }
             Asked::Enter | Asked::Told | Asked::Own | Asked::Permit => unreachable!(),
         }
     }
 
-    fn permitted(&mut self, node: &Node<'_>, number: usize, entry: Entry) {
+    fn permitted(&mut self, node: &Node<'_>, number: usize, entry: DirectoryEntry) {
         let rank = node.rank();
-        let free = (0..self.book.shape().frames).find(|frame| {
-            let (at, bit) = self.book.bit(rank, *frame);
+        let free = (0..self.layout.shape().frames).find(|frame| {
+            let (at, bit) = self.layout.bit(rank, *frame);
             node.load(at.key, at.offset).unwrap() & bit == 0
         });
         let Some(frame) = free else {
             let page = self.ults[number].does.page();
-            self.send(node, self.book.home(page), page, Message::Abort);
+            self.send(node, self.layout.home(page), page, DirectoryMessage::Abort);
             return self.end(node, number, None);
         };
         self.set_taken(node, frame, true);
         self.ults[number].task = Task::Asked(Asked::Copying(entry, frame));
-        let to = self.book.bytes(Entry { owner: rank, frame, epoch: 0 });
+        let to = self.layout.bytes(DirectoryEntry { owner: rank, frame, epoch: 0 });
         let local = LocalAddr { key: PAGES, offset: to.offset };
-        let op = Op::get(self.book.bytes(entry), local, self.book.shape().page_bytes);
+        let op = Op::get(self.layout.bytes(entry), local, self.layout.shape().page_bytes);
         self.post(number, Part::Bytes, op);
     }
 
     fn set_taken(&self, node: &Node<'_>, frame: u32, is_taken: bool) {
-        let (at, bit) = self.book.bit(node.rank(), frame);
+        let (at, bit) = self.layout.bit(node.rank(), frame);
         let bits = node.load(at.key, at.offset).unwrap();
         assert_ne!(bits & bit != 0, is_taken, "frame {frame} of {}", node.rank());
         node.store(at.key, at.offset, bits ^ bit).unwrap();
@@ -255,7 +263,7 @@ impl Desk {
         }
     }
 
-    fn send(&mut self, node: &Node<'_>, to: Rank, page: PageId, message: Message) {
+    fn send(&mut self, node: &Node<'_>, to: Rank, page: PageId, message: DirectoryMessage) {
         self.by_mail().mail.borrow_mut().send(node, to, page, message);
     }
 
@@ -271,8 +279,8 @@ impl Asked {
 }
 
 impl Does {
-    fn want(&self) -> Want {
-        if let Self::Get { .. } = self { Want::Read } else { Want::Write }
+    fn want(&self) -> PageAccess {
+        if let Self::Get { .. } = self { PageAccess::Read } else { PageAccess::Write }
     }
 }
 

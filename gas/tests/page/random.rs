@@ -15,7 +15,7 @@ use tsumugi_core::sim::{Config, Net, Parting, Seeds, check};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::{Book, Distribution, Homes, PageId, Shape, State};
+use tsumugi_gas::page::{Distribution, Homes, PageId, PageLayout, PageShape, PageState};
 
 /// The plan of a program, drawn from its seed.
 fn plan(draw: &mut Seeded) -> Plan {
@@ -62,10 +62,10 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     let homes = Homes::new(ranks as u32, pages, dealt);
     // Few frames and slots, so that they are reused.
     let (slots, frames) = (1 + draw.below(3) as u32, (pages + draw.below(3)) as u32);
-    let shape = Shape { homes, page_bytes: 8 * ELEMENTS, slots, frames };
-    let book = match by {
-        By::Device => Book::apart(shape, DIRECTORY, PAGES).unwrap(),
-        By::Atomics | By::Messages => Book::new(shape, PAGES, 0).unwrap(),
+    let shape = PageShape { homes, page_bytes: 8 * ELEMENTS, slots, frames };
+    let layout = match by {
+        By::Device => PageLayout::apart(shape, DIRECTORY, PAGES).unwrap(),
+        By::Atomics | By::Messages => PageLayout::new(shape, PAGES, 0).unwrap(),
     };
     let mut config = Config::drawn(ranks as u32, seed);
     if kill {
@@ -79,12 +79,12 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     let net = Net::new(config);
     let log = Rc::new(RefCell::new(Log::new(pages * ELEMENTS)));
     let mut desks: Vec<_> =
-        (0..ranks as u32).map(|rank| Desk::new(&net, Rank(rank), book, &log)).collect();
-    Desk::deal(&net, &book, dealt);
+        (0..ranks as u32).map(|rank| Desk::new(&net, Rank(rank), layout, &log)).collect();
+    Desk::deal(&net, &layout, dealt);
     if by == By::Messages {
         let mail = Mail::new(seed);
         for (rank, desk) in desks.iter_mut().enumerate() {
-            desk.mail = Some(Post::new(Rank(rank as u32), &book, dealt, &mail));
+            desk.mail = Some(Post::new(Rank(rank as u32), &layout, dealt, &mail));
         }
     }
     let plan = plan(&mut draw);
@@ -127,7 +127,7 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     check_log(&log);
     if death == Death::None {
         assert_eq!(log.failed, 0, "failures, but no rank died");
-        check_rest(&net, &book, last, by);
+        check_rest(&net, &layout, last, by);
     }
     log
 }
@@ -152,18 +152,20 @@ fn check_log(log: &Log) {
 }
 
 /// Checks that every page is at one place, and that no frame is lost.
-fn check_rest(net: &Net, book: &Book, last: Rank, by: By) {
-    let shape = book.shape();
+fn check_rest(net: &Net, layout: &PageLayout, last: Rank, by: By) {
+    let shape = layout.shape();
     let mut taken = 0;
     for rank in (0..shape.homes.ranks()).map(Rank) {
-        let bits = book.bit(rank, 0).0;
+        let bits = layout.bit(rank, 0).0;
         taken += net.node(rank).load(bits.key, bits.offset).unwrap().count_ones();
     }
     assert_eq!(u64::from(taken), shape.homes.pages(), "frames taken");
     for page in (0..shape.homes.pages()).map(PageId).filter(|_| by != By::Messages) {
-        let at = book.entry(page);
+        let at = layout.entry(page);
         let bits = net.node(at.rank).load(at.key, at.offset).unwrap();
-        let State::At(entry) = State::from_bits(bits) else { panic!("{page:?} is left locked") };
+        let PageState::At(entry) = PageState::from_bits(bits) else {
+            panic!("{page:?} is left locked")
+        };
         assert_eq!(entry.owner, last, "{page:?} was owned last by {last}");
     }
 }

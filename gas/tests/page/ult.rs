@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_conformance::history::{Event as Access, NEVER, What};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_gas::page::{Book, Glance, Hold, PageId, Relocation, Retired, Sweep};
+use tsumugi_gas::page::{
+    GracePeriod, OptimisticRead, PageId, PageLayout, PagePin, Relocation, RetiredFrame,
+};
 
 pub struct Ult {
     pub draw: Seeded,
@@ -49,10 +51,10 @@ pub enum Does {
 
 pub enum Task {
     None,
-    Glance(Glance),
-    Hold(Hold),
+    Read(OptimisticRead),
+    Pin(PagePin),
     Own(Relocation),
-    Sweep(Sweep, Retired),
+    Grace(GracePeriod, RetiredFrame),
     Free,
     Asked(Asked),
 }
@@ -91,20 +93,20 @@ impl Ult {
         }
     }
 
-    pub fn begin(&mut self, book: Book, rank: Rank, by_mail: bool, log: &mut Log) {
-        let pages = book.shape().homes.pages();
+    pub fn begin(&mut self, layout: PageLayout, rank: Rank, by_mail: bool, log: &mut Log) {
+        let pages = layout.shape().homes.pages();
         if let Some(page) = self.to_own.pop_front() {
             self.does = Does::Own(page);
             // Now and then to another rank, which takes no part.
             let to = match self.plan {
                 Plan::Mix { .. } if !by_mail && self.draw.below(3) == 0 => {
-                    Rank(self.draw.below(book.shape().homes.ranks().into()) as u32)
+                    Rank(self.draw.below(layout.shape().homes.ranks().into()) as u32)
                 }
                 _ => rank,
             };
             self.task = match by_mail {
                 true => Task::Asked(Asked::Own),
-                false => Task::Own(Relocation::to(book, to, rank, page)),
+                false => Task::Own(Relocation::to(layout, to, rank, page)),
             };
             return;
         }
@@ -134,8 +136,10 @@ impl Ult {
         };
         self.task = match self.does {
             _ if by_mail => Task::Asked(Asked::Enter),
-            Does::Get { page, .. } => Task::Glance(Glance::new(book, rank, page)),
-            Does::Put { page, .. } | Does::Add { page } => Task::Hold(Hold::new(book, rank, page)),
+            Does::Get { page, .. } => Task::Read(OptimisticRead::new(layout, rank, page)),
+            Does::Put { page, .. } | Does::Add { page } => {
+                Task::Pin(PagePin::new(layout, rank, page))
+            }
             Does::Own(_) => unreachable!("an own is not a single step"),
         };
     }

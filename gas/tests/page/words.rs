@@ -8,7 +8,9 @@ use crate::search::{Model, explore};
 use tsumugi_core::mem::{Rank, RegionKey};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
-use tsumugi_gas::page::{Book, Distribution, Entry, Homes, PageId, Shape, State};
+use tsumugi_gas::page::{
+    DirectoryEntry, Distribution, Homes, PageId, PageLayout, PageProtocol, PageShape, PageState,
+};
 
 mod world;
 
@@ -26,7 +28,7 @@ use Does::{Get, Own, Put};
 
 /// ULTs, by the rank that they run on.
 struct Pages {
-    book: Book,
+    layout: PageLayout,
     ults: Vec<(Rank, &'static [Does])>,
     /// The bits of a header that are read at one moment, and those read at another.
     tears: [u64; 2],
@@ -43,10 +45,10 @@ enum Step {
 impl Pages {
     fn new(ranks: u32, pages: u64, frames: u32, ults: &[(u32, &'static [Does])]) -> Self {
         let homes = Homes::new(ranks, pages, Distribution::Block);
-        let shape = Shape { homes, page_bytes: 8, slots: 1, frames };
-        let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+        let shape = PageShape { homes, page_bytes: 8, slots: 1, frames };
+        let layout = PageLayout::new(shape, RegionKey::new(0, 1), 0).unwrap();
         let ults = ults.iter().map(|&(rank, does)| (Rank(rank), does)).collect();
-        Self { book, ults, tears: [u64::MAX, 0], epoch: 0 }
+        Self { layout, ults, tears: [u64::MAX, 0], epoch: 0 }
     }
 
     /// A network that reads the first byte of a word at another moment than the rest; another page
@@ -58,8 +60,9 @@ impl Pages {
     /// A directory whose words belong to a device: its atomics are whole, its reads come in two
     /// parts.
     fn by_device(self) -> Self {
-        let book = Book::apart(self.book.shape(), RegionKey::new(1, 1), RegionKey::new(0, 1));
-        Self { book: book.unwrap(), ..self }
+        let layout =
+            PageLayout::apart(self.layout.shape(), RegionKey::new(1, 1), RegionKey::new(0, 1));
+        Self { layout: layout.unwrap(), ..self }
     }
 }
 
@@ -68,17 +71,17 @@ impl Model for Pages {
     type Step = Step;
 
     fn start(&self) -> World {
-        let homes = self.book.shape().homes;
+        let homes = self.layout.shape().homes;
         let mut memory = vec![0; homes.ranks() as usize * self.words()];
         let mut pages = Vec::new();
         for rank in (0..homes.ranks()).map(Rank) {
             for (frame, page) in homes.first_of(rank, Distribution::Block).enumerate() {
                 let epoch = if page.0 + 1 == homes.pages() { self.epoch } else { 0 };
-                let entry = Entry { owner: rank, frame: frame as u32, epoch };
-                let (bits, bit) = self.book.bit(rank, frame as u32);
-                memory[self.at(self.book.entry(page))] = entry.to_bits();
-                memory[self.at(self.book.header(rank, frame as u32))] = entry.header(page);
-                memory[self.at(self.book.bytes(entry))] = 1_000 + page.0;
+                let entry = DirectoryEntry { owner: rank, frame: frame as u32, epoch };
+                let (bits, bit) = self.layout.bit(rank, frame as u32);
+                memory[self.at(self.layout.entry(page))] = entry.to_bits();
+                memory[self.at(self.layout.header(rank, frame as u32))] = entry.header(page);
+                memory[self.at(self.layout.bytes(entry))] = 1_000 + page.0;
                 memory[self.at(bits)] |= bit;
             }
         }
@@ -119,10 +122,10 @@ impl Model for Pages {
             Step::Retry { ult: number } => {
                 world.ults[number].is_late = false;
                 match &mut world.ults[number].task {
-                    Task::Glance(glance) => glance.answer(Ok(0)),
-                    Task::Hold(hold) => hold.answer(Ok(0)),
+                    Task::Read(read) => read.answer(Ok(0)),
+                    Task::Pin(pin) => pin.answer(Ok(0)),
                     Task::Own(own) => own.answer(Ok(0)),
-                    Task::Sweep(sweep, _) => sweep.answer(Ok(0)),
+                    Task::Grace(grace, _) => grace.answer(Ok(0)),
                     Task::None | Task::Free => unreachable!("the task does not pause"),
                 }
                 self.drive(world, number)
@@ -136,21 +139,21 @@ impl Model for Pages {
                 return Err(format!("ULT {number} waits for ever at {}", ult.done));
             }
         }
-        let homes = self.book.shape().homes;
+        let homes = self.layout.shape().homes;
         let mut taken = 0;
         for rank in (0..homes.ranks()).map(Rank) {
-            taken += world.memory[self.at(self.book.bit(rank, 0).0)].count_ones();
+            taken += world.memory[self.at(self.layout.bit(rank, 0).0)].count_ones();
         }
         if u64::from(taken) != homes.pages() {
             return Err(format!("{taken} frames are taken by {} pages", homes.pages()));
         }
         for (page, (value, _)) in world.pages.iter().enumerate() {
             let page = PageId(page as u64);
-            let bits = world.memory[self.at(self.book.entry(page))];
-            let State::At(entry) = State::from_bits(bits) else {
+            let bits = world.memory[self.at(self.layout.entry(page))];
+            let PageState::At(entry) = PageState::from_bits(bits) else {
                 return Err(format!("{page:?} is left locked"));
             };
-            let there = world.memory[self.at(self.book.bytes(entry))];
+            let there = world.memory[self.at(self.layout.bytes(entry))];
             if there != *value {
                 return Err(format!("{page:?} has {there}, and {value} was put"));
             }

@@ -5,8 +5,8 @@ use super::copies::trips;
 use super::rank::{Party, Room, Sizes};
 use tsumugi_core::sim::{Config, Net};
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::control::Shape;
-use tsumugi_gas::machine::Event;
+use tsumugi_gas::control::ControlShape;
+use tsumugi_gas::machine::MachineEvent;
 use tsumugi_gas::order::After;
 use tsumugi_gas::request::Copy;
 
@@ -42,7 +42,7 @@ fn copies_of_medium_size_are_carried_by_the_caller() {
 #[test]
 fn a_machine_ignores_the_old_content_of_its_tables() {
     let sizes = Sizes::new(3);
-    let sizes = Sizes { shape: Shape { commands: 1, ..sizes.shape }, ..sizes };
+    let sizes = Sizes { shape: ControlShape { commands: 1, ..sizes.shape }, ..sizes };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
     for events in 0..20 {
         for is_cut_off in [true, false] {
@@ -81,7 +81,7 @@ fn words_for_no_operation_are_dropped() {
         let offset = before.map(|part| part.bytes).sum();
         party.node.store(party.control, offset, u64::MAX).unwrap();
         let now = party.node.now();
-        party.machine.handle(Event::Rang, now);
+        party.machine.handle(MachineEvent::Rang, now);
         party.pump();
         assert_eq!(party.machine.dropped(), count, "{name}");
         assert_eq!(party.node.load(party.control, offset), Ok(0), "{name}");

@@ -8,9 +8,9 @@ use tsumugi_core::sim::{Actor, Event as Told, Net, Node, check};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::channel::{Channel, Received, Receiver, Sender};
+use tsumugi_gas::channel::{Channel, ReceivedPart, Receiver, Sender};
 use tsumugi_gas::order::After;
-use tsumugi_gas::request::Word;
+use tsumugi_gas::request::WordRequest;
 
 const MESSAGES: u64 = 12;
 const LONGEST: u64 = 500;
@@ -22,7 +22,7 @@ fn byte(number: u64, index: u64) -> u8 {
 
 enum End<'n> {
     Sends { sender: Sender, source: (Region, GlobalAddr), head: Region, next: u64 },
-    Receives { receiver: Receiver<'n>, next: u64, got: Vec<u8>, report: Option<Word> },
+    Receives { receiver: Receiver<'n>, next: u64, got: Vec<u8>, report: Option<WordRequest> },
 }
 
 struct Program<'n> {
@@ -62,8 +62,8 @@ impl Program<'_> {
                 }
                 let Some(received) = receiver.try_receive(&mut buffer) else { break };
                 match received {
-                    Received::Part(bytes) => got.extend(&buffer[..bytes]),
-                    Received::End(bytes) => {
+                    ReceivedPart::Part(bytes) => got.extend(&buffer[..bytes]),
+                    ReceivedPart::End(bytes) => {
                         got.extend(&buffer[..bytes]);
                         let wanted = (0..self.lengths[*next as usize]).map(|at| byte(*next, at));
                         assert_eq!(*got, wanted.collect::<Vec<u8>>(), "message {next}");

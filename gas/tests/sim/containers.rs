@@ -1,7 +1,7 @@
 //! Containers of several ranks, each used by several programs, on networks with all faults; and
 //! with a rank that dies while it holds locks.
 
-use super::desk::{Desk, Job, NODES, View, run_jobs};
+use super::desk::{Desk, NODES, PendingOp, View, run_jobs};
 use super::rank::{Party, Room, Sizes};
 use super::*;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -112,7 +112,7 @@ fn run(seed: u64, mutant: Option<&'static str>, kill: bool) -> u64 {
     let live = Arc::new(AtomicI64::new(0));
     let made = Arc::new(Mutex::new(None));
     let told = made.clone();
-    let first: Job = Box::new(move |view| *told.lock().unwrap() = Some(make(view, ranks)));
+    let first: PendingOp = Box::new(move |view| *told.lock().unwrap() = Some(make(view, ranks)));
     assert_eq!(run_jobs(&net, &mut desks, vec![(0, first)], None, None, &live), 0);
     let all: All = made.lock().unwrap().take().expect("the containers were made");
 
@@ -120,7 +120,7 @@ fn run(seed: u64, mutant: Option<&'static str>, kill: bool) -> u64 {
     let jobs = (0..ranks * CLIENTS).map(|client| {
         let (rank, tallies) = (client % ranks, tallies.clone());
         let mut draw = Seeded(seed ^ u64::from(client + 1) << 40);
-        let job: Job = Box::new(move |view| {
+        let job: PendingOp = Box::new(move |view| {
             let mut tally = Tally::default();
             for step in 0..STEPS {
                 let at = (u64::from(client), step);
@@ -135,7 +135,7 @@ fn run(seed: u64, mutant: Option<&'static str>, kill: bool) -> u64 {
     assert_eq!(stuck, 0, "programs that have not ended");
     let lost = tallies.lock().unwrap().iter().map(|tally| tally.lost).sum();
     if !kill {
-        let last: Job = Box::new(move |view| check_end(view, &all, &tallies.lock().unwrap()));
+        let last: PendingOp = Box::new(move |view| check_end(view, &all, &tallies.lock().unwrap()));
         assert_eq!(run_jobs(&net, &mut desks, vec![(0, last)], None, None, &live), 0);
         assert_eq!(live.load(Ordering::Relaxed), 0, "blocks that are left");
     }

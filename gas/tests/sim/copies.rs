@@ -16,9 +16,9 @@ use tsumugi_core::sim::{Actor, Event as Told, Net, Node, Parting, check};
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
-use tsumugi_gas::machine::Out;
+use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
-use tsumugi_gas::request::{Copy, ENTRY_BYTES, List, Request, Word};
+use tsumugi_gas::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest};
 
 const SLICES: u64 = 6;
 const SLICE: u64 = 256;
@@ -118,15 +118,15 @@ impl Program<'_, '_> {
                 // The counter that all ranks share, in the last words of the list areas.
                 let target = at(self.world, dst.0, bytes_of_region(self.world.ranks) - 8);
                 let add = 1 + self.draw.below(9);
-                let word = Word::atomic(Kind::FetchAdd, target, add);
-                (Request::from(word), vec![], vec![], None, Some(add))
+                let word = WordRequest::atomic(Kind::FetchAdd, target, add);
+                (GlobalRequest::from(word), vec![], vec![], None, Some(add))
             }
             _ => {
                 let target = slice_at(self.world, own, dst);
                 let value = self.draw.below(u64::MAX);
-                let word = Word::atomic(Kind::Swap, target, value);
+                let word = WordRequest::atomic(Kind::Swap, target, value);
                 let apply = (dst, 0, value.to_le_bytes().to_vec());
-                (Request::from(word), vec![], vec![dst], Some(vec![apply]), None)
+                (GlobalRequest::from(word), vec![], vec![dst], Some(vec![apply]), None)
             }
         };
         let conflicts: Vec<Handle> = self
@@ -215,7 +215,8 @@ impl Program<'_, '_> {
             let moved = self.model[&src][from as usize..(from + bytes) as usize].to_vec();
             copied.push((dst, to as usize, moved));
         }
-        let list = List { entries: list, count: count as u32, from: Rank(src.0), to: Rank(dst.0) };
+        let list =
+            ListCopy { entries: list, count: count as u32, from: Rank(src.0), to: Rank(dst.0) };
         (list.into(), vec![src, area], vec![dst], Some(copied), None)
     }
 
@@ -225,7 +226,7 @@ impl Program<'_, '_> {
 
     fn take_outs(&mut self) {
         while let Some(out) = self.party.outs.pop_front() {
-            let Out::Ended { handle, result } = out else { continue };
+            let MachineOutput::Ended { handle, result } = out else { continue };
             let at = self.live.iter().position(|(live, ..)| *live == handle).expect("once");
             let (.., added) = self.live.swap_remove(at);
             self.ended += 1;
@@ -239,7 +240,8 @@ impl Program<'_, '_> {
 
 /// A request, the places that it reads and writes, its effect on the model, and its addition to a
 /// counter.
-type Issue = (Request, Vec<Place>, Vec<Place>, Option<Vec<(Place, usize, Vec<u8>)>>, Option<u64>);
+type Issue =
+    (GlobalRequest, Vec<Place>, Vec<Place>, Option<Vec<(Place, usize, Vec<u8>)>>, Option<u64>);
 
 impl Actor for Program<'_, '_> {
     fn on_event(&mut self, _: &Node<'_>, event: Told) {
@@ -456,7 +458,7 @@ pub fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
     let start = net.now().as_ns();
     party[0].machine.try_issue(copy.into(), After::Nothing).unwrap();
     party[0].pump();
-    while party[0].outs.iter().all(|out| !matches!(out, Out::Ended { .. })) {
+    while party[0].outs.iter().all(|out| !matches!(out, MachineOutput::Ended { .. })) {
         let (rank, event) = net.step().expect("the operation is under way");
         party[rank.0 as usize].on_event(event);
     }
@@ -523,7 +525,7 @@ fn fail_behind_a_put() {
     party[0].pump();
     let result = loop {
         let ended = party[0].outs.iter().find_map(|out| match out {
-            Out::Ended { result, .. } => Some(*result),
+            MachineOutput::Ended { result, .. } => Some(*result),
             _ => None,
         });
         if let Some(result) = ended {

@@ -6,16 +6,20 @@ use tsumugi_core::mem::Need;
 use tsumugi_core::op::Kind;
 use tsumugi_core::sim::Net;
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::machine::Out;
+use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::After;
-use tsumugi_gas::request::{Copy, Request, Word};
+use tsumugi_gas::request::{Copy, GlobalRequest, WordRequest};
 
 const RANKS: u32 = 8;
 const STEPS: u32 = 20_000;
 
 /// One set of four slots, `held` of which are held by accesses that end only after all others, and
 /// `requests` on words of the other ranks.
-fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -> Vec<Request>) {
+fn few_slots_for_all(
+    held: usize,
+    near: bool,
+    requests: impl Fn(&[GlobalAddr]) -> Vec<GlobalRequest>,
+) {
     let net = Net::new(Config::calm(RANKS, 0));
     let mut sizes = Sizes { near, ..Sizes::new(RANKS) };
     sizes.shape.copies = 4;
@@ -52,7 +56,7 @@ fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -
     parties[0].pump();
     settle(&mut parties);
     let ends = parties[0].outs.iter().filter_map(|out| match out {
-        Out::Ended { result, .. } => Some(result.is_ok()),
+        MachineOutput::Ended { result, .. } => Some(result.is_ok()),
         _ => None,
     });
     assert_eq!(ends.filter(|is_well| *is_well).count(), requests.len());
@@ -61,7 +65,7 @@ fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -
 /// Requests on a word of each rank, three times each, with one slot.
 fn one_slot_for_all() {
     few_slots_for_all(3, false, |words| {
-        let add = |word: &GlobalAddr| Word::atomic(Kind::FetchAdd, *word, 1u64).into();
+        let add = |word: &GlobalAddr| WordRequest::atomic(Kind::FetchAdd, *word, 1u64).into();
         words.repeat(3).iter().map(add).collect()
     });
 }
@@ -71,7 +75,7 @@ fn one_slot_for_all() {
 fn the_tables_of_one_copy_do_not_evict_each_other() {
     few_slots_for_all(2, true, |words| {
         let pairs = words.iter().zip(words.iter().cycle().skip(1));
-        let copies = pairs.map(|(&dst, &src)| Request::from(Copy::new(dst, src, 8)));
+        let copies = pairs.map(|(&dst, &src)| GlobalRequest::from(Copy::new(dst, src, 8)));
         copies.collect::<Vec<_>>().repeat(3)
     });
 }

@@ -23,9 +23,9 @@ use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::{NODE_BYTES, NodeId, NodePool, NodeSlot};
-use tsumugi_gas::machine::Out;
+use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
-use tsumugi_gas::request::{Copy, Request, Word};
+use tsumugi_gas::request::{Copy, GlobalRequest, WordRequest};
 
 /// The global memory as one program sees it.
 pub struct View {
@@ -42,7 +42,7 @@ pub struct View {
 }
 
 /// A program.
-pub type Job = Box<dyn FnOnce(&View) + Send>;
+pub type PendingOp = Box<dyn FnOnce(&View) + Send>;
 
 /// One rank, and the programs on it.
 pub struct Desk<'n> {
@@ -63,7 +63,7 @@ struct Client {
 
 #[derive(Clone)]
 enum Ask {
-    Do(Request),
+    Do(GlobalRequest),
     Read(GlobalAddr, u64),
     Write(GlobalAddr, Vec<u8>),
     Wait(GlobalAddr, Until),
@@ -145,7 +145,7 @@ impl Store for View {
         self.value(Ask::Do(Copy::new(dst, src, bytes).into())).map(drop)
     }
 
-    fn word(&self, word: Word) -> Result<u64, AccessError> {
+    fn word(&self, word: WordRequest) -> Result<u64, AccessError> {
         self.value(Ask::Do(word.into()))
     }
 
@@ -211,7 +211,7 @@ impl<'n> Desk<'n> {
             let mut has_moved = false;
             self.party.pump();
             while let Some(out) = self.party.outs.pop_front() {
-                let Out::Ended { handle, result } = out else { continue };
+                let MachineOutput::Ended { handle, result } = out else { continue };
                 let is_its =
                     |client: &Client| matches!(client.waits, Waits::For(its, _) if its == handle);
                 let at =
@@ -327,7 +327,7 @@ impl<'n> Desk<'n> {
         })
     }
 
-    fn issue(&mut self, request: Request, bytes: u64) -> Option<Result<Waits, Answer>> {
+    fn issue(&mut self, request: GlobalRequest, bytes: u64) -> Option<Result<Waits, Answer>> {
         let handle = self.party.machine.try_issue(request, After::Nothing).ok()?;
         Some(Ok(Waits::For(handle, bytes)))
     }
@@ -356,7 +356,7 @@ impl Actor for Desk<'_> {
 pub fn run_jobs(
     net: &Net,
     desks: &mut [Desk<'_>],
-    jobs: Vec<(u32, Job)>,
+    jobs: Vec<(u32, PendingOp)>,
     mutant: Option<&'static str>,
     kill: Option<(u64, u32)>,
     live: &Arc<AtomicI64>,

@@ -9,23 +9,23 @@ use tsumugi_core::sim::{Actor, Event as Told, Net, Node, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
-use tsumugi_gas::heap::{Free, Heap, HeapError, Malloc, Step};
-use tsumugi_gas::machine::Out;
+use tsumugi_gas::heap::{Heap, HeapError, HeapFree, HeapMalloc, HeapStep};
+use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
-use tsumugi_gas::request::Word;
+use tsumugi_gas::request::WordRequest;
 
 /// One kind of granule, in one word or two.
 const BYTES: u64 = 9000;
 
 enum Doing {
-    Taking(Malloc),
+    Taking(HeapMalloc),
     /// The first and the last word of the block are written and read.
     Marking {
         addr: GlobalAddr,
         words: [GlobalAddr; 2],
         step: usize,
     },
-    Giving(Free),
+    Giving(HeapFree),
 }
 
 struct Program<'n> {
@@ -61,12 +61,12 @@ impl Program<'_> {
         let word = loop {
             doing = match doing {
                 Doing::Taking(mut malloc) => match malloc.step(answer.take()) {
-                    Step::Do(word) => break (word, Doing::Taking(malloc)),
-                    Step::Done(Err(HeapError::NoMemory { .. })) => {
+                    HeapStep::Do(word) => break (word, Doing::Taking(malloc)),
+                    HeapStep::Done(Err(HeapError::NoMemory { .. })) => {
                         self.full += 1;
                         return;
                     }
-                    Step::Done(result) => {
+                    HeapStep::Done(result) => {
                         self.taken += 1;
                         let addr = result.unwrap();
                         let last = (bytes - 8) / 8 * 8;
@@ -81,14 +81,14 @@ impl Program<'_> {
                     }
                     let kind = if step < 2 { Kind::Swap } else { Kind::GetWord };
                     if step < 4 {
-                        let word = Word::atomic(kind, words[step % 2], mark);
+                        let word = WordRequest::atomic(kind, words[step % 2], mark);
                         break (word, Doing::Marking { addr, words, step: step + 1 });
                     }
                     Doing::Giving(self.heaps[at].free(addr))
                 }
                 Doing::Giving(mut free) => match free.step(answer.take()) {
-                    Step::Do(word) => break (word, Doing::Giving(free)),
-                    Step::Done(result) => {
+                    HeapStep::Do(word) => break (word, Doing::Giving(free)),
+                    HeapStep::Done(result) => {
                         result.unwrap();
                         return;
                     }
@@ -106,7 +106,7 @@ impl Program<'_> {
 
     fn take_outs(&mut self) {
         while let Some(out) = self.party.outs.pop_front() {
-            let Out::Ended { handle, result } = out else { continue };
+            let MachineOutput::Ended { handle, result } = out else { continue };
             let (at, doing, bytes) = self.live.remove(&handle).expect("once");
             self.go_on(at, doing, bytes, Some(result));
         }

@@ -10,16 +10,19 @@ use tsumugi_core::sim::{Event as Told, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::tag::Tag;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Fetch, Seat, Slot};
-use tsumugi_gas::control::Shape;
-use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
+use tsumugi_gas::cache::{CacheSlot, Fetch, HazardPointers};
+use tsumugi_gas::control::ControlShape;
+use tsumugi_gas::machine::{
+    GlobalMachine, InFlightOp, MachineEvent, MachineOutput, MachineSetup, MachineTables, PendingOp,
+    SentCommand,
+};
 use tsumugi_gas::order::{Edge, Issued};
-use tsumugi_gas::table::{Agent, Record, Starter};
+use tsumugi_gas::table::{Agent, NameRecord, Starter};
 
 /// The sizes of all parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    pub shape: Shape,
+    pub shape: ControlShape,
     pub split: Split,
     pub part_bytes_max: u64,
     /// Whether each rank loads and stores the memory of all ranks.
@@ -36,24 +39,24 @@ pub struct Sizes {
 /// A rank's tables; the machine borrows them.
 pub struct Room {
     near: Vec<Rank>,
-    slots: Vec<Slot>,
-    seats: [Seat; 1],
-    records: Vec<Record>,
+    slots: Vec<CacheSlot>,
+    seats: [HazardPointers; 1],
+    records: Vec<NameRecord>,
     awaited: Vec<u64>,
     told: Vec<u64>,
     fetches: Vec<Fetch>,
     issued: Vec<Issued>,
     edges: Vec<Edge>,
-    jobs: Vec<Job>,
-    commands: Vec<Asked>,
-    flights: Vec<Flight>,
+    jobs: Vec<PendingOp>,
+    commands: Vec<SentCommand>,
+    flights: Vec<InFlightOp>,
 }
 
 /// A machine on a node, and the operations that it has posted.
 pub struct Party<'n> {
     net: &'n Net,
     pub node: Node<'n>,
-    pub machine: Machine<'n>,
+    pub machine: GlobalMachine<'n>,
     pub control: RegionKey,
     /// Operations that a full queue has refused.
     held: VecDeque<Op>,
@@ -65,7 +68,7 @@ pub struct Party<'n> {
     places: Region,
     carried_bytes_max: u64,
     /// Outputs of the machine that the driver has not taken.
-    pub outs: VecDeque<Out>,
+    pub outs: VecDeque<MachineOutput>,
     /// Ranks that have died.
     pub lost: Vec<Rank>,
     woken: u64,
@@ -77,7 +80,7 @@ pub const STARTER_BYTES: u64 = 4096;
 
 impl Sizes {
     pub fn new(ranks: u32) -> Self {
-        let shape = Shape {
+        let shape = ControlShape {
             notes: 16,
             commands: 8,
             own_jobs: 32,
@@ -86,7 +89,7 @@ impl Sizes {
             fetches: 2,
             flights: 16,
             conditions: 64,
-            ..Shape::of(ranks, 1)
+            ..ControlShape::of(ranks, 1)
         };
         let split = Split::fit(ranks, 1, 1 << 20).unwrap();
         Self {
@@ -106,24 +109,24 @@ impl Room {
         let Sizes { shape, .. } = *sizes;
         Self {
             near: (0..if sizes.near { shape.ranks } else { 0 }).map(Rank).collect(),
-            slots: (0..shape.copies).map(|_| Slot::new()).collect(),
-            seats: [Seat::new()],
-            records: vec![Record::FREE; shape.colors as usize * REGIONS],
+            slots: (0..shape.copies).map(|_| CacheSlot::new()).collect(),
+            seats: [HazardPointers::new()],
+            records: vec![NameRecord::FREE; shape.colors as usize * REGIONS],
             awaited: vec![0; shape.bitmap_words()],
             told: vec![0; shape.bitmap_words()],
             fetches: vec![Fetch::FREE; shape.fetches as usize],
             issued: vec![Issued::FREE; shape.own_jobs as usize],
             edges: vec![Edge::FREE; shape.conditions as usize],
-            jobs: vec![Job::FREE; shape.jobs()],
-            commands: vec![Asked::FREE; shape.commands as usize],
-            flights: vec![Flight::FREE; shape.flights as usize],
+            jobs: vec![PendingOp::FREE; shape.jobs()],
+            commands: vec![SentCommand::FREE; shape.commands as usize],
+            flights: vec![InFlightOp::FREE; shape.flights as usize],
         }
     }
 
     /// Prepares the room for another machine; tables that need not be cleared stay as they are.
     pub fn empty(&mut self) {
-        self.slots.fill_with(Slot::new);
-        self.seats = [Seat::new()];
+        self.slots.fill_with(CacheSlot::new);
+        self.seats = [HazardPointers::new()];
     }
 }
 
@@ -134,7 +137,7 @@ impl<'n> Party<'n> {
         let control = node.allocate(8 * words as u64, Access::ReadWrite).unwrap();
         let starter = node.allocate(STARTER_BYTES, Access::ReadWrite).unwrap();
         let base = control.base.cast::<AtomicU64>();
-        let tables = Tables {
+        let tables = MachineTables {
             // SAFETY: the network's, as long as it; only ever atomics and bytes.
             words: unsafe { slice::from_raw_parts(base.as_ptr(), words) },
             slots: &room.slots,
@@ -149,7 +152,7 @@ impl<'n> Party<'n> {
             commands: &mut room.commands,
             flights: &mut room.flights,
         };
-        let setup = Setup {
+        let setup = MachineSetup {
             rank: Rank(rank),
             near: &room.near,
             split: sizes.split,
@@ -162,7 +165,7 @@ impl<'n> Party<'n> {
             part_bytes_max: sizes.part_bytes_max,
             barrier: None,
         };
-        let machine = Machine::new(setup, tables);
+        let machine = GlobalMachine::new(setup, tables);
         let flights = sizes.shape.flights as usize;
         let bytes = flights as u64 * sizes.carried_bytes_max;
         let places = node.allocate(bytes.max(8), Access::Local).unwrap();
@@ -202,13 +205,13 @@ impl<'n> Party<'n> {
                     Some(tag) => tag,
                     None => return self.pump(),
                 };
-                Event::Completed { tag, result }
+                MachineEvent::Completed { tag, result }
             }
-            Told::Bell(addr) if addr.key == self.control => Event::Rang,
-            Told::Timer(_) => Event::Tick,
+            Told::Bell(addr) if addr.key == self.control => MachineEvent::Rang,
+            Told::Timer(_) => MachineEvent::Tick,
             Told::PeerLost(rank) => {
                 self.lost.push(rank);
-                Event::Lost(rank)
+                MachineEvent::Lost(rank)
             }
             _ => return,
         };
@@ -234,7 +237,8 @@ impl<'n> Party<'n> {
                     }
                     Some(source) => {
                         let (tag, result) = (out.op.tag, self.carry_over(source, &out.op));
-                        self.machine.handle(Event::Completed { tag, result }, self.node.now());
+                        self.machine
+                            .handle(MachineEvent::Completed { tag, result }, self.node.now());
                         continue;
                     }
                     None => {}
@@ -243,7 +247,7 @@ impl<'n> Party<'n> {
                 if let Some(then) = out.then
                     && !(is_posted && self.post_behind(&out.op, then))
                 {
-                    self.machine.handle(Event::NotPosted(then.tag), self.node.now());
+                    self.machine.handle(MachineEvent::NotPosted(then.tag), self.node.now());
                 }
                 if !is_posted {
                     self.held.push_back(out.op);
@@ -252,7 +256,7 @@ impl<'n> Party<'n> {
             }
             while let Some(out) = self.machine.poll() {
                 is_idle = false;
-                if let Out::Retired(retired) = out {
+                if let MachineOutput::Retired(retired) = out {
                     assert!(self.node.unregister(retired.key), "{retired:?}");
                 }
                 self.outs.push_back(out);
@@ -282,7 +286,7 @@ impl<'n> Party<'n> {
         let Some(at) = self.joined.iter().position(|(put, _)| *put == tag) else { return };
         let (_, then) = self.joined.swap_remove(at);
         if result.is_err() || !self.node.try_post(&then) {
-            self.machine.handle(Event::NotPosted(then.tag), self.node.now());
+            self.machine.handle(MachineEvent::NotPosted(then.tag), self.node.now());
         }
     }
 

@@ -18,9 +18,9 @@ use tsumugi_core::sim::{Actor, Event as Told, Net, Node, Parting, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::error::AccessError;
-use tsumugi_gas::machine::Out;
+use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
-use tsumugi_gas::request::{Copy, Word};
+use tsumugi_gas::request::{Copy, WordRequest};
 use tsumugi_gas::table::Agent;
 
 const CHUNKS: usize = 3;
@@ -152,8 +152,10 @@ impl Program<'_, '_> {
         drop(board);
         let shift = |addr: GlobalAddr, bytes: u64| GlobalAddr::from_bits(addr.to_bits() + bytes);
         let (request, what) = match kind {
-            2..5 => (Word::atomic(Kind::GetWord, one, 0u64).into(), What::Read(one)),
-            5 | 6 => (Word::atomic(Kind::FetchAdd, shift(one, 8), 1u64).into(), What::Add(one)),
+            2..5 => (WordRequest::atomic(Kind::GetWord, one, 0u64).into(), What::Read(one)),
+            5 | 6 => {
+                (WordRequest::atomic(Kind::FetchAdd, shift(one, 8), 1u64).into(), What::Add(one))
+            }
             _ => (Copy::new(shift(one, 32), shift(other, 16), 16).into(), What::Copy),
         };
         if let Ok(handle) = self.party.machine.try_issue(request, After::Nothing) {
@@ -164,8 +166,8 @@ impl Program<'_, '_> {
     fn take_outs(&mut self) {
         while let Some(out) = self.party.outs.pop_front() {
             match out {
-                Out::Ended { handle, result } => self.ended(handle, result),
-                Out::Retired(retired) => {
+                MachineOutput::Ended { handle, result } => self.ended(handle, result),
+                MachineOutput::Retired(retired) => {
                     let is_it = |chunk: &Chunk| matches!(chunk, Chunk::Closing(_, addr, _) if *addr == retired.addr);
                     let at = self.chunks.iter().position(is_it).expect("the region was closing");
                     let Chunk::Closing(region, _, serial) = self.chunks[at] else { unreachable!() };
@@ -175,7 +177,7 @@ impl Program<'_, '_> {
                     (0..BYTES / 8).for_each(|word| poke(region, word, POISON));
                     self.chunks[at] = Chunk::Idle(region);
                 }
-                Out::Table { .. } => {}
+                MachineOutput::Table { .. } => {}
             }
         }
     }
@@ -384,14 +386,14 @@ fn alternate() -> (u64, u64) {
     // Three ranks of each set, so that some three share one set.
     for round in 0..30 {
         for rank in [1, 2, 3] {
-            let word = Word::atomic(Kind::FetchAdd, words[rank], 1u64);
+            let word = WordRequest::atomic(Kind::FetchAdd, words[rank], 1u64);
             parties[0].machine.try_issue(word.into(), After::Nothing).unwrap();
             parties[0].pump();
             while let Some((rank, event)) = net.step() {
                 parties[rank.0 as usize].on_event(event);
             }
             let ended = parties[0].outs.drain(..).find_map(|out| match out {
-                Out::Ended { result, .. } => Some(result),
+                MachineOutput::Ended { result, .. } => Some(result),
                 _ => None,
             });
             assert_eq!(ended, Some(Ok(round)));

@@ -1,13 +1,15 @@
 //! Moving pages to a rank, with any kind of directory.
 
-use super::{NAP, PageEngine, Patience};
+use super::{NAP, PageEngine};
 use crate::array::ArrayError;
 use crate::lock::Words;
 use crate::{AddrError, Rank};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{Ordering, fence};
-use tsumugi_gas::page::{Act, PageId, Relocation, Retired, Sweep};
+use tsumugi_gas::page::{
+    GracePeriod, MoveOutcome, PageCopy, PageId, Relocation, RetiredFrame, drive,
+};
 
 impl PageEngine {
     /// Brings pages to this rank. Returns how many have moved.
@@ -60,25 +62,14 @@ impl PageEngine {
 
     /// Brings a page to a rank. Returns whether the page was elsewhere, and the frame
     /// that it has left, if that may be freed.
-    fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<Retired>), ArrayError> {
+    fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<RetiredFrame>), ArrayError> {
         let mut tries = 0;
         loop {
-            let mut own = Relocation::to(self.book, to, self.runtime.rank(), page);
-            let mut patience = Patience::default();
-            let is_full = loop {
-                let answer = match own.act() {
-                    Act::Do(op) => self.carry(&op),
-                    Act::Pause(by) => self.pause(&mut patience, by),
-                    Act::Copy { from, to } => self.copy(from, to).map(|()| 0),
-                    Act::Over => break false,
-                    Act::Full => break true,
-                    Act::Failed(error) => return Err(error.into()),
-                    act => unreachable!("a relocation does not act by {act:?}"),
-                };
-                own.answer(answer);
-            };
-            if !is_full {
-                return Ok((own.has_moved(), own.retired()));
+            let own = Relocation::to(self.book, to, self.runtime.rank(), page);
+            let copy = |PageCopy { from, to }| self.copy(from, to).map(|()| 0);
+            match drive(own, &mut self.driver(), copy)? {
+                MoveOutcome::Done { has_moved, retired } => return Ok((has_moved, retired)),
+                MoveOutcome::NoFrame => {}
             }
             // Other movers free frames that pages have left, when no rank reads
             // them any more.
@@ -91,22 +82,12 @@ impl PageEngine {
     }
 
     /// Frees the `retired` frames, after a grace period over all ranks.
-    fn free(&self, retired: &mut Vec<Retired>) -> Result<(), AddrError> {
+    fn free(&self, retired: &mut Vec<RetiredFrame>) -> Result<(), AddrError> {
         if retired.is_empty() {
             return Ok(());
         }
-        let (mut sweep, mut patience) = (Sweep::new(self.book), Patience::default());
-        loop {
-            let answer = match sweep.act() {
-                Act::Do(op) => self.carry(&op),
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => break,
-                Act::Failed(error) => return Err(error),
-                act => unreachable!("a sweep does not act by {act:?}"),
-            };
-            sweep.answer(answer);
-        }
-        for Retired { owner, frame } in retired.drain(..) {
+        drive(GracePeriod::new(self.book), &mut self.driver(), |never| match never {})?;
+        for RetiredFrame { owner, frame } in retired.drain(..) {
             let (bits, bit) = self.book.bit(owner, frame);
             match self.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
                 // The frames of a dead rank are gone with it.

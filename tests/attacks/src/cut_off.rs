@@ -8,10 +8,10 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tsumugi::lock::{Kind, Mode, SharedLock};
+use tsumugi::lock::{LockKind, LockMode, SharedLock};
 use tsumugi::{Error, Path, Rank};
 use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, channel};
-use tsumugi_ult::{Config, Scheduler, StackArea, State, spawn, yield_now};
+use tsumugi_ult::{Config, Scheduler, StackArea, UltState, spawn, yield_now};
 
 pub const ALL: &[Attack] = &[
     ("lock_handed_to_a_cut_off_ult", lock_handed_to_a_cut_off_ult),
@@ -39,7 +39,7 @@ fn cut_off(count: usize, waits: impl Fn() + Clone + Send + 'static) {
     (0..count).for_each(|_| drop(spawner.spawn(waits.clone())));
     let asleep = || {
         let mut asleep = 0;
-        spawner.dump(&mut |ult| asleep += usize::from(ult.state == State::Sleeping));
+        spawner.dump(&mut |ult| asleep += usize::from(ult.state == UltState::Sleeping));
         asleep
     };
     while asleep() < count {
@@ -229,7 +229,7 @@ fn tags_of_cut_off_ults() {
 /// the other ranks still get the lock.
 fn shared_lock_for_a_cut_off_ult() {
     let ended = tsumugi::run_ranks(2, |rt| {
-        for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+        for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
             let lock = rt.share_lock(Rank(0), kind)?;
             if rt.rank() == Rank(1) {
                 let held = lock.write()?;
@@ -239,7 +239,7 @@ fn shared_lock_for_a_cut_off_ult() {
                 cut_off(3, move || drop(theirs.read()));
                 let theirs = lock.clone();
                 let long = Duration::from_secs(1000);
-                cut_off(3, move || drop(theirs.lock_within(Mode::Exclusive, long)));
+                cut_off(3, move || drop(theirs.lock_within(LockMode::Exclusive, long)));
                 held.release()?;
                 drop(lock.write()?);
             }
@@ -259,7 +259,7 @@ fn shared_lock_with_operations_of_cut_off_ults() {
     for path in [Path::Delegate, Path::Offload] {
         let config = tsumugi::Config::default().workers(1).path(path);
         let ended = config.run_ranks(2, |rt| -> Result<(), Error> {
-            for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+            for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
                 let lock = rt.share_lock(Rank(0), kind)?;
                 for round in 0..ROUNDS {
                     if rt.rank() == Rank(1) {
@@ -289,8 +289,8 @@ fn cut_off_at_work(lock: &SharedLock, round: u32) {
                 drop(match turn % 4 {
                     0 => lock.write().map(Some),
                     1 => lock.read().map(Some),
-                    2 => lock.lock_within(Mode::Exclusive, limit),
-                    _ => lock.try_lock(Mode::Shared),
+                    2 => lock.lock_within(LockMode::Exclusive, limit),
+                    _ => lock.try_lock(LockMode::Shared),
                 });
                 taken.fetch_add(1, Ordering::Relaxed);
                 yield_now();
@@ -307,7 +307,7 @@ fn cut_off_at_work(lock: &SharedLock, round: u32) {
 /// for one, and are counted by the lock already.
 fn shared_lock_for_many_cut_off_ults() {
     let ended = tsumugi::run_ranks(2, |rt| -> Result<(), Error> {
-        for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+        for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
             let lock = rt.share_lock(Rank(0), kind)?;
             if rt.rank() == Rank(1) {
                 let held = lock.write()?;

@@ -1,7 +1,7 @@
 //! Addresses that a program forges.
 
 use crate::Attack;
-use tsumugi::lock::Kind;
+use tsumugi::lock::LockKind;
 use tsumugi::{AddrError, Error, Rank, Remote, RemoteAddr, Runtime, run_ranks};
 use tsumugi_core::backend::Draw;
 use tsumugi_core::mem::RegionKey;
@@ -49,7 +49,7 @@ fn forge_words_of_a_gather() {
 /// accessed under a forged key.
 fn forge_words_of_locks() {
     let ran = run_ranks(2, |rt| {
-        let (lock, array) = (rt.share_lock(Rank(0), Kind::Mutex)?, rt.array::<u64>(100)?);
+        let (lock, array) = (rt.share_lock(Rank(0), LockKind::Mutex)?, rt.array::<u64>(100)?);
         let (counted, window) = (rt.array::<u64>(100)?, rt.window::<u64>(0)?);
         let arrays = rt.arrays(1 << 16)?;
         rt.barrier()?;

@@ -4,7 +4,7 @@ use crate::Attack;
 use crate::values::{all_ways, values};
 use std::fmt::Debug;
 use std::sync::mpsc;
-use tsumugi::global::Received;
+use tsumugi::global::ReceivedPart;
 use tsumugi::global::container::{Data, Deque, Element, Keyed, List, Map, Vector};
 use tsumugi::{Error, Plain, Rank, Runtime, Signal, Until};
 
@@ -189,9 +189,9 @@ fn channels_of_any_length() {
                 while !is_over {
                     let mut into = [0; 50];
                     let received = receiver.recv(&mut into)?;
-                    let (Received::Part(bytes) | Received::End(bytes)) = received;
+                    let (ReceivedPart::Part(bytes) | ReceivedPart::End(bytes)) = received;
                     came.extend(&into[..bytes]);
-                    is_over = matches!(received, Received::End(_));
+                    is_over = matches!(received, ReceivedPart::End(_));
                 }
                 assert_eq!(came.len() as u64, bytes);
                 assert!(came.iter().enumerate().all(|(at, byte)| *byte == at as u8));

@@ -72,19 +72,16 @@ const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 /// better.
 const CYCLES: [(&str, usize); 10] = [
     ("core", 44),
-    ("ult", 18),
-    ("pvas", 20),
+    ("ult", 0),
+    ("pvas", 0),
     ("backends", 22),
-    ("gas", 37),
+    ("gas", 0),
     ("runtime", 0),
-    (".", 0),
+    (".", 24),
     ("acp", 0),
     ("capi", 0),
     ("cli", 31),
 ];
-
-/// The only arrow upwards: an error has the reason why there is no network.
-const UP: [&str; 2] = ["src/error.rs", "src/far/network.rs"];
 
 /// The only file that may name atomics, cells and the model checker.
 const DOOR: &str = "core/src/sync.rs";
@@ -123,7 +120,7 @@ fn modules_use_only_what_stands_above_them() {
         };
         for ((from, to), (line, path)) in arrows(&of) {
             let arrow = (name(from), name(to));
-            if place(to) > place(from) && arrow != UP.map(str::to_owned).into() {
+            if place(to) > place(from) {
                 faults.push(format!("{}:{line}: `{path}` is of {}", arrow.0, arrow.1));
             }
         }
@@ -145,20 +142,20 @@ fn the_number_of_files_in_cycles_does_not_grow() {
 
 #[test]
 fn paths_lead_to_the_files_of_their_items() {
-    let (of, name) = read(".");
+    let (of, name) = read("runtime");
     let file_of = |from: &str, path: &str| {
         let parts = |text: &str| -> Vec<String> {
             text.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
         of.file_of(&parts(from), &parts(path)).map(&name)
     };
-    let error = Some("src/error.rs".to_owned());
+    let error = Some("runtime/src/error.rs".to_owned());
     assert_eq!(file_of("", "error::Error"), error);
-    assert_eq!(file_of("ops", "crate::Error"), error, "by the re-export of the root");
-    assert_eq!(file_of("far::begin", "super::super::Error"), error);
-    assert_eq!(file_of("ops", "crate::error"), error, "a module is its file");
-    assert_eq!(file_of("ops", "std::fmt"), None);
-    assert_eq!(file_of("ops", "tsumugi_core::op::Op"), None, "an item of another crate");
+    assert_eq!(file_of("route", "crate::Error"), error, "by the re-export of the root");
+    assert_eq!(file_of("net::begin", "super::super::Error"), error);
+    assert_eq!(file_of("route", "crate::error"), error, "a module is its file");
+    assert_eq!(file_of("route", "std::fmt"), None);
+    assert_eq!(file_of("route", "tsumugi_core::op::Op"), None, "an item of another crate");
 }
 
 #[test]

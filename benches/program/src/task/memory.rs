@@ -9,7 +9,7 @@ use super::{DEQUE_TASKS, PLACES, WORDS};
 use std::slice;
 use tsumugi::{AddrError, Error, Rank, Remote, Runtime, Shared, Signal, Until};
 use tsumugi_core::sync::{AtomicU64, Ordering};
-use tsumugi_gas::steal::Deque;
+use tsumugi_gas::steal::StealDeque;
 
 pub(super) struct Memory {
     words: Shared<u64>,
@@ -39,10 +39,10 @@ impl Memory {
     }
 
     /// This rank's deque of tasks.
-    pub(super) fn deque(&self) -> Deque<'_, WORDS> {
+    pub(super) fn deque(&self) -> StealDeque<'_, WORDS> {
         let (items, rest) = self.own[ITEMS_AT..PLACES_AT].as_chunks();
         debug_assert!(rest.is_empty());
-        Deque::new(&self.own[ENDS_AT], items)
+        StealDeque::new(&self.own[ENDS_AT], items)
     }
 
     /// The word with both ends of a rank's deque.

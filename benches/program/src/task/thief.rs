@@ -4,7 +4,7 @@ use super::memory::Memory;
 use super::{Task, WORDS};
 use crate::random::mix;
 use tsumugi::{AddrError, Rank, Runtime};
-use tsumugi_gas::steal::{Act, Theft};
+use tsumugi_gas::steal::{Theft, TheftAction};
 
 /// Looks at other ranks in a random order, more often at those of its node.
 pub(super) struct Thief {
@@ -33,14 +33,16 @@ impl Thief {
         let mut words = [0; WORDS];
         loop {
             let answer = match theft.act() {
-                Act::Do(op) if op.writes() => {
+                TheftAction::Do(op) if op.writes() => {
                     rt.compare_swap(memory.ends(from), op.compare(), op.operand())
                 }
-                Act::Do(_) => rt.get(memory.ends(from)),
-                Act::Copy(item) => rt.get_slice(memory.item(from, item), &mut words).map(|()| 0),
-                Act::Taken => return Ok(Some(Task::from_words(&words))),
-                Act::Nothing => return Ok(None),
-                Act::Failed(error) => return Err(error),
+                TheftAction::Do(_) => rt.get(memory.ends(from)),
+                TheftAction::Copy(item) => {
+                    rt.get_slice(memory.item(from, item), &mut words).map(|()| 0)
+                }
+                TheftAction::Taken => return Ok(Some(Task::from_words(&words))),
+                TheftAction::Nothing => return Ok(None),
+                TheftAction::Failed(error) => return Err(error),
             };
             theft.answer(answer);
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use tsumugi::lock::Kind;
+use tsumugi::lock::LockKind;
 use tsumugi::pvas::launch::{Guardian, Launch};
 use tsumugi::{Error, Rank, Runtime};
 
@@ -131,7 +131,7 @@ fn alone(rt: &Runtime, measure: &args::Measure, names: &[&str]) -> Result<Vec<Ro
     let words = rt.share::<u64>(1)?;
     let word = words.at(Rank(1), 0);
     let window = rt.window::<u64>(1)?;
-    let lock = rt.share_lock(Rank(1), Kind::Readers)?;
+    let lock = rt.share_lock(Rank(1), LockKind::Readers)?;
     rt.barrier()?;
     let mut rows = Vec::new();
     if rt.rank() == Rank(0) {

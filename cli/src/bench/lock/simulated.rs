@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use tsumugi_bench_lock::{
-    Cost, Design, MEASURED, Machine, OfRank, Phase, SLOWEST, World, by_rank, on_one_node, paper,
+    Cost, LockDesign, MEASURED, Machine, OfRank, Phase, SLOWEST, World, by_rank, on_one_node, paper,
 };
 
 /// The rows of all selected points.
@@ -46,7 +46,7 @@ pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
 }
 
 /// The time and the cost of each phase of one point.
-fn point(design: Design, ranks: u32, machine: Machine, params: &str) -> Vec<Row> {
+fn point(design: LockDesign, ranks: u32, machine: Machine, params: &str) -> Vec<Row> {
     let mut world = World::new(design, ranks, machine, true);
     let mut rows = Vec::new();
     for (name, phase) in PHASES {
@@ -73,7 +73,7 @@ fn papers() -> Vec<Row> {
         let params = |engines| format!("ranks={ranks} engines={engines}");
         rows.push(row("the paper", "paper", &params(1), "ns", us * 1e3));
         for engines in [1, 4] {
-            let mut world = World::new(Design::Global, ranks, paper(engines), false);
+            let mut world = World::new(LockDesign::Global, ranks, paper(engines), false);
             let ns = world.run_rounds(ROUNDS) as f64 / f64::from(ROUNDS);
             rows.push(row("simulator", "paper", &params(engines), "ns", ns));
         }
@@ -151,10 +151,10 @@ const PHASES: [(&str, Phase); 4] = [
     ("exclusive_after_all", Phase::Exclusive),
     ("exclusive_parallel", Phase::Parallel),
 ];
-const DESIGNS: [(Design, &str, u32); 3] = [
-    (Design::Tree, "tree", u32::MAX),
-    (Design::Global, "global", 65_536),
-    (Design::TwoLevel, "two_level", 65_536),
+const DESIGNS: [(LockDesign, &str, u32); 3] = [
+    (LockDesign::Tree, "tree", u32::MAX),
+    (LockDesign::Global, "global", 65_536),
+    (LockDesign::TwoLevel, "two_level", 65_536),
 ];
 /// The last size is the whole K computer.
 const SIZES: &[u32] = &[4, 64, 256, 4_096, 65_536, 663_552];

@@ -7,8 +7,8 @@ impl Fetcher<'_> {
     /// for, and then the owner gets an answer, if it has asked.
     pub(super) fn drain(&mut self, slot: usize, is_asked: bool) {
         self.slot(slot).asked.store(u8::from(is_asked), Ordering::Relaxed);
-        let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
-        self.store(slot, Word::new(word.table(), word.version(), State::Draining));
+        let word = SlotWord(self.slot(slot).word.load(Ordering::Relaxed));
+        self.store(slot, SlotWord::new(word.table(), word.version(), SlotState::Draining));
         self.draining += 1;
         self.is_fenced = false;
     }
@@ -25,7 +25,7 @@ impl Fetcher<'_> {
                 let table = self.cache.split.table_of(rank, color as u8);
                 is_held |= self.drop_table(table);
             }
-            if !is_held || mutant("gas_ack_before_drained") {
+            if mutate!("gas_ack_before_drained": !is_held => true) {
                 return Some(rank);
             }
             if let Some(rank) = self.settle() {
@@ -40,24 +40,24 @@ impl Fetcher<'_> {
         let mut is_held = false;
         let first = self.cache.set(table);
         for slot in first..first + WAYS as usize {
-            let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
+            let word = SlotWord(self.slot(slot).word.load(Ordering::Relaxed));
             if word.table() != table {
                 continue;
             }
             match word.state() {
-                State::Ready => {
+                SlotState::Ready => {
                     self.drain(slot, true);
                     is_held = true;
                 }
-                State::Draining => {
+                SlotState::Draining => {
                     self.slot(slot).asked.store(1, Ordering::Relaxed);
                     is_held = true;
                 }
-                State::Empty | State::Filling => {}
+                SlotState::Empty | SlotState::Filling => {}
             }
         }
         for fetch in self.fetches.iter_mut().filter(|fetch| fetch.table == table) {
-            if !matches!(fetch.step, Progress::Free | Progress::Ended) {
+            if !matches!(fetch.step, FetchState::Free | FetchState::Ended) {
                 fetch.is_poisoned = true;
                 is_held = true;
             }
@@ -72,15 +72,15 @@ impl Fetcher<'_> {
             return None;
         }
         if !core::mem::replace(&mut self.is_fenced, true) {
-            // Before the pins and seats are read; pairs with `Cache::pin`.
+            // Before the pins and seats are read; pairs with `TableCache::pin`.
             self.cache.seats.heavy();
         }
         for slot in 0..self.cache.slots.len() {
-            let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
-            if word.state() != State::Draining || self.is_held(slot) {
+            let word = SlotWord(self.slot(slot).word.load(Ordering::Relaxed));
+            if word.state() != SlotState::Draining || self.is_held(slot) {
                 continue;
             }
-            self.store(slot, Word(0));
+            self.store(slot, SlotWord(0));
             self.draining -= 1;
             if self.slot(slot).asked.swap(0, Ordering::Relaxed) == 0 {
                 continue;
@@ -97,13 +97,13 @@ impl Fetcher<'_> {
 
     pub(super) fn is_dropping(&self, table: u32) -> bool {
         let first = self.cache.set(table);
-        let drains = |slot: &Slot| {
-            let word = Word(slot.word.load(Ordering::Relaxed));
+        let drains = |slot: &CacheSlot| {
+            let word = SlotWord(slot.word.load(Ordering::Relaxed));
             let is_asked = slot.asked.load(Ordering::Relaxed) != 0;
-            word.table() == table && word.state() == State::Draining && is_asked
+            word.table() == table && word.state() == SlotState::Draining && is_asked
         };
         let is_poisoned = |fetch: &Fetch| {
-            let is_under_way = !matches!(fetch.step, Progress::Free | Progress::Ended);
+            let is_under_way = !matches!(fetch.step, FetchState::Free | FetchState::Ended);
             fetch.table == table && fetch.is_poisoned && is_under_way
         };
         self.cache.slots[first..first + WAYS as usize].iter().any(drains)

@@ -15,7 +15,7 @@ impl List {
         if self == other {
             return Ok(());
         }
-        let _both = self.with(store, other, Mode::Shared)?;
+        let _both = self.with(store, other, LockMode::Shared)?;
         self.empty(store)?;
         let (end, theirs) = (self.end(store).0, other.end(store).0);
         self.copy_in(store, end, (links(store, theirs)?[0], theirs)).map(drop)
@@ -34,7 +34,7 @@ impl List {
         other: Self,
         (first, last): (Cursor, Cursor),
     ) -> Result<(), ContainerError> {
-        let _both = self.with(store, other, Mode::Shared)?;
+        let _both = self.with(store, other, LockMode::Shared)?;
         let end = self.end(store).0;
         let [mut at, _] = links(store, end)?;
         let before = store::word(store, self.count_at(store))?;
@@ -60,7 +60,7 @@ impl List {
         other: Self,
         (first, last): (Cursor, Cursor),
     ) -> Result<Cursor, ContainerError> {
-        let _both = self.with(store, other, Mode::Shared)?;
+        let _both = self.with(store, other, LockMode::Shared)?;
         self.copy_in(store, at.0, (first.0, last.0)).map(Cursor)
     }
 
@@ -76,7 +76,7 @@ impl List {
         other: Self,
         from: Cursor,
     ) -> Result<(), ContainerError> {
-        let _both = self.with(store, other, Mode::Exclusive)?;
+        let _both = self.with(store, other, LockMode::Exclusive)?;
         if from == other.end(store) || from == at {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl List {
         other: Self,
         (first, last): (Cursor, Cursor),
     ) -> Result<(), ContainerError> {
-        let _both = self.with(store, other, Mode::Exclusive)?;
+        let _both = self.with(store, other, LockMode::Exclusive)?;
         let (end, mut from) = (other.end(store).0, first.0);
         while from != last.0 && from != end {
             let [next, _] = links(store, from)?;
@@ -117,7 +117,7 @@ impl List {
         if self == other {
             return Ok(());
         }
-        let _both = self.with(store, other, Mode::Exclusive)?;
+        let _both = self.with(store, other, LockMode::Exclusive)?;
         let (own, theirs) = (self.end(store).0, other.end(store).0);
         let own_words: [u64; 3] = words(store, own)?;
         let their_words: [u64; 3] = words(store, theirs)?;
@@ -159,7 +159,7 @@ impl List {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn reverse<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let end = self.end(store).0;
         let mut at = end;
         loop {
@@ -183,7 +183,7 @@ impl List {
         store: &S,
         mut compare: impl FnMut(Element, Element) -> Ordering,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let (end, count) = (self.end(store).0, store::word(store, self.count_at(store))?);
         // Merges sorted runs, each twice as long as before.
         let mut run = 1;
@@ -231,7 +231,7 @@ impl List {
         if self == other {
             return Ok(());
         }
-        let _both = self.with(store, other, Mode::Exclusive)?;
+        let _both = self.with(store, other, LockMode::Exclusive)?;
         let (end, theirs) = (self.end(store).0, other.end(store).0);
         let [mut at, _] = links(store, end)?;
         let [mut from, _] = links(store, theirs)?;
@@ -263,9 +263,9 @@ impl List {
         self,
         store: &S,
         other: Self,
-        mode: Mode,
+        mode: LockMode,
     ) -> Result<impl Sized + use<'_, S>, ContainerError> {
-        let pair = ((self.lock_at(store), Mode::Exclusive), (other.lock_at(store), mode));
+        let pair = ((self.lock_at(store), LockMode::Exclusive), (other.lock_at(store), mode));
         lock_two(store, pair.0, pair.1)
     }
 
@@ -274,7 +274,7 @@ impl List {
         store: &S,
         mut is_out: impl FnMut(&S, Element, Option<Element>) -> Result<bool, ContainerError>,
     ) -> Result<u64, ContainerError> {
-        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
         let end = self.end(store).0;
         let ([mut at, _], mut before, mut count) = (links(store, end)?, None, 0);
         while at != end {

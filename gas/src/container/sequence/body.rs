@@ -1,11 +1,9 @@
 //! The bytes of a sequence: a ring, in which any range is one piece or two.
 
 use crate::address::GlobalAddr;
-use crate::container::ContainerError;
 use crate::container::data::{Data, Element};
+use crate::container::error::ContainerError;
 use crate::container::store::{Store, after};
-
-use super::LINE;
 
 /// Bytes that are allocated for a body of `capacity` bytes: whole lines.
 pub(super) const fn room(capacity: u64) -> u64 {
@@ -22,14 +20,14 @@ pub(super) const fn up_to(unit: u64, bytes: u64) -> u64 {
 
 /// The contents of a sequence's header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Body {
+pub(super) struct SequenceBody {
     pub(super) at: GlobalAddr,
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) capacity: u64,
 }
 
-impl Body {
+impl SequenceBody {
     pub(super) fn check(&self, at: u64, bytes: u64) -> Result<(), ContainerError> {
         let size = self.size;
         if at > size || bytes > size - at {
@@ -92,3 +90,7 @@ impl Body {
         if self.at.is_null() { Ok(()) } else { Ok(store.free(self.at)?) }
     }
 }
+
+/// The unit in which memory is taken, and the size from which a body grows by a
+/// half.
+pub(super) const LINE: u64 = 64;

@@ -2,7 +2,7 @@
 //! the call is atomic against all others.
 
 use super::*;
-use crate::container::guard::{Guard, lock_two};
+use crate::container::guard::{ContainerGuard, lock_two};
 
 impl Sequence {
     /// Replaces the contents by the bytes of `other` from `from` up to `to`, as far
@@ -18,11 +18,11 @@ impl Sequence {
         other: Self,
         (from, to): (u64, u64),
     ) -> Result<(), ContainerError> {
-        let (_alone, theirs, range) = self.with(store, other, Mode::Shared, (from, to))?;
+        let (_alone, theirs, range) = self.with(store, other, LockMode::Shared, (from, to))?;
         let mut body = self.body(store)?;
         if self == other {
             // The bytes that are kept are moved to the front.
-            let kept = Body { size: range.1, ..body };
+            let kept = SequenceBody { size: range.1, ..body };
             self.shift(store, &kept, (range.0, 0))?;
             body.size = range.1 - range.0;
             return self.set_body(store, body);
@@ -48,7 +48,7 @@ impl Sequence {
         other: Self,
         (from, to): (u64, u64),
     ) -> Result<(), ContainerError> {
-        let (_alone, mut theirs, range) = self.with(store, other, Mode::Shared, (from, to))?;
+        let (_alone, mut theirs, range) = self.with(store, other, LockMode::Shared, (from, to))?;
         let mut body = self.body(store)?;
         body.check(at, 0)?;
         let bytes = range.1 - range.0;
@@ -74,7 +74,7 @@ impl Sequence {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if there is no memory, or a block to free is no block.
     pub fn swap<S: Store + ?Sized>(self, store: &S, other: Self) -> Result<(), ContainerError> {
-        let (_alone, theirs, _) = self.with(store, other, Mode::Exclusive, (0, 0))?;
+        let (_alone, theirs, _) = self.with(store, other, LockMode::Exclusive, (0, 0))?;
         let own = self.body(store)?;
         if store.split().rank(self.addr) == store.split().rank(other.addr) {
             self.set_body(store, theirs)?;
@@ -92,13 +92,17 @@ impl Sequence {
 
     /// A body on this sequence's rank that has the same bytes, and the same
     /// capacity.
-    fn copy_of<S: Store + ?Sized>(self, store: &S, body: &Body) -> Result<Body, ContainerError> {
+    fn copy_of<S: Store + ?Sized>(
+        self,
+        store: &S,
+        body: &SequenceBody,
+    ) -> Result<SequenceBody, ContainerError> {
         let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
         if body.at.is_null() {
             return Ok(*body);
         }
         let at = store.allocate(rank, body::room(body.capacity))?;
-        let copy = Body { at, offset: 0, ..*body };
+        let copy = SequenceBody { at, offset: 0, ..*body };
         let copied = copy.copy(store, 0, body, (0, body.size));
         copied.inspect_err(|_| {
             let _ = copy.free(store);
@@ -112,10 +116,13 @@ impl Sequence {
         self,
         store: &'s S,
         other: Self,
-        mode: Mode,
+        mode: LockMode,
         (from, to): (u64, u64),
-    ) -> Result<((Guard<'s, S>, Option<Guard<'s, S>>), Body, (u64, u64)), ContainerError> {
-        let own = (self.lock_at(store), Mode::Exclusive);
+    ) -> Result<
+        ((ContainerGuard<'s, S>, Option<ContainerGuard<'s, S>>), SequenceBody, (u64, u64)),
+        ContainerError,
+    > {
+        let own = (self.lock_at(store), LockMode::Exclusive);
         let pair = (own, (other.lock_at(store), mode));
         let guards = lock_two(store, pair.0, pair.1)?;
         let theirs = other.body(store)?;

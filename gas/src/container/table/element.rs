@@ -6,15 +6,15 @@
 //!  map        next, before, 8 + key and value bytes, key bytes │ key, value
 //! ```
 
-use super::Kind;
+use super::kind::TableKind;
 use crate::address::GlobalAddr;
-use crate::container::ContainerError;
 use crate::container::data::Element;
+use crate::container::error::ContainerError;
 use crate::container::store::{Store, after, set_words};
 
 /// The contents of an element's head.
 #[derive(Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct ElementHead {
     pub(super) next: GlobalAddr,
     pub(super) before: GlobalAddr,
     pub(super) key: Element,
@@ -24,12 +24,12 @@ pub(super) struct Head {
 
 /// The neighbours of an element in its chain.
 #[derive(Clone, Copy)]
-pub(super) struct Links {
+pub(super) struct ElementLinks {
     pub(super) next: GlobalAddr,
     pub(super) before: GlobalAddr,
 }
 
-impl Kind {
+impl TableKind {
     const fn head_bytes(self) -> u64 {
         match self {
             Self::Set => 24,
@@ -48,7 +48,7 @@ impl Kind {
         self,
         store: &S,
         addr: GlobalAddr,
-    ) -> Result<Head, ContainerError> {
+    ) -> Result<ElementHead, ContainerError> {
         let mut words = [[0; 8]; 4];
         store.read(addr, &mut words.as_flattened_mut()[..self.head_bytes() as usize])?;
         let [next, before, third, fourth] = words.map(u64::from_le_bytes);
@@ -60,7 +60,7 @@ impl Kind {
         let key = Element { addr: after(store, addr, self.head_bytes()), bytes: key_bytes };
         let value = Element { addr: after(store, key.addr, key_bytes), bytes: value_bytes };
         let (next, before) = (GlobalAddr::from_bits(next), GlobalAddr::from_bits(before));
-        Ok(Head { next, before, key, value, times })
+        Ok(ElementHead { next, before, key, value, times })
     }
 
     /// Writes the head of the element at `addr`, with a count of one, and returns
@@ -69,7 +69,7 @@ impl Kind {
         self,
         store: &S,
         addr: GlobalAddr,
-        Links { next, before }: Links,
+        ElementLinks { next, before }: ElementLinks,
         (key_bytes, value_bytes): (u64, u64),
     ) -> Result<GlobalAddr, ContainerError> {
         let (third, fourth) = match self {
@@ -83,7 +83,7 @@ impl Kind {
     }
 }
 
-impl Links {
+impl ElementLinks {
     /// The links of a new last element, behind `before`.
     pub(super) const fn behind(before: GlobalAddr) -> Self {
         Self { next: GlobalAddr::NULL, before }

@@ -4,16 +4,17 @@
 //! each. The first word of a slot is ACP's own lock, which is not used here: it is
 //! 0.
 
-use super::element::{Head, set_before, set_next};
-use super::{Data, Kind};
+use super::element::{ElementHead, set_before, set_next};
+use super::kind::TableKind;
 use crate::address::GlobalAddr;
-use crate::container::ContainerError;
+use crate::container::data::Data;
+use crate::container::error::ContainerError;
 use crate::container::store::{Store, after, set_words, words};
 use crate::lock::LOCK_BYTES;
 
 /// The address of a slot, and of its lock.
 #[derive(Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct TableSlot {
     pub(super) at: GlobalAddr,
     pub(super) lock: GlobalAddr,
 }
@@ -26,7 +27,7 @@ pub(super) struct Chain {
     pub(super) count: u64,
 }
 
-impl Slot {
+impl TableSlot {
     /// The slot with number `slot`, of a rank's `slots` slots that begin at `first`.
     pub(super) fn new<S: Store + ?Sized>(
         store: &S,
@@ -70,7 +71,7 @@ impl Slot {
         self,
         store: &S,
         mut chain: Chain,
-        head: Head,
+        head: ElementHead,
     ) -> Result<(), ContainerError> {
         match head.before.is_null() {
             true => chain.first = head.next,
@@ -99,9 +100,9 @@ impl Chain {
     pub(super) fn search<S: Store + ?Sized>(
         self,
         store: &S,
-        kind: Kind,
+        kind: TableKind,
         key: Data<'_>,
-    ) -> Result<Option<(GlobalAddr, Head)>, ContainerError> {
+    ) -> Result<Option<(GlobalAddr, ElementHead)>, ContainerError> {
         let mut addr = self.first;
         while !addr.is_null() {
             let head = kind.head(store, addr)?;

@@ -10,7 +10,7 @@ use super::element::set_next;
 use super::*;
 use crate::container::guard::lock_two;
 
-impl Table {
+impl HashTable {
     /// The number of elements: the sum of the counts of the slots, each read at its
     /// own moment.
     ///
@@ -48,7 +48,7 @@ impl Table {
     pub fn local_range<S: Store + ?Sized>(
         self,
         store: &S,
-    ) -> Result<(Entry, Entry), ContainerError> {
+    ) -> Result<(TableCursor, TableCursor), ContainerError> {
         let mut own = None;
         for rank in 0..self.ranks {
             if store.split().rank(self.slots_of(store, rank)?) == Some(store.rank()) {
@@ -153,7 +153,7 @@ impl Table {
             let (own, theirs) = (self.slots_of(store, rank)?, other.slots_of(store, rank)?);
             for slot in 0..self.slots {
                 let (one, two) = (self.slot(store, own, slot), other.slot(store, theirs, slot));
-                let pair = ((one.lock, Mode::Exclusive), (two.lock, Mode::Exclusive));
+                let pair = ((one.lock, LockMode::Exclusive), (two.lock, LockMode::Exclusive));
                 let _both = lock_two(store, pair.0, pair.1)?;
                 let chains = (one.chain(store)?, two.chain(store)?);
                 one.set_chain(store, chains.1)?;
@@ -194,7 +194,7 @@ impl Table {
             }
             let slot = self.slot(store, slots, slot);
             let mut addr = {
-                let _alone = lock(store, slot.lock, Mode::Exclusive)?;
+                let _alone = lock(store, slot.lock, LockMode::Exclusive)?;
                 let chain = slot.chain(store)?;
                 slot.set_chain(store, Chain::EMPTY)?;
                 chain.first
@@ -214,9 +214,9 @@ impl Table {
     fn copies_of<S: Store + ?Sized>(
         self,
         store: &S,
-        slot: Slot,
+        slot: TableSlot,
     ) -> Result<GlobalAddr, ContainerError> {
-        let _shared = lock(store, slot.lock, Mode::Shared)?;
+        let _shared = lock(store, slot.lock, LockMode::Shared)?;
         let mut from = slot.chain(store)?.first;
         let mut copies = Aside::new();
         let mut copy_all = || {
@@ -245,7 +245,7 @@ impl Table {
         self,
         store: &S,
         from: GlobalAddr,
-        head: Head,
+        head: ElementHead,
     ) -> Result<GlobalAddr, ContainerError> {
         let rank = self.rank_of(store, head)?;
         let bytes = self.kind.element_bytes(head.key.bytes, head.value.bytes);
@@ -257,7 +257,11 @@ impl Table {
     }
 
     /// The rank where a key belongs.
-    fn rank_of<S: Store + ?Sized>(self, store: &S, head: Head) -> Result<Rank, ContainerError> {
+    fn rank_of<S: Store + ?Sized>(
+        self,
+        store: &S,
+        head: ElementHead,
+    ) -> Result<Rank, ContainerError> {
         let (rank, _) = self.place_of(Data::There(head.key).hash(store)?);
         Ok(store.split().rank(self.slots_of(store, rank)?).unwrap_or(Rank(u32::MAX)))
     }
@@ -268,7 +272,7 @@ impl Table {
         self,
         store: &S,
         addr: GlobalAddr,
-        head: Head,
+        head: ElementHead,
     ) -> Result<bool, ContainerError> {
         self.admit(store, Data::There(head.key), head.times, |_, links| {
             links.write(store, addr)?;

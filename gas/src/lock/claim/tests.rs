@@ -7,25 +7,25 @@ use tsumugi_core::op::Kind as OpKind;
 
 /// The kinds of the operations that a claim takes to lock and to unlock without
 /// contention.
-fn alone(kind: Kind, mode: Mode) -> ([Option<OpKind>; 8], [Option<OpKind>; 8]) {
+fn alone(kind: LockKind, mode: LockMode) -> ([Option<OpKind>; 8], [Option<OpKind>; 8]) {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
     let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
     let lock = Lock { home, nodes, kind };
     let mut slots = [NodeSlot::default()];
     let own = NodePool::new(Rank(0), &mut slots).try_take(|_| 0).unwrap();
-    let mut claim = Claim::new(lock, own);
+    let mut claim = LockClaim::new(lock, own);
     let mut words = [0; 8];
     claim.begin(mode);
     let locking = run(&mut claim, &mut words);
-    assert_eq!(claim.standing(), Standing::Held);
+    assert_eq!(claim.standing(), ClaimStatus::Held);
     claim.release();
     let unlocking = run(&mut claim, &mut words);
-    assert_eq!(claim.standing(), Standing::Resting(Ended::Released));
+    assert_eq!(claim.standing(), ClaimStatus::Resting(ClaimEnd::Released));
     (locking, unlocking)
 }
 
 /// Runs a claim, and returns the kinds of its operations on the lock's words.
-fn run(claim: &mut Claim, words: &mut [u64; 8]) -> [Option<OpKind>; 8] {
+fn run(claim: &mut LockClaim, words: &mut [u64; 8]) -> [Option<OpKind>; 8] {
     let mut kinds = [None; 8];
     let mut count = 0;
     while let Some((id, op)) = claim.poll_op() {
@@ -56,8 +56,8 @@ fn first<const N: usize>(kinds: [OpKind; N]) -> [Option<OpKind>; 8] {
 
 #[test]
 fn a_reader_alone_takes_two_atomics() {
-    for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
-        let (locking, unlocking) = alone(kind, Mode::Shared);
+    for kind in [LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
+        let (locking, unlocking) = alone(kind, LockMode::Shared);
         assert_eq!(locking, first([OpKind::FetchAdd]), "{kind:?}");
         assert_eq!(unlocking, first([OpKind::FetchAdd]), "{kind:?}");
     }
@@ -65,13 +65,13 @@ fn a_reader_alone_takes_two_atomics() {
 
 #[test]
 fn a_writer_alone_takes_two_atomics_or_four() {
-    let (locking, unlocking) = alone(Kind::Readers, Mode::Exclusive);
+    let (locking, unlocking) = alone(LockKind::Readers, LockMode::Exclusive);
     assert_eq!(locking, first([OpKind::CompareSwap]));
     assert_eq!(unlocking, first([OpKind::CompareSwap]));
-    let (locking, unlocking) = alone(Kind::Mutex, Mode::Exclusive);
+    let (locking, unlocking) = alone(LockKind::Mutex, LockMode::Exclusive);
     assert_eq!(locking, first([OpKind::Swap]));
     assert_eq!(unlocking, first([OpKind::CompareSwap]));
-    let (locking, unlocking) = alone(Kind::Neutral, Mode::Exclusive);
+    let (locking, unlocking) = alone(LockKind::Neutral, LockMode::Exclusive);
     assert_eq!(locking, first([OpKind::Swap, OpKind::FetchAdd]));
     assert_eq!(unlocking, first([OpKind::FetchAdd, OpKind::CompareSwap]));
 }
@@ -82,28 +82,28 @@ fn a_writer_alone_takes_two_atomics_or_four() {
 fn a_try_leaves_the_lock_as_a_queued_claim_does() {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
     let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
-    let lock = Lock { home, nodes, kind: Kind::Neutral };
+    let lock = Lock { home, nodes, kind: LockKind::Neutral };
     let mut slots = [NodeSlot::default()];
     let own = NodePool::new(Rank(0), &mut slots).try_take(|_| 0).unwrap();
     let (mut by_try, mut by_queue) = ([0; 8], [0; 8]);
     for round in 0..4 {
         for (is_try, words) in [(true, &mut by_try), (false, &mut by_queue)] {
-            let mut claim = Claim::new(lock, own);
+            let mut claim = LockClaim::new(lock, own);
             if is_try {
-                claim.begin_try(Mode::Exclusive);
+                claim.begin_try(LockMode::Exclusive);
             } else {
-                claim.begin(Mode::Exclusive);
+                claim.begin(LockMode::Exclusive);
             }
             run(&mut claim, words);
-            assert_eq!(claim.standing(), Standing::Held);
+            assert_eq!(claim.standing(), ClaimStatus::Held);
             assert!(claim.keep().found.is_some(), "the claim knows the state that it leaves");
             claim.release();
             run(&mut claim, words);
-            assert_eq!(claim.standing(), Standing::Resting(Ended::Released));
-            let mut reader = Claim::new(lock, own);
-            reader.begin(Mode::Shared);
+            assert_eq!(claim.standing(), ClaimStatus::Resting(ClaimEnd::Released));
+            let mut reader = LockClaim::new(lock, own);
+            reader.begin(LockMode::Shared);
             run(&mut reader, words);
-            assert_eq!(reader.standing(), Standing::Held, "round {round}");
+            assert_eq!(reader.standing(), ClaimStatus::Held, "round {round}");
             reader.release();
             run(&mut reader, words);
         }
@@ -117,31 +117,31 @@ fn a_try_leaves_the_lock_as_a_queued_claim_does() {
 fn a_reader_that_tries_is_refused_by_writers_alone() {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
     let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
-    for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+    for kind in [LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
         let lock = Lock { home, nodes, kind };
         let mut slots = [NodeSlot::default(), NodeSlot::default()];
         let mut pool = NodePool::new(Rank(0), &mut slots);
         let [own, other] = [0, 1].map(|_| pool.try_take(|_| 0).unwrap());
         let mut words = [0; 8];
-        let mut reader = Claim::new(lock, own);
-        reader.begin_try(Mode::Shared);
+        let mut reader = LockClaim::new(lock, own);
+        reader.begin_try(LockMode::Shared);
         run(&mut reader, &mut words);
-        assert_eq!(reader.standing(), Standing::Held, "{kind:?}");
+        assert_eq!(reader.standing(), ClaimStatus::Held, "{kind:?}");
         reader.release();
         run(&mut reader, &mut words);
-        let mut writer = Claim::new(lock, other);
-        writer.begin(Mode::Exclusive);
+        let mut writer = LockClaim::new(lock, other);
+        writer.begin(LockMode::Exclusive);
         run(&mut writer, &mut words);
-        assert_eq!(writer.standing(), Standing::Held, "{kind:?}");
+        assert_eq!(writer.standing(), ClaimStatus::Held, "{kind:?}");
         let before = words;
-        reader.begin_try(Mode::Shared);
+        reader.begin_try(LockMode::Shared);
         run(&mut reader, &mut words);
-        assert_eq!(reader.standing(), Standing::Resting(Ended::Refused), "{kind:?}");
+        assert_eq!(reader.standing(), ClaimStatus::Resting(ClaimEnd::Refused), "{kind:?}");
         assert_eq!(words, before, "{kind:?}");
     }
 }
 
-fn lock_of(kind: Kind) -> Lock {
+fn lock_of(kind: LockKind) -> Lock {
     let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
     let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
     Lock { home, nodes, kind }
@@ -152,7 +152,7 @@ fn node() -> NodeId {
 }
 
 /// Carries out the next operation, which finds `old`.
-fn finds(claim: &mut Claim, old: u64) -> Op {
+fn finds(claim: &mut LockClaim, old: u64) -> Op {
     let (id, op) = claim.poll_op().expect("the claim has an operation");
     claim.handle_completed(id, Ok(old));
     op
@@ -161,16 +161,16 @@ fn finds(claim: &mut Claim, old: u64) -> Op {
 /// A claim that was used is equal to a new one.
 #[test]
 fn a_used_claim_equals_a_new_one() {
-    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral] {
+    for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral] {
         let (lock, own, mut words) = (lock_of(kind), node(), [0; 8]);
-        let mut used = Claim::new(lock, own);
-        used.begin(Mode::Exclusive);
+        let mut used = LockClaim::new(lock, own);
+        used.begin(LockMode::Exclusive);
         run(&mut used, &mut words);
         used.release();
-        assert_eq!(used.standing(), Standing::Going, "{kind:?}");
+        assert_eq!(used.standing(), ClaimStatus::Going, "{kind:?}");
         run(&mut used, &mut words);
-        for mode in [Mode::Shared, Mode::Exclusive] {
-            let mut new = Claim::new(lock, own);
+        for mode in [LockMode::Shared, LockMode::Exclusive] {
+            let mut new = LockClaim::new(lock, own);
             [&mut used, &mut new].into_iter().for_each(|claim| claim.begin(mode));
             assert_eq!(used, new, "{kind:?}");
             run(&mut used, &mut words);
@@ -183,22 +183,24 @@ fn a_used_claim_equals_a_new_one() {
 /// A lock or unlock by a single operation, where one is enough.
 #[test]
 fn uncontended_operations_can_be_done_without_a_claim() {
-    for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+    for kind in [LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
         let lock = lock_of(kind);
-        assert!(lock.first_op(Mode::Shared).is_some() && lock.last_op(Mode::Shared).is_some());
-        let alone = kind == Kind::Readers;
-        assert_eq!(lock.first_op(Mode::Exclusive).is_some(), alone);
-        assert_eq!(lock.last_op(Mode::Exclusive).is_some(), alone);
+        assert!(
+            lock.first_op(LockMode::Shared).is_some() && lock.last_op(LockMode::Shared).is_some()
+        );
+        let alone = kind == LockKind::Readers;
+        assert_eq!(lock.first_op(LockMode::Exclusive).is_some(), alone);
+        assert_eq!(lock.last_op(LockMode::Exclusive).is_some(), alone);
     }
-    assert!(lock_of(Kind::Mutex).first_op(Mode::Exclusive).is_none());
+    assert!(lock_of(LockKind::Mutex).first_op(LockMode::Exclusive).is_none());
 }
 
 /// Only a claim that waits can give up.
 #[test]
 fn a_claim_that_does_not_wait_cannot_give_up() {
-    let mut claim = Claim::new(lock_of(Kind::Mutex), node());
+    let mut claim = LockClaim::new(lock_of(LockKind::Mutex), node());
     assert!(!claim.leave());
-    claim.begin(Mode::Exclusive);
+    claim.begin(LockMode::Exclusive);
     assert!(!claim.leave());
     [0, 0].into_iter().for_each(|old| _ = finds(&mut claim, old));
     let before = NodePool::new(Rank(2), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap();
@@ -210,14 +212,14 @@ fn a_claim_that_does_not_wait_cannot_give_up() {
 /// The lock counts a reader that has come, and not a writer.
 #[test]
 fn only_a_reader_is_blocked_without_a_node() {
-    for kind in [Kind::Mutex, Kind::Neutral, Kind::Writers] {
-        let mut claim = Claim::new(lock_of(kind), NodeId::NONE);
-        claim.begin(Mode::Exclusive);
+    for kind in [LockKind::Mutex, LockKind::Neutral, LockKind::Writers] {
+        let mut claim = LockClaim::new(lock_of(kind), NodeId::NONE);
+        claim.begin(LockMode::Exclusive);
         assert!(claim.lacks_node() && !claim.is_blocked_reader());
     }
     for (found, is_blocked) in [(0, false), (count::THERE, true)] {
-        let mut claim = Claim::new(lock_of(Kind::Neutral), NodeId::NONE);
-        claim.begin_found(Mode::Shared, found);
+        let mut claim = LockClaim::new(lock_of(LockKind::Neutral), NodeId::NONE);
+        claim.begin_found(LockMode::Shared, found);
         assert_eq!(claim.is_blocked_reader(), is_blocked);
     }
 }
@@ -228,16 +230,16 @@ fn only_a_reader_is_blocked_without_a_node() {
 fn a_reader_that_tries_never_waits() {
     for is_in in [false, true] {
         let own = node();
-        let mut claim = Claim::new(lock_of(Kind::Neutral), own);
-        claim.begin_try(Mode::Shared);
+        let mut claim = LockClaim::new(lock_of(LockKind::Neutral), own);
+        claim.begin_try(LockMode::Shared);
         finds(&mut claim, 0);
         // The operations: arrive, state, list, count; a writer is there.
         [count::THERE, 0, 0, count::THERE].into_iter().for_each(|old| _ = finds(&mut claim, old));
         assert_eq!(claim.waits_for(), None);
         finds(&mut claim, 0);
-        finds(&mut claim, own.state(if is_in { State::In } else { State::Queued }));
-        let left = Standing::Resting(Ended::Left { in_queue: true });
-        assert_eq!(claim.standing(), if is_in { Standing::Held } else { left });
+        finds(&mut claim, own.state(if is_in { NodeState::In } else { NodeState::Queued }));
+        let left = ClaimStatus::Resting(ClaimEnd::Left { in_queue: true });
+        assert_eq!(claim.standing(), if is_in { ClaimStatus::Held } else { left });
     }
 }
 
@@ -245,21 +247,21 @@ fn a_reader_that_tries_never_waits() {
 #[test]
 fn a_claim_that_gives_up_too_late_continues() {
     let own = node();
-    let mut claim = Claim::new(lock_of(Kind::Neutral), own);
-    claim.begin(Mode::Exclusive);
+    let mut claim = LockClaim::new(lock_of(LockKind::Neutral), own);
+    claim.begin(LockMode::Exclusive);
     let before = NodePool::new(Rank(2), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap();
     [0, 0, before.to_bits(), before.nobody_yet()]
         .into_iter()
         .for_each(|old| _ = finds(&mut claim, old));
     assert!(claim.leave());
-    finds(&mut claim, own.state(State::Head));
-    let reader = count::arrive(Kind::Neutral);
+    finds(&mut claim, own.state(NodeState::Head));
+    let reader = count::arrive(LockKind::Neutral);
     // The operations: in, head; the reader is still there.
     [reader, 0, reader].into_iter().for_each(|old| _ = finds(&mut claim, old));
     assert!(claim.waits_for().is_some(), "{claim:?}");
     assert!(claim.poll_op().is_none());
-    claim.handle_word(own.state(State::In));
-    assert_eq!(claim.standing(), Standing::Held);
+    claim.handle_word(own.state(NodeState::In));
+    assert_eq!(claim.standing(), ClaimStatus::Held);
 }
 
 /// A writer that was made the first by its predecessor tries to take the lock at
@@ -267,14 +269,14 @@ fn a_claim_that_gives_up_too_late_continues() {
 #[test]
 fn the_next_writer_seizes_a_free_lock_at_once() {
     let own = node();
-    let mut claim = Claim::new(lock_of(Kind::Readers), own);
-    claim.begin(Mode::Exclusive);
+    let mut claim = LockClaim::new(lock_of(LockKind::Readers), own);
+    claim.begin(LockMode::Exclusive);
     let before = NodePool::new(Rank(2), &mut [NodeSlot::default()]).try_take(|_| 0).unwrap();
     [count::INSIDE, 0, 0, before.to_bits(), before.nobody_yet()]
         .into_iter()
         .for_each(|old| _ = finds(&mut claim, old));
-    claim.handle_word(own.state(State::Head));
+    claim.handle_word(own.state(NodeState::Head));
     let op = finds(&mut claim, 0);
     assert_eq!((op.kind, op.compare(), op.operand()), (OpKind::CompareSwap, 0, count::INSIDE));
-    assert_eq!(claim.standing(), Standing::Held);
+    assert_eq!(claim.standing(), ClaimStatus::Held);
 }

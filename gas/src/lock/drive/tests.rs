@@ -3,8 +3,8 @@
 
 extern crate std;
 
-use super::super::node::State;
-use super::super::{Kind, LOCK_BYTES, NodePool, NodeSlot, NodeTable, count};
+use super::super::node::NodeState;
+use super::super::{LOCK_BYTES, LockKind, NodePool, NodeSlot, NodeTable, count};
 use super::*;
 use core::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ impl Words {
     }
 }
 
-impl Means for Words {
+impl LockDriver for Words {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         self.carried.set(self.carried.get() + 1);
         if self.carried.get() == self.fails.get() {
@@ -74,7 +74,7 @@ impl Means for Words {
     }
 }
 
-fn lock_of(kind: Kind) -> Lock {
+fn lock_of(kind: LockKind) -> Lock {
     let key = RegionKey::new(0, 1);
     let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
     Lock { home, nodes: NodeTable { key, offset: LOCK_BYTES }, kind }
@@ -87,13 +87,14 @@ fn node(index: usize) -> NodeId {
     (0..=index).map(|_| pool.try_take(|_| 0).unwrap()).last().unwrap()
 }
 
-const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
+const KINDS: [LockKind; 4] =
+    [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers];
 
 /// A free lock is taken by a try and by a wait with a limit; a held lock is not.
 #[test]
 fn a_free_lock_is_taken_by_try_and_by_limit() {
     for kind in KINDS {
-        for mode in [Mode::Exclusive, Mode::Shared] {
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
             for is_try in [true, false] {
                 let (words, own) = (Words::default(), lock_of(kind));
                 let asks = |words: &Words| match is_try {
@@ -103,11 +104,11 @@ fn a_free_lock_is_taken_by_try_and_by_limit() {
                 let held = asks(&words).unwrap().expect("the lock is free");
                 assert_eq!(held.mode(), mode);
                 assert_eq!(held.unlock(&words, &own), Ok(Some(node(0))));
-                let held = lock(&words, &own, Mode::Exclusive, |_| node(1)).unwrap();
+                let held = lock(&words, &own, LockMode::Exclusive, |_| node(1)).unwrap();
                 words.waits.borrow_mut().push_back(None);
                 let refused = asks(&words).unwrap().map(|_| ()).unwrap_err();
                 let is_left = !is_try;
-                assert_eq!(refused, Refused { node: node(0), has_left: is_left }, "{kind:?}");
+                assert_eq!(refused, LockRefused { node: node(0), has_left: is_left }, "{kind:?}");
                 let _ = held;
             }
         }
@@ -120,13 +121,13 @@ fn a_free_lock_is_taken_by_try_and_by_limit() {
 fn after_its_limit_a_claim_leaves_once() {
     let (words, own) = (Words::default(), node(0));
     let before = node(1);
-    let reader = count::arrive(Kind::Neutral);
+    let reader = count::arrive(LockKind::Neutral);
     // The operations: state, next, join, link; leave; in, head; then a reader is inside.
-    let finds = [0, 0, before.to_bits(), before.nobody_yet(), own.state(State::Head)];
+    let finds = [0, 0, before.to_bits(), before.nobody_yet(), own.state(NodeState::Head)];
     words.finds.borrow_mut().extend(finds.into_iter().chain([reader, 0, reader]));
-    words.waits.borrow_mut().extend([None, Some(own.state(State::In))]);
+    words.waits.borrow_mut().extend([None, Some(own.state(NodeState::In))]);
     let limit = Duration::from_nanos(5);
-    let held = lock_within(&words, &lock_of(Kind::Neutral), Mode::Exclusive, limit, own);
+    let held = lock_within(&words, &lock_of(LockKind::Neutral), LockMode::Exclusive, limit, own);
     assert!(held.is_ok_and(|held| held.is_ok()));
     assert_eq!(*words.limits.borrow(), [Some(limit), None]);
 }
@@ -135,19 +136,20 @@ fn after_its_limit_a_claim_leaves_once() {
 #[test]
 fn the_last_reader_wakes_a_writer_however_it_leaves() {
     for is_near in [true, false] {
-        for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+        for kind in [LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
             let (words, own) = (Words { is_near, ..Words::default() }, lock_of(kind));
-            let held = lock(&words, &own, Mode::Shared, |_| panic!("the lock is free")).unwrap();
+            let held =
+                lock(&words, &own, LockMode::Shared, |_| panic!("the lock is free")).unwrap();
             assert!(held.is_alone());
-            let mut writer = Claim::new(own, node(1));
-            writer.begin(Mode::Exclusive);
+            let mut writer = LockClaim::new(own, node(1));
+            writer.begin(LockMode::Exclusive);
             while step(&words, &mut writer) {}
             let (at, until) = writer.waits_for().expect("a reader is inside");
             assert_eq!(held.unlock(&words, &own), Ok(None));
             let value = words.words.borrow()[at.offset as usize / 8];
             assert!(until.holds(value), "{kind:?} {is_near}");
             writer.handle_word(value);
-            assert_eq!(writer.standing(), Standing::Held);
+            assert_eq!(writer.standing(), ClaimStatus::Held);
         }
     }
 }
@@ -155,9 +157,9 @@ fn the_last_reader_wakes_a_writer_however_it_leaves() {
 /// If the lock does not count a claim, nothing has to be ended for it.
 #[test]
 fn a_writers_claim_without_a_node_is_dropped() {
-    let (words, own) = (Words::default(), lock_of(Kind::Mutex));
-    let mut claim = Claim::new(own, NodeId::NONE);
-    claim.begin(Mode::Exclusive);
+    let (words, own) = (Words::default(), lock_of(LockKind::Mutex));
+    let mut claim = LockClaim::new(own, NodeId::NONE);
+    claim.begin(LockMode::Exclusive);
     assert_eq!(pass_on(&words, claim, None, || panic!("the claim needs no node")), Ok(None));
     assert_eq!(words.carried.get(), 0);
 }
@@ -168,22 +170,22 @@ fn a_writers_claim_without_a_node_is_dropped() {
 fn a_passed_claim_reports_whether_its_node_is_queued() {
     for kind in KINDS {
         let (words, own) = (Words::default(), lock_of(kind));
-        let _held = lock(&words, &own, Mode::Exclusive, |_| node(0)).unwrap();
-        let mut claim = Claim::new(own, node(1));
-        claim.begin(Mode::Exclusive);
+        let _held = lock(&words, &own, LockMode::Exclusive, |_| node(0)).unwrap();
+        let mut claim = LockClaim::new(own, node(1));
+        claim.begin(LockMode::Exclusive);
         while step(&words, &mut claim) {}
         let passed = pass_on(&words, claim, None, || panic!("the claim has a node")).unwrap();
-        let left = Refused { node: node(1), has_left: true };
+        let left = LockRefused { node: node(1), has_left: true };
         assert_eq!(passed, Some(left), "{kind:?}");
         // A claim that has got its lock gives it back, or returns an error.
         for fails in [false, true] {
             let words = Words::default();
-            let mut claim = Claim::new(own, node(1));
-            claim.begin(Mode::Exclusive);
+            let mut claim = LockClaim::new(own, node(1));
+            claim.begin(LockMode::Exclusive);
             while step(&words, &mut claim) {}
             words.fails.set(if fails { words.carried.get() + 1 } else { 0 });
             let passed = pass_on(&words, claim, None, || panic!("the claim has a node"));
-            let free = Refused { node: node(1), has_left: false };
+            let free = LockRefused { node: node(1), has_left: false };
             assert_eq!(passed, if fails { Err(LOST) } else { Ok(Some(free)) }, "{kind:?}");
         }
     }

@@ -16,7 +16,7 @@ fn vertices_are_equal_if_their_next_steps_are() {
         let mut other = one.clone();
         assert!(one == other);
         // Only the root uses the side that was open last.
-        other.turn = Side::All;
+        other.turn = GroupSide::All;
         assert_eq!(one == other, !is_root);
         other = Vertex { step: 7, ..one.clone() };
         assert!(one == other, "the step number has no meaning");
@@ -107,8 +107,8 @@ fn a_grant_stays_until_it_is_revoked() {
     assert_eq!(run.carries(0), (up, 3));
     assert!(run.is_quiet());
     run.words[2].1 = 1 << NUMBER_SHIFT;
-    let come = |side: Side| tree.word(LEAF, BlockWord::Come, side as u32 * SIDE_WORDS);
-    assert_eq!(run.carries(all), (come(Side::All), OPEN));
+    let come = |side: GroupSide| tree.word(LEAF, BlockWord::Come, side as u32 * SIDE_WORDS);
+    assert_eq!(run.carries(all), (come(GroupSide::All), OPEN));
     // The side is open: the rank is informed, and the other wanted side is reported
     // above.
     let mut told = std::vec::Vec::new();
@@ -117,10 +117,13 @@ fn a_grant_stays_until_it_is_revoked() {
         told.push((op.remote, op.operand()));
     }
     assert!(told.contains(&(tree.granted(tree.rank_of(LEAF, 0)), all)), "{told:?}");
-    assert!(told.iter().all(|(at, _)| *at != come(Side::All)), "the side is still open: {told:?}");
+    assert!(
+        told.iter().all(|(at, _)| *at != come(GroupSide::All)),
+        "the side is still open: {told:?}"
+    );
     assert!(run.is_quiet(), "the grant is kept");
     run.words[2].1 |= REVOKED;
-    assert_eq!(run.carries(all | OPEN), (come(Side::All), OPEN.wrapping_neg()));
+    assert_eq!(run.carries(all | OPEN), (come(GroupSide::All), OPEN.wrapping_neg()));
 }
 
 /// Other bits in a word from below do not mean that a side is wanted.

@@ -1,11 +1,11 @@
 //! The operations for a copy, a list and a word, and their order.
 
 use super::*;
-use crate::request::{Copy, ENTRY_BYTES, List, Word};
+use crate::request::{Copy, ENTRY_BYTES, ListCopy, WordRequest};
 
 /// The kind of a put or get, the other rank's address, the own offset, and the
 /// bytes.
-fn told(out: &Outgoing) -> (Kind, RemoteAddr, u64, u64) {
+fn told(out: &OutgoingOp) -> (Kind, RemoteAddr, u64, u64) {
     (out.op.kind, out.op.remote, out.op.local().offset, out.op.bytes())
 }
 
@@ -50,7 +50,7 @@ fn a_read_only_region_is_not_written() {
     ] {
         let mut rig = Rig::new(plain());
         let addr = rig.at(1, name, 8);
-        rig.issue(Word::atomic(kind, addr, 3u64));
+        rig.issue(WordRequest::atomic(kind, addr, 3u64));
         let ops = rig.finish();
         assert_eq!(ops.len(), usize::from(is_good), "{kind:?}");
         let result = if is_good { Ok(0) } else { Err(AccessError::ReadOnly { addr }) };
@@ -103,7 +103,7 @@ fn bytes_beyond_a_region_are_not_accessed() {
 /// before the word that reports the landing is changed.
 #[test]
 fn put_bytes_are_read_back_before_the_flag_is_changed() {
-    let unconfirmed = Setup { remote_completion: false, ..plain() };
+    let unconfirmed = MachineSetup { remote_completion: false, ..plain() };
     let mut rig = Rig::new(unconfirmed);
     let (own, theirs, flag) = (rig.at(0, OPEN, 0), rig.at(1, OPEN, 16), rig.at(2, OPEN, 24));
     rig.issue(Copy::new(theirs, own, 250).then_add(flag, 7));
@@ -117,7 +117,7 @@ fn put_bytes_are_read_back_before_the_flag_is_changed() {
 
     for (kind, reads) in [(Kind::PutWord, 1), (Kind::FetchAdd, 0), (Kind::GetWord, 0)] {
         let mut rig = Rig::new(unconfirmed);
-        rig.issue(Word::atomic(kind, rig.at(1, OPEN, 40), 1u64));
+        rig.issue(WordRequest::atomic(kind, rig.at(1, OPEN, 40), 1u64));
         let ops = rig.finish();
         assert_eq!(ops.len(), 1 + reads, "{kind:?}");
         assert!(ops[1..].iter().all(|out| out.op.remote == remote(1, OPEN, 40)));
@@ -133,7 +133,7 @@ fn put_bytes_are_read_back_before_the_flag_is_changed() {
 #[test]
 fn only_an_operation_on_a_word_has_a_value() {
     let mut rig = Rig::new(plain());
-    rig.issue(Word::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64));
+    rig.issue(WordRequest::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64));
     let out = rig.op();
     rig.end(&out, Ok(41));
     assert!(rig.ops().is_empty());
@@ -150,7 +150,7 @@ const BOTH: &[Rank] = &[Rank(1), Rank(2)];
 /// The driver copies between two near ranks; their tables stay meanwhile.
 #[test]
 fn a_copy_between_near_ranks_is_done_by_the_driver() {
-    let mut rig = Rig::new(Setup { near: BOTH, remote_completion: false, ..plain() });
+    let mut rig = Rig::new(MachineSetup { near: BOTH, remote_completion: false, ..plain() });
     rig.issue(Copy::new(rig.at(2, OPEN, 8), rig.at(1, OPEN, 16), 64));
     let out = rig.op();
     assert_eq!(out.source, Some(remote(1, OPEN, 16)));
@@ -168,7 +168,7 @@ fn a_copy_between_near_ranks_is_done_by_the_driver() {
 #[test]
 fn a_copy_of_device_memory_between_near_ranks_is_done_by_the_source() {
     for (from, to) in [(DEVICES, OPEN), (OPEN, DEVICES), (DEVICES, DEVICES)] {
-        let mut rig = Rig::new(Setup { near: BOTH, ..plain() });
+        let mut rig = Rig::new(MachineSetup { near: BOTH, ..plain() });
         rig.issue(Copy::new(rig.at(2, to, 8), rig.at(1, from, 16), 64));
         let out = rig.op();
         assert_eq!((out.op.kind, out.op.remote.rank), (Kind::CompareSwap, Rank(1)));
@@ -188,8 +188,8 @@ fn a_copy_of_device_memory_between_near_ranks_is_done_by_the_source() {
 /// The table that is here already is kept while the table of the other end comes.
 #[test]
 fn the_table_of_one_end_waits_for_that_of_the_other() {
-    let mut rig = Rig::new(Setup { near: BOTH, ..plain() });
-    rig.issue(Word::atomic(Kind::GetWord, rig.at(1, OPEN, 0), 0u64));
+    let mut rig = Rig::new(MachineSetup { near: BOTH, ..plain() });
+    rig.issue(WordRequest::atomic(Kind::GetWord, rig.at(1, OPEN, 0), 0u64));
     rig.finish();
     rig.issue(Copy::new(rig.at(2, OPEN, 0), rig.at(1, OPEN, 0), 8));
     let out = rig.machine.poll_op().unwrap();
@@ -204,7 +204,7 @@ fn the_table_of_one_end_waits_for_that_of_the_other() {
 #[test]
 fn a_list_is_read_in_batches() {
     let mut rig = Rig::new(plain());
-    let list = List { entries: rig.at(0, OPEN, 1024), count: 12, from: OWN, to: Rank(1) };
+    let list = ListCopy { entries: rig.at(0, OPEN, 1024), count: 12, from: OWN, to: Rank(1) };
     rig.issue(list);
     let (mut put, mut index, mut next) = (Vec::new(), 0, rig.ops());
     for count in [10, 2] {
@@ -244,7 +244,7 @@ fn a_list_that_leaves_the_range_of_an_address_fails_there() {
     let first = rig.machine.register(0, &region, Agent::Cpu).unwrap();
     assert_eq!(first, rig.at(0, NEW, 0));
     let entries = rig.at(0, NEW, bytes - 10 * ENTRY_BYTES);
-    rig.issue(List { entries, count: 12, from: OWN, to: Rank(1) });
+    rig.issue(ListCopy { entries, count: 12, from: OWN, to: Rank(1) });
     let get = rig.op();
     assert_eq!((get.op.kind, get.op.bytes()), (Kind::Get, 10 * ENTRY_BYTES));
     for entry in 0..10 {
@@ -260,7 +260,7 @@ fn a_list_that_leaves_the_range_of_an_address_fails_there() {
 fn an_entry_with_other_ranks_ends_a_list() {
     for (to, from) in [(2, 0), (1, 3), (1, 0)] {
         let mut rig = Rig::new(plain());
-        let list = List { entries: rig.at(0, OPEN, 0), count: 1, from: OWN, to: Rank(1) };
+        let list = ListCopy { entries: rig.at(0, OPEN, 0), count: 1, from: OWN, to: Rank(1) };
         rig.issue(list);
         let get = rig.op();
         let (dst, src) = (rig.at(to, OPEN, 0), rig.at(from, OPEN, 0));
@@ -280,8 +280,8 @@ fn an_entry_with_other_ranks_ends_a_list() {
 /// after the operations in flight have completed.
 #[test]
 fn a_list_with_device_memory_is_passed_to_its_source() {
-    let mut rig = Rig::new(Setup { near: BOTH, ..plain() });
-    let list = List { entries: rig.at(0, OPEN, 0), count: 2, from: Rank(1), to: Rank(2) };
+    let mut rig = Rig::new(MachineSetup { near: BOTH, ..plain() });
+    let list = ListCopy { entries: rig.at(0, OPEN, 0), count: 2, from: Rank(1), to: Rank(2) };
     rig.issue(list);
     let get = rig.op();
     rig.land(0, rig.at(2, OPEN, 0), rig.at(1, OPEN, 0), 8);
@@ -293,5 +293,5 @@ fn a_list_with_device_memory_is_passed_to_its_source() {
     rig.end(&first, Ok(0));
     let note = rig.op();
     assert_eq!((note.op.kind, note.op.remote.rank), (Kind::CompareSwap, Rank(1)));
-    assert_eq!(rig.command(0).map(|command| command.request), Some(Request::List(list)));
+    assert_eq!(rig.command(0).map(|command| command.request), Some(GlobalRequest::List(list)));
 }

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn drained(queue: &mut Queue, jobs: &mut [Job]) -> Vec<usize> {
+fn drained(queue: &mut OpQueue, jobs: &mut [PendingOp]) -> Vec<usize> {
     core::iter::from_fn(|| queue.pop(jobs)).collect()
 }
 
 #[test]
 fn a_queue_holds_a_job_once_and_keeps_its_order() {
-    let (mut jobs, mut queue) = (vec![Job::FREE; 4], Queue::EMPTY);
+    let (mut jobs, mut queue) = (vec![PendingOp::FREE; 4], OpQueue::EMPTY);
     for round in 0..2 {
         [1, 3, 1, 0].into_iter().for_each(|job| queue.push(&mut jobs, job));
         assert!(jobs[1].is_queued && !jobs[2].is_queued);

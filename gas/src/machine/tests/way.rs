@@ -1,22 +1,22 @@
 //! The beginning of jobs, their waits for tables, and their ends.
 
 use super::*;
-use crate::request::{Copy, List, Word};
+use crate::request::{Copy, ListCopy, WordRequest};
 
 /// Makes a request with the addresses of a rig.
-type Asks<'a> = &'a dyn Fn(&Rig) -> Request;
+type Asks<'a> = &'a dyn Fn(&Rig) -> GlobalRequest;
 
 #[test]
 fn an_operation_on_a_missing_address_names_the_address() {
     let split = Split::DEFAULT;
-    let setup = Setup { split, ..plain() };
-    let place = Place { rank: Rank(1), color: 0, region: OPEN, life: 0, offset: 0 };
-    let other = |place: Place| split.addr(place).unwrap();
-    let beyond = other(Place { rank: Rank(RANKS), ..place });
-    let colored = other(Place { color: 1, ..place });
+    let setup = MachineSetup { split, ..plain() };
+    let place = AddressParts { rank: Rank(1), color: 0, region: OPEN, life: 0, offset: 0 };
+    let other = |place: AddressParts| split.addr(place).unwrap();
+    let beyond = other(AddressParts { rank: Rank(RANKS), ..place });
+    let colored = other(AddressParts { color: 1, ..place });
     for addr in [GlobalAddr::NULL, beyond, colored] {
         let mut rig = Rig::new(setup);
-        rig.issue(Word::atomic(Kind::GetWord, addr, 0u64));
+        rig.issue(WordRequest::atomic(Kind::GetWord, addr, 0u64));
         assert!(rig.ops().is_empty());
         assert_eq!(rig.result(), Err(AccessError::Nowhere { addr }));
         let own = rig.at(0, OPEN, 0);
@@ -30,9 +30,9 @@ fn an_operation_on_a_missing_address_names_the_address() {
     }
     // The own rank has no other colour either.
     let mut rig = Rig::new(setup);
-    let addr = other(Place { rank: OWN, color: 1, ..place });
+    let addr = other(AddressParts { rank: OWN, color: 1, ..place });
     assert_eq!(rig.machine.unregister(addr), Err(AccessError::Nowhere { addr }));
-    let addr = other(Place { rank: Rank(1), ..place });
+    let addr = other(AddressParts { rank: Rank(1), ..place });
     assert_eq!(rig.machine.unregister(addr), Err(AccessError::Nowhere { addr }));
 }
 
@@ -41,14 +41,14 @@ fn an_operation_on_a_missing_address_names_the_address() {
 fn an_unlisted_region_is_looked_up_in_a_newer_table() {
     for is_there in [true, false] {
         let mut rig = Rig::new(plain());
-        rig.issue(Word::atomic(Kind::GetWord, rig.at(1, OPEN, 0), 0u64));
+        rig.issue(WordRequest::atomic(Kind::GetWord, rig.at(1, OPEN, 0), 0u64));
         rig.finish();
         assert_eq!((rig.result(), rig.reads), (Ok(0), 1));
         if is_there {
             rig.listed.push((Rank(1), NEW));
         }
         let addr = rig.at(1, NEW, 0);
-        rig.issue(Word::atomic(Kind::GetWord, addr, 0u64));
+        rig.issue(WordRequest::atomic(Kind::GetWord, addr, 0u64));
         rig.finish();
         let result = if is_there { Ok(0) } else { Err(AccessError::Stale { addr }) };
         assert_eq!((rig.result(), rig.reads), (result, 2));
@@ -58,7 +58,7 @@ fn an_unlisted_region_is_looked_up_in_a_newer_table() {
 /// The same for both ends of a copy, if both tables are old.
 #[test]
 fn two_old_tables_are_read_once_more_each() {
-    let mut rig = Rig::new(Setup { near: &[Rank(1), Rank(2)], ..plain() });
+    let mut rig = Rig::new(MachineSetup { near: &[Rank(1), Rank(2)], ..plain() });
     rig.issue(Copy::new(rig.at(2, OPEN, 0), rig.at(1, OPEN, 0), 8));
     rig.finish();
     assert_eq!((rig.result(), rig.reads), (Ok(0), 2));
@@ -72,9 +72,10 @@ fn two_old_tables_are_read_once_more_each() {
 #[test]
 fn a_table_that_cannot_be_read_ends_its_operations() {
     let plain_copy = |rig: &Rig, dst, src| Copy::new(rig.at(dst, OPEN, 0), rig.at(src, OPEN, 0), 8);
-    let list = |rig: &Rig| List { entries: rig.at(1, OPEN, 0), count: 1, from: OWN, to: Rank(2) };
+    let list =
+        |rig: &Rig| ListCopy { entries: rig.at(1, OPEN, 0), count: 1, from: OWN, to: Rank(2) };
     let requests: [(Asks<'_>, usize); 5] = [
-        (&|rig| Word::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64).into(), 0),
+        (&|rig| WordRequest::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64).into(), 0),
         (&|rig| plain_copy(rig, 1, 0).into(), 0),
         (&|rig| plain_copy(rig, 0, 1).into(), 0),
         (&|rig| list(rig).into(), 0),
@@ -125,7 +126,7 @@ fn a_failed_operation_ends_when_its_last_part_has_ended() {
 #[test]
 fn a_flush_waits_for_operations_on_the_rank() {
     let requests: [(Asks<'_>, &[u32]); 5] = [
-        (&|rig| Word::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64).into(), &[1]),
+        (&|rig| WordRequest::atomic(Kind::FetchAdd, rig.at(1, OPEN, 0), 1u64).into(), &[1]),
         (&|rig| Copy::new(rig.at(2, OPEN, 0), rig.at(0, OPEN, 0), 8).into(), &[0, 2]),
         (
             &|rig| {
@@ -137,14 +138,14 @@ fn a_flush_waits_for_operations_on_the_rank() {
         (
             &|rig| {
                 let entries = rig.at(3, OPEN, 0);
-                List { entries, count: 1, from: OWN, to: Rank(2) }.into()
+                ListCopy { entries, count: 1, from: OWN, to: Rank(2) }.into()
             },
             &[0, 2, 3],
         ),
         (
             &|rig| {
                 let entries = rig.at(0, OPEN, 0);
-                List { entries, count: 1, from: Rank(1), to: OWN }.into()
+                ListCopy { entries, count: 1, from: Rank(1), to: OWN }.into()
             },
             &[0, 1],
         ),
@@ -167,8 +168,9 @@ fn a_flush_waits_for_operations_on_the_rank() {
 #[test]
 fn a_continuation_after_a_flush_waits_for_all() {
     let mut rig = Rig::new(plain());
-    let word =
-        |rig: &Rig, rank| Request::from(Word::atomic(Kind::FetchAdd, rig.at(rank, OPEN, 0), 1u64));
+    let word = |rig: &Rig, rank| {
+        GlobalRequest::from(WordRequest::atomic(Kind::FetchAdd, rig.at(rank, OPEN, 0), 1u64))
+    };
     rig.issue(word(&rig, 1));
     rig.issue(word(&rig, 2));
     let mut ops = rig.ops();

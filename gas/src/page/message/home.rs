@@ -1,14 +1,14 @@
 //! The home's part in the page protocol by messages.
 
-use super::{Message, Want};
-use crate::page::Entry;
+use super::protocol::{DirectoryMessage, PageAccess};
+use crate::page::entry::DirectoryEntry;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// The state of one page at its home.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Home {
-    entry: Entry,
+    entry: DirectoryEntry,
     /// The ranks that were told the entry, or an earlier one.
     listed: Ranks,
     moving: Option<Rank>,
@@ -22,7 +22,7 @@ pub struct Home {
     /// A rank was lost that may use the page's place at any time.
     is_tainted: bool,
     /// The place that the page has left, until the reads there have ended.
-    left: Option<Entry>,
+    left: Option<DirectoryEntry>,
     /// The ranks that wait to be told the entry, and those that wait to own the
     /// page.
     asking: Ranks,
@@ -36,7 +36,7 @@ pub struct Home {
     stopped: Ranks,
     permitted: bool,
     yours: Ranks,
-    freed: Option<Entry>,
+    freed: Option<DirectoryEntry>,
 }
 
 /// A set of ranks, one bit each.
@@ -45,7 +45,7 @@ struct Ranks(u64);
 
 impl Home {
     /// The home of a page that is at `entry`, and that no rank knows of.
-    pub const fn new(entry: Entry) -> Self {
+    pub const fn new(entry: DirectoryEntry) -> Self {
         let none = Ranks(0);
         Self {
             entry,
@@ -70,7 +70,7 @@ impl Home {
     }
 
     /// Where the page is, or is until it has moved.
-    pub const fn entry(&self) -> Entry {
+    pub const fn entry(&self) -> DirectoryEntry {
         self.entry
     }
 
@@ -81,35 +81,35 @@ impl Home {
 
     /// Handles a message from a requester or a mover. Never blocks: a request that
     /// has to wait is noted.
-    pub fn handle(&mut self, from: Rank, message: Message) {
+    pub fn handle(&mut self, from: Rank, message: DirectoryMessage) {
+        let is_moving = mutate!("page_told_while_moving": self.moving.is_some() => false);
         match message {
-            Message::Query(_) if self.moving.is_some() && !mutant("page_told_while_moving") => {
-                self.asking.add(from);
-            }
-            Message::Query(want) => {
+            DirectoryMessage::Query(_) if is_moving => self.asking.add(from),
+            DirectoryMessage::Query(want) => {
                 self.told.add(from);
-                let is_left_out = mutant("page_told_unlisted")
-                    || want == Want::Read && mutant("page_readers_unlisted");
-                if !is_left_out {
+                let is_listed = mutate!("page_readers_unlisted":
+                    true => want != PageAccess::Read);
+                if mutate!("page_told_unlisted": is_listed => false) {
                     self.listed.add(from);
                 }
             }
-            Message::Own => self.owning.add(from),
-            Message::Stopped { epoch, has_ended } => {
+            DirectoryMessage::Own => self.owning.add(from),
+            DirectoryMessage::Stopped { epoch, has_ended } => {
                 let is_asked = epoch == self.entry.epoch && self.stopping.take(from);
                 if is_asked && !has_ended && !self.ended.take(from) {
                     self.ending.add(from);
                 }
             }
             // The page may have moved by now, or not.
-            Message::Ended(epoch) => {
+            DirectoryMessage::Ended(epoch) => {
                 if !self.ending.take(from) && epoch == self.entry.epoch {
                     self.ended.add(from);
                 }
             }
-            Message::Moved(frame) if self.moving == Some(from) => {
+            DirectoryMessage::Moved(frame) if self.moving == Some(from) => {
                 let may_be_used = core::mem::take(&mut self.is_tainted);
-                self.left = (!may_be_used || mutant("page_taint_forgotten")).then_some(self.entry);
+                let is_free = mutate!("page_taint_forgotten": !may_be_used => true);
+                self.left = is_free.then_some(self.entry);
                 self.entry = self.entry.moved(from, frame);
                 // The new owner does not use the page before it receives the `Told`
                 // that answers this message: if it dies first, no write there is
@@ -119,9 +119,9 @@ impl Home {
                 self.heard = Some(from);
                 self.unlock();
             }
-            Message::Abort if self.moving == Some(from) => self.stay(),
+            DirectoryMessage::Abort if self.moving == Some(from) => self.stay(),
             // Of a mover that was taken for dead.
-            Message::Moved(_) | Message::Abort => {}
+            DirectoryMessage::Moved(_) | DirectoryMessage::Abort => {}
             _ => unreachable!("{message:?}: a home receives no such message"),
         }
         self.go_on();
@@ -150,28 +150,28 @@ impl Home {
 
     /// The next message to send, and its receiver. The caller must send all of them
     /// before it handles the next message.
-    pub fn poll(&mut self) -> Option<(Rank, Message)> {
+    pub fn poll(&mut self) -> Option<(Rank, DirectoryMessage)> {
         if let Some(rank) = self.heard.take().or_else(|| self.told.pop()) {
-            return Some((rank, Message::Told(self.entry)));
+            return Some((rank, DirectoryMessage::Told(self.entry)));
         }
         if let Some(rank) = self.stopped.pop() {
-            return Some((rank, Message::Stop(self.entry.epoch)));
+            return Some((rank, DirectoryMessage::Stop(self.entry.epoch)));
         }
         if let Some(rank) = self.yours.pop() {
-            return Some((rank, Message::Yours));
+            return Some((rank, DirectoryMessage::Yours));
         }
         if core::mem::take(&mut self.permitted)
             && let Some(by) = self.moving
         {
-            return Some((by, Message::Permit(self.entry)));
+            return Some((by, DirectoryMessage::Permit(self.entry)));
         }
         let left = self.freed.take()?;
-        Some((left.owner, Message::Free(left.frame)))
+        Some((left.owner, DirectoryMessage::Free(left.frame)))
     }
 
     /// The page stays where it was; ranks that were stopped may send queries again.
     fn stay(&mut self) {
-        let Entry { owner, frame, .. } = self.entry;
+        let DirectoryEntry { owner, frame, .. } = self.entry;
         self.entry = self.entry.moved(owner, frame);
         // A rank that has not been stopped yet stays listed.
         self.listed = self.stopping;
@@ -187,7 +187,7 @@ impl Home {
     }
 
     fn go_on(&mut self) {
-        let is_drained = self.ending.is_empty() || mutant("page_freed_early");
+        let is_drained = mutate!("page_freed_early": self.ending.is_empty() => true);
         if self.left.is_some() && is_drained {
             self.freed = self.left.take();
         }

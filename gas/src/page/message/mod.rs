@@ -35,7 +35,7 @@
 //! | O11 | one bit for each rank, so at most 64; a requester that knows no entry acknowledges a `Stop` at once |
 //! | O14 | if a mover has no frame, or dies before the home has handled its `Moved`, the page stays where it was, under a new epoch; the mover has not used the page, because it waits for its `Told`. A frame that a lost rank may still write to, or read, is not freed |
 //!
-//! Progress: blocking. An `Own` waits for every listed rank.
+//! Progress: blocking. An `ReadFast` waits for every listed rank.
 //!
 //! # References
 //!
@@ -43,41 +43,9 @@
 //! ten steps of `own`.
 
 mod home;
+mod protocol;
 mod requester;
 
 pub use home::{Home, RANKS_MAX};
-pub use requester::{Enter, Requester, Want};
-
-use super::Entry;
-
-/// From the home to a requester or back, about one page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Message {
-    /// Requester to home: where is the page?
-    Query(Want),
-    /// Home to requester: the page is there.
-    Told(Entry),
-    /// Home to requester: the page moves, and this is its last epoch there.
-    Stop(u32),
-    /// Requester to home: no write is under way any more.
-    Stopped {
-        /// The epoch of the page that was stopped.
-        epoch: u32,
-        /// No read is under way either.
-        has_ended: bool,
-    },
-    /// Requester to home: no read of this epoch is under way any more.
-    Ended(u32),
-    /// Requester to home: the requester wants to own the page.
-    Own,
-    /// Home to requester: the requester owns the page already.
-    Yours,
-    /// Home to mover: copy the page from there; all ranks are stopped.
-    Permit(Entry),
-    /// Mover to home: the page is at the mover, in this frame.
-    Moved(u32),
-    /// Mover to home: the page could not be copied.
-    Abort,
-    /// Home to old owner: no rank reads this frame of yours any more.
-    Free(u32),
-}
+pub use protocol::{DirectoryMessage, PageAccess};
+pub use requester::{Enter, Requester};

@@ -1,13 +1,13 @@
 //! The requester's part in the page protocol by messages.
 
-use super::Message;
-use crate::page::Entry;
-use tsumugi_core::sync::mutant;
+use super::protocol::{DirectoryMessage, PageAccess};
+use crate::page::entry::DirectoryEntry;
+use tsumugi_core::mutate;
 
 /// The state of one page at a rank that uses it: the entry, and the accesses by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requester {
-    entry: Option<Entry>,
+    entry: Option<DirectoryEntry>,
     /// Answers that are on their way: to a query, and to the own `Moved`. Each of
     /// them comes, and the rank must not forget the page before: a late answer must
     /// find which epochs were stopped.
@@ -15,34 +15,25 @@ pub struct Requester {
     /// The last epoch that was stopped.
     stopped: Option<u32>,
     /// Accesses by the entry that is known.
-    now: Count,
+    now: AccessCount,
     /// Accesses by the entry that was stopped.
-    before: Count,
+    before: AccessCount,
     owes: Owes,
-}
-
-/// The kind of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Want {
-    /// The access reads.
-    Read,
-    /// The access writes.
-    Write,
 }
 
 /// Whether an access may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enter {
     /// The access may begin at this place, until it [leaves](Requester::leave).
-    Go(Entry),
+    Go(DirectoryEntry),
     /// Not yet: the caller must send this message to the home.
-    Ask(Message),
+    Ask(DirectoryMessage),
     /// Not yet: a query to the home is on its way.
     Wait,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Count {
+struct AccessCount {
     reads: u32,
     writes: u32,
 }
@@ -58,25 +49,25 @@ enum Owes {
 impl Requester {
     /// Begins an access, if the entry is known. An access that has to wait must try
     /// again after the next message from the home.
-    pub fn enter(&mut self, want: Want) -> Enter {
+    pub fn enter(&mut self, want: PageAccess) -> Enter {
         match self.entry {
             Some(entry) => {
-                if !(want == Want::Write && mutant("page_write_uncounted")) {
-                    *self.now.of(want) += 1;
-                }
+                let is_counted = mutate!("page_write_uncounted":
+                    true => want != PageAccess::Write);
+                *self.now.of(want) += u32::from(is_counted);
                 Enter::Go(entry)
             }
             None if self.awaited > 0 => Enter::Wait,
             None => {
                 self.awaited += 1;
-                Enter::Ask(Message::Query(want))
+                Enter::Ask(DirectoryMessage::Query(want))
             }
         }
     }
 
     /// Ends an access by the entry of that epoch, which has completed at the remote
     /// end or has failed. Returns the message to send to the home.
-    pub fn leave(&mut self, want: Want, epoch: u32) -> Option<Message> {
+    pub fn leave(&mut self, want: PageAccess, epoch: u32) -> Option<DirectoryMessage> {
         let is_now = self.entry.is_some_and(|entry| entry.epoch == epoch);
         let count = if is_now { self.now.of(want) } else { self.before.of(want) };
         *count = count.saturating_sub(1);
@@ -84,30 +75,29 @@ impl Requester {
     }
 
     /// Handles a message from the home. Returns the message to send to the home.
-    pub fn handle(&mut self, message: Message) -> Option<Message> {
+    pub fn handle(&mut self, message: DirectoryMessage) -> Option<DirectoryMessage> {
         match message {
-            Message::Told(entry) => {
+            DirectoryMessage::Told(entry) => {
                 self.awaited = self.awaited.saturating_sub(1);
                 let is_late = self.stopped.is_some_and(|epoch| entry.epoch <= epoch);
-                if !is_late || mutant("page_stop_forgotten") {
+                if mutate!("page_stop_forgotten": !is_late => true) {
                     self.entry = Some(entry);
                 }
                 None
             }
-            // Of a mover that has died since: the home does not wait for the answer.
-            Message::Stop(epoch)
-                if self.stopped.is_some_and(|last| epoch <= last)
-                    && !mutant("page_late_stop_believed") =>
-            {
-                None
-            }
-            Message::Stop(epoch) => {
+            DirectoryMessage::Stop(epoch) => {
+                // Of a mover that has died since: the home does not wait for the
+                // answer.
+                let is_old = self.stopped.is_some_and(|last| epoch <= last);
+                if mutate!("page_late_stop_believed": is_old => false) {
+                    return None;
+                }
                 self.stopped = Some(epoch);
                 if self.entry.is_some_and(|entry| entry.epoch <= epoch) {
                     self.entry = None;
                     self.before.reads += self.now.reads;
                     self.before.writes += self.now.writes;
-                    self.now = Count::default();
+                    self.now = AccessCount::default();
                 }
                 self.owes = Owes::Stopped(epoch);
                 self.pays()
@@ -117,7 +107,7 @@ impl Requester {
     }
 
     /// Notes that the new owner's copy has ended. The caller sends
-    /// [`Message::Moved`] to the home, which answers as if to a query, and no access
+    /// [`DirectoryMessage::Moved`] to the home, which answers as if to a query, and no access
     /// uses the page here before that answer. If this rank dies before the home has
     /// handled the message, the page stays where it was, unchanged.
     pub fn expect(&mut self) {
@@ -128,32 +118,33 @@ impl Requester {
     /// rank is still listed then; a later `Stop` is acknowledged by a new
     /// `Requester`.
     pub fn is_idle(&self) -> bool {
-        let nobody = self.now == Count::default() && self.before == Count::default();
+        let nobody = self.now == AccessCount::default() && self.before == AccessCount::default();
         nobody && self.awaited == 0 && self.owes == Owes::Nothing
     }
 
-    fn pays(&mut self) -> Option<Message> {
-        let Count { reads, writes } = self.before;
+    fn pays(&mut self) -> Option<DirectoryMessage> {
+        let AccessCount { reads, writes } = self.before;
+        let is_drained = mutate!("page_stopped_early": writes == 0 => true);
         match self.owes {
-            Owes::Stopped(epoch) if writes == 0 || mutant("page_stopped_early") => {
+            Owes::Stopped(epoch) if is_drained => {
                 let has_ended = reads == 0;
                 self.owes = if has_ended { Owes::Nothing } else { Owes::Ended(epoch) };
-                Some(Message::Stopped { epoch, has_ended })
+                Some(DirectoryMessage::Stopped { epoch, has_ended })
             }
             Owes::Ended(epoch) if reads == 0 => {
                 self.owes = Owes::Nothing;
-                Some(Message::Ended(epoch))
+                Some(DirectoryMessage::Ended(epoch))
             }
             _ => None,
         }
     }
 }
 
-impl Count {
-    fn of(&mut self, want: Want) -> &mut u32 {
+impl AccessCount {
+    fn of(&mut self, want: PageAccess) -> &mut u32 {
         match want {
-            Want::Read => &mut self.reads,
-            Want::Write => &mut self.writes,
+            PageAccess::Read => &mut self.reads,
+            PageAccess::Write => &mut self.writes,
         }
     }
 }
@@ -163,15 +154,18 @@ mod tests {
     use super::*;
     use tsumugi_core::mem::Rank;
 
-    const AT: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
+    const AT: DirectoryEntry = DirectoryEntry { owner: Rank(0), frame: 0, epoch: 4 };
 
     /// A requester that has received the place of the page.
     fn told() -> Requester {
         let mut own = Requester::default();
-        assert_eq!(own.enter(Want::Read), Enter::Ask(Message::Query(Want::Read)));
-        assert_eq!(own.enter(Want::Write), Enter::Wait);
+        assert_eq!(
+            own.enter(PageAccess::Read),
+            Enter::Ask(DirectoryMessage::Query(PageAccess::Read))
+        );
+        assert_eq!(own.enter(PageAccess::Write), Enter::Wait);
         assert!(!own.is_idle(), "an answer is under way");
-        assert_eq!(own.handle(Message::Told(AT)), None);
+        assert_eq!(own.handle(DirectoryMessage::Told(AT)), None);
         own
     }
 
@@ -179,12 +173,12 @@ mod tests {
     #[test]
     fn a_stop_is_answered_once() {
         let mut own = told();
-        let answer = Message::Stopped { epoch: 4, has_ended: true };
-        assert_eq!(own.handle(Message::Stop(4)), Some(answer));
-        assert_eq!(own.handle(Message::Stop(4)), None);
-        assert_eq!(own.handle(Message::Stop(3)), None);
-        let answer = Message::Stopped { epoch: 5, has_ended: true };
-        assert_eq!(own.handle(Message::Stop(5)), Some(answer));
+        let answer = DirectoryMessage::Stopped { epoch: 4, has_ended: true };
+        assert_eq!(own.handle(DirectoryMessage::Stop(4)), Some(answer));
+        assert_eq!(own.handle(DirectoryMessage::Stop(4)), None);
+        assert_eq!(own.handle(DirectoryMessage::Stop(3)), None);
+        let answer = DirectoryMessage::Stopped { epoch: 5, has_ended: true };
+        assert_eq!(own.handle(DirectoryMessage::Stop(5)), Some(answer));
     }
 
     /// A requester that waits for an answer sends no query.
@@ -193,26 +187,26 @@ mod tests {
         let mut own = Requester::default();
         own.expect();
         assert!(!own.is_idle());
-        assert_eq!(own.enter(Want::Read), Enter::Wait);
-        assert_eq!(own.handle(Message::Told(AT)), None);
-        assert_eq!(own.enter(Want::Read), Enter::Go(AT));
+        assert_eq!(own.enter(PageAccess::Read), Enter::Wait);
+        assert_eq!(own.handle(DirectoryMessage::Told(AT)), None);
+        assert_eq!(own.enter(PageAccess::Read), Enter::Go(AT));
     }
 
     #[test]
     fn a_page_in_use_is_not_forgotten() {
         assert!(Requester::default().is_idle() && told().is_idle());
-        for want in [Want::Read, Want::Write] {
+        for want in [PageAccess::Read, PageAccess::Write] {
             let mut own = told();
             assert_eq!(own.enter(want), Enter::Go(AT));
             assert!(!own.is_idle());
             // A stop does not free the page either.
-            let answer = own.handle(Message::Stop(4));
-            let stopped = Message::Stopped { epoch: 4, has_ended: false };
-            assert_eq!(answer, (want == Want::Read).then_some(stopped));
+            let answer = own.handle(DirectoryMessage::Stop(4));
+            let stopped = DirectoryMessage::Stopped { epoch: 4, has_ended: false };
+            assert_eq!(answer, (want == PageAccess::Read).then_some(stopped));
             assert!(!own.is_idle());
             let last = match want {
-                Want::Read => Message::Ended(4),
-                Want::Write => Message::Stopped { epoch: 4, has_ended: true },
+                PageAccess::Read => DirectoryMessage::Ended(4),
+                PageAccess::Write => DirectoryMessage::Stopped { epoch: 4, has_ended: true },
             };
             assert_eq!(own.leave(want, 4), Some(last));
             assert!(own.is_idle());

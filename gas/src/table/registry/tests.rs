@@ -14,16 +14,16 @@ const RANKS: u32 = 130;
 struct Rig {
     registry: Registry<'static>,
     words: &'static [AtomicU64],
-    control: Control,
+    control: ControlRegion,
 }
 
 /// A registry with hints, or with bitmaps that are read word by word.
-fn rig(has_hints: bool, records: Vec<Record>) -> Rig {
+fn rig(has_hints: bool, records: Vec<NameRecord>) -> Rig {
     let flat_words = if has_hints { 0 } else { 64 };
-    let shape = Shape { copies: 4, flat_words, ..Shape::of(RANKS, 1) };
+    let shape = ControlShape { copies: 4, flat_words, ..ControlShape::of(RANKS, 1) };
     let words = (0..shape.words()).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
     let words = &*Box::leak(words.into_boxed_slice());
-    let control = Control::new(RegionKey::new(0, 1), OWN, shape);
+    let control = ControlRegion::new(RegionKey::new(0, 1), OWN, shape);
     let starter = Starter { key: RegionKey::new(1, 1), bytes: 64, agent: Agent::Cpu };
     let split = Split::fit(RANKS, 1, 1 << 20).unwrap();
     let awaited = Box::leak(vec![u64::MAX; shape.bitmap_words()].into_boxed_slice());
@@ -90,7 +90,7 @@ fn bits_are_found_in_their_order() {
 /// another life.
 #[test]
 fn names_are_given_in_turn() {
-    let mut rig = rig(false, vec![Record::FREE; REGIONS]);
+    let mut rig = rig(false, vec![NameRecord::FREE; REGIONS]);
     let all: Vec<GlobalAddr> = (0..REGIONS).map(|_| rig.named()).collect();
     let names: Vec<(u8, u8)> = all.iter().map(|addr| rig.name(*addr)).collect();
     assert!(names.iter().enumerate().all(|(at, name)| *name == (at as u8, 0)));
@@ -110,14 +110,14 @@ fn names_are_given_in_turn() {
         assert_eq!(rig.name(addr), (name, life));
         let at = entry_word(0, name.into());
         let words = [0, 1].map(|word| rig.words[at + word].load(Ordering::Relaxed));
-        let entry = Entry::decode(words).expect("the entry exists");
+        let entry = RegionEntry::decode(words).expect("the entry exists");
         assert_eq!((entry.life, entry.bytes, entry.key), (life, 64, region(64).key));
     }
 }
 
 #[test]
 fn a_region_that_cannot_be_named_is_refused() {
-    let mut rig = rig(false, vec![Record::FREE; REGIONS]);
+    let mut rig = rig(false, vec![NameRecord::FREE; REGIONS]);
     let none = NameError::NoSuchColor { color: 1, colors: 1 };
     assert_eq!(rig.registry.register(1, &region(8), Agent::Cpu), Err(none));
     let bytes_max = rig.registry.split.region_bytes_max();
@@ -129,12 +129,12 @@ fn a_region_that_cannot_be_named_is_refused() {
 /// Old contents of the memory are ignored.
 #[test]
 fn a_new_table_is_empty() {
-    let used = Record { state: State::Live, life: 3, ..Record::FREE };
+    let used = NameRecord { state: NameState::Live, life: 3, ..NameRecord::FREE };
     let mut rig = rig(false, vec![used; REGIONS]);
     assert_eq!(rig.registry.len(), 0);
     let addr = rig.named();
     assert_eq!(rig.name(addr), (0, 0));
-    let place = Place { rank: OWN, color: 0, region: STARTER, life: 0, offset: 0 };
+    let place = AddressParts { rank: OWN, color: 0, region: STARTER, life: 0, offset: 0 };
     let starter = rig.registry.split.addr(place).unwrap();
     let live: Vec<(GlobalAddr, u64)> =
         rig.registry.live().map(|(addr, entry)| (addr, entry.bytes)).collect();
@@ -143,7 +143,7 @@ fn a_new_table_is_empty() {
 
 #[test]
 fn own_memory_is_found_by_its_address() {
-    let mut rig = rig(false, vec![Record::FREE; REGIONS]);
+    let mut rig = rig(false, vec![NameRecord::FREE; REGIONS]);
     let addr = rig.named();
     let split = rig.registry.split;
     for (first, record) in [(addr, Some(0)), (rig.registry.live().last().unwrap().0, None)] {
@@ -153,7 +153,7 @@ fn own_memory_is_found_by_its_address() {
         let error = Err(AccessError::OutOfRange { addr: last, bytes: 9 });
         assert_eq!(rig.registry.local(last, 9).map(|(local, _)| local.offset), error);
     }
-    let other = Place { rank: Rank(1), ..split.place(addr).unwrap() };
+    let other = AddressParts { rank: Rank(1), ..split.place(addr).unwrap() };
     let addr = split.addr(other).unwrap();
     assert_eq!(rig.registry.unregister(addr), Err(AccessError::Nowhere { addr }));
 }
@@ -162,7 +162,7 @@ fn own_memory_is_found_by_its_address() {
 #[test]
 fn a_round_sends_to_all_holders_and_waits_for_each() {
     for has_hints in [false, true] {
-        let mut rig = rig(has_hints, vec![Record::FREE; REGIONS]);
+        let mut rig = rig(has_hints, vec![NameRecord::FREE; REGIONS]);
         let (first, second) = (rig.named(), rig.named());
         rig.holds(&[1, 63, 64, 129]);
         assert!(rig.asked().is_empty(), "no region was unregistered");
@@ -195,7 +195,7 @@ fn a_round_sends_to_all_holders_and_waits_for_each() {
 /// A rank that has died does not answer; a number that is no rank is ignored.
 #[test]
 fn dead_ranks_are_not_waited_for() {
-    let mut rig = rig(false, vec![Record::FREE; REGIONS]);
+    let mut rig = rig(false, vec![NameRecord::FREE; REGIONS]);
     for lost in [0, 63, 64, 65, 129] {
         let addr = rig.named();
         rig.holds(&[lost]);
@@ -214,7 +214,7 @@ fn dead_ranks_are_not_waited_for() {
 /// A hint for words that do not exist is ignored.
 #[test]
 fn a_hint_beyond_the_bitmap_is_ignored() {
-    let mut rig = rig(true, vec![Record::FREE; REGIONS]);
+    let mut rig = rig(true, vec![NameRecord::FREE; REGIONS]);
     let (hints, count) = rig.control.ack_hint_words();
     assert_eq!((count, rig.registry.awaited.len()), (1, 3));
     rig.words[hints].store(!0b111, Ordering::Relaxed);
@@ -225,7 +225,7 @@ fn a_hint_beyond_the_bitmap_is_ignored() {
 /// An operation in flight keeps its region in place.
 #[test]
 fn a_region_in_use_is_not_retired() {
-    let mut rig = rig(false, vec![Record::FREE; REGIONS]);
+    let mut rig = rig(false, vec![NameRecord::FREE; REGIONS]);
     let addr = rig.named();
     let (_, record) = rig.registry.resolve(addr, 8, Need::Write).unwrap();
     let record = record.expect("the region has a name");

@@ -4,8 +4,8 @@
 use super::{Does, Pages, Wrong};
 use Does::{Get, Own, Put};
 use tsumugi_core::mem::Rank;
-use tsumugi_gas::page::Entry;
-use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
+use tsumugi_gas::page::DirectoryEntry;
+use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct World {
@@ -13,7 +13,7 @@ pub struct World {
     pub ranks: Vec<Member>,
     pub ults: Vec<Ult>,
     /// The messages in the order in which they were sent, if the order matters.
-    pub net: Vec<(usize, usize, Message)>,
+    pub net: Vec<(usize, usize, DirectoryMessage)>,
     /// The value of the last put.
     pub value: u64,
     /// The place of the page: changed by the copy.
@@ -40,12 +40,12 @@ pub enum At {
     Idle,
     Waits,
     /// An access on its way to that place.
-    Access(Entry),
-    Copy(Entry, u32),
+    Access(DirectoryEntry),
+    Copy(DirectoryEntry, u32),
 }
 
 impl Pages {
-    pub fn send(&self, world: &mut World, from: usize, to: usize, message: Message) {
+    pub fn send(&self, world: &mut World, from: usize, to: usize, message: DirectoryMessage) {
         if world.dead != Some(to) {
             world.net.push((from, to, message));
         }
@@ -64,14 +64,14 @@ impl Pages {
     pub fn enter(&self, world: &mut World, number: usize) {
         let (rank, does) = self.ults[number];
         let want = match does[world.ults[number].done] {
-            Get => Want::Read,
-            Put => Want::Write,
+            Get => PageAccess::Read,
+            Put => PageAccess::Write,
             Own => return,
         };
         match world.ranks[rank].requester.enter(want) {
             Enter::Go(entry) => {
                 world.ults[number].at = At::Access(entry);
-                if self.wrong == Wrong::LocalCompletion && want == Want::Write {
+                if self.wrong == Wrong::LocalCompletion && want == PageAccess::Write {
                     self.leave(world, number, want, entry);
                 }
             }
@@ -80,7 +80,7 @@ impl Pages {
         }
     }
 
-    fn leave(&self, world: &mut World, number: usize, want: Want, entry: Entry) {
+    fn leave(&self, world: &mut World, number: usize, want: PageAccess, entry: DirectoryEntry) {
         let rank = self.ults[number].0;
         if let Some(message) = world.ranks[rank].requester.leave(want, entry.epoch) {
             self.send(world, rank, 0, message);
@@ -111,7 +111,7 @@ impl Pages {
                     let may_be = &world.ults[number].may_be;
                     return Err(format!("ULT {number} got {there}, not one of {may_be:?}"));
                 }
-                let want = if does == Put { Want::Write } else { Want::Read };
+                let want = if does == Put { PageAccess::Write } else { PageAccess::Read };
                 if does == Get || self.wrong != Wrong::LocalCompletion {
                     self.leave(world, number, want, entry);
                 }
@@ -120,7 +120,7 @@ impl Pages {
                 let (owner, from) = (entry.owner.0 as usize, entry.frame as usize);
                 if world.dead == Some(owner) {
                     world.ranks[rank].frames[frame as usize] = (0, false);
-                    self.send(world, rank, 0, Message::Abort);
+                    self.send(world, rank, 0, DirectoryMessage::Abort);
                 } else {
                     world.ranks[rank].frames[frame as usize].0 = world.ranks[owner].frames[from].0;
                     world.place = (rank, frame);
@@ -129,9 +129,9 @@ impl Pages {
                     if self.wrong == Wrong::UsedUnheard {
                         requester.expect();
                         let here = entry.moved(Rank(rank as u32), frame);
-                        requester.handle(Message::Told(here));
+                        requester.handle(DirectoryMessage::Told(here));
                     }
-                    self.send(world, rank, 0, Message::Moved(frame));
+                    self.send(world, rank, 0, DirectoryMessage::Moved(frame));
                 }
             }
             (At::Idle | At::Waits, _) => unreachable!("no access is under way"),
@@ -158,31 +158,34 @@ impl Pages {
     pub fn deliver(&self, world: &mut World, index: usize) -> Result<(), String> {
         let (from, to, message) = world.net.remove(index);
         match message {
-            Message::Query(_)
-            | Message::Own
-            | Message::Stopped { .. }
-            | Message::Ended(_)
-            | Message::Moved(_)
-            | Message::Abort => {
+            DirectoryMessage::Query(_)
+            | DirectoryMessage::Own
+            | DirectoryMessage::Stopped { .. }
+            | DirectoryMessage::Ended(_)
+            | DirectoryMessage::Moved(_)
+            | DirectoryMessage::Abort => {
                 world.home.handle(Rank(from as u32), message);
                 self.home_sends(world);
             }
-            Message::Told(_) | Message::Stop(_) => {
+            DirectoryMessage::Told(_) | DirectoryMessage::Stop(_) => {
                 if let Some(answer) = world.ranks[to].requester.handle(message) {
                     self.send(world, to, 0, answer);
                 }
                 for number in 0..self.ults.len() {
                     let waits = world.ults[number].at == At::Waits;
-                    if waits && self.ults[number].0 == to && matches!(message, Message::Told(_)) {
+                    if waits
+                        && self.ults[number].0 == to
+                        && matches!(message, DirectoryMessage::Told(_))
+                    {
                         self.enter(world, number);
                     }
                 }
             }
-            Message::Yours => {
+            DirectoryMessage::Yours => {
                 let number = self.owner_of(world, to).ok_or("no ULT asked to own the page")?;
                 self.end(world, number);
             }
-            Message::Permit(entry) => {
+            DirectoryMessage::Permit(entry) => {
                 let number = self.owner_of(world, to).ok_or("no ULT asked to own the page")?;
                 let frames = &mut world.ranks[to].frames;
                 match frames.iter().position(|(_, is_taken)| !is_taken) {
@@ -191,12 +194,12 @@ impl Pages {
                         world.ults[number].at = At::Copy(entry, frame as u32);
                     }
                     None => {
-                        self.send(world, to, 0, Message::Abort);
+                        self.send(world, to, 0, DirectoryMessage::Abort);
                         self.end(world, number);
                     }
                 }
             }
-            Message::Free(frame) => {
+            DirectoryMessage::Free(frame) => {
                 let frame = &mut world.ranks[to].frames[frame as usize];
                 if !frame.1 {
                     return Err("a frame is freed twice".to_owned());

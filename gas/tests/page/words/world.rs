@@ -1,10 +1,14 @@
 //! The words of all ranks and the ULTs that change them, one remote operation at a time.
 
 use super::{Does, Pages};
+use crate::asks::{Asks, next};
 use Does::{Get, Own, Put};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_gas::page::{Act, Entry, Glance, Hold, PageId, Relocation, Retired, State, Sweep};
+use tsumugi_gas::page::{
+    DirectoryEntry, GracePeriod, OptimisticRead, PageAction, PageCopy, PageId, PagePin,
+    PageProtocol, PageState, Relocation, RetiredFrame,
+};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct World {
@@ -33,10 +37,10 @@ pub struct Ult {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Task {
     None,
-    Glance(Glance),
-    Hold(Hold),
+    Read(OptimisticRead),
+    Pin(PagePin),
     Own(Relocation),
-    Sweep(Sweep, Retired),
+    Grace(GracePeriod, RetiredFrame),
     Free,
 }
 
@@ -56,24 +60,24 @@ pub enum Flight {
         to: usize,
     },
     Store {
-        entry: Entry,
+        entry: DirectoryEntry,
         value: u64,
     },
 }
 
 impl Pages {
     pub fn words(&self) -> usize {
-        self.book.shape().bytes().div_ceil(8) as usize
+        self.layout.shape().bytes().div_ceil(8) as usize
     }
 
     /// The index of a word; a directory that lies apart comes first here, too.
     pub fn at(&self, addr: RemoteAddr) -> usize {
-        let before = match self.book.directory() {
-            Some(directory) if addr.key != directory => self.book.shape().directory_bytes(),
+        let before = match self.layout.directory() {
+            Some(directory) if addr.key != directory => self.layout.shape().directory_bytes(),
             _ => 0,
         };
         let offset = before + addr.offset;
-        assert!(offset.is_multiple_of(8) && offset < self.book.shape().bytes());
+        assert!(offset.is_multiple_of(8) && offset < self.layout.shape().bytes());
         addr.rank.0 as usize * self.words() + offset as usize / 8
     }
 
@@ -94,48 +98,49 @@ impl Pages {
                 Task::None => {
                     let Some(next) = does.get(ult.done) else { return Ok(()) };
                     ult.task = match *next {
-                        Get(page) => Task::Glance(Glance::new(self.book, rank, PageId(page))),
-                        Put(page) => Task::Hold(Hold::new(self.book, rank, PageId(page))),
-                        Own(page) => Task::Own(Relocation::new(self.book, rank, PageId(page))),
+                        Get(page) => {
+                            Task::Read(OptimisticRead::new(self.layout, rank, PageId(page)))
+                        }
+                        Put(page) => Task::Pin(PagePin::new(self.layout, rank, PageId(page))),
+                        Own(page) => Task::Own(Relocation::new(self.layout, rank, PageId(page))),
                     };
                     continue;
                 }
-                Task::Glance(glance) => glance.act(),
-                Task::Hold(hold) => hold.act(),
-                Task::Own(own) => own.act(),
-                Task::Sweep(sweep, _) => sweep.act(),
-                Task::Free => Act::Over,
+                Task::Read(read) => next(read, Asks::Read),
+                Task::Pin(pin) => next(pin, Asks::Pinned),
+                Task::Own(own) => next(own, Asks::Copy),
+                Task::Grace(grace, _) => next(grace, |never| match never {}),
+                Task::Free => PageAction::Over(()),
             };
             match act {
                 // Of a device's words only atomics are whole.
-                Act::Do(op)
-                    if op.kind == Kind::GetWord && self.book.directory() == Some(op.remote.key) =>
+                PageAction::Do(op)
+                    if op.kind == Kind::GetWord
+                        && self.layout.directory() == Some(op.remote.key) =>
                 {
                     ult.read = [None; 2];
                     let at = self.at(op.remote);
                     ult.flights.extend([FRAME, !FRAME].map(|bits| Flight::Torn(at, bits)));
                 }
-                Act::Do(op) => ult.flights.push(self.flight(&op)),
-                Act::Pause(_) if ult.is_late => return Ok(()),
-                Act::Pause(_) => ult.pauses = true,
-                Act::Read(entry) => {
-                    let header = self.at(self.book.header(entry.owner, entry.frame));
+                PageAction::Do(op) => ult.flights.push(self.flight(&op)),
+                PageAction::Pause(_) if ult.is_late => return Ok(()),
+                PageAction::Pause(_) => ult.pauses = true,
+                PageAction::Access(Asks::Read(entry)) => {
+                    let header = self.at(self.layout.header(entry.owner, entry.frame));
                     ult.read = [None; 2];
                     ult.flights.extend(self.tears.map(|bits| Flight::Torn(header, bits)));
                     ult.flights.push(Flight::Value(header + 1));
                     ult.flights.retain(|flight| !matches!(flight, Flight::Torn(_, 0)));
                 }
-                Act::Copy { from, to } => {
+                PageAction::Access(Asks::Copy(PageCopy { from, to })) => {
                     ult.flights.push(Flight::Copy { from: self.at(from), to: self.at(to) });
                 }
-                Act::Ready(entry) => {
+                PageAction::Access(Asks::Pinned(entry)) => {
                     let value = 10 * (number as u64 + 1) + ult.done as u64;
                     ult.flights.push(Flight::Store { entry, value });
                 }
-                // The frames of pages that have left have not been freed yet.
-                Act::Full => self.ends(ult, number)?,
-                Act::Failed(error) => return Err(format!("ULT {number}: {error}")),
-                Act::Over => self.ends(ult, number)?,
+                PageAction::Failed(error) => return Err(format!("ULT {number}: {error}")),
+                PageAction::Over(()) => self.ends(ult, number)?,
             }
         }
     }
@@ -143,15 +148,15 @@ impl Pages {
     fn ends(&self, ult: &mut Ult, number: usize) -> Result<(), String> {
         ult.task = match &ult.task {
             Task::Own(own) => match own.retired() {
-                Some(retired) => Task::Sweep(Sweep::new(self.book), retired),
+                Some(retired) => Task::Grace(GracePeriod::new(self.layout), retired),
                 None => Task::None,
             },
-            Task::Sweep(_, Retired { owner, frame }) => {
-                let (at, bit) = self.book.bit(*owner, *frame);
+            Task::Grace(_, RetiredFrame { owner, frame }) => {
+                let (at, bit) = self.layout.bit(*owner, *frame);
                 ult.flights.push(self.flight(&Op::atomic(Kind::FetchAnd, at, !bit)));
                 Task::Free
             }
-            Task::Glance(_) => {
+            Task::Read(_) => {
                 let value = ult.read[1].expect("the value was read");
                 if !ult.may_be.contains(&value) {
                     return Err(format!("ULT {number} got {value}, not one of {:?}", ult.may_be));
@@ -174,7 +179,7 @@ impl Pages {
         let mut answer = 0;
         // A get begins with its first operation.
         let ult = &mut world.ults[number];
-        if let (Task::Glance(_), Get(page)) = (&ult.task, self.ults[number].1[ult.done])
+        if let (Task::Read(_), Get(page)) = (&ult.task, self.ults[number].1[ult.done])
             && ult.may_be.is_empty()
         {
             ult.may_be.push(world.pages[page as usize].0);
@@ -220,14 +225,13 @@ impl Pages {
             return Ok(());
         }
         match (&mut ult.task, flight) {
-            (Task::Hold(hold), Flight::Store { .. }) => hold.release(),
-            (Task::Glance(glance), Flight::Torn(..) | Flight::Value(_)) => {
-                glance.answer(Ok(ult.read[0].expect("both parts have arrived")));
+            (Task::Read(read), Flight::Torn(..) | Flight::Value(_)) => {
+                read.answer(Ok(ult.read[0].expect("both parts have arrived")));
             }
-            (Task::Glance(glance), _) => glance.answer(Ok(answer)),
-            (Task::Hold(hold), _) => hold.answer(Ok(answer)),
+            (Task::Read(read), _) => read.answer(Ok(answer)),
+            (Task::Pin(pin), _) => pin.answer(Ok(answer)),
             (Task::Own(own), _) => own.answer(Ok(answer)),
-            (Task::Sweep(sweep, _), _) => sweep.answer(Ok(answer)),
+            (Task::Grace(grace, _), _) => grace.answer(Ok(answer)),
             (Task::Free, _) => {
                 ult.task = Task::None;
                 ult.done += 1;
@@ -243,20 +247,21 @@ impl Pages {
         &self,
         world: &mut World,
         page: PageId,
-        entry: Entry,
+        entry: DirectoryEntry,
         value: u64,
     ) -> Result<(), String> {
-        let (owner, frame) = match State::from_bits(world.memory[self.at(self.book.entry(page))]) {
-            State::At(entry) => (entry.owner, entry.frame),
-            State::Moving { owner, frame, .. } => (owner, frame),
-        };
+        let (owner, frame) =
+            match PageState::from_bits(world.memory[self.at(self.layout.entry(page))]) {
+                PageState::At(entry) => (entry.owner, entry.frame),
+                PageState::Moving { owner, frame, .. } => (owner, frame),
+            };
         if (owner, frame) != (entry.owner, entry.frame) {
             return Err(format!("lands at {entry:?}, and the page is at {owner}, {frame}"));
         }
         if world.pages[page.0 as usize].1 {
             return Err(format!("lands at {entry:?} after the copy"));
         }
-        let at = self.at(self.book.bytes(entry));
+        let at = self.at(self.layout.bytes(entry));
         world.memory[at] = value;
         world.pages[page.0 as usize].0 = value;
         for (ult, (_, does)) in world.ults.iter_mut().zip(&self.ults) {
@@ -270,8 +275,8 @@ impl Pages {
     /// Marks a page that has arrived.
     fn watch(&self, world: &mut World, at: usize) {
         for page in 0..world.pages.len() {
-            if at == self.at(self.book.entry(PageId(page as u64)))
-                && let State::At(_) = State::from_bits(world.memory[at])
+            if at == self.at(self.layout.entry(PageId(page as u64)))
+                && let PageState::At(_) = PageState::from_bits(world.memory[at])
             {
                 world.pages[page].1 = false;
             }

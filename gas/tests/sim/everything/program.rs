@@ -11,9 +11,9 @@ use tsumugi_core::op::Kind;
 use tsumugi_core::sim::{Actor, Event as Told, Node};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
-use tsumugi_gas::machine::Out;
+use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
-use tsumugi_gas::request::{Copy, Request, Word};
+use tsumugi_gas::request::{Copy, GlobalRequest, WordRequest};
 use tsumugi_gas::table::Agent;
 
 /// The effect of an operation when it ends.
@@ -126,17 +126,23 @@ impl Program<'_, '_> {
         };
         let value = self.draw.next();
         let word = value as usize % LINE;
-        let on_word = |kind, value: u64| Word::atomic(kind, at(region, line + word as u64), value);
-        let (request, what): (Request, What) = match self.draw.below(12) {
-            0 => (Word::atomic(Kind::GetWord, at(region, 0), 0u64).into(), What::Serial),
+        let on_word =
+            |kind, value: u64| WordRequest::atomic(kind, at(region, line + word as u64), value);
+        let (request, what): (GlobalRequest, What) = match self.draw.below(12) {
+            0 => (WordRequest::atomic(Kind::GetWord, at(region, 0), 0u64).into(), What::Serial),
             1 => (
-                Word::atomic(Kind::FetchAdd, at(region, 1), value % 9).into(),
+                WordRequest::atomic(Kind::FetchAdd, at(region, 1), value % 9).into(),
                 What::Add(value % 9),
             ),
-            2 => (Word::atomic(Kind::FetchXor, at(region, 2), value).into(), What::Xor(value)),
+            2 => {
+                (WordRequest::atomic(Kind::FetchXor, at(region, 2), value).into(), What::Xor(value))
+            }
             3 => {
                 let guess = board.borrow().regions[region].shared.count;
-                (Word::compare_swap(at(region, 3), guess, guess + 1).into(), What::Count(guess))
+                (
+                    WordRequest::compare_swap(at(region, 3), guess, guess + 1).into(),
+                    What::Count(guess),
+                )
             }
             4 | 5 => {
                 let Some(place) = self.take_place() else { return };
@@ -161,7 +167,7 @@ impl Program<'_, '_> {
             10 => {
                 let held = self.lines.get(&region).copied().flatten().unwrap_or_default()[word];
                 let to = at(region, line + word as u64);
-                (Word::compare_swap(to, held, value).into(), What::Swap(word, held, value))
+                (WordRequest::compare_swap(to, held, value).into(), What::Swap(word, held, value))
             }
             _ if region == other => return,
             _ => {
@@ -195,14 +201,14 @@ impl Program<'_, '_> {
     pub fn take_outs(&mut self) {
         while let Some(out) = self.party.outs.pop_front() {
             match out {
-                Out::Ended { handle, result } => {
+                MachineOutput::Ended { handle, result } => {
                     let is_it = |live: &Live| live.handle == handle;
                     let at = self.live.iter().position(is_it).expect("once");
                     let live = self.live.remove(at);
                     self.ended(&live, result);
                     self.give_place(live.what);
                 }
-                Out::Retired(retired) => {
+                MachineOutput::Retired(retired) => {
                     let mut board = self.board.borrow_mut();
                     let is_it = |chunk: &Chunk| matches!(chunk, Chunk::Closing(_, number) if board.regions[*number].addr == retired.addr);
                     let at = self.chunks.iter().position(is_it).expect("the region was closing");
@@ -211,7 +217,7 @@ impl Program<'_, '_> {
                     (0..words(self.ranks)).for_each(|word| poke(region, word, POISON));
                     self.chunks[at] = Chunk::Idle(region);
                 }
-                Out::Table { .. } => {}
+                MachineOutput::Table { .. } => {}
             }
         }
     }

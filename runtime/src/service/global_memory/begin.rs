@@ -7,10 +7,10 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::cache::{Miss, Wanted};
+use tsumugi_gas::cache::{Miss, TableWanted};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
-use tsumugi_gas::request::Request;
+use tsumugi_gas::request::GlobalRequest;
 use tsumugi_ult::Here;
 
 impl GlobalDriver {
@@ -18,7 +18,7 @@ impl GlobalDriver {
     /// result. Never waits.
     pub fn try_begin(
         &self,
-        request: Option<Request>,
+        request: Option<GlobalRequest>,
         after: After<'_>,
         flush: Option<Rank>,
     ) -> Result<(Handle, u32), Full> {
@@ -133,7 +133,7 @@ impl GlobalDriver {
             }
         };
         match (wanted, self.cache().split().rank(addr)) {
-            (Wanted::Coming, Some(rank)) => {
+            (TableWanted::Coming, Some(rank)) => {
                 // Checked before the state has a pointer to this stack.
                 tsumugi_ult::assert_may_block("table");
                 let missing = Missing { rank, result: None, waker: None };
@@ -143,7 +143,7 @@ impl GlobalDriver {
                 drop(state);
                 self.wait_for_table(addr, rank, &missing)
             }
-            (Wanted::Later, _) => {
+            (TableWanted::Later, _) => {
                 drop(state);
                 self.tick();
                 Here.yield_now();

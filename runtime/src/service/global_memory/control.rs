@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tsumugi_core::mem::{Access, LocalAddr, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
-use tsumugi_gas::control::Shape;
+use tsumugi_gas::control::ControlShape;
 use tsumugi_pvas::Member;
 
 /// The key by which the machine names the control region of every rank.
@@ -37,7 +37,7 @@ impl ControlRegions {
     pub(super) fn new(
         member: &Member,
         far: Option<&Arc<NetLayer>>,
-        shape: Shape,
+        shape: ControlShape,
     ) -> Result<Self, Error> {
         let count = shape.words() + 1;
         let start = zeroes(member, count * 8)?;

@@ -20,10 +20,10 @@ use tsumugi_core::mem::{LocalAddr, Region, RegionKey};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 use tsumugi_gas::address::{GlobalAddr, Split};
-use tsumugi_gas::cache::{Cache, Seat};
-use tsumugi_gas::control::Shape;
+use tsumugi_gas::cache::{HazardPointers, TableCache};
+use tsumugi_gas::control::ControlShape;
 use tsumugi_gas::ledger::Ledger;
-use tsumugi_gas::machine::{Event, Machine, Out};
+use tsumugi_gas::machine::{GlobalMachine, MachineEvent, MachineOutput};
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::SystemFutex;
@@ -34,7 +34,7 @@ pub struct GlobalDriver {
     pub(super) direct: Direct,
     pub(super) far: Option<RemoteOps>,
     pub(super) control: ControlRegions,
-    pub(super) cache: Cache<'static>,
+    pub(super) cache: TableCache<'static>,
     /// Whether the devices keep the order of a put and the operation posted behind
     /// it.
     pub(super) keeps_order: bool,
@@ -45,7 +45,7 @@ pub struct GlobalDriver {
 
 /// The state under the lock.
 pub(super) struct DriverState {
-    pub(super) machine: Machine<'static>,
+    pub(super) machine: GlobalMachine<'static>,
     pub(super) open: Open,
     /// The callers that wait for the table of a rank.
     pub(super) missing: Vec<NonNull<Missing>>,
@@ -72,12 +72,12 @@ unsafe impl Send for GlobalDriver {}
 unsafe impl Sync for GlobalDriver {}
 
 /// The memory that the driver takes for each worker.
-pub const SEAT_BYTES: usize = size_of::<Seat>();
+pub const SEAT_BYTES: usize = size_of::<HazardPointers>();
 
 /// The memory that the driver takes at each rank of a job that opens it: names and
 /// bytes.
 pub fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)> {
-    let shape = Shape::of(ranks, 1);
+    let shape = ControlShape::of(ranks, 1);
     let callers = open::footprint(shape.own_jobs as usize) + size_of::<GlobalDriver>();
     let parts = Ledger::new(shape);
     let parts = parts.parts().map(|part| (part.name, part.bytes)).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ impl GlobalDriver {
         workers: usize,
         colors: u32,
     ) -> Result<Self, Error> {
-        let shape = Shape::of(member.size(), colors);
+        let shape = ControlShape::of(member.size(), colors);
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
         let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
@@ -138,7 +138,7 @@ impl GlobalDriver {
 
     /// The cache that lookups use.
     #[inline(always)]
-    pub fn cache(&self) -> Cache<'static> {
+    pub fn cache(&self) -> TableCache<'static> {
         self.cache
     }
 
@@ -176,7 +176,7 @@ impl GlobalDriver {
 
     /// Called when an operation that held a pin has ended.
     pub fn tick(&self) {
-        self.lock().machine.handle(Event::Tick, self.deadline.now());
+        self.lock().machine.handle(MachineEvent::Tick, self.deadline.now());
         self.drive();
     }
 
@@ -203,7 +203,7 @@ impl GlobalDriver {
             if let Some(far) = &self.far {
                 let now = self.deadline.now();
                 done += far.take_ended(|tag, result| {
-                    state.machine.handle(Event::Completed { tag, result }, now);
+                    state.machine.handle(MachineEvent::Completed { tag, result }, now);
                 });
             }
             let mut outgoing = [None; BATCH];
@@ -264,11 +264,11 @@ impl Service for GlobalDriver {
         if has_died {
             for rank in (0..self.member.size()).map(Rank) {
                 if !self.member.is_alive(rank) {
-                    state.machine.handle(Event::Lost(rank), self.deadline.now());
+                    state.machine.handle(MachineEvent::Lost(rank), self.deadline.now());
                 }
             }
         }
-        let event = if has_rung || has_died { Event::Rang } else { Event::Tick };
+        let event = if has_rung || has_died { MachineEvent::Rang } else { MachineEvent::Tick };
         state.machine.handle(event, self.deadline.now());
         drop(state);
         let begun = self.far.as_ref().map_or(0, RemoteOps::offer_again);
@@ -320,14 +320,16 @@ impl Service for GlobalDriver {
 
 impl DriverState {
     /// Reports an output of the machine to its caller.
-    fn tell(&mut self, out: Out, due: &mut DueActions) {
+    fn tell(&mut self, out: MachineOutput, due: &mut DueActions) {
         match out {
-            Out::Ended { handle, result } => self.open.end(handle, result, &mut due.wakers),
-            Out::Retired(retired) => {
+            MachineOutput::Ended { handle, result } => {
+                self.open.end(handle, result, &mut due.wakers)
+            }
+            MachineOutput::Retired(retired) => {
                 let at = self.retiring.iter().position(|(addr, _)| *addr == retired.addr);
                 due.retired.extend(at.map(|at| self.retiring.swap_remove(at).1));
             }
-            Out::Table { rank, result } => {
+            MachineOutput::Table { rank, result } => {
                 self.missing.retain(|missing| {
                     // SAFETY: a caller that waits stays on this list, and its stack
                     // frame alive, until the result was set under the lock that is

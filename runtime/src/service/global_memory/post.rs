@@ -7,21 +7,21 @@ use tsumugi_core::backend::{LoadStore, execute, load_bytes};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_gas::machine::{Event, Outgoing};
+use tsumugi_gas::machine::{MachineEvent, OutgoingOp};
 use tsumugi_gas::table::Agent;
 
 impl GlobalDriver {
     /// Carries an operation out and returns its event, or begins it on the network
     /// and returns none yet.
-    pub(super) fn post(&self, out: &Outgoing) -> Option<Event> {
-        let Outgoing { op, source, agent, then } = out;
+    pub(super) fn post(&self, out: &OutgoingOp) -> Option<MachineEvent> {
+        let OutgoingOp { op, source, agent, then } = out;
         let tag = op.tag;
         if let Some(source) = source {
             if let Some(far) = self.far.as_ref().filter(|far| !far.is_near(op.remote.rank)) {
                 far.begin_between(*source, op);
                 return None;
             }
-            return Some(Event::Completed { tag, result: self.carry_over(*source, op) });
+            return Some(MachineEvent::Completed { tag, result: self.carry_over(*source, op) });
         }
         let is_control = self.control.is_in(op.remote.key);
         let op = self.control.real(op);
@@ -33,15 +33,16 @@ impl GlobalDriver {
                     return None;
                 };
                 if *agent == Agent::Cpu && op.bytes() <= JOINED_BYTES {
-                    return (!far.begin_joined(&op, &then)).then_some(Event::NotPosted(then.tag));
+                    return (!far.begin_joined(&op, &then))
+                        .then_some(MachineEvent::NotPosted(then.tag));
                 }
                 if far.begin(&op) && self.keeps_order {
                     far.begin(&then);
                     return None;
                 }
-                Some(Event::NotPosted(then.tag))
+                Some(MachineEvent::NotPosted(then.tag))
             }
-            _ => Some(Event::Completed { tag, result: self.carry_out(&op, is_control) }),
+            _ => Some(MachineEvent::Completed { tag, result: self.carry_out(&op, is_control) }),
         }
     }
 
