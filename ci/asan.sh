@@ -47,7 +47,8 @@ else
     run --package tsumugi-core --package tsumugi-gas --package tsumugi-backends --lib \
         --test faulty --test hostile --test loopback
     # The tests that simulate whole jobs take minutes.
-    run --package tsumugi --package tsumugi-capi --lib --test ranks -- --skip start::tests
+    run --package tsumugi --package tsumugi-runtime --package tsumugi-capi --lib --test ranks -- \
+        --skip tests::nodes
 fi
 if grep -q "WARNING: ASan" "$work/log"; then
     echo "asan: the sanitizer met a stack that it does not know: its reports are unreliable" >&2

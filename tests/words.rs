@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where the product is; tests have words of their own.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "core/src",
     "ult/src",
     "pvas/src",
     "backends/src",
     "gas/src",
+    "runtime/src",
     "src",
     "acp/src",
     "capi/src",

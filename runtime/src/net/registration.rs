@@ -13,7 +13,7 @@
 //! There are two kinds of areas. The rank's heap stays mapped as long as the
 //! process, and freed blocks of it keep their pages (they belong to a file), so a
 //! window always shows the memory that is mapped there. Memory from elsewhere is an
-//! area while an [`Adopted`](crate::Adopted) owns it, which ends the windows before
+//! area while an `Adopted` of the facade owns it, which ends the windows before
 //! it releases the memory; an `Adopted` that is forgotten keeps both.
 //!
 //! Any other memory goes through bounce chunks. A cache of registrations by address

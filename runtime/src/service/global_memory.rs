@@ -19,7 +19,7 @@
 //! | `tables` | the memory of the machine's tables |
 //!
 //! There is no driver until the ranks open the global memory together
-//! ([`Runtime::global`](crate::Runtime::global)): a job that does not open it has
+//! (`Runtime::global` of the facade): a job that does not open it has
 //! neither the tables nor the cost of polling.
 //!
 //! The lock around the machine is never held while an operation is carried out or a

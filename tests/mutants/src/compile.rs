@@ -45,6 +45,7 @@ const TESTED_BY: &[(&str, &[&str])] = &[
     ("ult/src/", &["tsumugi-ult"]),
     ("backends/src/", &["tsumugi-backends"]),
     ("pvas/src/", &["tsumugi-pvas"]),
+    ("runtime/src/", &["tsumugi-runtime", "tsumugi"]),
     ("src/", &["tsumugi"]),
     ("acp/src/", &["tsumugi-foreign"]),
     ("capi/src/", &["tsumugi-capi", "tsumugi-foreign"]),
