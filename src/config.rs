@@ -183,7 +183,7 @@ impl Config {
     /// # Errors
     ///
     /// [`NoNetwork::Off`] if [`NetworkConfig::kind`] is
-    /// [`NetworkKind::Off`](crate::NetworkKind::Off); [`NoNetwork::Ofi`] or
+    /// [`NetworkKind::Off`]; [`NoNetwork::Ofi`] or
     /// [`NoNetwork::Verbs`], with the library's error, if the library or the device
     /// cannot be opened; [`NoNetwork::Address`] if the device's address is too long.
     pub fn probe_network(&self) -> Result<NetworkFacts, NoNetwork> {

@@ -48,21 +48,25 @@ impl RankHandle {
     }
 
     /// The number of this rank.
+    #[inline]
     pub fn rank(&self) -> Rank {
         self.node.rank()
     }
 
     /// How the ranks of this job found each other.
+    #[inline]
     pub fn way(&self) -> Way {
         self.way
     }
 
     /// The ULTs of this rank.
+    #[inline]
     pub fn spawner(&self) -> &Spawner {
         &self.spawner
     }
 
     /// The number of worker threads of this rank.
+    #[inline]
     pub fn workers(&self) -> usize {
         self.workers
     }
@@ -104,11 +108,13 @@ impl RankHandle {
     }
 
     /// The heap, for memory of this rank alone.
+    #[inline]
     pub fn heap(&self) -> &'static Heap {
         self.node.heap()
     }
 
     /// The exposed area, for memory that peers may access.
+    #[inline]
     pub fn exposed(&self) -> &ExposedArea {
         self.node.exposed()
     }
@@ -208,6 +214,7 @@ impl RankHandle {
     }
 
     /// A rank that has died, if there is one.
+    #[inline]
     pub fn lost(&self) -> Option<Rank> {
         self.node.lot().lost()
     }
@@ -218,6 +225,7 @@ impl RankHandle {
     /// # Errors
     ///
     /// [`AddrError::PeerLost`]: a rank has died while the word did not satisfy `until`.
+    #[inline]
     pub fn wait(&self, word: &AtomicU64, until: Until) -> Result<u64, AddrError> {
         self.node.waiters().wait(self.node.lot(), word, until, &Here)
     }

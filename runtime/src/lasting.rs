@@ -40,6 +40,7 @@ pub struct Lasting {
 
 impl Lasting {
     /// Makes the state of an operation that has not begun.
+    #[inline]
     pub fn new(op: Op) -> Self {
         let (by_swap, is_far) = (Cell::new(None), Cell::new(false));
         Self { op: Cell::new(op), by_swap, is_far, ticket: Cell::new(None) }

@@ -12,6 +12,7 @@ use tsumugi_pvas::config::EXPOSED;
 pub struct LeakedSlice<T>(*mut [T]);
 
 /// Lends a slice. The borrower must be dropped before the `LeakedSlice`.
+#[inline]
 pub fn lend<T>(values: Vec<T>) -> (&'static mut [T], LeakedSlice<T>) {
     let slice = Box::into_raw(values.into_boxed_slice());
     // SAFETY: just boxed; only the borrower uses it until the `LeakedSlice` is dropped.

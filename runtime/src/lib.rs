@@ -10,9 +10,8 @@
 //! | [`RankHandle`], [`Route`](route::Route) | a rank, and the paths of its operations |
 //! | [`Error`], [`config`], [`inside`] | errors, settings, views from outside |
 //! | [`job`], [`start`] | finding the job; the life of a rank |
-//! | [`node`], [`service`] | the parts of a rank, and what its idle workers run |
-//! | [`am`], [`msg`], [`gas`] | active messages, messages, the global memory |
-//! | [`far`] | the network to the ranks of other nodes |
+//! | [`node`], [`service`] | the parts of a rank, and the services that its idle workers run: active messages, messages, the global memory |
+//! | [`net`] | the network to the ranks of other nodes |
 
 pub mod affinity;
 pub mod variable;

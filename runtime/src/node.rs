@@ -83,6 +83,7 @@ impl RankNode {
     }
 
     /// The rank as a member of its node.
+    #[inline]
     pub fn member(&self) -> &Member {
         &self.member
     }
@@ -141,6 +142,7 @@ impl RankNode {
     }
 
     /// The services that come and go while the rank runs.
+    #[inline]
     pub fn services(&self) -> &Services {
         &self.services
     }
@@ -184,6 +186,7 @@ impl RankNode {
     }
 
     /// The rank's slots for waiters on words of its memory.
+    #[inline]
     pub fn lot(&self) -> &Lot {
         self.member.control().lot()
     }

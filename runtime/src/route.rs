@@ -24,6 +24,7 @@ pub enum Route<'a> {
 
 impl RankHandle {
     /// The path of an operation.
+    #[inline]
     pub fn route(&self, op: &Op) -> Route<'_> {
         match (&self.far, &self.queue) {
             (Some(far), _) if far.has(&op.remote) => Route::Net(far),
@@ -68,6 +69,7 @@ impl RankHandle {
 
     /// Carries out an operation if this node's processors can do so at once, and
     /// returns its result.
+    #[inline]
     pub fn carry_at_hand(&self, op: &Op) -> Option<Result<u64, AddrError>> {
         if self.queue.is_some() {
             return None;

@@ -126,6 +126,7 @@ impl NetLayer {
     }
 
     /// Whether the rank is of another node.
+    #[inline]
     pub fn leads_to(&self, rank: Rank) -> bool {
         let member = &self.shared().member;
         rank.0 < member.size() && !member.is_near(rank)
@@ -365,7 +366,7 @@ pub fn footprint() -> usize {
 }
 
 /// Bytes that a rank keeps for each rank of another node with which it has
-/// communicated, if each is on a node of its own, and for at most [`HOSTS_MAX`] of
+/// communicated, if each is on a node of its own, and for at most [`HOSTS_MAX`](super::HOSTS_MAX) of
 /// them: the names of further hosts are not kept.
 pub const PEER_BYTES: usize = tsumugi_backends::PEER_BYTES + network::HOST_BYTES;
 

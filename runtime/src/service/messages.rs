@@ -2,7 +2,7 @@
 //! [`tsumugi_core::msg`] over the partitions of a node, and over parcels to ranks of
 //! other nodes.
 //!
-//! The machine uses [indices](crate::peers) of its peers, not ranks. So its tables
+//! The machine uses indices of its peers, not ranks. So its tables
 //! have entries for the ranks of the node, and for the ranks of other nodes with
 //! which a message was exchanged or for which a receive was posted.
 

@@ -21,14 +21,14 @@ pub trait Carrier: Send + Sync {
     /// Begins an operation on a rank of another node. `done` is called exactly once,
     /// on any thread, possibly before this returns. A put that has succeeded has
     /// landed in the target's memory. After an operation that notifies,
-    /// [`Am::rang`](super::Am::rang) is called at the target. Never waits.
+    /// [`rang`](crate::service::Service::rang) is called at the target. Never waits.
     ///
     /// # Errors
     ///
     /// [`Busy`]: there is no room now, and nothing has happened.
     fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>>;
 
-    /// Begins a put of at most [`JOINED_BYTES`](net::JOINED_BYTES) bytes and a
+    /// Begins a put of at most `JOINED_BYTES` bytes and a
     /// second operation, on the same rank, which is carried out after the put, as
     /// one operation: its result is that of the second. Never waits.
     ///
@@ -38,7 +38,7 @@ pub trait Carrier: Send + Sync {
     fn post_joined(&self, put: &Op, then: &Op, done: Callback) -> Result<(), Busy<()>>;
 
     /// Lends a buffer of this rank for a copy between two other ranks, of as many
-    /// bytes as are [carried](net::NetLayer::carried_bytes_max) at most, if a buffer is
+    /// bytes as are carried at most, if a buffer is
     /// free now.
     fn lend(&self) -> Option<LocalAddr>;
 

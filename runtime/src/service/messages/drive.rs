@@ -162,6 +162,7 @@ impl Messages {
     }
 
     /// Whether the handle of the request has gone, and its scope wants the result.
+    #[inline]
     pub fn is_orphan(&self, under: Under) -> bool {
         match under {
             Under::Ended(_) => true,

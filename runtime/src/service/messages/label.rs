@@ -33,6 +33,7 @@ pub struct Received {
 }
 
 /// The pattern of the messages that a receive may match.
+#[inline]
 pub fn pattern(context: u16, source: Source, tags: Tags) -> Pattern<Rank> {
     let source = match source {
         Source::Any => None,
