@@ -1,12 +1,13 @@
 //! The wire of one endpoint on the hub.
 
-use super::{About, Hub, Plan, lock};
-use crate::net::{Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears, Wire};
+use super::network::{Hub, Plan};
+use super::station::{Registered, Station, lock};
+use crate::net::{Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears, Probed, Wire};
 use core::ffi::c_int;
 use core::fmt;
 use core::ptr::NonNull;
 use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 use tsumugi_core::backend::{Draw, LoadStore, copy_bytes, execute};
@@ -29,24 +30,6 @@ pub struct Plug {
     draw: Draw,
     changes: u64,
     polls: u64,
-}
-
-/// The receiving side of one endpoint.
-pub(super) struct Station {
-    /// Registered memory by its key.
-    regions: Mutex<BTreeMap<u64, Registered>>,
-    packets: Mutex<VecDeque<Vec<u8>>>,
-    event: OwnedFd,
-    is_armed: AtomicBool,
-    has_rung: AtomicBool,
-    is_shut: AtomicBool,
-}
-
-#[derive(Clone, Copy)]
-struct Registered {
-    base: u64,
-    bytes: u64,
-    access: Access,
 }
 
 struct Travel {
@@ -87,6 +70,10 @@ unsafe impl LoadStore for Place {
 
     fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
 }
+
+/// The description of a plug.
+#[derive(Debug)]
+pub struct About(pub(super) Probed);
 
 impl Plug {
     pub(super) fn new(hub: &Hub, contexts: usize, one_by_one: bool) -> Self {
@@ -223,26 +210,6 @@ impl Plug {
     }
 }
 
-impl Station {
-    /// Accepts a packet, if there is room for one more.
-    fn take(&self, bytes: &[u8]) -> bool {
-        let mut packets = lock(&self.packets);
-        if packets.len() >= WAITING_MAX {
-            return false;
-        }
-        packets.push_back(bytes.to_vec());
-        drop(packets);
-        // SeqCst: after the packet, because `try_wait` arms first and then checks
-        // for packets.
-        if self.is_armed.swap(false, Ordering::SeqCst) {
-            self.has_rung.store(true, Ordering::SeqCst);
-            // SAFETY: the station's own descriptor, and 8 bytes.
-            unsafe { libc::eventfd_write(self.event.as_raw_fd(), 1) };
-        }
-        true
-    }
-}
-
 impl Wire for Plug {
     const NAME: &'static str = "hub";
     type About = About;
@@ -368,11 +335,14 @@ impl Wire for Plug {
     }
 }
 
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("inside of this process")
+    }
+}
+
 impl fmt::Debug for Plug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plug({}, {} under way)", self.address, self.under_way.len())
     }
 }
-
-/// The largest number of packets that wait at a station for buffers.
-const WAITING_MAX: usize = 64;

@@ -11,7 +11,6 @@
 //! All numbers are little-endian. A card comes from the network: its parser
 //! takes any bytes and never reads outside them.
 
-use super::ENDPOINTS_MAX;
 use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, Key};
 use core::fmt;
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
@@ -210,6 +209,9 @@ impl<'b> Reader<'b> {
         }
     }
 }
+
+/// The largest number of endpoints in a card.
+pub(crate) const ENDPOINTS_MAX: usize = 16;
 
 /// "TsOf" and the version.
 const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 2 << 32;

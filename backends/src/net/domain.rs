@@ -2,7 +2,6 @@
 
 use super::ENDPOINTS_MAX;
 use super::card::{Card, CardError, Place};
-use super::endpoint::NetEndpoint;
 use super::failure::Failure;
 use super::packet::SendError;
 use super::rail::{Limits, Rail, Shared};
@@ -14,9 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::backend::{Capabilities, Domain};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::excerpt::Excerpt;
-use tsumugi_core::mem::{
-    Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
-};
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RegionTable, RegisterError};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A rank's device, opened and probed.
@@ -26,11 +23,11 @@ use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub struct NetDomain<W: Wire> {
     pub(super) rails: Vec<Mutex<Rail<W>>>,
     /// The rails that no endpoint uses.
-    idle: Mutex<Vec<usize>>,
+    pub(super) idle: Mutex<Vec<usize>>,
     pub(super) shared: Shared,
     pub(crate) about: W::About,
-    capabilities: Capabilities,
-    limits: Limits,
+    pub(super) capabilities: Capabilities,
+    pub(super) limits: Limits,
     is_device: bool,
     card: Vec<u8>,
 }
@@ -301,22 +298,12 @@ impl<W: Wire> NetDomain<W> {
         }
     }
 
-    /// An endpoint, if one is left.
-    pub fn try_endpoint(&self) -> Option<NetEndpoint<'_, W>> {
-        let index = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(NetEndpoint::new(self, index))
-    }
-
-    pub(super) fn give_back(&self, index: usize) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
-    }
-
     /// Registers a region of this rank's table with the devices.
     ///
     /// # Safety
     ///
     /// The memory must fulfil the contract of `register`.
-    unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
+    pub(super) unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
         let Region { key, base, bytes, access } = region;
         if access == Access::Local && !self.limits.local_mr {
             return Ok(region);
@@ -338,63 +325,8 @@ impl<W: Wire> NetDomain<W> {
         self.rails[index].try_lock().ok()
     }
 
-    fn rail(&self, index: usize) -> MutexGuard<'_, Rail<W>> {
+    pub(super) fn rail(&self, index: usize) -> MutexGuard<'_, Rail<W>> {
         self.rails[index].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<W: Wire> Domain for NetDomain<W> {
-    type Endpoint<'d>
-        = NetEndpoint<'d, W>
-    where
-        W: 'd;
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn rank(&self) -> Rank {
-        self.shared.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.shared.size
-    }
-
-    unsafe fn register(
-        &self,
-        base: NonNull<u8>,
-        bytes: u64,
-        access: Access,
-    ) -> Result<Region, RegisterError> {
-        // SAFETY: the caller keeps the contract of `register`.
-        let region = unsafe { self.shared.table.register(base, bytes, access)? };
-        // SAFETY: as above.
-        unsafe { self.show(region) }
-    }
-
-    fn unregister(&self, key: RegionKey) -> bool {
-        // The devices first: meanwhile the slot must not go to another region.
-        let place = RemoteAddr { rank: self.shared.rank, key, offset: 0 };
-        let is_for = |need| self.shared.table.resolve(place, 0, need).is_ok();
-        if !is_for(Need::Local) {
-            return false;
-        }
-        let is_shown = self.limits.local_mr || is_for(Need::Read);
-        for index in (0..self.rails.len()).filter(|_| is_shown) {
-            self.rail(index).unregister(key);
-        }
-        self.shared.table.unregister(key)
-    }
-
-    /// # Panics
-    ///
-    /// If all endpoints are in use; [`try_endpoint`](Self::try_endpoint) returns
-    /// `None` then.
-    fn endpoint(&self) -> NetEndpoint<'_, W> {
-        let count = self.rails.len();
-        self.try_endpoint()
-            .unwrap_or_else(|| panic!("all {count} endpoints of the domain are in use"))
     }
 }
 

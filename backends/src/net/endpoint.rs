@@ -10,9 +10,10 @@ use super::packet::{Arrival, SendError};
 use super::rail::Rail;
 use super::wire::Wire;
 use core::fmt;
-use std::sync::MutexGuard;
-use tsumugi_core::backend::{Completion, Endpoint};
-use tsumugi_core::mem::Rank;
+use core::ptr::NonNull;
+use std::sync::{MutexGuard, PoisonError};
+use tsumugi_core::backend::{Capabilities, Completion, Domain, Endpoint};
+use tsumugi_core::mem::{Access, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr};
 use tsumugi_core::op::Op;
 
 /// One queue of the device. A drop waits, for a second at most, until nothing is in
@@ -101,6 +102,73 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
     #[inline]
     fn try_rail(&self) -> Option<MutexGuard<'d, Rail<W>>> {
         self.domain.try_rail(self.index)
+    }
+}
+
+impl<W: Wire> NetDomain<W> {
+    /// An endpoint, if one is left.
+    pub fn try_endpoint(&self) -> Option<NetEndpoint<'_, W>> {
+        let index = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        Some(NetEndpoint::new(self, index))
+    }
+
+    pub(super) fn give_back(&self, index: usize) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+    }
+}
+
+impl<W: Wire> Domain for NetDomain<W> {
+    type Endpoint<'d>
+        = NetEndpoint<'d, W>
+    where
+        W: 'd;
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn rank(&self) -> Rank {
+        self.shared.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.shared.size
+    }
+
+    unsafe fn register(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller keeps the contract of `register`.
+        let region = unsafe { self.shared.table.register(base, bytes, access)? };
+        // SAFETY: as above.
+        unsafe { self.show(region) }
+    }
+
+    fn unregister(&self, key: RegionKey) -> bool {
+        // The devices first: meanwhile the slot must not go to another region.
+        let place = RemoteAddr { rank: self.shared.rank, key, offset: 0 };
+        let is_for = |need| self.shared.table.resolve(place, 0, need).is_ok();
+        if !is_for(Need::Local) {
+            return false;
+        }
+        let is_shown = self.limits.local_mr || is_for(Need::Read);
+        for index in (0..self.rails.len()).filter(|_| is_shown) {
+            self.rail(index).unregister(key);
+        }
+        self.shared.table.unregister(key)
+    }
+
+    /// # Panics
+    ///
+    /// If all endpoints are in use; [`try_endpoint`](Self::try_endpoint) returns
+    /// `None` then.
+    fn endpoint(&self) -> NetEndpoint<'_, W> {
+        let count = self.rails.len();
+        self.try_endpoint()
+            .unwrap_or_else(|| panic!("all {count} endpoints of the domain are in use"))
     }
 }
 

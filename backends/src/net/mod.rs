@@ -14,7 +14,8 @@
 //! | `domain` | the rails of a rank |
 //! | `card` | the data that ranks exchange at start |
 //! | `memory` | the directory of own regions, and the cache of peers' regions |
-//! | `packet` | doorbells and messages |
+//! | `packet` | the form of packets, and the buffers for them |
+//! | `send`, `receive` | packets down, packets and doorbells up |
 //! | `noise` | keys that other programs cannot guess |
 //! | `number` | doorbells that a put carries itself (immediate data) |
 //! | `rail`, `scratch` | the parts of one endpoint |
@@ -48,7 +49,9 @@ mod poll;
 mod post;
 mod probed;
 mod rail;
+mod receive;
 mod scratch;
+mod send;
 mod unfit;
 mod wire;
 
@@ -61,6 +64,7 @@ pub use probed::{Probed, Row, Verdict};
 pub use rail::{Cards, PEER_BYTES};
 pub use wire::Wire;
 
+pub(crate) use card::ENDPOINTS_MAX;
 pub(crate) use domain::Traits;
 pub(crate) use noise::Noise;
 pub(crate) use rail::{Limits, Rail, Sizes, footprint_of};
@@ -69,9 +73,6 @@ pub(crate) use unfit::Unfit;
 pub(crate) use wire::{
     ADDRESS_BYTES_MAX, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears,
 };
-
-/// The largest number of endpoints in a card.
-pub(crate) const ENDPOINTS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,10 @@
-//! The choice among the providers, and the opened network.
+//! The choice among the providers.
 
 use super::config::{Config, OpenError, Progress};
 use super::sys::*;
-use super::wire::close;
 use crate::foreign::owned;
 use core::ffi::CStr;
 use std::ffi::CString;
-use std::sync::Arc;
 
 /// The provider that was chosen from the offers of `fi_getinfo`.
 pub(super) struct Choice {
@@ -45,11 +43,6 @@ pub struct Facts {
     /// Whether the provider reports automatic progress: peers are served without a
     /// poll.
     pub auto_progress: bool,
-}
-
-/// An opened network.
-pub(super) struct Fabric {
-    pub raw: *mut fid_fabric,
 }
 
 impl Choice {
@@ -158,30 +151,6 @@ impl Facts {
         }
     }
 }
-
-impl Fabric {
-    pub(super) fn open(choice: &Choice) -> Result<Arc<Self>, OpenError> {
-        let raw = choice
-            .library
-            .fabric(&choice.info)
-            .map_err(|code| OpenError::Call { name: "fi_fabric", code })?;
-        Ok(Arc::new(Self { raw }))
-    }
-}
-
-impl Drop for Fabric {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the fabric, and every wire on it holds it by an
-        // `Arc`.
-        unsafe { close(&raw mut (*self.raw).fid) };
-    }
-}
-
-// SAFETY: wires call only `domain` (at open) and `trywait` on it, and under
-// FI_THREAD_DOMAIN different domains may do that in parallel.
-unsafe impl Send for Fabric {}
-// SAFETY: as above.
-unsafe impl Sync for Fabric {}
 
 const fn no_memory(name: &'static str) -> OpenError {
     OpenError::Call { name, code: ENOMEM }

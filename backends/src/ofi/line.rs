@@ -3,8 +3,9 @@
 //! libfabric writes to the context of an operation: each context number has 64
 //! bytes, and libfabric gets their address.
 
-use super::choice::{Choice, Fabric, Facts};
+use super::choice::{Choice, Facts};
 use super::config::OpenError;
+use super::fabric::Fabric;
 use super::sys::*;
 use super::wire::Wire;
 use crate::net::{self, Answer, Area, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears, Probed};

@@ -11,6 +11,7 @@
 //! | `config` | the options of a domain, and the errors of opening it |
 //! | `sys` | libfabric's functions and structures |
 //! | `choice` | the provider that was chosen |
+//! | `fabric` | the opened network |
 //! | `wire` | libfabric's objects, opened |
 //! | `line` | the interface of a rail, implemented with libfabric |
 //! | `probe` | trials of the provider |
@@ -75,6 +76,7 @@
 
 mod choice;
 mod config;
+mod fabric;
 mod line;
 mod probe;
 #[cfg(test)]
@@ -89,7 +91,8 @@ pub use choice::Facts;
 pub use config::{Config, OpenError, Progress};
 pub use line::{About, Line};
 
-use self::choice::{Choice, Fabric};
+use self::choice::Choice;
+use self::fabric::Fabric;
 use crate::net::{
     Limits, NetDomain, NetEndpoint, Noise, Rail, Sizes, Traits, contexts_of, footprint_of,
 };

@@ -13,8 +13,9 @@
 mod atomic;
 mod packet;
 
-use super::choice::{Choice, Fabric};
+use super::choice::Choice;
 use super::config::OpenError;
+use super::fabric::Fabric;
 use super::sys::*;
 use super::wire::Wire;
 use crate::net::{Answer, Area, Far, Mr, Near, Probed, Row, Verdict};

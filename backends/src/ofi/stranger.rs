@@ -10,7 +10,8 @@
 //! Without libfabric there is nothing to test: the test reports that and passes; `ci/ofi.sh`
 //! installs it.
 
-use super::choice::{Choice, Fabric};
+use super::choice::Choice;
+use super::fabric::Fabric;
 use super::sys::*;
 use super::wire::Wire;
 use super::{Config, OfiDomain, OfiEndpoint};

@@ -20,8 +20,9 @@ mod complete;
 mod memory;
 mod post;
 
-use super::choice::{Choice, Fabric};
+use super::choice::Choice;
 use super::config::OpenError;
+use super::fabric::{Fabric, close};
 use super::sys::*;
 use crate::net::{ADDRESS_BYTES_MAX, Mr};
 use core::ffi::c_int;
@@ -256,18 +257,6 @@ impl Drop for Wire {
             if !self.domain.is_null() {
                 close(&raw mut (*self.domain).fid);
             }
-        }
-    }
-}
-
-/// # Safety
-///
-/// `object` must be open, and must not be used afterwards.
-pub(super) unsafe fn close(object: *mut fid) {
-    // SAFETY: the first slots of a table always exist.
-    unsafe {
-        if let Some(close) = (*(*object).ops).close {
-            close(object);
         }
     }
 }

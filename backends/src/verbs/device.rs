@@ -2,8 +2,8 @@
 
 use super::address::{Address, READS_MAX};
 use super::config::{Config, OpenError};
+use super::dynamic::support::{self, Dynamic};
 use super::dynamic::sys::Driver;
-use super::dynamic::{self, Dynamic};
 use super::sys::*;
 use crate::foreign::owned;
 use crate::net::{Key, Mr};
@@ -352,7 +352,7 @@ fn driver(config: &Config) -> Option<&'static Driver> {
         return super::sim::driver();
     }
     let _ = config;
-    dynamic::driver()
+    support::driver()
 }
 
 /// The vendor number of a device that is no hardware.

@@ -28,56 +28,21 @@
 //! dead: requests that such a rank still has under way may land. (A pair for one
 //! peer is ended instead.)
 
+pub(super) mod support;
 pub(super) mod sys;
 
+use self::support::Dynamic;
 use self::sys::*;
 use super::address::Address;
 use super::device::{Device, errno};
-use super::line::Line;
-use super::link::State;
 use super::pair::{self, Terms};
 use super::sys::*;
 use core::ffi::c_int;
-use core::fmt;
 use core::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::OnceLock;
-
-/// The state of the transport at a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dynamic {
-    /// There is no library of a driver that has it.
-    NoLibrary,
-    /// The device is not one of this driver.
-    OtherDriver,
-    /// The device belongs to the driver, and the transport was not requested.
-    Possible,
-    /// The transport was requested, and not all trials of it succeeded.
-    Refused,
-    /// Peers that have the transport, too, are reached by it.
-    Used,
-}
 
 /// The pair that answers peers (DCT).
 pub(super) struct Target {
     qp: *mut ibv_qp,
-}
-
-impl Dynamic {
-    /// Finds out whether a device may have the transport.
-    ///
-    /// # Safety
-    ///
-    /// `device` must be in libibverbs' list, which must still be allocated; or
-    /// null, and then it belongs to no driver.
-    pub(super) unsafe fn of(device: *mut Opaque, driver: Option<&Driver>) -> Self {
-        let Some(driver) = driver else { return Self::NoLibrary };
-        // SAFETY: the caller guarantees the device; the call only compares its
-        // driver.
-        match !device.is_null() && unsafe { (driver.mlx5dv_is_supported)(device) } {
-            true => Self::Possible,
-            false => Self::OtherDriver,
-        }
-    }
 }
 
 impl Target {
@@ -227,36 +192,6 @@ impl Device {
     }
 }
 
-impl Line {
-    /// The number by which any peer reaches this line; 0: none can.
-    pub(super) fn target(&self) -> u32 {
-        self.target.as_ref().map_or(0, Target::number)
-    }
-
-    /// Opens a link with a spare asker, or with a new one.
-    pub(super) fn borrow(&mut self, at: u32) -> Result<(), c_int> {
-        let qp = match self.spare.pop() {
-            Some(qp) => qp,
-            None => {
-                let qp = self.device.make_asker(&self.terms)?;
-                self.alive += 1;
-                self.counts.pairs_made += 1;
-                qp
-            }
-        };
-        let link = &mut self.links[at as usize];
-        (link.qp, link.lent, link.state) = (qp, true, State::Open);
-        Ok(())
-    }
-
-    /// Ends an asker that no link has.
-    pub(super) fn end_spare(&mut self, qp: *mut ibv_qp) {
-        self.device.end_pair(qp);
-        self.alive -= 1;
-        self.counts.pairs_closed += 1;
-    }
-}
-
 /// Writes the kind of a request.
 ///
 /// # Safety
@@ -295,24 +230,6 @@ fn called<F>(slot: Option<F>) -> F {
     slot.expect("the call was requested when the pair was made")
 }
 
-/// The driver of this machine's devices, if it is installed.
-pub(super) fn driver() -> Option<&'static Driver> {
-    static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
-    DRIVER.get_or_init(|| Driver::load().ok()).as_ref()
-}
-
-impl fmt::Display for Dynamic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoLibrary => "not available (libmlx5 is not installed)",
-            Self::OtherDriver => "not available (libmlx5 is not the driver of this device)",
-            Self::Possible => "not requested (the device's driver, libmlx5, may have it)",
-            Self::Refused => "not used (its trial failed)",
-            Self::Used => "used for peers that have it",
-        })
-    }
-}
-
 /// The kinds of requests that a line makes.
 const REQUESTS: u64 = IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
@@ -324,15 +241,3 @@ const REQUESTS: u64 = IBV_QP_EX_WITH_RDMA_WRITE
 /// The key that requests must carry, as datagrams carry theirs: it distinguishes
 /// requests of other programs, and is no secret.
 const ACCESS_KEY: u64 = 0x7473_756d_7567_6921;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_of_another_driver_has_no_dynamic_transport() {
-        // SAFETY: null is allowed.
-        let said = unsafe { Dynamic::of(null_mut(), driver()) };
-        assert_ne!(said, Dynamic::Possible, "{said}");
-    }
-}

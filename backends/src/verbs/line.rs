@@ -17,10 +17,16 @@
 //! | `requests` | requests that are written down, sent, and completed |
 //! | `queues` | libibverbs' objects, opened and ended |
 
+mod calls;
+mod dci;
+mod guests;
+mod links;
 mod queues;
+mod request;
 mod requests;
 
-use self::requests::{NOBODY, Request, rdma};
+use self::request::{NOBODY, Request, rdma};
+use super::about::{About, Counts};
 use super::address::Address;
 use super::config::{Config, OpenError};
 use super::device::{Device, Facts};
@@ -30,7 +36,6 @@ use super::guest::Guest;
 use super::link::Link;
 use super::pair::Terms;
 use super::sys::*;
-use super::{About, Counts};
 use crate::net::{self, Answer, Area, ENTRIES_MAX, Entry, Far, Key, Mr, Near, Nears};
 use core::ffi::c_int;
 use core::fmt;

@@ -3,7 +3,8 @@
 use super::super::config::OpenError;
 use super::super::device::{Device, errno};
 use super::super::door;
-use super::super::dynamic::{Dynamic, Target};
+use super::super::dynamic::Target;
+use super::super::dynamic::support::Dynamic;
 use super::super::pair::Terms;
 use super::super::sys::*;
 use super::Line;

@@ -4,17 +4,10 @@ use super::super::door;
 use super::super::link::State;
 use super::super::sys::*;
 use super::Line;
-use crate::net::{End, Entry, Far, Near};
+use super::request::{NOBODY, Request};
+use crate::net::{End, Entry, Near};
 use core::ffi::c_int;
-use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
-
-/// A request and the description of its buffer.
-#[repr(C)]
-pub(super) struct Request {
-    wr: ibv_send_wr,
-    sge: ibv_sge,
-}
 
 impl Line {
     /// A new identifier for a request of this context.
@@ -166,11 +159,3 @@ impl Line {
         self.door.as_mut().expect("the door is open").listen(slot, wr_id);
     }
 }
-
-pub(super) fn rdma(far: Far) -> ibv_wr {
-    let rdma = ibv_wr_rdma { remote_addr: far.addr, rkey: far.key as u32 };
-    ibv_wr { rdma: ManuallyDrop::new(rdma) }
-}
-
-/// The owner of a request that belongs to no link.
-pub(super) const NOBODY: u32 = u32::MAX;

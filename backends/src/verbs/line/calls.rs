@@ -1,18 +1,18 @@
 //! The handling of calls between ranks about their pairs, as far as they concern
-//! links; [`guest`](super::guest) handles the calls that concern guests.
+//! links; [`guests`](super::guests) handles the calls that concern guests.
 
-use super::door::{Call, Word};
-use super::guest::Guest;
-use super::line::Line;
-use super::link::{Link, State, psn_of};
-use super::pair::{Far, number_of};
-use super::sys::*;
+use super::super::door::{Call, Word};
+use super::super::guest::Guest;
+use super::super::link::{Link, State, psn_of};
+use super::super::pair::{Far, number_of};
+use super::super::sys::*;
+use super::Line;
 use std::time::Instant;
 use tsumugi_core::mem::Rank;
 
 impl Line {
     /// Handles a call that has come.
-    pub(super) fn hear(&mut self, call: &Call) {
+    pub(in crate::verbs) fn hear(&mut self, call: &Call) {
         if call.job != self.job || call.to != self.own {
             self.counts.strays += 1;
             return;
@@ -74,7 +74,7 @@ impl Line {
     }
 
     /// Sends a call about a link of this rank.
-    pub(super) fn say(&mut self, word: Word, at: u32) {
+    pub(in crate::verbs) fn say(&mut self, word: Word, at: u32) {
         let Link { rank, turn, qp, ah, address, .. } = self.links[at as usize];
         // SAFETY: a pair that is not null is open.
         let pair = if qp.is_null() { 0 } else { unsafe { number_of(qp) } };
@@ -82,7 +82,7 @@ impl Line {
     }
 
     /// Sends a call; it may be lost.
-    pub(super) fn say_of(
+    pub(in crate::verbs) fn say_of(
         &mut self,
         word: Word,
         to: Rank,

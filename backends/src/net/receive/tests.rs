@@ -4,7 +4,7 @@ use super::*;
 use core::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::{Access, RegionTable};
+use tsumugi_core::mem::{Access, LocalAddr, RegionTable};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize};
 
 fn shared() -> Shared {

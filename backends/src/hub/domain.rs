@@ -1,0 +1,99 @@
+//! A rank's device on the network.
+
+use super::network::Hub;
+use super::plug::{About, Plug};
+use crate::net::{
+    Limits, NetDomain, NetEndpoint, Noise, Probed, Rail, Row, Sizes, Traits, Verdict, contexts_of,
+};
+use tsumugi_core::mem::Rank;
+
+/// A rank's device on the hub.
+pub type HubDomain = NetDomain<Plug>;
+
+/// One queue of such a device.
+pub type HubEndpoint<'d> = NetEndpoint<'d, Plug>;
+
+/// The options of a domain on the hub.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The number of queues of each rank.
+    pub endpoints: usize,
+    /// The number of operations that one queue has in flight.
+    pub in_flight_max: usize,
+    /// The number of packets of one queue, each way.
+    pub packets: usize,
+    /// The bytes of the longest packet, its header included.
+    pub packet_bytes_max: usize,
+    /// Longer puts and gets go in pieces of this size.
+    pub piece_bytes_max: u64,
+    /// Whether puts and gets may be in flight together with packets; if not, only
+    /// one operation or packet is in flight at a time.
+    pub moves_memory: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            endpoints: 1,
+            in_flight_max: 64,
+            packets: 16,
+            packet_bytes_max: 512,
+            piece_bytes_max: u64::MAX,
+            moves_memory: true,
+        }
+    }
+}
+
+impl HubDomain {
+    /// Opens a rank's device.
+    ///
+    /// # Panics
+    ///
+    /// If the system gives no descriptors.
+    pub fn open(hub: &Hub, config: &Config, rank: Rank, size: u32) -> Self {
+        let Config { in_flight_max, packets, packet_bytes_max, piece_bytes_max, .. } = *config;
+        let sizes = Sizes { depth: in_flight_max, packets, packet_bytes: packet_bytes_max };
+        let limits = Limits {
+            inject_bytes: 0,
+            give_bytes: 0,
+            piece_bytes_max,
+            more: true,
+            rings: false,
+            one_by_one: !config.moves_memory,
+            word_atomics: true,
+            local_mr: false,
+            key_bytes: 8,
+        };
+        let rail = |index| {
+            let contexts = contexts_of(in_flight_max, packets);
+            let plug = Plug::new(hub, contexts, limits.one_by_one);
+            Rail::open(
+                plug,
+                sizes,
+                index,
+                limits,
+                Noise::new(u64::from(rank.0) << 8 | index as u64),
+            )
+            .expect("a hub refuses no registration")
+        };
+        let traits = Traits {
+            rank,
+            size,
+            job: 0,
+            kind: 0,
+            device_atomics: true,
+            is_device: true,
+            remote_completion: true,
+        };
+        let row = |name| Row { name, width: 0, verdict: Verdict::Works };
+        let rows = [Probed::LANDED, Probed::SLEEPER, Probed::STALE].map(row).to_vec();
+        let about = About(Probed { rows });
+        let rails = (0..config.endpoints).map(rail).collect();
+        Self::assemble(rails, about, traits).expect("the endpoints of a hub fit in a card")
+    }
+
+    /// The properties that other backends find out by trials; here they are fixed.
+    pub fn probed(&self) -> &Probed {
+        &self.about.0
+    }
+}

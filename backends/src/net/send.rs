@@ -1,0 +1,164 @@
+//! Packets on their way down.
+
+use super::failure::Failure;
+use super::packet::{BELL, BELL_BYTES, HEADER_BYTES, PACKET, SendError};
+use super::rail::{NO_WAY, Peer, Rail, Shared};
+use super::scratch::Context;
+use super::wire::Wire;
+use core::ffi::c_int;
+use libc::{EAGAIN, EINPROGRESS};
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::Ordering;
+
+impl<W: Wire> Rail<W> {
+    /// The bytes of content that fit in a packet.
+    pub(super) fn packet_bytes_max(&self) -> usize {
+        self.scratch.packet_bytes() - HEADER_BYTES
+    }
+
+    pub(super) fn try_send(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        let sent = self.send_kind(shared, to, PACKET, bytes);
+        self.wire.ring();
+        sent
+    }
+
+    /// Sends a packet to a rank that is lost, if the connection to it is still
+    /// open.
+    pub(super) fn tell_lost(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        self.see_losses(shared);
+        let sent = match self.peers.get(&to.0) {
+            Some(peer) if peer.lost && peer.addr != NO_WAY => {
+                let peer = *peer;
+                self.send_to(shared, to, peer, PACKET, bytes)
+            }
+            _ => Err(SendError::Addr(AddrError::PeerLost { rank: to })),
+        };
+        self.wire.ring();
+        sent
+    }
+
+    /// Notifies the owner of a word that it has changed. Returns false if there is
+    /// no room now.
+    pub(super) fn ring(&mut self, shared: &Shared, op: &Op) -> bool {
+        let mut bell = [0; BELL_BYTES];
+        bell[..4].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
+        bell[8..].copy_from_slice(&op.remote.offset.to_le_bytes());
+        // A peer that is lost gets no bell; the operation has ended before.
+        self.send_kind(shared, op.remote.rank, BELL, &bell) != Err(SendError::Full)
+    }
+
+    fn send_kind(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        kind: u32,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        let max = self.packet_bytes_max();
+        if bytes.len() > max {
+            return Err(SendError::TooLong { bytes: bytes.len(), max });
+        }
+        if to.0 >= shared.size {
+            let error = AddrError::NoSuchRank { rank: to, size: shared.size };
+            return Err(SendError::Addr(error));
+        }
+        let peer = self.peer(shared, to).map_err(SendError::Addr)?.ok_or(SendError::Full)?;
+        self.send_to(shared, to, peer, kind, bytes)
+    }
+
+    /// Sends to a peer that is known; the caller has checked that the bytes fit.
+    #[inline]
+    fn send_to(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        peer: Peer,
+        kind: u32,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        if self.must_wait() || self.must_pause(to) {
+            return Err(SendError::Full);
+        }
+        let Some(packet) = self.packets.free.pop() else { return Err(SendError::Full) };
+        let at = self.scratch.outgoing(packet as usize);
+        // SAFETY: a free packet's own bytes, as many as were checked.
+        let place = unsafe { core::slice::from_raw_parts_mut(at, HEADER_BYTES + bytes.len()) };
+        place[..8].copy_from_slice(&shared.job.load(Ordering::Relaxed).to_le_bytes());
+        place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
+        place[12..16].copy_from_slice(&kind.to_le_bytes());
+        place[16..].copy_from_slice(bytes);
+        let (given, answer) = if place.len() <= self.limits.give_bytes && peer.given < GIVEN_MAX {
+            (peer.given + 1, self.wire.give(place, peer.addr) as c_int)
+        } else {
+            self.packets.addressed[packet as usize] = (to, place.len());
+            (0, self.send_packet(packet as usize, peer.addr))
+        };
+        // A packet that was injected, or refused, has no completion.
+        if given > 0 || answer != 0 {
+            self.packets.free.push(packet);
+        }
+        if answer == 0 {
+            if given != peer.given
+                && let Some(peer) = self.peers.get_mut(&to.0)
+            {
+                peer.given = given;
+            }
+            return Ok(());
+        }
+        Err(match answer {
+            code if code == -EAGAIN || code == -EINPROGRESS => SendError::Full,
+            code if self.is_early(to, -code) => SendError::Full,
+            code => {
+                self.failures.add(Failure::new(Some(to), None, -code, 0));
+                SendError::Addr(AddrError::PeerLost { rank: to })
+            }
+        })
+    }
+
+    fn send_packet(&mut self, packet: usize, peer: u64) -> c_int {
+        let near = self.scratch.near(self.scratch.outgoing(packet));
+        let (_, bytes) = self.packets.addressed[packet];
+        let context = self.scratch.context(Context::Send(packet));
+        // SAFETY: the packet's bytes belong to it until it is sent.
+        unsafe { self.wire.send(near, bytes, peer, context) as c_int }
+    }
+
+    /// Sends packets again that the device has returned unsent.
+    pub(super) fn send_again(&mut self, shared: &Shared) {
+        for _ in 0..self.packets.returned.len() {
+            let Some(packet) = self.packets.returned.pop_front() else { return };
+            let (to, _) = self.packets.addressed[packet as usize];
+            let answer = match self.peer(shared, to) {
+                Ok(None) => -EAGAIN,
+                Ok(_) if self.must_pause(to) => -EAGAIN,
+                Ok(Some(peer)) => self.send_packet(packet as usize, peer.addr),
+                Err(_) => -libc::EHOSTUNREACH,
+            };
+            match -answer {
+                0 => {}
+                EAGAIN | EINPROGRESS => self.packets.returned.push_back(packet),
+                code if self.is_early(to, code) => self.packets.returned.push_back(packet),
+                code => {
+                    self.failures.add(Failure::new(Some(to), None, code, 0));
+                    self.packets.sent(packet as usize);
+                }
+            }
+        }
+    }
+}
+
+/// The largest number of packets to a peer that are injected in a row: the next one
+/// takes a buffer until it has gone, so that the memory that a library uses for a
+/// peer that does not read has a limit.
+const GIVEN_MAX: u16 = 16;
