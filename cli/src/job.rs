@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tsumugi::Config;
 use tsumugi::pvas::LaunchError;
-use tsumugi::pvas::launch::{Launch, Superior};
+use tsumugi::pvas::launch::{Guardian, Launch, Superior};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
@@ -33,6 +33,13 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
         launch = launch.env("TSUMUGI_WORKERS", workers.to_string());
     }
     watch(launch, program)
+}
+
+/// A guardian, which ends the processes and removes the folder of a benchmark when
+/// this process dies.
+pub fn guardian(name: &str) -> Result<Guardian, Failure> {
+    let guardian = Guardian::start(Some(name));
+    guardian.map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Starts this command, as it was called, as `ranks` ranks and waits for them.

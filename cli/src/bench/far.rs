@@ -9,7 +9,9 @@
 //! may take effect in parts, a put or get of a word never does. `ci/far_latency.sh`
 //! measures the same operations beside C programs on libfabric and on UCX.
 
-use super::{Contender, Group, Measured, budget};
+use super::catalogue::Group;
+use super::measured::{self, Measured, budget};
+use super::sample::Contender;
 use crate::args::Measure;
 use crate::failure::Failure;
 use tsumugi::{AddrError, Error, Rank, Remote, Runtime};
@@ -96,7 +98,7 @@ fn one(
     let params = format!("bytes=8 ults={}", if is_many { ULTS } else { 1 });
     let batch = if is_many { Box::new(many) as super::sample::Batch<'_> } else { Box::new(alone) };
     let mut contenders = [Contender { system: "tsumugi", name, batch }];
-    super::measure("far", &params, budget(measure), ops, &mut contenders)
+    measured::measure("far", &params, budget(measure), ops, &mut contenders)
 }
 
 /// The number of ULTs at once, and the operations of each in a batch.

@@ -18,8 +18,9 @@
 //! same name: the share of accesses to pages of other ranks.
 
 use super::bar::{self, Bar, Met};
+use super::catalogue::Group;
+use super::line::trip_ns;
 use super::row::Row;
-use super::{Group, trip_ns};
 use crate::args::Measure;
 use crate::failure::Failure;
 use crate::graph::Graph;

@@ -21,6 +21,7 @@
 //! wait for it.
 
 mod agent;
+mod event;
 mod order;
 mod remote;
 mod report;
@@ -30,6 +31,7 @@ pub use agent::agent;
 
 use crate::args;
 use crate::failure::Failure;
+use event::Event;
 use order::Order;
 use remote::Remote;
 use std::io;
@@ -38,7 +40,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tsumugi::boot::env;
-use tsumugi::boot::tcp::{Ended, Secret, Server};
+use tsumugi::boot::tcp::{Secret, Server};
 use tsumugi::pvas::Config;
 use tsumugi::pvas::launch::{self, Signals};
 use verdict::{Cause, Verdict};
@@ -89,14 +91,6 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
         0 => Ok(String::new()),
         code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
     }
-}
-
-/// An event of a job.
-enum Event {
-    /// An agent has ended with this code.
-    Agent { index: usize, code: i32 },
-    /// Ranks have ended.
-    Ends(Vec<Ended>),
 }
 
 /// The agents, and the state of waiting for them.

@@ -1,7 +1,7 @@
 //! One host: the command that starts an agent there, and the command's standard
 //! input.
 
-use super::Event;
+use super::event::Event;
 use super::order::{DEATH, Order};
 use crate::job;
 use std::ffi::{OsStr, OsString};

@@ -58,12 +58,12 @@ const CYCLES: [(&str, usize); 9] = [
     ("core", 44),
     ("ult", 18),
     ("pvas", 20),
-    ("backends", 22),
+    ("backends", 0),
     ("gas", 37),
     (".", 49),
     ("acp", 0),
     ("capi", 0),
-    ("cli", 31),
+    ("cli", 0),
 ];
 
 /// The only arrow upwards: an error has the reason why there is no network.

@@ -32,10 +32,12 @@ pub use bars::bars;
 pub use paper::paper;
 pub use trips::trips;
 
+use super::catalogue::Group;
+use super::line::trip_ns;
+use super::measured::{self, budget};
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
 use super::sample::{Batch, Budget, Contender};
-use super::{Group, budget, trip_ns};
 use crate::args::Measure;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -272,7 +274,7 @@ impl Pages {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let measured = super::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?;
+        let measured = measured::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?;
         Ok(measured.rows.into_iter().chain(wires).collect())
     }
 

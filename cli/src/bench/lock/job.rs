@@ -6,14 +6,15 @@
 //! ```
 
 use super::super::sample::{Batch, Contender};
-use super::super::{budget, guardian, measure as by_turns, row, trip_ns};
+use super::rows::{made, params};
 use super::together::{TOGETHER, Together};
 use crate::args;
-use crate::bench::row::Row;
+use crate::bench::line::trip_ns;
+use crate::bench::measured::{budget, measure as by_turns};
+use crate::bench::row::{self, Row};
 use crate::failure::Failure;
 use crate::job;
 use crate::progress::Progress;
-use crate::summary::Summary;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,7 +31,7 @@ pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, 
     if !is_alone && !wants(&TOGETHER) {
         return Ok(rows);
     }
-    let guardian = guardian("lock")?;
+    let guardian = job::guardian("lock")?;
     let progress = Progress::new();
     progress.stage("processes", SIZES.len() as u64);
     for (step, ranks) in (1..).zip(SIZES) {
@@ -166,29 +167,6 @@ fn alone(rt: &Runtime, measure: &args::Measure, names: &[&str]) -> Result<Vec<Ro
     }
     rt.barrier()?;
     Ok(rows)
-}
-
-pub(super) fn made(
-    system: &str,
-    name: &str,
-    params: &str,
-    samples: &mut [f64],
-    [line_ns_before, line_ns_after]: [Option<f64>; 2],
-) -> Option<Row> {
-    Some(Row {
-        figure: "lock".to_owned(),
-        system: system.to_owned(),
-        name: name.to_owned(),
-        params: params.to_owned(),
-        unit: "ns".to_owned(),
-        summary: Summary::of(samples)?,
-        line_ns_before,
-        line_ns_after,
-    })
-}
-
-pub(super) fn params(ranks: u32, algorithm: &str) -> String {
-    format!("ranks={ranks} algorithm={algorithm}")
 }
 
 const ALONE: [&str; 3] = ["fetch_add", "shared_uncontended", "exclusive_uncontended"];

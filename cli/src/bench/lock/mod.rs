@@ -11,12 +11,14 @@
 
 mod bars;
 mod job;
+mod rows;
 mod simulated;
 mod together;
 
+use super::catalogue::{Group, chosen};
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
-use super::{Group, chosen, table};
+use super::table;
 use crate::args;
 use crate::failure::Failure;
 use crate::summary::Summary;

@@ -1,7 +1,7 @@
 //! Operations that all ranks of a job do at once, as the paper measures them: each
 //! rank runs round after round, and the slowest rank's time counts.
 
-use super::job::{made, params};
+use super::rows::{made, params};
 use crate::bench::row::Row;
 use crate::failure::Failure;
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@
 //! a rank that must wait until other ranks have used up their time slices takes
 //! milliseconds more.
 
+use super::bench::{Bench, LIMIT};
 use super::case::{Case, YIELDING};
 use super::halo::step_ns;
 use super::state::row;
-use super::{Bench, LIMIT};
 use crate::bench::row::Row;
 use crate::bench::trip_ns;
 use crate::failure::Failure;

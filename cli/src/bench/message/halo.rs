@@ -2,10 +2,10 @@
 //! share of computation are those of LULESH, measured with its meshes of 10 x 10 x
 //! 10 and 20 x 20 x 20 for each rank.
 
+use super::bench::{Bench, LIMIT};
 use super::case::{self, Case, OURS, YIELDING};
 use super::state::row;
 use super::work::compute;
-use super::{Bench, LIMIT};
 use crate::bench::row::Row;
 use crate::bench::trip_ns;
 use crate::failure::Failure;

@@ -4,8 +4,8 @@
 //! The payload is touched as in the ping-pong: the origin of a put writes to every
 //! line of the bytes before, and the origin of a get reads every line of them after.
 
-use super::serve::Command;
-use super::work::{dirty, look};
+use super::command::Command;
+use super::payload::{dirty, look};
 use crate::failure::Failure;
 use std::time::Instant;
 use tsumugi::global::GlobalBlock;

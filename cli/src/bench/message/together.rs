@@ -12,8 +12,8 @@
 //! pre-posted messages from [`BYTES_MIN`] on.
 
 use super::case::Case;
-use super::serve::Command;
-use super::work::{dirty, look};
+use super::command::Command;
+use super::payload::{dirty, look};
 use crate::bench::pinned::Pinned;
 use crate::summary::Summary;
 use std::hint::spin_loop;

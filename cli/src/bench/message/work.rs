@@ -5,8 +5,9 @@
 //! message, and the receiver reads every line after it.
 
 use super::case::WINDOW;
+use super::command::Command;
 use super::one_sided::Field;
-use super::serve::Command;
+use super::payload::{dirty, look};
 use super::team::Answer;
 use crate::failure::Failure;
 use std::hint::black_box;
@@ -322,30 +323,9 @@ fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     std::array::from_fn(|_| around.next().expect("26 of 27"))
 }
 
-/// Writes one word to each cache line, by one store, so that the measurement is of
-/// the message and not of this function.
-pub fn dirty(bytes: &mut [u8], round: usize) {
-    let value = round.to_le_bytes();
-    let (lines, rest) = bytes.as_chunks_mut::<LINE>();
-    for line in lines {
-        line[..value.len()].copy_from_slice(&value);
-    }
-    match rest.first_chunk_mut() {
-        Some(first) => *first = value,
-        None => rest.copy_from_slice(&value[..rest.len()]),
-    }
-}
-
-/// Reads one byte of each cache line.
-pub fn look(bytes: &[u8]) {
-    let sum: u64 = bytes.iter().step_by(LINE).map(|byte| u64::from(*byte)).sum();
-    black_box(sum);
-}
-
 const TAG: u32 = 1;
 const TAG_READY: u32 = 2;
 const NEIGHBOURS: usize = 26;
-const LINE: usize = 64;
 
 #[cfg(test)]
 mod tests {

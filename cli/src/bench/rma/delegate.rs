@@ -3,10 +3,11 @@
 
 use super::super::sample::{Batch, Contender};
 use super::bed::{Bed, Device};
+use super::bench::Bench;
 use super::crew::{self, Crew};
 use super::requesters::Window;
-use super::{Bench, Group, Measured};
-use crate::bench::budget;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{self, Measured, budget};
 use crate::failure::Failure;
 use std::sync::Arc;
 use tsumugi::pvas::Direct;
@@ -42,7 +43,7 @@ fn uncontended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     bench.progress.stage(first.name, 1);
     let (params, ops) = (&bench.params, places.len() as u64);
     let budget = budget(bench.measure);
-    Ok(vec![crate::bench::measure("rma", params, budget, ops, &mut wanted)?])
+    Ok(vec![measured::measure("rma", params, budget, ops, &mut wanted)?])
 }
 
 /// The rate of one thread and the rate of two threads, by turns.

@@ -7,9 +7,11 @@
 //! the same buffer, which only the executor writes.
 
 use super::bed::Bed;
+use super::bench::{BYTES_MAX, Bench};
 use super::crew::{self, Crew};
 use super::listing::{Calls, Listing6, Listing7, Measurements, Request, clock_ns};
-use super::{Bench, Group, Measured};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::Measured;
 use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::ptr::NonNull;
@@ -21,9 +23,6 @@ use tsumugi_core::mem::{Access, LocalAddr, Region};
 use tsumugi_core::op::Op;
 
 pub const GROUP: Group = Group { name: "figures", rows: &["latency", "overhead", "rate"] };
-
-/// The longest message.
-pub const BYTES_MAX: usize = 16 << 20;
 
 pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
     let Some(long) = bench.long else { return Ok(Vec::new()) };

@@ -6,8 +6,9 @@
 //! number of bytes to the same place.
 
 use super::super::sample::{Batch, Contender};
-use super::{Bench, Group, Measured, REGIONS, SEED, WORDS};
-use crate::bench::budget;
+use super::bench::{Bench, REGIONS, SEED, WORDS};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{self, Measured, budget};
 use crate::bench::target::{Extent, Target, targets};
 use crate::failure::Failure;
 use std::hint::black_box;
@@ -76,7 +77,7 @@ pub fn measure(bench: &Bench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, Fail
         if let Some(first) = wanted.first() {
             bench.progress.stage(first.name, 1);
             let budget = budget(bench.measure);
-            measured.push(crate::bench::measure("rma", &bench.params, budget, ops, &mut wanted)?);
+            measured.push(measured::measure("rma", &bench.params, budget, ops, &mut wanted)?);
         }
         Ok::<_, Failure>(())
     };

@@ -9,10 +9,12 @@
 
 use super::super::sample::{Budget, Contender};
 use super::bed::{Bed, Device};
+use super::bench::{Bench, alone};
 use super::listing::clock_ns;
-use super::{Bench, Group, Measured, alone};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{Measured, budget};
+use crate::bench::pinned;
 use crate::bench::sample::sample;
-use crate::bench::{budget, pinned};
 use crate::failure::Failure;
 use std::time::Instant;
 use tsumugi::affinity;

@@ -2,9 +2,10 @@
 //! one core, each with up to [`WINDOW`] operations outstanding.
 
 use super::bed::{Bed, Device};
+use super::bench::{Bench, alone};
 use super::crew::{self, Crew, Work};
-use super::{Bench, Group, Measured, alone};
-use crate::bench::budget;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{Measured, budget};
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Every group must measure the rows of its catalogue.
 
 use super::*;
+use crate::bench::row::Row;
 
 fn measured(names: &'static [&'static str]) -> Vec<Vec<Row>> {
     let measure = Measure { ops: Some(1), quick: true, ..Measure::default() };

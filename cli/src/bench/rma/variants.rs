@@ -17,9 +17,11 @@
 //! to do; the engine spins for a while first, and each variant could do so as well.
 
 use super::bed::Bed;
+use super::bench::Bench;
 use super::figures::{self, Wanted};
 use super::listing::Calls;
-use super::{Bench, Group, Measured};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::Measured;
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -7,8 +7,9 @@
 //! ```
 
 use super::bed::Bed;
-use super::{Bench, Group, Measured};
-use crate::bench::budget;
+use super::bench::Bench;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{Measured, budget};
 use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! All systems side by side: a line for each row, a column for each system.
 
-use super::Cell;
+use super::cell::Cell;
 use crate::bench::row::Row as Line;
 use crate::text;
 use tsumugi_bench_ult::System;

@@ -14,12 +14,18 @@
 //! `benches/compare` can join in, whatever their workers do when idle.
 
 mod bars;
+mod cell;
 mod grid;
 
+use self::cell::Cell;
+use super::catalogue::{Group, chosen};
+use super::line::trip_ns;
+use super::output::keep;
 use super::row::Row as Line;
-use super::{Group, Progress, keep, table, trip_ns};
+use super::table;
 use crate::args::Ults;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::summary::Summary;
 use std::io::{self, BufReader};
 use std::process::{Command, Stdio};
@@ -37,15 +43,6 @@ const CATALOGUE: &[Group] = &[
     Group { name: "memory", rows: &["bytes_per_ult"] },
 ];
 
-/// The result of one system for one row.
-#[derive(Clone, Debug)]
-struct Cell {
-    system: &'static System,
-    row: &'static str,
-    workers: usize,
-    outcome: Result<Vec<Line>, Missing>,
-}
-
 /// Measures, and returns the tables.
 pub fn measure(args: &Ults, peers: &[System]) -> Result<String, Failure> {
     let systems: Vec<&'static System> =
@@ -53,7 +50,7 @@ pub fn measure(args: &Ults, peers: &[System]) -> Result<String, Failure> {
     if let [system, row, workers, cpus] = args.serve.as_slice() {
         return serve(&systems, system, row, [workers, cpus], args.quick);
     }
-    let names = super::chosen(args.only.as_deref(), CATALOGUE)?;
+    let names = chosen(args.only.as_deref(), CATALOGUE)?;
     let cpus = affinity::allowed()
         .map_err(|error| Failure::Failed(format!("the cpuset cannot be read: {error}")))?;
     let progress = Progress::new();
