@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_backends::verbs::sys::IBV_WR_RDMA_WRITE;
-use tsumugi_backends::verbs::{Config, VerbsDomain, VerbsEndpoint, sim};
+use tsumugi_backends::verbs::{VerbsConfig, VerbsDomain, VerbsEndpoint, sim};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Offload, Port, PortCounts, Work};
@@ -39,7 +39,7 @@ fn main() {
     };
     let number = |text: &String| text.parse::<usize>().expect("a number");
     let (under_way, batches) = (number(under_way), number(batches));
-    let config = Config { device: Some(sim::NAME.into()), ..Config::default() };
+    let config = VerbsConfig { device: Some(sim::NAME.into()), ..VerbsConfig::default() };
     let domain = VerbsDomain::open(&config, Rank(0), 1).expect("simulated cards");
     let card = domain.card().to_vec();
     domain.find(move |_, into| {
@@ -54,7 +54,7 @@ fn main() {
     let put = Op::put_word(word, Width::W8, 3);
     // The link is open from here on.
     direct(&mut domain.endpoint(), put, 1, 1);
-    let before = domain.endpoint().counts().doorbells;
+    let before = domain.endpoint().counters().doorbells;
     match &**way {
         "hand" => {
             let facts = domain.facts();
@@ -71,7 +71,7 @@ fn main() {
         "helper" => helper(domain.endpoint(), put, under_way, batches),
         other => panic!("{other} is no way"),
     }
-    let doorbells = domain.endpoint().counts().doorbells - before;
+    let doorbells = domain.endpoint().counters().doorbells - before;
     let each = doorbells as f64 / (under_way * batches) as f64;
     println!("{each:.3} doorbells each");
     assert!(under_way < 64 || each <= 1.0 / 8.0, "{way} rings for each eighth message at the most");
@@ -89,9 +89,9 @@ fn direct(endpoint: &mut VerbsEndpoint<'_>, put: Op, under_way: usize, batches: 
 }
 
 fn worker(endpoint: VerbsEndpoint<'_>, put: Op, under_way: usize, batches: usize) {
-    let (table, counts) = (CompletionTable::<4>::new(), PortCounts::new());
+    let (table, counters) = (CompletionTable::<4>::new(), PortCounts::new());
     let ring = Mpsc::<Work, 256>::new();
-    let port = Port::new(endpoint, table.view(), &counts);
+    let port = Port::new(endpoint, table.view(), &counters);
     // SAFETY: the ring is the delegate's alone.
     let executors = [Executor::Delegate(unsafe { Delegate::new(port, ring.view()) })];
     let engine = Engine::new(table.view(), &executors);
@@ -101,9 +101,9 @@ fn worker(endpoint: VerbsEndpoint<'_>, put: Op, under_way: usize, batches: usize
 }
 
 fn helper(endpoint: VerbsEndpoint<'_>, put: Op, under_way: usize, batches: usize) {
-    let (table, counts) = (CompletionTable::<4>::new(), PortCounts::new());
+    let (table, counters) = (CompletionTable::<4>::new(), PortCounts::new());
     let ring = Mpsc::<Work, 256>::new();
-    let port = Port::new(endpoint, table.view(), &counts);
+    let port = Port::new(endpoint, table.view(), &counters);
     let executors: [Executor<'_, VerbsEndpoint<'_>>; 1] =
         [Executor::Offload(Offload::new(ring.view()), &Awake)];
     let Executor::Offload(offload, _) = &executors[0] else { unreachable!("made above") };

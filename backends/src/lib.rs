@@ -27,5 +27,5 @@ pub mod verbs;
 mod planted;
 
 #[doc(hidden)]
-pub use net::Wire;
+pub use net::NetWire;
 pub use net::{NetDomain, NetEndpoint, PACKETS_AT_ONCE, PEER_BYTES};

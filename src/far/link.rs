@@ -18,7 +18,7 @@ use crate::{AddrError, Rank};
 use std::collections::VecDeque;
 use std::fmt;
 use tsumugi_backends::PACKETS_AT_ONCE;
-use tsumugi_backends::ofi::{Arrival, Failure};
+use tsumugi_backends::ofi::{Arrival, DeviceFailure};
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::Op;
@@ -40,7 +40,7 @@ pub(super) struct Link {
     bytes: Vec<u8>,
     /// Failed operations on lost peers, until the launcher reports which rank died
     /// first.
-    undecided: VecDeque<(Completion, Option<Failure>)>,
+    undecided: VecDeque<(Completion, Option<DeviceFailure>)>,
 }
 
 impl Link {

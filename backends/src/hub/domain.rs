@@ -1,21 +1,22 @@
 //! A rank's device on the network.
 
 use super::network::Hub;
-use super::plug::{About, Plug};
+use super::wire::{HubDescription, HubWire};
 use crate::net::{
-    Limits, NetDomain, NetEndpoint, Noise, Probed, Rail, Row, Sizes, Traits, Verdict, contexts_of,
+    Limits, NetDomain, NetEndpoint, NicEndpoint, ProbeReport, SecretRng, Sizes, Traits,
+    TrialResult, TrialRow, contexts_of,
 };
 use tsumugi_core::mem::Rank;
 
 /// A rank's device on the hub.
-pub type HubDomain = NetDomain<Plug>;
+pub type HubDomain = NetDomain<HubWire>;
 
 /// One queue of such a device.
-pub type HubEndpoint<'d> = NetEndpoint<'d, Plug>;
+pub type HubEndpoint<'d> = NetEndpoint<'d, HubWire>;
 
 /// The options of a domain on the hub.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct HubConfig {
     /// The number of queues of each rank.
     pub endpoints: usize,
     /// The number of operations that one queue has in flight.
@@ -31,7 +32,7 @@ pub struct Config {
     pub moves_memory: bool,
 }
 
-impl Default for Config {
+impl Default for HubConfig {
     fn default() -> Self {
         Self {
             endpoints: 1,
@@ -50,8 +51,8 @@ impl HubDomain {
     /// # Panics
     ///
     /// If the system gives no descriptors.
-    pub fn open(hub: &Hub, config: &Config, rank: Rank, size: u32) -> Self {
-        let Config { in_flight_max, packets, packet_bytes_max, piece_bytes_max, .. } = *config;
+    pub fn open(hub: &Hub, config: &HubConfig, rank: Rank, size: u32) -> Self {
+        let HubConfig { in_flight_max, packets, packet_bytes_max, piece_bytes_max, .. } = *config;
         let sizes = Sizes { depth: in_flight_max, packets, packet_bytes: packet_bytes_max };
         let limits = Limits {
             inject_bytes: 0,
@@ -64,15 +65,15 @@ impl HubDomain {
             local_mr: false,
             key_bytes: 8,
         };
-        let rail = |index| {
+        let nic = |index| {
             let contexts = contexts_of(in_flight_max, packets);
-            let plug = Plug::new(hub, contexts, limits.one_by_one);
-            Rail::open(
-                plug,
+            let wire = HubWire::new(hub, contexts, limits.one_by_one);
+            NicEndpoint::open(
+                wire,
                 sizes,
                 index,
                 limits,
-                Noise::new(u64::from(rank.0) << 8 | index as u64),
+                SecretRng::new(u64::from(rank.0) << 8 | index as u64),
             )
             .expect("a hub refuses no registration")
         };
@@ -85,15 +86,16 @@ impl HubDomain {
             is_device: true,
             remote_completion: true,
         };
-        let row = |name| Row { name, width: 0, verdict: Verdict::Works };
-        let rows = [Probed::LANDED, Probed::SLEEPER, Probed::STALE].map(row).to_vec();
-        let about = About(Probed { rows });
-        let rails = (0..config.endpoints).map(rail).collect();
-        Self::assemble(rails, about, traits).expect("the endpoints of a hub fit in a card")
+        let row = |name| TrialRow { name, width: 0, verdict: TrialResult::Works };
+        let rows =
+            [ProbeReport::LANDED, ProbeReport::SLEEPER, ProbeReport::STALE].map(row).to_vec();
+        let description = HubDescription(ProbeReport { rows });
+        let nics = (0..config.endpoints).map(nic).collect();
+        Self::assemble(nics, description, traits).expect("the endpoints of a hub fit in a card")
     }
 
     /// The properties that other backends find out by trials; here they are fixed.
-    pub fn probed(&self) -> &Probed {
-        &self.about.0
+    pub fn probed(&self) -> &ProbeReport {
+        &self.description.0
     }
 }

@@ -17,9 +17,9 @@
 
 mod domain;
 mod network;
-mod plug;
+mod wire;
 mod station;
 
-pub use domain::{Config, HubDomain, HubEndpoint};
-pub use network::{Hub, Plan};
-pub use plug::{About, Plug};
+pub use domain::{HubConfig, HubDomain, HubEndpoint};
+pub use network::{FaultPlan, Hub};
+pub use wire::{HubDescription, HubWire};

@@ -12,7 +12,7 @@ pub struct Hub(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub stations: Mutex<Vec<Arc<Station>>>,
-    pub plan: Mutex<Plan>,
+    pub plan: Mutex<FaultPlan>,
     /// How often the plan has changed.
     pub changes: AtomicU64,
     /// Whether no peer can be reached.
@@ -21,7 +21,7 @@ pub(super) struct Inner {
 
 /// The rates of faults, per mille.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// The seed of all random choices.
     pub seed: u64,
     /// Posts for which there is no room, or no connection yet.
@@ -34,7 +34,7 @@ pub struct Plan {
     pub late_polls_max: u32,
 }
 
-impl Plan {
+impl FaultPlan {
     /// A mix drawn from the seed; each seed exaggerates another fault.
     pub const fn drawn(seed: u64) -> Self {
         let mut draw = Draw::new(seed);
@@ -50,14 +50,14 @@ impl Plan {
 
 impl Hub {
     /// Makes a hub without devices.
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: FaultPlan) -> Self {
         let (plan, changes) = (Mutex::new(plan), AtomicU64::new(0));
         let is_cut = AtomicBool::new(false);
         Self(Arc::new(Inner { stations: Mutex::default(), plan, changes, is_cut }))
     }
 
     /// Continues with the faults of another plan.
-    pub fn replan(&self, plan: Plan) {
+    pub fn replan(&self, plan: FaultPlan) {
         *lock(&self.0.plan) = plan;
         // Release: pairs with the Acquire of the thread that polls.
         self.0.changes.fetch_add(1, Ordering::Release);
@@ -69,7 +69,7 @@ impl Hub {
         self.0.is_cut.store(is_cut, Ordering::Relaxed);
     }
 
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> FaultPlan {
         *lock(&self.0.plan)
     }
 

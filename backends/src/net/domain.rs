@@ -1,12 +1,12 @@
-//! The domain of a rank: its rails, opened.
+//! The domain of a rank: its NIC endpoints, opened.
 
 use super::ENDPOINTS_MAX;
-use super::card::{Card, CardError, Place};
-use super::failure::Failure;
-use super::packet::SendError;
-use super::rail::{Limits, Rail, Shared};
-use super::unfit::Unfit;
-use super::wire::Wire;
+use super::assemble_error::AssembleError;
+use super::card::{CardEndpoint, CardError, EndpointCard};
+use super::failure::DeviceFailure;
+use super::nic_endpoint::{DomainShared, Limits, NicEndpoint};
+use super::packet::PacketError;
+use super::wire::NetWire;
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -20,19 +20,19 @@ use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 ///
 /// At start the caller opens it, publishes [`card`](Self::card), waits for all
 /// ranks, and passes a source of the peers' cards to [`find`](Self::find).
-pub struct NetDomain<W: Wire> {
-    pub(super) rails: Vec<Mutex<Rail<W>>>,
-    /// The rails that no endpoint uses.
+pub struct NetDomain<W: NetWire> {
+    pub(super) nics: Vec<Mutex<NicEndpoint<W>>>,
+    /// The NIC endpoints that no endpoint uses.
     pub(super) idle: Mutex<Vec<usize>>,
-    pub(super) shared: Shared,
-    pub(crate) about: W::About,
+    pub(super) shared: DomainShared,
+    pub(crate) description: W::Description,
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
     is_device: bool,
     card: Vec<u8>,
 }
 
-/// The properties that all rails of a rank share.
+/// The properties that all NIC endpoints of a rank share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits {
     pub rank: Rank,
@@ -46,31 +46,31 @@ pub(crate) struct Traits {
     pub remote_completion: bool,
 }
 
-impl<W: Wire> NetDomain<W> {
+impl<W: NetWire> NetDomain<W> {
     pub(crate) fn assemble(
-        rails: Vec<Rail<W>>,
-        about: W::About,
+        nics: Vec<NicEndpoint<W>>,
+        description: W::Description,
         traits: Traits,
-    ) -> Result<Self, Unfit> {
-        debug_assert!((1..=ENDPOINTS_MAX).contains(&rails.len()));
+    ) -> Result<Self, AssembleError> {
+        debug_assert!((1..=ENDPOINTS_MAX).contains(&nics.len()));
         let Traits { rank, size, job, kind, device_atomics, is_device, remote_completion } = traits;
-        let places = rails.iter().map(place).collect::<Result<_, Unfit>>()?;
-        let name = Excerpt::new(&format!("{} {about}", W::NAME));
-        let card = Card { job, kind, name, endpoints: places };
+        let places = nics.iter().map(place).collect::<Result<_, AssembleError>>()?;
+        let name = Excerpt::new(&format!("{} {description}", W::NAME));
+        let card = EndpointCard { job, kind, name, endpoints: places };
         let bytes = card.to_bytes();
         if bytes.len() > CARD_BYTES_MAX {
-            return Err(Unfit::CardTooLong { bytes: bytes.len() });
+            return Err(AssembleError::CardTooLong { bytes: bytes.len() });
         }
         let capabilities = Capabilities {
             name: W::NAME,
             load_store: false,
             device_atomics,
             inline_bytes_max: 0,
-            in_flight_max: rails[0].flights.len(),
+            in_flight_max: nics[0].flights.len(),
             in_order: false,
             remote_completion,
         };
-        let shared = Shared {
+        let shared = DomainShared {
             rank,
             size,
             job: AtomicU64::new(job),
@@ -81,10 +81,10 @@ impl<W: Wire> NetDomain<W> {
             lost_count: AtomicUsize::new(0),
             kept: AtomicU32::new(0),
         };
-        let idle = Mutex::new((0..rails.len()).rev().collect());
-        let limits = rails[0].limits;
-        let rails = rails.into_iter().map(Mutex::new).collect();
-        Ok(Self { rails, idle, shared, about, capabilities, limits, is_device, card: bytes })
+        let idle = Mutex::new((0..nics.len()).rev().collect());
+        let limits = nics[0].limits;
+        let nics = nics.into_iter().map(Mutex::new).collect();
+        Ok(Self { nics, idle, shared, description, capabilities, limits, is_device, card: bytes })
     }
 
     /// The data that peers need of this rank: at most [`CARD_BYTES_MAX`] bytes, for
@@ -124,7 +124,7 @@ impl<W: Wire> NetDomain<W> {
     /// A number that is equal on ranks that can communicate; it can be compared
     /// before the ranks' cards are known.
     pub fn mark(&self) -> u32 {
-        self.shared.own.get().map_or(0, Card::mark)
+        self.shared.own.get().map_or(0, EndpointCard::mark)
     }
 
     /// Checks from a rank's card that the rank is on the same network.
@@ -142,7 +142,7 @@ impl<W: Wire> NetDomain<W> {
     /// - [`CardError::Number`]: a number in the card is out of its range.
     pub fn check(&self, card: &[u8]) -> Result<(), CardError> {
         let own = self.shared.own.get().expect("a domain is opened with its own card");
-        Card::parse(card, own).map(drop)
+        EndpointCard::parse(card, own).map(drop)
     }
 
     /// Sets the job number that packets carry, if it was not known when the cards
@@ -151,8 +151,8 @@ impl<W: Wire> NetDomain<W> {
     pub fn join(&self, job: u64) {
         // Relaxed: a thread that uses the number got the domain after this.
         self.shared.job.store(job, Ordering::Relaxed);
-        for index in 0..self.rails.len() {
-            self.rail(index).wire.join(job);
+        for index in 0..self.nics.len() {
+            self.nic(index).wire.join(job);
         }
     }
 
@@ -187,16 +187,16 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// # Errors
     ///
-    /// A [`SendError`], and nothing was sent:
+    /// A [`PacketError`], and nothing was sent:
     ///
-    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, the
+    /// - [`PacketError::Full`]: no buffer is free, the provider accepts nothing now, the
     ///   rank's card has not come yet, or another thread uses the endpoint. The caller
     ///   must try again later.
-    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
-    /// - [`SendError::Addr`]: the rank does not exist, has died, or cannot be reached.
-    pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
-        rail.try_send(&self.shared, to, bytes)
+    /// - [`PacketError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`PacketError::Addr`]: the rank does not exist, has died, or cannot be reached.
+    pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        let Some(mut nic) = self.try_rail(index) else { return Err(PacketError::Full) };
+        nic.try_send(&self.shared, to, bytes)
     }
 
     /// Sends a packet from endpoint `index` to a rank that was declared dead with
@@ -205,19 +205,19 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// # Errors
     ///
-    /// A [`SendError`], and nothing was sent:
+    /// A [`PacketError`], and nothing was sent:
     ///
-    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, or
+    /// - [`PacketError::Full`]: no buffer is free, the provider accepts nothing now, or
     ///   another thread uses the endpoint. The caller must try again later.
-    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
-    /// - [`SendError::Addr`]: the rank was not declared dead, no operation or packet
+    /// - [`PacketError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`PacketError::Addr`]: the rank was not declared dead, no operation or packet
     ///   had gone to it before, or the connection to it is closed.
-    pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
-        if bytes.len() > rail.packet_bytes_max() {
-            return Err(SendError::TooLong { bytes: bytes.len(), max: rail.packet_bytes_max() });
+    pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        let Some(mut nic) = self.try_rail(index) else { return Err(PacketError::Full) };
+        if bytes.len() > nic.packet_bytes_max() {
+            return Err(PacketError::TooLong { bytes: bytes.len(), max: nic.packet_bytes_max() });
         }
-        rail.tell_lost(&self.shared, to, bytes)
+        nic.tell_lost(&self.shared, to, bytes)
     }
 
     /// Prepares endpoint `index` for a sleep on its
@@ -225,22 +225,22 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// [`Endpoint::arm`]: tsumugi_core::backend::Endpoint::arm
     pub fn arm(&self, index: usize) -> bool {
-        self.try_rail(index).is_some_and(|mut rail| rail.arm())
+        self.try_rail(index).is_some_and(|mut nic| nic.arm())
     }
 
     /// The descriptor of endpoint `index`; see [`NetEndpoint::event`].
     pub fn event(&self, index: usize) -> Option<std::os::fd::RawFd> {
-        self.rail(index).wire.event()
+        self.nic(index).wire.event()
     }
 
     /// The bytes of the longest packet.
     pub fn packet_bytes_max(&self) -> usize {
-        self.rail(0).packet_bytes_max()
+        self.nic(0).packet_bytes_max()
     }
 
     /// The number of endpoints.
     pub fn endpoints(&self) -> usize {
-        self.rails.len()
+        self.nics.len()
     }
 
     /// Whether puts and gets may be in flight together with packets. If not, a job
@@ -293,7 +293,7 @@ impl<W: Wire> NetDomain<W> {
         let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
         if !lost.contains(&rank) {
             lost.push(rank);
-            // Release: pairs with the Acquire in `Rail::see_losses`.
+            // Release: pairs with the Acquire in `NicEndpoint::see_losses`.
             self.shared.lost_count.store(lost.len(), Ordering::Release);
         }
     }
@@ -308,11 +308,16 @@ impl<W: Wire> NetDomain<W> {
         if access == Access::Local && !self.limits.local_mr {
             return Ok(region);
         }
-        for index in 0..self.rails.len() {
+        for index in 0..self.nics.len() {
             // SAFETY: the caller keeps the same contract.
-            let registered = unsafe { self.rail(index).register(key, base, bytes, access) };
+            let registered = unsafe { self.nic(index).register(key, base, bytes, access) };
             if let Err(code) = registered {
-                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
+                self.nic(index).failures.add(DeviceFailure::new(
+                    Some(self.shared.rank),
+                    None,
+                    code,
+                    0,
+                ));
                 self.unregister(key);
                 return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
             }
@@ -321,23 +326,23 @@ impl<W: Wire> NetDomain<W> {
     }
 
     #[inline]
-    pub(super) fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, Rail<W>>> {
-        self.rails[index].try_lock().ok()
+    pub(super) fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, NicEndpoint<W>>> {
+        self.nics[index].try_lock().ok()
     }
 
-    pub(super) fn rail(&self, index: usize) -> MutexGuard<'_, Rail<W>> {
-        self.rails[index].lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn nic(&self, index: usize) -> MutexGuard<'_, NicEndpoint<W>> {
+        self.nics[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W: Wire> fmt::Debug for NetDomain<W> {
+impl<W: NetWire> fmt::Debug for NetDomain<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} domain ({}, {} endpoints)", W::NAME, self.about, self.rails.len())
+        write!(f, "{} domain ({}, {} endpoints)", W::NAME, self.description, self.nics.len())
     }
 }
 
-fn place<W: Wire>(rail: &Rail<W>) -> Result<Place, Unfit> {
-    let address = rail.wire.address().map_err(Unfit::Address)?;
-    let (origin, key) = rail.directory_place();
-    Ok(Place { address, origin, key })
+fn place<W: NetWire>(nic: &NicEndpoint<W>) -> Result<CardEndpoint, AssembleError> {
+    let address = nic.wire.address().map_err(AssembleError::Address)?;
+    let (origin, key) = nic.directory_place();
+    Ok(CardEndpoint { address, origin, key })
 }

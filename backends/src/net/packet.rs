@@ -32,7 +32,7 @@ pub enum Arrival<'p> {
 
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendError {
+pub enum PacketError {
     /// No buffer is free, the provider accepts nothing, the rank's card has not come
     /// yet, or another thread uses the endpoint: the caller must try again later.
     Full,
@@ -48,7 +48,7 @@ pub enum SendError {
     Addr(AddrError),
 }
 
-impl fmt::Display for SendError {
+impl fmt::Display for PacketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => write!(f, "no packet can be sent to this rank now: try again later"),
@@ -60,9 +60,9 @@ impl fmt::Display for SendError {
     }
 }
 
-impl std::error::Error for SendError {}
+impl std::error::Error for PacketError {}
 
-/// The packets of one rail.
+/// The packets of one NIC endpoint.
 #[derive(Debug)]
 pub(super) struct Packets {
     pub(super) count: usize,

@@ -1,14 +1,14 @@
 //! Packets on their way up: receive buffers, and what has come in them.
 
-use super::number::may_ring;
+use super::immediate::may_ring;
+use super::nic_endpoint::{DomainShared, NicEndpoint};
 use super::packet::{Arrival, BELL, BELL_BYTES, HEADER_BYTES, PACKET, PACKETS_AT_ONCE};
-use super::rail::{Rail, Shared};
 use super::scratch::Context;
-use super::wire::Wire;
+use super::wire::NetWire;
 use tsumugi_core::mem::{Rank, RegionKey};
 use tsumugi_core::sync::Ordering;
 
-impl<W: Wire> Rail<W> {
+impl<W: NetWire> NicEndpoint<W> {
     /// Posts receive buffers to the provider.
     pub(super) fn open_receives(&mut self) {
         while let Some(packet) = self.packets.idle.pop() {
@@ -26,7 +26,7 @@ impl<W: Wire> Rail<W> {
 
     pub(super) fn receive(
         &mut self,
-        shared: &Shared,
+        shared: &DomainShared,
         handle: &mut dyn FnMut(Arrival<'_>),
     ) -> usize {
         let mut handed = 0;
@@ -64,7 +64,7 @@ impl<W: Wire> Rail<W> {
 }
 
 /// Parses a packet; `None` if it is not of this job.
-fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
+fn parse<'p>(bytes: &'p [u8], shared: &DomainShared) -> Option<Arrival<'p>> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
     let job = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));

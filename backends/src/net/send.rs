@@ -1,17 +1,17 @@
 //! Packets on their way down.
 
-use super::failure::Failure;
-use super::packet::{BELL, BELL_BYTES, HEADER_BYTES, PACKET, SendError};
-use super::rail::{NO_WAY, Peer, Rail, Shared};
+use super::failure::DeviceFailure;
+use super::nic_endpoint::{DomainShared, NO_WAY, NicEndpoint, NicPeer};
+use super::packet::{BELL, BELL_BYTES, HEADER_BYTES, PACKET, PacketError};
 use super::scratch::Context;
-use super::wire::Wire;
+use super::wire::NetWire;
 use core::ffi::c_int;
 use libc::{EAGAIN, EINPROGRESS};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::Ordering;
 
-impl<W: Wire> Rail<W> {
+impl<W: NetWire> NicEndpoint<W> {
     /// The bytes of content that fit in a packet.
     pub(super) fn packet_bytes_max(&self) -> usize {
         self.scratch.packet_bytes() - HEADER_BYTES
@@ -19,10 +19,10 @@ impl<W: Wire> Rail<W> {
 
     pub(super) fn try_send(
         &mut self,
-        shared: &Shared,
+        shared: &DomainShared,
         to: Rank,
         bytes: &[u8],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), PacketError> {
         let sent = self.send_kind(shared, to, PACKET, bytes);
         self.wire.ring();
         sent
@@ -32,17 +32,17 @@ impl<W: Wire> Rail<W> {
     /// open.
     pub(super) fn tell_lost(
         &mut self,
-        shared: &Shared,
+        shared: &DomainShared,
         to: Rank,
         bytes: &[u8],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), PacketError> {
         self.see_losses(shared);
         let sent = match self.peers.get(&to.0) {
             Some(peer) if peer.lost && peer.addr != NO_WAY => {
                 let peer = *peer;
                 self.send_to(shared, to, peer, PACKET, bytes)
             }
-            _ => Err(SendError::Addr(AddrError::PeerLost { rank: to })),
+            _ => Err(PacketError::Addr(AddrError::PeerLost { rank: to })),
         };
         self.wire.ring();
         sent
@@ -50,30 +50,30 @@ impl<W: Wire> Rail<W> {
 
     /// Notifies the owner of a word that it has changed. Returns false if there is
     /// no room now.
-    pub(super) fn ring(&mut self, shared: &Shared, op: &Op) -> bool {
+    pub(super) fn ring(&mut self, shared: &DomainShared, op: &Op) -> bool {
         let mut bell = [0; BELL_BYTES];
         bell[..4].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
         bell[8..].copy_from_slice(&op.remote.offset.to_le_bytes());
         // A peer that is lost gets no bell; the operation has ended before.
-        self.send_kind(shared, op.remote.rank, BELL, &bell) != Err(SendError::Full)
+        self.send_kind(shared, op.remote.rank, BELL, &bell) != Err(PacketError::Full)
     }
 
     fn send_kind(
         &mut self,
-        shared: &Shared,
+        shared: &DomainShared,
         to: Rank,
         kind: u32,
         bytes: &[u8],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), PacketError> {
         let max = self.packet_bytes_max();
         if bytes.len() > max {
-            return Err(SendError::TooLong { bytes: bytes.len(), max });
+            return Err(PacketError::TooLong { bytes: bytes.len(), max });
         }
         if to.0 >= shared.size {
             let error = AddrError::NoSuchRank { rank: to, size: shared.size };
-            return Err(SendError::Addr(error));
+            return Err(PacketError::Addr(error));
         }
-        let peer = self.peer(shared, to).map_err(SendError::Addr)?.ok_or(SendError::Full)?;
+        let peer = self.peer(shared, to).map_err(PacketError::Addr)?.ok_or(PacketError::Full)?;
         self.send_to(shared, to, peer, kind, bytes)
     }
 
@@ -81,16 +81,16 @@ impl<W: Wire> Rail<W> {
     #[inline]
     fn send_to(
         &mut self,
-        shared: &Shared,
+        shared: &DomainShared,
         to: Rank,
-        peer: Peer,
+        peer: NicPeer,
         kind: u32,
         bytes: &[u8],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), PacketError> {
         if self.must_wait() || self.must_pause(to) {
-            return Err(SendError::Full);
+            return Err(PacketError::Full);
         }
-        let Some(packet) = self.packets.free.pop() else { return Err(SendError::Full) };
+        let Some(packet) = self.packets.free.pop() else { return Err(PacketError::Full) };
         let at = self.scratch.outgoing(packet as usize);
         // SAFETY: a free packet's own bytes, as many as were checked.
         let place = unsafe { core::slice::from_raw_parts_mut(at, HEADER_BYTES + bytes.len()) };
@@ -117,11 +117,11 @@ impl<W: Wire> Rail<W> {
             return Ok(());
         }
         Err(match answer {
-            code if code == -EAGAIN || code == -EINPROGRESS => SendError::Full,
-            code if self.is_early(to, -code) => SendError::Full,
+            code if code == -EAGAIN || code == -EINPROGRESS => PacketError::Full,
+            code if self.is_early(to, -code) => PacketError::Full,
             code => {
-                self.failures.add(Failure::new(Some(to), None, -code, 0));
-                SendError::Addr(AddrError::PeerLost { rank: to })
+                self.failures.add(DeviceFailure::new(Some(to), None, -code, 0));
+                PacketError::Addr(AddrError::PeerLost { rank: to })
             }
         })
     }
@@ -135,7 +135,7 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Sends packets again that the device has returned unsent.
-    pub(super) fn send_again(&mut self, shared: &Shared) {
+    pub(super) fn send_again(&mut self, shared: &DomainShared) {
         for _ in 0..self.packets.returned.len() {
             let Some(packet) = self.packets.returned.pop_front() else { return };
             let (to, _) = self.packets.addressed[packet as usize];
@@ -150,7 +150,7 @@ impl<W: Wire> Rail<W> {
                 EAGAIN | EINPROGRESS => self.packets.returned.push_back(packet),
                 code if self.is_early(to, code) => self.packets.returned.push_back(packet),
                 code => {
-                    self.failures.add(Failure::new(Some(to), None, code, 0));
+                    self.failures.add(DeviceFailure::new(Some(to), None, code, 0));
                     self.packets.sent(packet as usize);
                 }
             }

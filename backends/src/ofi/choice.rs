@@ -1,6 +1,6 @@
 //! The choice among the providers.
 
-use super::config::{Config, OpenError, Progress};
+use super::config::{OfiConfig, OpenError, ProgressMode};
 use super::sys::*;
 use crate::foreign::owned;
 use core::ffi::CStr;
@@ -9,7 +9,7 @@ use std::ffi::CString;
 /// The provider that was chosen from the offers of `fi_getinfo`.
 pub(super) struct Choice {
     pub library: &'static Library,
-    pub info: Info<'static>,
+    pub info: FiInfo<'static>,
     pub facts: Facts,
 }
 
@@ -46,7 +46,7 @@ pub struct Facts {
 }
 
 impl Choice {
-    pub(super) fn new(config: &Config) -> Result<Self, OpenError> {
+    pub(super) fn new(config: &OfiConfig) -> Result<Self, OpenError> {
         let text = |text: &Option<String>| {
             text.as_deref().map(CString::new).transpose().map_err(|_| OpenError::ZeroByte)
         };
@@ -81,10 +81,10 @@ impl Choice {
 
 fn hints(
     library: &'static Library,
-    config: &Config,
+    config: &OfiConfig,
     provider: Option<&CStr>,
     device: Option<&CStr>,
-) -> Result<Info<'static>, OpenError> {
+) -> Result<FiInfo<'static>, OpenError> {
     let hints = library.hints().ok_or(no_memory("fi_allocinfo"))?;
     // SAFETY: the library made the hints, with all their parts; strings are
     // duplicated, because the library frees them.
@@ -103,8 +103,8 @@ fn hints(
             | FI_MR_PROV_KEY
             | FI_MR_ENDPOINT;
         domain.data_progress = match config.progress {
-            Progress::Manual => FI_PROGRESS_MANUAL,
-            Progress::Auto => FI_PROGRESS_AUTO,
+            ProgressMode::Manual => FI_PROGRESS_MANUAL,
+            ProgressMode::Auto => FI_PROGRESS_AUTO,
         };
         match provider {
             Some(name) => (*info.fabric_attr).prov_name = duplicated(name),

@@ -22,13 +22,13 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // SAFETY: this value owns the fabric, and every wire on it holds it by an
+        // SAFETY: this value owns the fabric, and every endpoint on it holds it by an
         // `Arc`.
         unsafe { close(&raw mut (*self.raw).fid) };
     }
 }
 
-// SAFETY: wires call only `domain` (at open) and `trywait` on it, and under
+// SAFETY: endpoints call only `domain` (at open) and `trywait` on it, and under
 // FI_THREAD_DOMAIN different domains may do that in parallel.
 unsafe impl Send for Fabric {}
 // SAFETY: as above.

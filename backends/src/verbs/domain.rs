@@ -1,21 +1,22 @@
 //! The domain of a rank: its device opened and tried, with its endpoints.
 
-use super::about::{About, Counts};
-use super::config::{Config, OpenError};
+use super::config::{OpenError, VerbsConfig};
+use super::dct::support::DctSupport;
+use super::description::{QpCounters, VerbsDescription};
 use super::device::Facts;
-use super::dynamic::support::Dynamic;
-use super::line::{self, Line};
 use super::probe;
+use super::wire::{self, VerbsWire};
 use crate::net::{
-    Limits, NetDomain, NetEndpoint, Noise, Probed, Rail, Sizes, Traits, contexts_of, footprint_of,
+    Limits, NetDomain, NetEndpoint, NicEndpoint, ProbeReport, SecretRng, Sizes, Traits,
+    contexts_of, footprint_of,
 };
 use tsumugi_core::mem::Rank;
 
 /// A rank's device, opened and probed.
-pub type VerbsDomain = NetDomain<Line>;
+pub type VerbsDomain = NetDomain<VerbsWire>;
 
 /// One queue of such a device.
-pub type VerbsEndpoint<'d> = NetEndpoint<'d, Line>;
+pub type VerbsEndpoint<'d> = NetEndpoint<'d, VerbsWire>;
 
 impl VerbsDomain {
     /// Loads the library, chooses a device, makes the trials, and opens the
@@ -31,22 +32,22 @@ impl VerbsDomain {
     /// - [`OpenError::Probe`]: the trial of a put or a get within this process failed.
     /// - [`OpenError::CardTooLong`]: the addresses of the endpoints do not fit in a
     ///   card.
-    pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
+    pub fn open(config: &VerbsConfig, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
-        let is_asked = config.dynamic;
-        let (config, probed) = probe::settle(config)?;
+        let is_asked = config.dct;
+        let (config, probed) = probe::choose_transport(config)?;
         let failed = |code| OpenError::Call { name: "getrandom", code };
-        let mut noise = Noise::of_system().map_err(failed)?;
-        let mut rails = Vec::new();
+        let mut rng = SecretRng::of_system().map_err(failed)?;
+        let mut nics = Vec::new();
         let mut facts = None;
         for index in 0..config.endpoints {
-            let rail = open_rail(&config, rank, index, probed.works(probe::RINGS), noise.split())?;
-            facts = Some(rail.wire.device.facts.clone());
-            rails.push(rail);
+            let nic = open_rail(&config, rank, index, probed.works(probe::RINGS), rng.split())?;
+            facts = Some(nic.wire.device.facts.clone());
+            nics.push(nic);
         }
         let mut facts = facts.expect("the configuration has at least one endpoint");
-        if is_asked && facts.dynamic == Dynamic::Possible {
-            facts.dynamic = Dynamic::Refused;
+        if is_asked && facts.dct == DctSupport::Possible {
+            facts.dct = DctSupport::Refused;
         }
         let traits = Traits {
             rank,
@@ -55,56 +56,56 @@ impl VerbsDomain {
             kind: u64::from(facts.ethernet) + 1,
             device_atomics: false,
             is_device: !facts.software,
-            remote_completion: probed.works(Probed::LANDED),
+            remote_completion: probed.works(ProbeReport::LANDED),
         };
-        Ok(Self::assemble(rails, About { facts, probed }, traits)?)
+        Ok(Self::assemble(nics, VerbsDescription { facts, probed }, traits)?)
     }
 
     /// The properties that the device reports.
     pub fn facts(&self) -> &Facts {
-        &self.about.facts
+        &self.description.facts
     }
 
     /// The results of the trials.
-    pub fn probed(&self) -> &Probed {
-        &self.about.probed
+    pub fn probed(&self) -> &ProbeReport {
+        &self.description.probed
     }
 }
 
 impl VerbsEndpoint<'_> {
     /// The counters of this endpoint.
-    pub fn counts(&self) -> Counts {
-        self.with_wire(|line| line.counts).unwrap_or_default()
+    pub fn counters(&self) -> QpCounters {
+        self.with_wire(|wire| wire.counters).unwrap_or_default()
     }
 }
 
 /// The bytes of the tables of a rank with one endpoint of the default size and
 /// `packets` packets each way, without libibverbs' own memory and without pairs.
 pub fn footprint(packets: usize) -> usize {
-    let config = Config::default();
+    let config = VerbsConfig::default();
     let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);
     let contexts = contexts_of(depth, packets);
-    footprint_of(Sizes { depth, packets, packet_bytes }) + line::footprint(contexts)
+    footprint_of(Sizes { depth, packets, packet_bytes }) + wire::footprint(contexts)
 }
 
 fn open_rail(
-    config: &Config,
+    config: &VerbsConfig,
     rank: Rank,
     index: usize,
     rings: bool,
-    noise: Noise,
-) -> Result<Rail<Line>, OpenError> {
+    rng: SecretRng,
+) -> Result<NicEndpoint<VerbsWire>, OpenError> {
     let sizes = Sizes {
         depth: config.in_flight_max,
         packets: config.packets,
         packet_bytes: config.packet_bytes_max,
     };
     let contexts = contexts_of(sizes.depth, sizes.packets);
-    let line = Line::open(config, rank, contexts, config.packets)?;
+    let wire = VerbsWire::open(config, rank, contexts, config.packets)?;
     let limits = Limits {
         inject_bytes: 0,
         give_bytes: 0,
-        piece_bytes_max: config.piece_bytes_max.min(line.device.facts.message_bytes_max),
+        piece_bytes_max: config.piece_bytes_max.min(wire.device.facts.message_bytes_max),
         more: false,
         rings,
         one_by_one: false,
@@ -113,5 +114,5 @@ fn open_rail(
         key_bytes: 8,
     };
     let failed = |code| OpenError::Call { name: "ibv_reg_mr", code };
-    Rail::open(line, sizes, index, limits, noise).map_err(failed)
+    NicEndpoint::open(wire, sizes, index, limits, rng).map_err(failed)
 }

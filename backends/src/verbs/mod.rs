@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  VerbsDomain
-//!     ├─ rail 0: line (context, cq, srq, door, pairs)          ◄─ VerbsEndpoint
-//!     └─ rail 1: the same, with nothing in common but the card ◄─ VerbsEndpoint
+//!     ├─ nic 0: wire (context, cq, srq, CM endpoint, pairs)   ◄─ VerbsEndpoint
+//!     └─ nic 1: the same, with nothing in common but the card ◄─ VerbsEndpoint
 //! ```
 //!
 //! | file | what is in it |
@@ -12,13 +12,13 @@
 //! | `sys` | libibverbs' functions and structures |
 //! | `address` | the address of a rank, as it crosses the network |
 //! | `device` | a device, opened |
-//! | `dynamic` | the dynamically connected transport: many peers by few pairs |
+//! | `dct` | the dynamically connected transport: many peers by few pairs |
 //! | `pair` | queue pairs, from state to state |
-//! | `door` | the connection manager: calls between ranks about their pairs |
-//! | `link` | connections to peers: made on first use, bounded in number, remade |
-//! | `guest` | the passive side of connections |
-//! | `talk` | the handling of calls |
-//! | `line` | requests down, completions up |
+//! | `cm` | the connection manager: messages between ranks about their pairs |
+//! | `connection` | connections to peers: made on first use, bounded in number, remade |
+//! | `passive` | the pairs by which peers reach this rank |
+//! | `wire` | requests down, completions up, connections made and closed |
+//! | `description`, `domain` | what a domain reports, and how it is opened |
 //! | `probe` | trials of the device |
 //! | `sim` | libibverbs inside of the process, for tests |
 //!
@@ -29,15 +29,15 @@
 //!
 //! # Progress
 //!
-//! Puts, gets and atomics need no thread at the target once the link is open. To
-//! open the link, the target has to poll once: a rank that never does keeps others
-//! waiting, for at most [`Config::patience_ms`]. Packets wait for receive buffers
+//! Puts, gets and atomics need no thread at the target once the connection is open. To
+//! open the connection, the target has to poll once: a rank that never does keeps others
+//! waiting, for at most [`VerbsConfig::connect_timeout_ms`]. Packets wait for receive buffers
 //! at the target, and then the requests to the same peer after them wait too.
 //!
 //! # Atomics
 //!
 //! A device does fetch-and-add and compare-and-swap on words of 8 bytes. They are
-//! atomic among its own requests alone ([`Atomics::Device`]): the device and the
+//! atomic among its own requests alone ([`Atomics::VerbsDevice`]): the device and the
 //! processor lose each other's updates of the same word. Therefore
 //! [`Capabilities::device_atomics`] is false, every word has one agent, and an
 //! operation that this device does not support ([`AddrError::Unsupported`]) is
@@ -51,18 +51,18 @@
 //! - Registered memory is locked: `ulimit -l` bounds it.
 //! - A forked child must not use, nor drop, an open domain.
 //! - When a registration ends, requests of peers on it that are under way fail, and
-//!   each failure ends the link of the request, which is then made again.
+//!   each failure ends the connection of the request, which is then made again.
 
-mod about;
+mod description;
 mod address;
 mod config;
 mod device;
 mod domain;
-mod door;
-mod dynamic;
-mod guest;
-mod line;
-mod link;
+mod cm;
+mod dct;
+mod passive;
+mod wire;
+mod connection;
 mod pair;
 mod probe;
 #[cfg(any(test, feature = "sim"))]
@@ -70,11 +70,12 @@ pub mod sim;
 pub mod sys;
 
 pub use crate::net::{
-    Arrival, CardError, Cards, Failure, Failures, Probed, Row, SendError, Verdict,
+    Arrival, CardError, CardSource, DeviceFailure, DeviceFailures, PacketError, ProbeReport,
+    TrialResult, TrialRow,
 };
-pub use about::{About, Counts};
-pub use config::{Config, OpenError};
+pub use config::{OpenError, VerbsConfig};
+pub use dct::support::DctSupport;
+pub use description::{QpCounters, VerbsDescription};
 pub use device::{Atomics, Facts};
 pub use domain::{VerbsDomain, VerbsEndpoint, footprint};
-pub use dynamic::support::Dynamic;
-pub use line::Line;
+pub use wire::VerbsWire;

@@ -19,7 +19,7 @@ mod dynamic;
 #[cfg(test)]
 mod tests;
 
-use super::dynamic::sys::{Driver, MLX5DV_DCTYPE_DCI, MLX5DV_DCTYPE_DCT};
+use super::dct::sys::{Driver, MLX5DV_DCTYPE_DCI, MLX5DV_DCTYPE_DCT};
 use super::sys::*;
 use core::ffi::{c_int, c_uint};
 use std::cell::RefCell;

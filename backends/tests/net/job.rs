@@ -21,8 +21,8 @@ use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::sync::{Mutex, atomic::AtomicU64, atomic::Ordering};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::{Arrival, Probed};
-use tsumugi_backends::{NetDomain, Wire};
+use tsumugi_backends::ofi::{Arrival, ProbeReport};
+use tsumugi_backends::{NetDomain, NetWire};
 use tsumugi_conformance::endpoint;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
@@ -35,7 +35,7 @@ pub trait Provider: Sync + 'static {
     /// The name of the provider: a library may have several.
     const NAME: &str;
     /// The wire of the provider.
-    type Wire: Wire;
+    type Wire: NetWire;
     /// Whether a poll takes microseconds.
     const POLLS_COST: bool = false;
     /// Whether the provider serves a rank that does not poll.
@@ -47,7 +47,7 @@ pub trait Provider: Sync + 'static {
     fn open(setting: &Setting, rank: Rank, size: u32) -> NetDomain<Self::Wire>;
 
     /// The results of the probe at the start.
-    fn probed(domain: &NetDomain<Self::Wire>) -> &Probed;
+    fn probed(domain: &NetDomain<Self::Wire>) -> &ProbeReport;
 }
 
 /// The options that tests choose.

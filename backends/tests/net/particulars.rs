@@ -2,7 +2,7 @@
 
 use super::job::{Job, LIMIT, Provider, Setting, wait};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::{Arrival, SendError};
+use tsumugi_backends::ofi::{Arrival, PacketError};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, RemoteAddr, Width};
@@ -144,15 +144,15 @@ pub fn packets_and_bells_arrive<P: Provider>() {
     let job: Job<P> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
-    let too_long = SendError::TooLong { bytes: 4000, max: 496 };
+    let too_long = PacketError::TooLong { bytes: 4000, max: 496 };
     assert_eq!(endpoint.try_send(PEER, &[0; 4000]), Err(too_long));
     let nobody = AddrError::NoSuchRank { rank: Rank(5), size: 2 };
-    assert_eq!(endpoint.try_send(Rank(5), b""), Err(SendError::Addr(nobody)));
+    assert_eq!(endpoint.try_send(Rank(5), b""), Err(PacketError::Addr(nobody)));
     // More packets than there are buffers on either side.
     let start = Instant::now();
     for number in 0..60 {
         while let Err(error) = endpoint.try_send(PEER, format!("p{number}").as_bytes()) {
-            assert_eq!(error, SendError::Full);
+            assert_eq!(error, PacketError::Full);
             endpoint.poll(&mut []);
             assert!(start.elapsed() < LIMIT, "packet {number}");
         }

@@ -37,9 +37,9 @@ pub fn every_executor_rings_seldom() {
     ];
     for (executor, work) in ways {
         for batch in [1, 16, 64] {
-            let before = job.domain.endpoint().counts().doorbells;
+            let before = job.domain.endpoint().counters().doorbells;
             work(batch);
-            let rung = job.domain.endpoint().counts().doorbells - before;
+            let rung = job.domain.endpoint().counters().doorbells - before;
             let each = rung as f64 / OPS as f64;
             println!("{executor}, {batch} under way: {each:.3} doorbells each");
             assert!(batch < 64 || rung <= OPS / 8, "{executor}: {rung} for {OPS}");

@@ -1,11 +1,11 @@
 //! The events for which the launcher waits.
 
-use tsumugi::boot::tcp::Ended;
+use tsumugi::boot::tcp::RankEnd;
 
 /// An event of a job.
 pub enum Event {
     /// An agent has ended with this code.
     Agent { index: usize, code: i32 },
     /// Ranks have ended.
-    Ends(Vec<Ended>),
+    Ends(Vec<RankEnd>),
 }

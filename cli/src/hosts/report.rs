@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 use tsumugi::boot::env;
-use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, HEARD, SIGNAL, Secret};
+use tsumugi::boot::tcp::{Agent, ENDS_MAX, HEARD, RankEnd, SIGNAL, Secret};
 use tsumugi::pvas::launch::{End, Told};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
@@ -88,7 +88,7 @@ fn tell(mut agent: Option<Agent>, ends: &Receiver<Told>, alone: &Alone) {
     }
 }
 
-fn ended(told: &Told) -> Ended {
+fn ended(told: &Told) -> RankEnd {
     let failure = &told.failure;
     let how = match failure.end {
         End::Exited { code } => code as u32 & 0xff,
@@ -96,7 +96,7 @@ fn ended(told: &Told) -> Ended {
         End::Early => 0,
     };
     let heard = if told.may_have_heard { HEARD } else { 0 };
-    Ended { rank: failure.rank.0, pid: failure.pid, how: how | heard }
+    RankEnd { rank: failure.rank.0, pid: failure.pid, how: how | heard }
 }
 
 /// The attempt to connect lasts a little longer than this.

@@ -16,7 +16,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tsumugi::Rank;
-use tsumugi::boot::tcp::{Ended, HEARD, SIGNAL};
+use tsumugi::boot::tcp::{HEARD, RankEnd, SIGNAL};
 use tsumugi::pvas::launch::{End, Failure, Outcome};
 
 /// The state of the decision; see the module's documentation.
@@ -82,8 +82,8 @@ impl Candidate {
 impl Verdict {
     /// Takes reports that ranks of one host have ended. Returns those that must be
     /// printed because they are neither the cause nor a consequence of it.
-    pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<Failure> {
-        let news: Vec<Ended> =
+    pub fn ended(&mut self, ends: &[RankEnd], now: Instant) -> Vec<Failure> {
+        let news: Vec<RankEnd> =
             ends.iter().filter(|end| self.told.insert(end.rank)).copied().collect();
         if self.decided.is_some() {
             let (own, with_it): (Vec<_>, Vec<_>) =
@@ -91,7 +91,7 @@ impl Verdict {
             self.with_it.extend(with_it.iter().map(|failure| failure.rank));
             return own;
         }
-        let candidate = |end: &Ended| Candidate {
+        let candidate = |end: &RankEnd| Candidate {
             cause: Cause::Rank(failure_of(end)),
             may_have_heard: end.how & HEARD != 0,
         };
@@ -152,7 +152,7 @@ impl Verdict {
     }
 }
 
-fn failure_of(end: &Ended) -> Failure {
+fn failure_of(end: &RankEnd) -> Failure {
     let how = end.how & !HEARD;
     let is_killed = how & SIGNAL != 0;
     let number = (how & !SIGNAL) as i32;
@@ -205,8 +205,8 @@ mod tests {
         }
 
         fn ended(&mut self, ms: u64, ends: &[(u32, u32)]) -> Vec<Failure> {
-            let end = |&(rank, how): &(u32, u32)| Ended { rank, pid: 1, how };
-            let ends: Vec<Ended> = ends.iter().map(end).collect();
+            let end = |&(rank, how): &(u32, u32)| RankEnd { rank, pid: 1, how };
+            let ends: Vec<RankEnd> = ends.iter().map(end).collect();
             self.verdict.ended(&ends, self.at(ms))
         }
 

@@ -7,8 +7,8 @@ use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{Access, LocalAddr, RegionTable};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize};
 
-fn shared() -> Shared {
-    Shared {
+fn shared() -> DomainShared {
+    DomainShared {
         rank: Rank(0),
         size: 3,
         job: AtomicU64::new(7),

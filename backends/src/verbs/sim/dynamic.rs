@@ -11,7 +11,7 @@
 //!   (`modify_dci_qp_is_ok`, `mlx5_ib_modify_dct`), and with no others.
 //! - A request that was refused ends the pair of the initiator; the target goes on.
 
-use super::super::dynamic::sys::*;
+use super::super::dct::sys::*;
 use super::super::sys::*;
 use super::{Pair, Request, number, with};
 use core::ffi::{c_int, c_void};

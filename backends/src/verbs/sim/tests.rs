@@ -1,9 +1,12 @@
 //! The backend over simulated cards, by pairs and by the dynamically connected
 //! transport: many more peers than pairs, errors, and puts that notify.
 
-use super::super::{Config, Counts, Line, VerbsDomain, VerbsEndpoint};
+use super::super::{QpCounters, VerbsConfig, VerbsDomain, VerbsEndpoint, VerbsWire};
 use super::{NAME, alive_max};
-use crate::net::{Answer, Area, Arrival, ENTRIES_MAX, End, Entry, Far, Mr, Near, Nears, Wire};
+use crate::net::{
+    Arrival, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
+    RemoteBuffer, WordBuffers, ZeroedPages,
+};
 use std::collections::VecDeque;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, RemoteAddr, Width};
@@ -11,23 +14,23 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
 /// The patience is so long that no link becomes silent, even on a busy machine.
-pub(super) fn config(pairs_max: usize, dynamic: bool) -> Config {
+pub(super) fn config(pairs_max: usize, dynamic: bool) -> VerbsConfig {
     let device = Some(NAME.into());
-    Config {
+    VerbsConfig {
         device,
         pairs_max,
-        dynamic,
+        dct: dynamic,
         packets: 8,
         job: 7,
-        patience_ms: 1 << 24,
-        ..Config::default()
+        connect_timeout_ms: 1 << 24,
+        ..VerbsConfig::default()
     }
 }
 
 /// A rank's line, a page of the rank, and the requests that the rank is to make.
 struct Person {
-    line: Line,
-    page: Area,
+    wire: VerbsWire,
+    page: ZeroedPages,
     mr: Mr,
     asks: VecDeque<u64>,
     free: Vec<usize>,
@@ -36,12 +39,13 @@ struct Person {
 
 impl Person {
     fn new(rank: u32, pairs_max: usize, dynamic: bool) -> Self {
-        let mut line = Line::open(&config(pairs_max, dynamic), Rank(rank), CONTEXTS, 1).unwrap();
-        line.join(7);
-        let page = Area::new(4096);
+        let mut wire =
+            VerbsWire::open(&config(pairs_max, dynamic), Rank(rank), CONTEXTS, 1).unwrap();
+        wire.join(7);
+        let page = ZeroedPages::new(4096);
         // SAFETY: pages of its own, which stay as long as the line.
-        let mr = unsafe { line.register(page.base.as_ptr(), 4096, Access::ReadWrite, 0) }.unwrap();
-        Self { line, page, mr, asks: VecDeque::new(), free: (0..CONTEXTS).collect(), done: 0 }
+        let mr = unsafe { wire.register(page.base.as_ptr(), 4096, Access::ReadWrite, 0) }.unwrap();
+        Self { wire, page, mr, asks: VecDeque::new(), free: (0..CONTEXTS).collect(), done: 0 }
     }
 
     /// The word that other ranks add to.
@@ -50,12 +54,12 @@ impl Person {
         unsafe { self.page.base.cast::<u64>().read() }
     }
 
-    fn far(&self, peer: u64) -> Far {
-        Far { peer, addr: self.mr.origin, key: self.mr.key.words[0] }
+    fn far(&self, peer: u64) -> RemoteBuffer {
+        RemoteBuffer { peer, addr: self.mr.origin, key: self.mr.key.words[0] }
     }
 
     /// Posts as many requests as it can, and takes completions.
-    fn turn(&mut self, fars: &[Far]) {
+    fn turn(&mut self, fars: &[RemoteBuffer]) {
         for _ in 0..self.asks.len().min(self.free.len()) {
             let Some(peer) = self.asks.pop_front() else { break };
             let context = self.free.pop().expect("as many were counted");
@@ -64,53 +68,53 @@ impl Person {
                 self.free.push(context);
             }
         }
-        self.line.ring();
-        let mut entries = [Entry::EMPTY; ENTRIES_MAX];
-        let came = self.line.completions(&mut entries).unwrap();
+        self.wire.ring();
+        let mut entries = [CompletionEntry::EMPTY; ENTRIES_MAX];
+        let came = self.wire.completions(&mut entries).unwrap();
         for entry in &entries[..came] {
-            assert_eq!(entry.end, End::Done(0));
+            assert_eq!(entry.end, CompletionStatus::Done(0));
             self.free.push(entry.context);
             self.done += 1;
         }
     }
 
-    fn add(&mut self, far: Far, context: usize) -> Answer {
+    fn add(&mut self, far: RemoteBuffer, context: usize) -> PostResult {
         let remote = RemoteAddr { rank: Rank(0), key: RegionKey::from_bits(0), offset: 0 };
         let op = Op::atomic(Kind::FetchAdd, remote, 1u64);
         let at = self.page.base.as_ptr().wrapping_add(64 + 8 * context);
-        let near = Near { at, desc: self.mr.desc };
-        let nears = Nears { operand: near, compare: near, result: near };
+        let near = LocalBuffer { at, desc: self.mr.desc };
+        let nears = WordBuffers { operand: near, compare: near, result: near };
         // SAFETY: a word of its own page for each context.
-        let answer = unsafe { self.line.word(&op, nears, far, context, false) };
-        assert!([0, -libc::EINPROGRESS as Answer].contains(&answer), "{answer}");
+        let answer = unsafe { self.wire.word(&op, nears, far, context, false) };
+        assert!([0, -libc::EINPROGRESS as PostResult].contains(&answer), "{answer}");
         answer
     }
 }
 
 impl Drop for Person {
     fn drop(&mut self) {
-        self.line.shut(core::iter::empty());
+        self.wire.shut(core::iter::empty());
     }
 }
 
 #[test]
 fn five_hundred_peers_are_reached_by_sixty_four_pairs() {
-    let counts = reach_all(|_| false);
-    assert!(counts.pairs_made >= PEERS.into(), "each peer got a pair");
+    let counters = reach_all(|_| false);
+    assert!(counters.pairs_made >= PEERS.into(), "each peer got a pair");
 }
 
 #[test]
 fn five_hundred_peers_are_reached_by_sixty_four_dynamic_pairs() {
-    let counts = reach_all(|_| true);
-    assert!(counts.pairs_made <= PAIRS as u64, "no pair is made twice");
-    assert_eq!(counts.calls, 0, "no connection was requested");
+    let counters = reach_all(|_| true);
+    assert!(counters.pairs_made <= PAIRS as u64, "no pair is made twice");
+    assert_eq!(counters.cm_messages, 0, "no connection was requested");
 }
 
 #[test]
 fn peers_without_dynamic_transport_are_reached_by_pairs() {
-    let counts = reach_all(|rank| rank % 3 != 1);
+    let counters = reach_all(|rank| rank % 3 != 1);
     assert!(
-        counts.pairs_made >= u64::from(PEERS) / 3,
+        counters.pairs_made >= u64::from(PEERS) / 3,
         "each peer without the transport got a pair"
     );
 }
@@ -118,15 +122,15 @@ fn peers_without_dynamic_transport_are_reached_by_pairs() {
 /// Three ranks send requests to all ranks, and all ranks to the first; returns the
 /// counters of the first. `is_dynamic` selects the ranks that have the dynamically
 /// connected transport.
-fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> Counts {
+fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> QpCounters {
     let mut all: Vec<Person> =
         (0..PEERS).map(|rank| Person::new(rank, PAIRS, is_dynamic(rank))).collect();
-    let addresses: Vec<Vec<u8>> = all.iter().map(|one| one.line.address().unwrap()).collect();
-    let fars: Vec<Far> = (0..).zip(&all).map(|(peer, one)| one.far(peer)).collect();
+    let addresses: Vec<Vec<u8>> = all.iter().map(|one| one.wire.address().unwrap()).collect();
+    let fars: Vec<RemoteBuffer> = (0..).zip(&all).map(|(peer, one)| one.far(peer)).collect();
     let peers = u64::from(PEERS);
     for (own, one) in (0..peers).zip(&mut all) {
         for (rank, address) in (0..).map(Rank).zip(&addresses) {
-            one.line.insert(rank, address).unwrap();
+            one.wire.insert(rank, address).unwrap();
         }
         // Each rank has an order of its own.
         let everybody = (0..4 * peers).map(|at| (at * 7 + own) % peers);
@@ -140,24 +144,24 @@ fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> Counts {
     while all.iter().enumerate().any(|(own, one)| one.done < due(own)) {
         all.iter_mut().for_each(|one| one.turn(&fars));
         turns += 1;
-        assert!(turns < 1_000_000, "{:?}", all[0].line.counts);
+        assert!(turns < 1_000_000, "{:?}", all[0].wire.counters);
     }
     for (own, one) in all.iter().enumerate() {
         let of_the_first = if own == 0 { peers - 3 } else { 0 };
         assert_eq!(one.word(), 12 + of_the_first, "{own}");
-        assert_eq!((one.line.counts.pairs_broken, one.line.counts.strays), (0, 0), "{own}");
-        assert!(one.line.guests.len() <= 2 * PAIRS);
+        assert_eq!((one.wire.counters.pairs_broken, one.wire.counters.strays), (0, 0), "{own}");
+        assert!(one.wire.passive_qps.len() <= 2 * PAIRS);
     }
-    let counts = all[0].line.counts;
-    println!("{turns} turns, {counts:?}");
+    let counters = all[0].wire.counters;
+    println!("{turns} turns, {counters:?}");
     assert_eq!(alive_max(), PAIRS);
-    counts
+    counters
 }
 
 /// Two ranks, polled in turn.
 pub(super) struct Two {
     pub domains: [VerbsDomain; 2],
-    regions: Vec<(Region, Area)>,
+    regions: Vec<(Region, ZeroedPages)>,
     tags: u64,
 }
 
@@ -179,7 +183,7 @@ impl Two {
 
     /// A region of that rank.
     pub(super) fn region(&mut self, rank: usize, bytes: usize) -> Region {
-        let area = Area::new(bytes);
+        let area = ZeroedPages::new(bytes);
         // SAFETY: the memory goes after the domains.
         let region = unsafe {
             self.domains[rank].register(area.base, bytes as u64, Access::ReadWrite).unwrap()
@@ -258,7 +262,7 @@ fn puts_tell(dynamic: bool) {
     assert_eq!(ends[0].post(&[first]), 1);
     two.wait(&mut ends, 1, |_| ());
     for (op, (offset, is_one)) in ops.into_iter().zip(places) {
-        let before = ends[0].counts().doorbells;
+        let before = ends[0].counters().doorbells;
         assert_eq!(ends[0].post(&[op]), 1);
         let done = two.wait(&mut ends, 1, |b| {
             b.receive(&mut |arrival| {
@@ -274,7 +278,7 @@ fn puts_tell(dynamic: bool) {
         }
         let bell = LocalAddr { key: far.key, offset };
         assert_eq!(std::mem::take(&mut bells), [bell], "one bell");
-        let doorbells = ends[0].counts().doorbells - before;
+        let doorbells = ends[0].counters().doorbells - before;
         assert_eq!(doorbells, if is_one { 1 } else { 2 }, "at {offset}");
     }
 }
@@ -342,8 +346,8 @@ fn errors_are_named(dynamic: bool) {
         }
     }
     assert_eq!(word(&far, 0), adds.len() as u64);
-    let counts = ends[0].counts();
-    assert_eq!((counts.pairs_broken, counts.pairs_made), (1, 2));
+    let counters = ends[0].counters();
+    assert_eq!((counters.pairs_broken, counters.pairs_made), (1, 2));
     let failure = ends[0].failures().last.unwrap();
     assert_eq!((failure.peer, failure.kind), (Some(Rank(1)), Some(Kind::PutWord)));
 }

@@ -2,10 +2,10 @@
 //! that do not poll; and the fallback where a card has the transport in part or not at
 //! all.
 
-use super::super::super::{Dynamic, VerbsDomain};
+use super::super::super::{DctSupport, VerbsDomain};
 use super::super::lessen;
 use super::super::tests::{Two, at, config, word};
-use crate::net::Area;
+use crate::net::ZeroedPages;
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, Rank, Region, RemoteAddr, Width};
@@ -32,7 +32,7 @@ impl Fixture for Ranks {
             into[..card.len()].copy_from_slice(card);
             Some(card.len())
         });
-        assert_eq!(domains[0].facts().dynamic, Dynamic::Used);
+        assert_eq!(domains[0].facts().dct, DctSupport::Used);
         Self { domains, tags: AtomicU64::new(1) }
     }
 
@@ -41,7 +41,7 @@ impl Fixture for Ranks {
     }
 
     fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
-        let area = std::mem::ManuallyDrop::new(Area::new((bytes as usize).max(1)));
+        let area = std::mem::ManuallyDrop::new(ZeroedPages::new((bytes as usize).max(1)));
         // SAFETY: never freed, and accessed only through the domain and the tests.
         unsafe { self.domains[rank.0 as usize].register(area.base, bytes, access) }.unwrap()
     }
@@ -55,7 +55,7 @@ tsumugi_conformance::endpoint!(Ranks);
 
 /// Adds of the first rank to a word of the second one; returns the state of the
 /// transport at both.
-fn reached(mut two: Two) -> [Dynamic; 2] {
+fn reached(mut two: Two) -> [DctSupport; 2] {
     let far = two.region(1, 64);
     let adds: Vec<Op> =
         (0..9).map(|_| two.tagged(Op::atomic(Kind::FetchAdd, at(&far, 0), 1u64))).collect();
@@ -65,19 +65,19 @@ fn reached(mut two: Two) -> [Dynamic; 2] {
     let done = two.wait(&mut ends, adds.len(), |_| ());
     assert!(done.iter().all(|done| done.result.is_ok()), "{done:?}");
     assert_eq!(word(&far, 0), 9);
-    [a, b].map(|domain| domain.facts().dynamic)
+    [a, b].map(|domain| domain.facts().dct)
 }
 
 #[test]
 fn dynamic_transport_is_used_only_on_request() {
-    assert_eq!(reached(Two::new(false)), [Dynamic::Possible; 2]);
-    assert_eq!(reached(Two::new(true)), [Dynamic::Used; 2]);
+    assert_eq!(reached(Two::new(false)), [DctSupport::Possible; 2]);
+    assert_eq!(reached(Two::new(true)), [DctSupport::Used; 2]);
 }
 
 #[test]
 fn cards_of_other_drivers_are_reached_by_pairs() {
     lessen(true, None);
-    assert_eq!(reached(Two::new(true)), [Dynamic::NoLibrary; 2]);
+    assert_eq!(reached(Two::new(true)), [DctSupport::NoLibrary; 2]);
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn dynamic_transport_without_all_operations_is_not_used() {
     use crate::verbs::sys::{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_RDMA_WRITE, IBV_WR_SEND};
     for opcode in [IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP] {
         lessen(false, Some(opcode));
-        assert_eq!(reached(Two::new(true)), [Dynamic::Refused; 2], "{opcode}");
+        assert_eq!(reached(Two::new(true)), [DctSupport::Refused; 2], "{opcode}");
     }
     // Packets are not probed: a refused packet is an error of its peer.
     lessen(false, Some(IBV_WR_SEND));
-    assert_eq!(reached(Two::new(true)), [Dynamic::Used; 2]);
+    assert_eq!(reached(Two::new(true)), [DctSupport::Used; 2]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn an_error_at_one_peer_does_not_reach_other_peers() {
         }
     }
     assert_eq!([word(&regions[0], 0), word(&regions[2], 0)], [10, 10], "each add was done once");
-    let counts = end.counts();
-    assert_eq!((counts.strays, counts.calls), (0, 0));
-    assert!(counts.pairs_broken >= 1);
+    let counters = end.counters();
+    assert_eq!((counters.strays, counters.cm_messages), (0, 0));
+    assert!(counters.pairs_broken >= 1);
 }
