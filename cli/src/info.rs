@@ -18,7 +18,7 @@ use tsumugi::{Config, Knob, Ledger};
 
 /// The parts of the description that the arguments select; the machine if they
 /// select none.
-pub fn info(args: &args::Info) -> Result<String, Failure> {
+pub fn info(args: &args::InfoArgs) -> Result<String, Failure> {
     // The ranks that describe the space print nothing else.
     let mut text = if args.space { space::describe()? } else { String::new() };
     if args.space && attach::is_rank() {

@@ -26,7 +26,7 @@ pub fn is_rank() -> bool {
 }
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
-pub fn run(args: &args::Run) -> Result<String, Failure> {
+pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
     let (program, rest) = args.program.split_first().expect("the grammar requires a program");
     let mut launch = Launch::new(args.ranks).program(program, rest).label(args.label);
     if let Some(workers) = args.workers {

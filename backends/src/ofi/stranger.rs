@@ -253,7 +253,7 @@ impl Stranger {
     }
 
     /// Changes a word from [`MARK`] to [`NOISE`].
-    fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> Ended {
+    fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> StrangerEnd {
         let far = RemoteBuffer { peer: self.peer, addr: at, key };
         let operand = if matches!(what, Change::Add) { NOISE.wrapping_sub(MARK) } else { NOISE };
         self.set_word(0, operand);
@@ -275,13 +275,13 @@ impl Stranger {
         })
     }
 
-    fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> Ended {
+    fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> StrangerEnd {
         let (near, far) = (self.here(0), RemoteBuffer { peer: self.peer, addr: at, key });
         // SAFETY: as above.
         self.run(victim, |endpoint, context| unsafe { endpoint.read(near, bytes, far, context, 0) })
     }
 
-    fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> Ended {
+    fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> StrangerEnd {
         // SAFETY: a packet is shorter than the client's memory.
         unsafe { self.near.at.copy_from(bytes.as_ptr(), bytes.len()) };
         let (near, peer, len) = (self.here(0), self.peer, bytes.len());
@@ -294,7 +294,7 @@ impl Stranger {
         &mut self,
         victim: &mut Victim<'_>,
         mut post: impl FnMut(&mut RdmEndpoint, *mut c_void) -> PostResult,
-    ) -> Ended {
+    ) -> StrangerEnd {
         let context = self.context.base.as_ptr().cast();
         let (mut posted, mut end) = (false, None);
         let start = Instant::now();
@@ -345,7 +345,7 @@ impl Drop for Stranger {
 }
 
 /// The result of an operation: success, or libfabric's error.
-type Ended = Result<(), c_int>;
+type StrangerEnd = Result<(), c_int>;
 
 /// A packet; its layout is that of `net::packet`.
 fn packet(job: u64, from: u32, kind: u32, rest: &[u8]) -> Vec<u8> {

@@ -12,7 +12,7 @@
 use super::catalogue::Group;
 use super::measured::{self, Measured, budget};
 use super::sample::Contender;
-use crate::args::Measure;
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
 use tsumugi::{AddrError, Error, Rank, Remote, Runtime};
 
@@ -42,7 +42,7 @@ pub const USAGE: &str = "bench far runs on the ranks of several nodes: \
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
     let is_far = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
     // The result is the same at all ranks: if all are near one rank, no rank has
@@ -69,7 +69,7 @@ fn one(
     name: &'static str,
     words: Remote<u64>,
     bytes: Remote<[u8; 8]>,
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Measured, Failure> {
     let is_many = name.starts_with("many_");
     let once = move |rt: &Runtime, ult: usize| -> Result<u64, AddrError> {

@@ -26,7 +26,7 @@ pub struct Over {
 }
 
 /// The time or number of operations for each row.
-pub fn budget(measure: &args::Measure) -> Budget {
+pub fn budget(measure: &args::MeasureArgs) -> Budget {
     match (measure.ops, measure.quick) {
         (Some(ops), _) => Budget::Operations(ops),
         (None, false) => Budget::Time(Duration::from_millis(1000)),

@@ -30,7 +30,7 @@ mod ult;
 use self::catalogue::chosen;
 use self::output::keep_all;
 use self::row::Row;
-use crate::args::{self, Compare, Compared, Figure};
+use crate::args::{self, BenchFigure, CompareArgs, Compared};
 use crate::failure::Failure;
 use crate::job;
 use tsumugi::Config;
@@ -40,37 +40,37 @@ use tsumugi_bench_ult::System;
 pub use self::line::trip_ns;
 
 /// Runs the benchmark, and returns the tables if this process has them.
-pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
+pub fn bench(bench: &args::BenchArgs) -> Result<String, Failure> {
     match &bench.figure {
-        Figure::Rma(measure) => one_sided(measure),
-        Figure::Far(measure) => between_nodes(measure),
-        Figure::Ult(ults) => ult::measure(ults, &[]),
-        Figure::Lock(locks) => {
+        BenchFigure::Rma(measure) => one_sided(measure),
+        BenchFigure::Far(measure) => between_nodes(measure),
+        BenchFigure::Ult(ults) => ult::measure(ults, &[]),
+        BenchFigure::Lock(locks) => {
             let Some(rows) = lock::measure(locks)? else { return Ok(String::new()) };
             let figures = lock::FIGURES.iter();
             let plots = figures.filter_map(|one| Some((one.name, one.plot(&rows)?)));
             keep_all(&locks.measure, &rows, plots)?;
             Ok(lock::text(&rows))
         }
-        Figure::Message(messages) => {
+        BenchFigure::Message(messages) => {
             let Some(outcome) = message::message(messages)? else { return Ok(String::new()) };
             let figures = message::FIGURES.iter();
             let plots = figures.filter_map(|one| Some((one.name, one.plot(&outcome.rows)?)));
             keep_all(&messages.measure, &outcome.rows, plots)?;
             Ok(outcome.text)
         }
-        Figure::Gas(measure) => pages(measure),
-        Figure::Program(measure) => programs(measure),
+        BenchFigure::Gas(measure) => pages(measure),
+        BenchFigure::Program(measure) => programs(measure),
     }
 }
 
 /// Like [`bench`], beside the systems `peers`.
-pub fn compare(compare: &Compare, peers: &[System]) -> Result<String, Failure> {
+pub fn compare(compare: &CompareArgs, peers: &[System]) -> Result<String, Failure> {
     let Compared::Ult(ults) = &compare.figure;
     ult::measure(ults, peers)
 }
 
-fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
+fn one_sided(measure: &args::MeasureArgs) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), rma::CATALOGUE)?;
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
@@ -93,7 +93,7 @@ fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
 }
 
-fn between_nodes(measure: &args::Measure) -> Result<String, Failure> {
+fn between_nodes(measure: &args::MeasureArgs) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), far::CATALOGUE)?;
     if !job::is_rank() {
         return Err(Failure::Usage(far::USAGE.to_owned()));
@@ -108,7 +108,7 @@ fn between_nodes(measure: &args::Measure) -> Result<String, Failure> {
     Ok(table::table(&rows))
 }
 
-fn pages(measure: &args::Measure) -> Result<String, Failure> {
+fn pages(measure: &args::MeasureArgs) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), gas::CATALOGUE)?;
     if !job::is_rank() {
         return job::run_self(gas::ranks(&names));
@@ -123,7 +123,7 @@ fn pages(measure: &args::Measure) -> Result<String, Failure> {
     Ok(table::table(&rows) + &gas::paper(&rows) + &gas::trips(&rows) + &gas::bars(&rows))
 }
 
-fn programs(measure: &args::Measure) -> Result<String, Failure> {
+fn programs(measure: &args::MeasureArgs) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), program::CATALOGUE)?;
     if !job::is_rank() {
         return job::run_self(program::RANKS);

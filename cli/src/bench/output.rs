@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Writes the rows and figures to the files that the arguments name.
 pub fn keep_all<'a>(
-    measure: &args::Measure,
+    measure: &args::MeasureArgs,
     rows: &[Row],
     plots: impl Iterator<Item = (&'a str, Plot)>,
 ) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use tsumugi::boot::tcp::RankEnd;
 
 /// An event of a job.
-pub enum Event {
+pub enum LaunchEvent {
     /// An agent has ended with this code.
     Agent { index: usize, code: i32 },
     /// Ranks have ended.

@@ -4,7 +4,7 @@
 //! do. Ends that the launcher does not receive are printed on standard error, unless
 //! the launcher is gone.
 
-use super::order::Order;
+use super::order::AgentOrder;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -26,7 +26,7 @@ pub struct Alone(Arc<AtomicBool>);
 
 impl Reporter {
     /// Starts reporting what comes from `ends`, until it ends.
-    pub fn start(order: &Order, ends: Receiver<Told>) -> Self {
+    pub fn start(order: &AgentOrder, ends: Receiver<Told>) -> Self {
         let alone = Alone(Arc::new(AtomicBool::new(false)));
         let (finished, done) = mpsc::channel();
         let (agent, told) = (agent_of(order), alone.clone());
@@ -62,7 +62,7 @@ impl Alone {
     }
 }
 
-fn agent_of(order: &Order) -> Option<Agent> {
+fn agent_of(order: &AgentOrder) -> Option<Agent> {
     let addresses = order.variable(env::SERVER)?.split(',').map(str::to_owned).collect();
     let secret = Secret::new(&order.variable(env::SECRET)?)?;
     Agent::new(order.size, addresses, secret, ASK_WITHIN).ok()

@@ -21,7 +21,7 @@ use tsumugi::pvas::launch::{End, Failure, Outcome};
 
 /// The state of the decision; see the module's documentation.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct CauseFinder {
     /// Ranks with a reported end.
     told: HashSet<u32>,
     ends: Vec<Candidate>,
@@ -79,7 +79,7 @@ impl Candidate {
     }
 }
 
-impl Verdict {
+impl CauseFinder {
     /// Takes reports that ranks of one host have ended. Returns those that must be
     /// printed because they are neither the cause nor a consequence of it.
     pub fn ended(&mut self, ends: &[RankEnd], now: Instant) -> Vec<Failure> {
@@ -191,12 +191,12 @@ mod tests {
     use super::*;
 
     struct Bed {
-        verdict: Verdict,
+        verdict: CauseFinder,
         start: Instant,
     }
 
     fn bed() -> Bed {
-        Bed { verdict: Verdict::default(), start: Instant::now() }
+        Bed { verdict: CauseFinder::default(), start: Instant::now() }
     }
 
     impl Bed {

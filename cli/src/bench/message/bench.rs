@@ -8,19 +8,19 @@ use crate::args;
 use crate::bench::line::trip_ns;
 use crate::bench::pinned::Pinned;
 use crate::bench::row::Row;
+use crate::core_distance::CoreDistance;
 use crate::failure::Failure;
 use crate::job;
-use crate::progress::Progress;
-use crate::state::State;
+use crate::progress::ProgressLine;
 use std::time::{Duration, Instant};
 use tsumugi::pvas::launch::Guardian;
 
 /// The state that all groups share.
-pub struct Bench<'a> {
-    pub message: &'a args::Messages,
+pub struct MessageBench<'a> {
+    pub message: &'a args::MessageArgs,
     pub names: &'a [&'static str],
     pub is_quick: bool,
-    pub progress: Progress,
+    pub progress: ProgressLine,
     /// A list of what could not be measured.
     pub text: String,
     pub peers: Vec<System>,
@@ -28,11 +28,11 @@ pub struct Bench<'a> {
     pub guardian: Guardian,
 }
 
-impl<'a> Bench<'a> {
-    pub fn new(message: &'a args::Messages, names: &'a [&'static str]) -> Result<Self, Failure> {
+impl<'a> MessageBench<'a> {
+    pub fn new(message: &'a args::MessageArgs, names: &'a [&'static str]) -> Result<Self, Failure> {
         let peers = message.peer.iter().map(|peer| System::parse(peer));
         let peers = peers.collect::<Result<_, _>>().map_err(Failure::Usage)?;
-        let (is_quick, progress) = (message.measure.quick, Progress::new());
+        let (is_quick, progress) = (message.measure.quick, ProgressLine::new());
         let guardian = job::guardian("bench")?;
         let text = String::new();
         Ok(Self { message, names, is_quick, progress, text, peers, guardian })
@@ -97,11 +97,11 @@ impl<'a> Bench<'a> {
             self.pass(&mut teams, &cases, &mut samples, None)?;
             passes += 1;
         }
-        let wanted: Vec<State> =
-            State::ALL.into_iter().filter(|s| only.is_none_or(|o| o == *s)).collect();
+        let wanted: Vec<CoreDistance> =
+            CoreDistance::ALL.into_iter().filter(|s| only.is_none_or(|o| o == *s)).collect();
         if crosses {
             while !wanted.iter().all(|state| samples.has(*state)) && Instant::now() < end {
-                match State::of(trip_ns(), None) {
+                match CoreDistance::of(trip_ns(), None) {
                     Some(state) if wanted.contains(&state) && !samples.has(state) => {
                         let cases: Vec<(usize, &Case)> = all.clone().collect();
                         self.pass(&mut teams, &cases, &mut samples, Some(state))?;
@@ -139,14 +139,14 @@ impl<'a> Bench<'a> {
         teams: &mut Teams<'_>,
         cases: &[(usize, &Case)],
         samples: &mut Samples,
-        only: Option<State>,
+        only: Option<CoreDistance>,
     ) -> Result<(), Failure> {
         let Some((_, first)) = cases.first() else { return Ok(()) };
         self.progress.stage(first.name, cases.len() as u64);
         for (done, (index, case)) in (1..).zip(cases.iter().copied()) {
             let before = trip_ns();
             if let Some(only) = only
-                && (samples.has_case(index, only) || State::of(before, None) != Some(only))
+                && (samples.has_case(index, only) || CoreDistance::of(before, None) != Some(only))
             {
                 continue;
             }
@@ -254,8 +254,8 @@ struct Teams<'s> {
 }
 
 /// Whether the cores are known to be in another state.
-fn is_other(state: State) -> bool {
-    State::of(trip_ns(), None).is_some_and(|now| now != state)
+fn is_other(state: CoreDistance) -> bool {
+    CoreDistance::of(trip_ns(), None).is_some_and(|now| now != state)
 }
 
 const PASSES: u32 = 12;

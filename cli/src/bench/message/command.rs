@@ -2,9 +2,9 @@
 
 /// A command, as a line of words.
 #[derive(Clone, Copy, Debug)]
-pub struct Command<'a>(&'a str);
+pub struct BenchCommand<'a>(&'a str);
 
-impl<'a> Command<'a> {
+impl<'a> BenchCommand<'a> {
     /// The command of a line.
     pub fn of(line: &'a str) -> Self {
         Self(line)
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn a_command_is_a_name_and_numbers() {
-        let command = Command::of("latency bytes=8 cpu0=1");
+        let command = BenchCommand::of("latency bytes=8 cpu0=1");
         assert_eq!((command.name(), command.number("bytes")), ("latency", Some(8)));
         assert_eq!((command.number("cpu0"), command.number("cpu1")), (Some(1), None));
     }

@@ -35,7 +35,7 @@ mod work;
 
 pub use figures::FIGURES;
 
-use self::bench::Bench;
+use self::bench::MessageBench;
 use super::catalogue::{Group, chosen};
 use super::row::Row;
 use super::table;
@@ -55,13 +55,13 @@ pub const CATALOGUE: &[Group] = &[
 ];
 
 /// The measured rows, and a text about them.
-pub struct Outcome {
+pub struct MessageReport {
     pub rows: Vec<Row>,
     pub text: String,
 }
 
 /// Measures; returns `None` if this process is one of the measured ranks.
-pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
+pub fn message(message: &args::MessageArgs) -> Result<Option<MessageReport>, Failure> {
     if let Some(folder) = &message.serve {
         if !job::is_rank() {
             return Err(Failure::Usage(
@@ -74,7 +74,7 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
         return Ok(None);
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
-    let mut bench = Bench::new(message, &names)?;
+    let mut bench = MessageBench::new(message, &names)?;
     let systems = bench.systems(&[])?;
     let cases = case::two_cores(bench.is_quick, bench.rounds());
     let mut rows = bench.measure(&cases, (&systems, 2), None)?;
@@ -101,5 +101,5 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
     let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
     let text = table::table(&listed) + &figures + &text + &bars::bars(&rows);
-    Ok(Some(Outcome { rows, text }))
+    Ok(Some(MessageReport { rows, text }))
 }

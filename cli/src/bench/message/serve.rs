@@ -1,7 +1,7 @@
 //! One of our ranks among the measured systems: it reads commands, carries them out,
 //! and answers.
 
-use super::command::Command;
+use super::command::BenchCommand;
 use super::work;
 use crate::failure::Failure;
 use std::fs::File;
@@ -21,14 +21,14 @@ pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
     let commands = BufReader::new(open(&rt.rank().0.to_string(), true)?);
     let mut answers = (rt.rank() == Rank(0)).then(|| open("answer", false)).transpose()?;
     let everywhere = affinity::allowed().unwrap_or_default();
-    let mut desk = work::Desk::new(rt);
+    let mut work_state = work::RankWork::new(rt);
     for line in commands.lines() {
         let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
-        let command = Command::of(&line);
+        let command = BenchCommand::of(&line);
         let cpu = command.number(if rt.rank() == Rank(0) { "cpu0" } else { "cpu1" });
         // If the machine does not allow pinning, the measured trips show that.
         let _ = affinity::keep_to(&cpu.map_or(everywhere.clone(), |cpu| vec![cpu as usize]));
-        let said = desk.work(rt, command)?;
+        let said = work_state.work(rt, command)?;
         if let Some(answers) = &mut answers {
             let mut text = BufWriter::new(answers);
             let mut say = |line: String| writeln!(text, "{line}");

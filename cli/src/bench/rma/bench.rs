@@ -1,17 +1,17 @@
 //! The state of the measuring rank, which all groups share.
 
-use crate::args::Measure;
+use crate::args::MeasureArgs;
 use crate::bench::line::trip_ns;
 use crate::bench::measured::Measured;
 use crate::bench::pinned::Pinned;
 use crate::bench::row::Row;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use tsumugi::{Remote, Runtime, Shared};
 
 /// The state of the measuring rank.
-pub struct Bench<'a> {
+pub struct RmaBench<'a> {
     pub rt: &'a Runtime,
     /// The words that are read and written, one for each operation of a batch.
     pub places: &'a [Remote<u64>],
@@ -21,13 +21,13 @@ pub struct Bench<'a> {
     /// figures.
     pub long: Option<&'a Shared<u8>>,
     pub names: &'a [&'static str],
-    pub measure: &'a Measure,
-    pub progress: Progress,
+    pub measure: &'a MeasureArgs,
+    pub progress: ProgressLine,
     /// The CPU of the requesters, and the CPU of the communication thread.
     pub cpus: [usize; 2],
 }
 
-impl Bench<'_> {
+impl RmaBench<'_> {
     pub fn wants(&self, name: &str) -> bool {
         self.names.contains(&name)
     }

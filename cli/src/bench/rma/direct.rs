@@ -9,7 +9,7 @@
 //! take turns with our calls.
 
 use super::super::sample::{Batch, Contender};
-use super::bench::Bench;
+use super::bench::RmaBench;
 use crate::bench::bare;
 use crate::bench::catalogue::Group;
 use crate::bench::measured::{self, Measured, budget};
@@ -23,7 +23,7 @@ pub const GROUP: Group = Group {
     rows: &["get8", "bare_get8", "put8", "bare_put8", "fadd8", "bare_fadd8"],
 };
 
-pub fn measure(bench: &Bench<'_>) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>) -> Result<Vec<Measured>, Failure> {
     let (rt, places) = (bench.rt, bench.places);
     let words = places.iter().map(|place| {
         let word = rt.pointer(*place)?;

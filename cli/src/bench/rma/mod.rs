@@ -33,14 +33,14 @@ mod wake;
 pub use bars::bars;
 pub use paper::{FIGURES, is_plotted, numbers};
 
-use self::bed::Bed;
-use self::bench::{BYTES_MAX, Bench, REGIONS, SEED, WORDS};
+use self::bed::TestBed;
+use self::bench::{BYTES_MAX, REGIONS, RmaBench, SEED, WORDS};
 use super::catalogue::Group;
 use super::measured::Measured;
-use super::target::{Extent, TARGETS, Target, targets};
-use crate::args::Measure;
+use super::target::{Extent, TARGETS, WordTarget, targets};
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use std::hint::black_box;
 use tsumugi::affinity;
 use tsumugi::{Error, Rank, Remote, Runtime, Shared};
@@ -64,7 +64,7 @@ pub const CATALOGUE: &[Group] = &[
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
     if rt.size() < 2 {
         return Err(Failure::Usage("bench rma needs 2 ranks or more".to_owned()));
@@ -89,10 +89,10 @@ fn measure_all(
     regions: &[Shared<u64>],
     (long, arrays): (Option<&Shared<u8>>, Option<&global::Arrays>),
     names: &[&'static str],
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
     let extent = Extent { ranks: rt.size() - 1, regions: REGIONS, words: WORDS };
-    let place = |Target { rank, region, word }: Target| {
+    let place = |WordTarget { rank, region, word }: WordTarget| {
         regions[region as usize].at(Rank(rank + 1), word as usize)
     };
     let places: Vec<Remote<u64>> =
@@ -105,15 +105,15 @@ fn measure_all(
     let allowed = affinity::allowed()
         .map_err(|error| Failure::Failed(format!("the cpuset cannot be read: {error}")))?;
     let cpus = [allowed[0], *allowed.get(1).unwrap_or(&allowed[0])];
-    let progress = Progress::new();
-    let bench = Bench { rt, places: &places, params, long, names, measure, progress, cpus };
+    let progress = ProgressLine::new();
+    let bench = RmaBench { rt, places: &places, params, long, names, measure, progress, cpus };
     let mut measured = direct::measure(&bench)?;
     if let Some(arrays) = arrays {
         measured.extend(global::measure(&bench, arrays)?);
     }
     // SAFETY: the operations that it carries out are on words, or have as their
     // local end memory that `Local` has registered.
-    let mut bed = Bed::new(unsafe { rt.load_store() });
+    let mut bed = TestBed::new(unsafe { rt.load_store() });
     for group in [
         delegate::measure,
         offload::measure,

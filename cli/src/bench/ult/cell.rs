@@ -6,7 +6,7 @@ use tsumugi_bench_ult::turns::Missing;
 
 /// The result of one system for one row.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct SystemResult {
     pub system: &'static System,
     pub row: &'static str,
     pub workers: usize,

@@ -6,12 +6,12 @@ use tsumugi::pvas::Distance;
 
 /// The distance between the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum CoreDistance {
     Near,
     Far,
 }
 
-impl State {
+impl CoreDistance {
     pub const ALL: [Self; 2] = [Self::Near, Self::Far];
 
     /// The state by the one-way trip of a cache line before and after a measurement;
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-impl FromStr for State {
+impl FromStr for CoreDistance {
     type Err = &'static str;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
@@ -39,7 +39,7 @@ impl FromStr for State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for CoreDistance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Near => "near",
