@@ -268,7 +268,7 @@ fn only_the_struck_rank_is_lost() {
         let (mut posted, mut done) = (0, Vec::new());
         for turn in 0..100_000 {
             if turn == seed % 50 {
-                ranks.domains[0].strike(Rank(2));
+                ranks.domains[0].mark_dead(Rank(2));
             }
             posted += endpoint.post(&ops[posted..]);
             let mut completions = [Completion::EMPTY; 5];

@@ -244,7 +244,7 @@ impl BadQueue<'_> {
         queue.inner().receive(&mut |arrival| {
             let now = *now.get_or_insert_with(|| bad.now(*index));
             let what = match arrival {
-                Arrival::Bell(word) => Kept::Bell(word),
+                Arrival::Notified(word) => Kept::Bell(word),
                 Arrival::Packet { from, bytes } => Kept::Packet(from, bytes.to_vec()),
             };
             let wait = faults.wait(draw).filter(|_| arrivals.len() < HELD_MAX);
@@ -258,7 +258,7 @@ impl BadQueue<'_> {
             handed = due.len();
             while !due.is_empty() {
                 match due.swap_remove(self.draw.below(due.len() as u64) as usize) {
-                    Kept::Bell(word) => handle(Arrival::Bell(word)),
+                    Kept::Bell(word) => handle(Arrival::Notified(word)),
                     Kept::Packet(from, bytes) => handle(Arrival::Packet { from, bytes: &bytes }),
                 }
             }

@@ -185,8 +185,8 @@ impl Device {
 
     /// Sends a packet by the first endpoint to a rank that was marked as dead, if
     /// the connection to it is still open.
-    pub(super) fn tell_lost(&self, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
-        of_each!(self, domain => domain.tell_lost(0, to, bytes))
+    pub(super) fn notify_dead(&self, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        of_each!(self, domain => domain.notify_dead(0, to, bytes))
     }
 
     pub(super) fn arm(&self, index: usize) -> bool {
@@ -201,8 +201,8 @@ impl Device {
         of_each!(self, domain => domain.keep(region));
     }
 
-    pub(super) fn strike(&self, rank: Rank) {
-        of_each!(self, domain => domain.strike(rank));
+    pub(super) fn mark_dead(&self, rank: Rank) {
+        of_each!(self, domain => domain.mark_dead(rank));
     }
 
     /// Registers a region, for its peers, under the key that it has.

@@ -80,7 +80,7 @@ impl Link {
         // A panic in a handler may have left bytes of the last batch.
         bytes.clear();
         let handed = endpoint.receive(&mut |arrival| match arrival {
-            Arrival::Bell(word) => bells.push(word),
+            Arrival::Notified(word) => bells.push(word),
             Arrival::Packet { from, bytes: packet } => match Parcel::of(packet) {
                 Some((kind, rest)) => {
                     bytes.extend_from_slice(rest);

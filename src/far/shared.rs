@@ -119,7 +119,7 @@ impl Shared {
                 // The device must have marked the rank as dead.
                 self.see_losses();
                 let packet = [&[Parcel::GivenUp as u8], bytes].concat();
-                self.device.tell_lost(to, &packet) != Err(PacketError::Full)
+                self.device.notify_dead(to, &packet) != Err(PacketError::Full)
             }
         }
     }
@@ -280,9 +280,9 @@ impl Shared {
         for gone in self.member.gone().skip(*seen) {
             *seen += 1;
             match gone {
-                Gone::Rank(rank) => self.device.strike(rank),
+                Gone::Rank(rank) => self.device.mark_dead(rank),
                 Gone::Node(node) => {
-                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.strike(rank));
+                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.mark_dead(rank));
                 }
             }
         }

@@ -56,7 +56,7 @@ impl HubDomain {
         let sizes = Sizes { depth: in_flight_max, packets, packet_bytes: packet_bytes_max };
         let limits = Limits {
             inject_bytes: 0,
-            give_bytes: 0,
+            inject_packet_bytes: 0,
             piece_bytes_max,
             more: true,
             rings: false,

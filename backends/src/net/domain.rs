@@ -200,7 +200,7 @@ impl<W: NetWire> NetDomain<W> {
     }
 
     /// Sends a packet from endpoint `index` to a rank that was declared dead with
-    /// [`strike`](Self::strike), so that the rank learns of that, if the wire can
+    /// [`mark_dead`](Self::mark_dead), so that the rank learns of that, if the wire can
     /// still reach it: everything else to that rank is refused.
     ///
     /// # Errors
@@ -212,12 +212,12 @@ impl<W: NetWire> NetDomain<W> {
     /// - [`PacketError::TooLong`]: `bytes` is longer than a packet.
     /// - [`PacketError::Addr`]: the rank was not declared dead, no operation or packet
     ///   had gone to it before, or the connection to it is closed.
-    pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+    pub fn notify_dead(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
         let Some(mut nic) = self.try_rail(index) else { return Err(PacketError::Full) };
         if bytes.len() > nic.packet_bytes_max() {
             return Err(PacketError::TooLong { bytes: bytes.len(), max: nic.packet_bytes_max() });
         }
-        nic.tell_lost(&self.shared, to, bytes)
+        nic.notify_dead(&self.shared, to, bytes)
     }
 
     /// Prepares endpoint `index` for a sleep on its
@@ -289,11 +289,11 @@ impl<W: NetWire> NetDomain<W> {
     /// once; operations in flight at the next poll, except for gets, which end when
     /// the device releases their buffers, unless the buffers lie in the region of
     /// [`keep`](Self::keep).
-    pub fn strike(&self, rank: Rank) {
+    pub fn mark_dead(&self, rank: Rank) {
         let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
         if !lost.contains(&rank) {
             lost.push(rank);
-            // Release: pairs with the Acquire in `NicEndpoint::see_losses`.
+            // Release: pairs with the Acquire in `NicEndpoint::end_lost_ops`.
             self.shared.lost_count.store(lost.len(), Ordering::Release);
         }
     }

@@ -177,7 +177,7 @@ impl<W: NetWire> Endpoint for NetEndpoint<'_, W> {
     fn post(&mut self, ops: &[Op]) -> usize {
         let shared = &self.domain.shared;
         self.try_rail().map_or(0, |mut nic| {
-            nic.see_losses(shared);
+            nic.end_lost_ops(shared);
             nic.post(shared, ops)
         })
     }
@@ -186,7 +186,7 @@ impl<W: NetWire> Endpoint for NetEndpoint<'_, W> {
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
         let shared = &self.domain.shared;
         let Some(mut nic) = self.try_rail() else { return 0 };
-        nic.see_losses(shared);
+        nic.end_lost_ops(shared);
         let count = nic.poll(shared, completions);
         self.to_receive = nic.packets.needs_receive();
         count
@@ -196,7 +196,7 @@ impl<W: NetWire> Endpoint for NetEndpoint<'_, W> {
     fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
         let shared = &self.domain.shared;
         let Some(mut nic) = self.try_rail() else { return (0, 0) };
-        nic.see_losses(shared);
+        nic.end_lost_ops(shared);
         let taken = nic.post(shared, ops);
         let count = nic.poll(shared, completions);
         self.to_receive = nic.packets.needs_receive();

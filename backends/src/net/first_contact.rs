@@ -22,33 +22,35 @@ impl<W: NetWire> NicEndpoint<W> {
     /// or a rank that has just started. Then nothing was done, and the post must be
     /// repeated.
     #[cold]
-    pub(super) fn is_early(&mut self, rank: Rank, code: c_int) -> bool {
+    pub(super) fn is_not_yet_reachable(&mut self, rank: Rank, code: c_int) -> bool {
         let now = self.age();
-        let is_new = |peer: &NicPeer| !peer.lost && now.wrapping_sub(peer.met) < FIRST_CONTACT_MS;
-        let is_early = UNREACHED.contains(&code) && self.peers.get(&rank.0).is_some_and(is_new);
-        if is_early {
-            self.early.retain(|(other, _)| *other != rank);
-            self.early.push((rank, Instant::now() + PAUSE));
+        let is_new =
+            |peer: &NicPeer| !peer.lost && now.wrapping_sub(peer.contacted_ms) < FIRST_CONTACT_MS;
+        let is_not_yet_reachable =
+            UNREACHABLE.contains(&code) && self.peers.get(&rank.0).is_some_and(is_new);
+        if is_not_yet_reachable {
+            self.backoffs.retain(|(other, _)| *other != rank);
+            self.backoffs.push((rank, Instant::now() + BACKOFF));
         }
-        is_early
+        is_not_yet_reachable
     }
 
     /// Whether it is too soon to post to that rank again.
     #[inline]
-    pub(super) fn must_pause(&mut self, rank: Rank) -> bool {
-        !self.early.is_empty() && self.is_paused(rank)
+    pub(super) fn must_back_off(&mut self, rank: Rank) -> bool {
+        !self.backoffs.is_empty() && self.is_backing_off(rank)
     }
 
     #[cold]
-    fn is_paused(&mut self, rank: Rank) -> bool {
+    fn is_backing_off(&mut self, rank: Rank) -> bool {
         let now = Instant::now();
-        self.early.retain(|(_, until)| *until > now);
-        self.early.iter().any(|(other, _)| *other == rank)
+        self.backoffs.retain(|(_, until)| *until > now);
+        self.backoffs.iter().any(|(other, _)| *other == rank)
     }
 }
 
 /// The errors of a post to a peer that is not there, or not yet.
-const UNREACHED: [c_int; 7] = [
+const UNREACHABLE: [c_int; 7] = [
     libc::ECONNREFUSED,
     libc::ECONNABORTED,
     libc::EHOSTUNREACH,
@@ -63,4 +65,4 @@ const UNREACHED: [c_int; 7] = [
 const FIRST_CONTACT_MS: u32 = 3000;
 
 /// The pause before a post is repeated.
-const PAUSE: Duration = Duration::from_millis(20);
+const BACKOFF: Duration = Duration::from_millis(20);

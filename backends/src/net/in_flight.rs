@@ -32,9 +32,9 @@ pub(super) enum InFlightState {
     Waiting,
     /// A read of the directory, because the operation failed and the reason is not
     /// known.
-    Doubtful,
+    Verifying,
     /// Room for a packet that notifies the owner of the word.
-    Bell(u64),
+    Notifying(u64),
     /// A completion of the device; the caller already has the result that the peer
     /// is lost.
     Lost,

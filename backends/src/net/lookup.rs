@@ -21,7 +21,7 @@ use tsumugi_core::op::Op;
 impl<W: NetWire> NicEndpoint<W> {
     /// Reads the directory slot of an operation's region, unless a read of that
     /// slot is under way. If there is no room, a later poll tries again.
-    pub(super) fn look_up(&mut self, shared: &DomainShared, at: usize) {
+    pub(super) fn read_directory(&mut self, shared: &DomainShared, at: usize) {
         let InFlightOp { op, since, .. } = self.flights[at];
         let (rank, slot) = (op.remote.rank, op.remote.key.index());
         let serves =
@@ -45,7 +45,7 @@ impl<W: NetWire> NicEndpoint<W> {
     /// Posts a read of a directory slot, or gives the read up.
     pub(super) fn read_slot(&mut self, shared: &DomainShared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
-        if self.must_wait() || self.must_pause(rank) {
+        if self.must_wait() || self.must_back_off(rank) {
             self.reads[read] = None;
             return;
         }
@@ -68,9 +68,12 @@ impl<W: NetWire> NicEndpoint<W> {
         }
         if answer != 0 {
             let given_up = self.reads[read].take();
-            if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
+            if answer != -EAGAIN
+                && answer != -EINPROGRESS
+                && !self.is_not_yet_reachable(rank, -answer)
+            {
                 self.failures.add(DeviceFailure::new(Some(rank), None, -answer, 0));
-                self.judge(given_up.expect("the read was begun above"), None);
+                self.end_decided(given_up.expect("the read was begun above"), None);
             }
         }
     }
@@ -114,24 +117,24 @@ impl<W: NetWire> NicEndpoint<W> {
                 }
                 Err(code) => {
                     self.failures.add(DeviceFailure::new(Some(read.rank), None, code, 0));
-                    return self.judge(read, None);
+                    return self.end_decided(read, None);
                 }
             }
         }
-        self.judge(read, Some(listing));
+        self.end_decided(read, Some(listing));
     }
 
     /// Ends the operations for which a directory read is decisive: those that
     /// waited for the read and have a key that is not in the slot. `None`: there
     /// was no answer.
-    pub(super) fn judge(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
+    pub(super) fn end_decided(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
         let waiting: Vec<usize> = self.later.iter().map(|&at| at as usize).collect();
         for at in waiting {
             let InFlightOp { op, state, since, .. } = self.flights[at];
             let is_of = op.remote.rank == read.rank
                 && op.remote.key.index() == read.slot
                 && since < read.serial
-                && matches!(state, InFlightState::Waiting | InFlightState::Doubtful)
+                && matches!(state, InFlightState::Waiting | InFlightState::Verifying)
                 && self.cache_lacks(&op, state);
             if !is_of {
                 continue;
@@ -141,7 +144,7 @@ impl<W: NetWire> NicEndpoint<W> {
                 None => lost,
                 Some(listing) => match listing.is_some_and(|found| found.key == op.remote.key) {
                     // The key is there, but the device has refused the operation.
-                    true if state == InFlightState::Doubtful => lost,
+                    true if state == InFlightState::Verifying => lost,
                     true => continue,
                     false => Err(AddrError::StaleKey { addr: op.remote }),
                 },
@@ -153,7 +156,8 @@ impl<W: NetWire> NicEndpoint<W> {
     /// Whether an operation lacks its region; one that only waits for room in the
     /// queue does not.
     fn cache_lacks(&self, op: &Op, state: InFlightState) -> bool {
-        state == InFlightState::Doubtful || self.cache.find(op.remote.rank, op.remote.key).is_none()
+        state == InFlightState::Verifying
+            || self.cache.find(op.remote.rank, op.remote.key).is_none()
     }
 }
 

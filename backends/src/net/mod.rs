@@ -19,7 +19,7 @@
 //! | `rng` | keys that other programs cannot guess |
 //! | `number` | doorbells that a put carries itself (immediate data) |
 //! | `nic`, `scratch` | the parts of one endpoint |
-//! | `early` | peers that cannot be reached yet |
+//! | `backoffs` | peers that cannot be reached yet |
 //! | `failure` | failures of a device |
 //! | `in_flight_op` | an operation under way |
 //! | `endpoint` | one queue, as its user holds it |

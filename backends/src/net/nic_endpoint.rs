@@ -57,7 +57,7 @@ pub(crate) struct NicEndpoint<W: NetWire> {
     pub(super) peers: BTreeMap<u32, NicPeer>,
     opened: Instant,
     /// The ranks that could not be reached yet, and when to try again.
-    pub(super) early: Vec<(Rank, Instant)>,
+    pub(super) backoffs: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<InFlightOp>,
     pub(super) free: Vec<u32>,
     /// Operations that must be posted when there is room, or when their region is
@@ -84,7 +84,7 @@ pub(crate) struct NicEndpoint<W: NetWire> {
 pub(crate) struct Limits {
     pub inject_bytes: u64,
     /// Packets of up to this many bytes are injected.
-    pub give_bytes: usize,
+    pub inject_packet_bytes: usize,
     pub piece_bytes_max: u64,
     pub more: bool,
     /// Whether a put can notify its target by itself.
@@ -123,9 +123,9 @@ pub(super) struct NicPeer {
     pub origin: u64,
     pub key: u64,
     /// The time of the first contact: milliseconds of the NIC endpoint's life, which wrap.
-    pub met: u32,
+    pub contacted_ms: u32,
     /// The number of injected packets since the last packet with a completion.
-    pub given: u16,
+    pub injected: u16,
     pub lost: bool,
 }
 
@@ -179,7 +179,7 @@ impl<W: NetWire> NicEndpoint<W> {
             cache: RegionCache::new(),
             peers: BTreeMap::new(),
             opened: Instant::now(),
-            early: Vec::new(),
+            backoffs: Vec::new(),
             flights: (0..depth).map(|_| InFlightOp::NONE).collect(),
             free: (0..depth as u32).rev().collect(),
             later: VecDeque::with_capacity(depth),
@@ -291,8 +291,8 @@ impl<W: NetWire> NicEndpoint<W> {
             Some(peer) => return Ok(Some(*peer)),
             None => {}
         }
-        let met = self.meet(shared, rank);
-        met.map_err(|failure| {
+        let contacted_ms = self.make_contact(shared, rank);
+        contacted_ms.map_err(|failure| {
             self.failures.add(failure);
             lost
         })
@@ -303,7 +303,7 @@ impl<W: NetWire> NicEndpoint<W> {
         self.opened.elapsed().as_millis() as u32
     }
 
-    fn meet(
+    fn make_contact(
         &mut self,
         shared: &DomainShared,
         rank: Rank,
@@ -330,23 +330,24 @@ impl<W: NetWire> NicEndpoint<W> {
         let failed = |code| DeviceFailure { code, ..failure };
         let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
         let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
-        let met = self.age();
-        let peer = NicPeer { addr, origin: place.origin, key, lost: false, given: 0, met };
+        let contacted_ms = self.age();
+        let peer =
+            NicPeer { addr, origin: place.origin, key, lost: false, injected: 0, contacted_ms };
         self.peers.insert(rank.0, peer);
         Ok(Some(peer))
     }
 
     /// Ends the operations to ranks that were declared dead meanwhile.
     #[inline]
-    pub(super) fn see_losses(&mut self, shared: &DomainShared) {
-        // Acquire: pairs with the Release in `NetDomain::strike`.
+    pub(super) fn end_lost_ops(&mut self, shared: &DomainShared) {
+        // Acquire: pairs with the Release in `NetDomain::mark_dead`.
         if shared.lost_count.load(Ordering::Acquire) != self.lost_seen {
-            self.end_lost(shared);
+            self.end_new_losses(shared);
         }
     }
 
     #[cold]
-    fn end_lost(&mut self, shared: &DomainShared) {
+    fn end_new_losses(&mut self, shared: &DomainShared) {
         let lost: Vec<Rank> = {
             let all = shared.lost.lock().expect("no thread panics while it holds this lock");
             let new = all[self.lost_seen..].to_vec();
@@ -354,11 +355,11 @@ impl<W: NetWire> NicEndpoint<W> {
             new
         };
         for rank in lost {
-            let met = self.age();
+            let contacted_ms = self.age();
             let known = self.peers.get(&rank.0).filter(|peer| !peer.lost);
             let way = known.and_then(|peer| self.wire.remove(peer.addr));
-            let addr = way.unwrap_or(NO_WAY);
-            let gone = NicPeer { addr, origin: 0, key: 0, lost: true, given: 0, met };
+            let addr = way.unwrap_or(NO_ADDRESS);
+            let gone = NicPeer { addr, origin: 0, key: 0, lost: true, injected: 0, contacted_ms };
             self.peers.insert(rank.0, gone);
             for key in self.cache.forget(|known| known.rank == rank) {
                 self.wire.unmap_key(key);
@@ -377,7 +378,7 @@ impl<W: NetWire> Drop for NicEndpoint<W> {
 }
 
 /// Takes the place of the address of a peer that cannot be reached any more.
-pub(super) const NO_WAY: u64 = u64::MAX;
+pub(super) const NO_ADDRESS: u64 = u64::MAX;
 /// Keys below this one are the NIC endpoint's own; regions have larger ones.
 const KEYS_OWN: u64 = 16;
 const DIRECTORY_KEY: u64 = 1;

@@ -20,7 +20,7 @@ use tsumugi_core::mem::{AddrError, LocalAddr, Rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival<'p> {
     /// A notifying operation has changed this word of this rank.
-    Bell(LocalAddr),
+    Notified(LocalAddr),
     /// A packet.
     Packet {
         /// The rank that sent it.
@@ -69,7 +69,7 @@ pub(super) struct Packets {
     pub(super) free: Vec<u32>,
     pub(super) arrived: VecDeque<(u32, usize)>,
     /// The numbers that puts have carried.
-    pub(super) rung: VecDeque<u32>,
+    pub(super) immediates: VecDeque<u32>,
     /// Receive buffers that could not be posted to the provider yet.
     pub(super) idle: Vec<u32>,
     /// Packets that must be sent again.
@@ -86,7 +86,7 @@ impl Packets {
             count,
             free: (0..count as u32).collect(),
             arrived: VecDeque::with_capacity(count),
-            rung: VecDeque::with_capacity(count),
+            immediates: VecDeque::with_capacity(count),
             idle: (0..count as u32).collect(),
             returned: VecDeque::with_capacity(count),
             addressed: vec![(Rank(0), 0); count],
@@ -100,7 +100,7 @@ impl Packets {
     }
 
     pub(super) fn has_arrived(&self) -> bool {
-        !self.arrived.is_empty() || !self.rung.is_empty()
+        !self.arrived.is_empty() || !self.immediates.is_empty()
     }
 
     /// Whether there are arrivals to pass on, or receive buffers to post to the
@@ -119,13 +119,13 @@ impl Packets {
         Some(self.addressed.get(packet)?.0)
     }
 
-    pub(super) fn came(&mut self, packet: usize, bytes: usize) {
+    pub(super) fn packet_arrived(&mut self, packet: usize, bytes: usize) {
         self.arrived.push_back((packet as u32, bytes));
     }
 
     /// A put has used the packet's receive buffer to deliver a number.
-    pub(super) fn rang(&mut self, packet: usize, number: u32) {
-        self.rung.push_back(number);
+    pub(super) fn immediate_arrived(&mut self, packet: usize, number: u32) {
+        self.immediates.push_back(number);
         self.failed(packet);
     }
 
@@ -143,8 +143,8 @@ pub(super) const PACKET_TABLES_BYTES: usize =
     4 * size_of::<u32>() + size_of::<(u32, usize)>() + size_of::<(Rank, usize)>();
 
 pub(super) const PACKET: u32 = 1;
-pub(super) const BELL: u32 = 2;
+pub(super) const NOTIFICATION: u32 = 2;
 
 /// The bytes of a packet before its content.
 pub(super) const HEADER_BYTES: usize = 16;
-pub(super) const BELL_BYTES: usize = 16;
+pub(super) const NOTIFICATION_BYTES: usize = 16;

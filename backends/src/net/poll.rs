@@ -28,12 +28,12 @@ impl<W: NetWire> NicEndpoint<W> {
     pub(super) fn poll(&mut self, shared: &DomainShared, completions: &mut [Completion]) -> usize {
         self.read_queue(shared);
         if !self.later.is_empty() {
-            self.go_on(shared);
+            self.retry_later(shared);
         }
         if !self.packets.returned.is_empty() {
             self.send_again(shared);
         }
-        self.wire.ring();
+        self.wire.ring_doorbell();
         let mut count = 0;
         while count < completions.len()
             && let Some(completion) = self.ready.pop_front()
@@ -91,12 +91,12 @@ impl<W: NetWire> NicEndpoint<W> {
             }
             (CompletionStatus::Done(_), Some(Context::Send(at))) => self.packets.sent(at),
             (CompletionStatus::Done(bytes), Some(Context::Receive(at))) => {
-                self.packets.came(at, bytes)
+                self.packets.packet_arrived(at, bytes)
             }
-            (CompletionStatus::Rang(number), Some(Context::Receive(at))) => {
-                self.packets.rang(at, number)
+            (CompletionStatus::Immediate(number), Some(Context::Receive(at))) => {
+                self.packets.immediate_arrived(at, number)
             }
-            (CompletionStatus::Done(_) | CompletionStatus::Rang(_), _) => {
+            (CompletionStatus::Done(_) | CompletionStatus::Immediate(_), _) => {
                 self.failures.add(DeviceFailure::new(None, None, libc::EIO, 0))
             }
             (CompletionStatus::Again, _) => self.again(context),
@@ -159,13 +159,13 @@ impl<W: NetWire> NicEndpoint<W> {
                 if is_gone {
                     self.gone(at);
                 } else {
-                    self.doubt(shared, at, code);
+                    self.verify_key(shared, at, code);
                 }
             }
             Some(Context::Read(at)) => {
                 self.uncount_read(at);
                 if let Some(read) = self.reads[at].take() {
-                    self.judge(read, None);
+                    self.end_decided(read, None);
                 }
             }
             Some(Context::Send(at)) => self.packets.sent(at),
@@ -218,8 +218,8 @@ impl<W: NetWire> NicEndpoint<W> {
                 unsafe { load(&raw const (*self.scratch.words(at)).result, width) }
             }
         };
-        if op.notify && !rings && op.writes() && !self.ring(shared, &op) {
-            self.flights[at].state = InFlightState::Bell(old);
+        if op.notify && !rings && op.writes() && !self.notify_owner(shared, &op) {
+            self.flights[at].state = InFlightState::Notifying(old);
             self.later.push_back(at as u32);
         } else {
             self.finish(at, Ok(old));
@@ -227,7 +227,7 @@ impl<W: NetWire> NicEndpoint<W> {
     }
 
     /// Handles an operation that the device has refused.
-    fn doubt(&mut self, shared: &DomainShared, at: usize, code: c_int) {
+    fn verify_key(&mut self, shared: &DomainShared, at: usize, code: c_int) {
         let op = self.flights[at].op;
         match self.flights[at].state {
             InFlightState::Lost => return self.release(at),
@@ -245,14 +245,14 @@ impl<W: NetWire> NicEndpoint<W> {
             self.wire.unmap_key(key);
         }
         let in_flight_op = &mut self.flights[at];
-        (in_flight_op.state, in_flight_op.since) = (InFlightState::Doubtful, self.serial);
+        (in_flight_op.state, in_flight_op.since) = (InFlightState::Verifying, self.serial);
         self.later.push_back(at as u32);
-        self.look_up(shared, at);
+        self.read_directory(shared, at);
     }
 
     /// Retries the operations that wait for room, or for data that may be known
     /// now.
-    fn go_on(&mut self, shared: &DomainShared) {
+    fn retry_later(&mut self, shared: &DomainShared) {
         for _ in 0..self.later.len() {
             let Some(at) = self.later.pop_front() else { return };
             let at = at as usize;
@@ -262,7 +262,7 @@ impl<W: NetWire> NicEndpoint<W> {
                     PostOutcome::Ended(result) => self.finish(at, result),
                     PostOutcome::Unknown => {
                         self.later.push_back(at as u32);
-                        self.look_up(shared, at);
+                        self.read_directory(shared, at);
                     }
                     PostOutcome::Kept => self.later.push_back(at as u32),
                     PostOutcome::Again => {
@@ -270,13 +270,13 @@ impl<W: NetWire> NicEndpoint<W> {
                         return;
                     }
                 },
-                InFlightState::Doubtful => {
+                InFlightState::Verifying => {
                     self.later.push_back(at as u32);
-                    self.look_up(shared, at);
+                    self.read_directory(shared, at);
                 }
-                InFlightState::Bell(old) => {
+                InFlightState::Notifying(old) => {
                     let op = self.flights[at].op;
-                    if self.ring(shared, &op) {
+                    if self.notify_owner(shared, &op) {
                         self.finish(at, Ok(old));
                     } else {
                         self.later.push_back(at as u32);
@@ -309,8 +309,8 @@ impl<W: NetWire> NicEndpoint<W> {
             // The request must not count any more, so that others can be posted.
             self.uncount(at);
             match state {
-                InFlightState::Waiting | InFlightState::Doubtful => self.end_waiting(at, lost),
-                InFlightState::Bell(old) => self.end_waiting(at, Ok(old)),
+                InFlightState::Waiting | InFlightState::Verifying => self.end_waiting(at, lost),
+                InFlightState::Notifying(old) => self.end_waiting(at, Ok(old)),
                 InFlightState::Posted if op.kind != Kind::Get || is_kept(op.local().key) => {
                     self.flights[at].state = InFlightState::Lost;
                     self.ready.push_back(Completion { tag: op.tag, result: lost });

@@ -34,7 +34,7 @@ impl<W: NetWire> NicEndpoint<W> {
 
     pub(super) fn post(&mut self, shared: &DomainShared, ops: &[Op]) -> usize {
         let taken = self.take(shared, ops);
-        self.wire.ring();
+        self.wire.ring_doorbell();
         taken
     }
 
@@ -66,7 +66,7 @@ impl<W: NetWire> NicEndpoint<W> {
                 PostOutcome::Ended(result) => self.finish(at, result),
                 PostOutcome::Unknown => {
                     self.later.push_back(at as u32);
-                    self.look_up(shared, at);
+                    self.read_directory(shared, at);
                 }
                 PostOutcome::Kept => self.later.push_back(at as u32),
                 // There is room for the operation; it must wait for its turn.
@@ -109,7 +109,7 @@ impl<W: NetWire> NicEndpoint<W> {
             Err(error) => return PostOutcome::Ended(Err(error)),
         };
         let is_open = known.is_open();
-        if self.must_wait() || self.must_pause(op.remote.rank) {
+        if self.must_wait() || self.must_back_off(op.remote.rank) {
             return PostOutcome::Again;
         }
         let (answer, piece) = if op.width().is_none() {
@@ -124,7 +124,7 @@ impl<W: NetWire> NicEndpoint<W> {
             let near = LocalBuffer { at: near.at.wrapping_add(moved as usize), ..near };
             let far = RemoteBuffer { addr: far.addr + moved, ..far };
             let is_last = moved + piece == op.bytes();
-            let number = if is_last { self.number_of(&op) } else { None };
+            let number = if is_last { self.immediate_of(&op) } else { None };
             self.flights[at].rings = number.is_some();
             (self.transfer(at, near, far, piece, more, number), piece)
         } else {
@@ -140,7 +140,7 @@ impl<W: NetWire> NicEndpoint<W> {
             }
             code if code == -EAGAIN => PostOutcome::Again,
             code if code == -EINPROGRESS => PostOutcome::Kept,
-            code if self.is_early(op.remote.rank, -code) => PostOutcome::Again,
+            code if self.is_not_yet_reachable(op.remote.rank, -code) => PostOutcome::Again,
             code => {
                 let rank = op.remote.rank;
                 self.failures.add(DeviceFailure::new(Some(rank), Some(op.kind), -code, 0));
@@ -169,7 +169,7 @@ impl<W: NetWire> NicEndpoint<W> {
         unsafe {
             match kind {
                 _ if let Some(number) = number => {
-                    self.wire.put_ringing(near, bytes, far, context, number)
+                    self.wire.put_with_immediate(near, bytes, far, context, number)
                 }
                 Kind::Get => self.wire.get(near, bytes, far, context, more),
                 _ => {
@@ -182,9 +182,9 @@ impl<W: NetWire> NicEndpoint<W> {
 
     /// The number that a put carries to its target, if it can notify by itself.
     #[inline]
-    fn number_of(&self, op: &Op) -> Option<u32> {
+    fn immediate_of(&self, op: &Op) -> Option<u32> {
         let can = op.notify && self.limits.rings && matches!(op.kind, Kind::Put | Kind::PutWord);
-        if can { immediate::number_of(op.remote) } else { None }
+        if can { immediate::immediate_of(op.remote) } else { None }
     }
 
     fn word(&mut self, at: usize, op: &Op, far: RemoteBuffer, is_open: bool) -> PostResult {
@@ -203,11 +203,13 @@ impl<W: NetWire> NicEndpoint<W> {
         let near = |word| self.scratch.near(word);
         let nears =
             WordBuffers { operand: near(operand), compare: near(compare), result: near(result) };
-        if let Some(number) = self.number_of(op) {
+        if let Some(number) = self.immediate_of(op) {
             self.flights[at].rings = true;
             // SAFETY: a word of the slot, which does not change until the operation
             // ends.
-            return unsafe { self.wire.put_ringing(nears.operand, width, far, context, number) };
+            return unsafe {
+                self.wire.put_with_immediate(nears.operand, width, far, context, number)
+            };
         }
         // An atomic get may need write permission.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;

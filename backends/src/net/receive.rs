@@ -1,8 +1,10 @@
 //! Packets on their way up: receive buffers, and what has come in them.
 
-use super::immediate::may_ring;
+use super::immediate::writable_word;
 use super::nic_endpoint::{DomainShared, NicEndpoint};
-use super::packet::{Arrival, BELL, BELL_BYTES, HEADER_BYTES, PACKET, PACKETS_AT_ONCE};
+use super::packet::{
+    Arrival, HEADER_BYTES, NOTIFICATION, NOTIFICATION_BYTES, PACKET, PACKETS_AT_ONCE,
+};
 use super::scratch::Context;
 use super::wire::NetWire;
 use tsumugi_core::mem::{Rank, RegionKey};
@@ -30,11 +32,11 @@ impl<W: NetWire> NicEndpoint<W> {
         handle: &mut dyn FnMut(Arrival<'_>),
     ) -> usize {
         let mut handed = 0;
-        while let Some(number) = self.packets.rung.pop_front() {
-            match self.word_of(shared, number) {
+        while let Some(number) = self.packets.immediates.pop_front() {
+            match self.word_of_immediate(shared, number) {
                 Some(word) => {
                     handed += 1;
-                    handle(Arrival::Bell(word));
+                    handle(Arrival::Notified(word));
                 }
                 None => self.packets.strays += 1,
             }
@@ -74,11 +76,11 @@ fn parse<'p>(bytes: &'p [u8], shared: &DomainShared) -> Option<Arrival<'p>> {
     }
     match word(12) {
         PACKET => Some(Arrival::Packet { from, bytes: rest }),
-        BELL => {
-            let bell: &[u8; BELL_BYTES] = rest.try_into().ok()?;
+        NOTIFICATION => {
+            let bell: &[u8; NOTIFICATION_BYTES] = rest.try_into().ok()?;
             let key = u32::from_le_bytes(bell[..4].try_into().expect("4 bytes"));
             let offset = u64::from_le_bytes(bell[8..].try_into().expect("8 bytes"));
-            may_ring(shared, RegionKey::from_bits(key), offset).map(Arrival::Bell)
+            writable_word(shared, RegionKey::from_bits(key), offset).map(Arrival::Notified)
         }
         _ => None,
     }

@@ -1,8 +1,8 @@
 //! Packets on their way down.
 
 use super::failure::DeviceFailure;
-use super::nic_endpoint::{DomainShared, NO_WAY, NicEndpoint, NicPeer};
-use super::packet::{BELL, BELL_BYTES, HEADER_BYTES, PACKET, PacketError};
+use super::nic_endpoint::{DomainShared, NO_ADDRESS, NicEndpoint, NicPeer};
+use super::packet::{HEADER_BYTES, NOTIFICATION, NOTIFICATION_BYTES, PACKET, PacketError};
 use super::scratch::Context;
 use super::wire::NetWire;
 use core::ffi::c_int;
@@ -24,38 +24,38 @@ impl<W: NetWire> NicEndpoint<W> {
         bytes: &[u8],
     ) -> Result<(), PacketError> {
         let sent = self.send_kind(shared, to, PACKET, bytes);
-        self.wire.ring();
+        self.wire.ring_doorbell();
         sent
     }
 
     /// Sends a packet to a rank that is lost, if the connection to it is still
     /// open.
-    pub(super) fn tell_lost(
+    pub(super) fn notify_dead(
         &mut self,
         shared: &DomainShared,
         to: Rank,
         bytes: &[u8],
     ) -> Result<(), PacketError> {
-        self.see_losses(shared);
+        self.end_lost_ops(shared);
         let sent = match self.peers.get(&to.0) {
-            Some(peer) if peer.lost && peer.addr != NO_WAY => {
+            Some(peer) if peer.lost && peer.addr != NO_ADDRESS => {
                 let peer = *peer;
                 self.send_to(shared, to, peer, PACKET, bytes)
             }
             _ => Err(PacketError::Addr(AddrError::PeerLost { rank: to })),
         };
-        self.wire.ring();
+        self.wire.ring_doorbell();
         sent
     }
 
     /// Notifies the owner of a word that it has changed. Returns false if there is
     /// no room now.
-    pub(super) fn ring(&mut self, shared: &DomainShared, op: &Op) -> bool {
-        let mut bell = [0; BELL_BYTES];
+    pub(super) fn notify_owner(&mut self, shared: &DomainShared, op: &Op) -> bool {
+        let mut bell = [0; NOTIFICATION_BYTES];
         bell[..4].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
         bell[8..].copy_from_slice(&op.remote.offset.to_le_bytes());
         // A peer that is lost gets no bell; the operation has ended before.
-        self.send_kind(shared, op.remote.rank, BELL, &bell) != Err(PacketError::Full)
+        self.send_kind(shared, op.remote.rank, NOTIFICATION, &bell) != Err(PacketError::Full)
     }
 
     fn send_kind(
@@ -87,7 +87,7 @@ impl<W: NetWire> NicEndpoint<W> {
         kind: u32,
         bytes: &[u8],
     ) -> Result<(), PacketError> {
-        if self.must_wait() || self.must_pause(to) {
+        if self.must_wait() || self.must_back_off(to) {
             return Err(PacketError::Full);
         }
         let Some(packet) = self.packets.free.pop() else { return Err(PacketError::Full) };
@@ -98,27 +98,28 @@ impl<W: NetWire> NicEndpoint<W> {
         place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
         place[12..16].copy_from_slice(&kind.to_le_bytes());
         place[16..].copy_from_slice(bytes);
-        let (given, answer) = if place.len() <= self.limits.give_bytes && peer.given < GIVEN_MAX {
-            (peer.given + 1, self.wire.give(place, peer.addr) as c_int)
-        } else {
-            self.packets.addressed[packet as usize] = (to, place.len());
-            (0, self.send_packet(packet as usize, peer.addr))
-        };
+        let (injected, answer) =
+            if place.len() <= self.limits.inject_packet_bytes && peer.injected < INJECTED_MAX {
+                (peer.injected + 1, self.wire.inject_packet(place, peer.addr) as c_int)
+            } else {
+                self.packets.addressed[packet as usize] = (to, place.len());
+                (0, self.send_packet(packet as usize, peer.addr))
+            };
         // A packet that was injected, or refused, has no completion.
-        if given > 0 || answer != 0 {
+        if injected > 0 || answer != 0 {
             self.packets.free.push(packet);
         }
         if answer == 0 {
-            if given != peer.given
+            if injected != peer.injected
                 && let Some(peer) = self.peers.get_mut(&to.0)
             {
-                peer.given = given;
+                peer.injected = injected;
             }
             return Ok(());
         }
         Err(match answer {
             code if code == -EAGAIN || code == -EINPROGRESS => PacketError::Full,
-            code if self.is_early(to, -code) => PacketError::Full,
+            code if self.is_not_yet_reachable(to, -code) => PacketError::Full,
             code => {
                 self.failures.add(DeviceFailure::new(Some(to), None, -code, 0));
                 PacketError::Addr(AddrError::PeerLost { rank: to })
@@ -141,14 +142,16 @@ impl<W: NetWire> NicEndpoint<W> {
             let (to, _) = self.packets.addressed[packet as usize];
             let answer = match self.peer(shared, to) {
                 Ok(None) => -EAGAIN,
-                Ok(_) if self.must_pause(to) => -EAGAIN,
+                Ok(_) if self.must_back_off(to) => -EAGAIN,
                 Ok(Some(peer)) => self.send_packet(packet as usize, peer.addr),
                 Err(_) => -libc::EHOSTUNREACH,
             };
             match -answer {
                 0 => {}
                 EAGAIN | EINPROGRESS => self.packets.returned.push_back(packet),
-                code if self.is_early(to, code) => self.packets.returned.push_back(packet),
+                code if self.is_not_yet_reachable(to, code) => {
+                    self.packets.returned.push_back(packet)
+                }
                 code => {
                     self.failures.add(DeviceFailure::new(Some(to), None, code, 0));
                     self.packets.sent(packet as usize);
@@ -161,4 +164,4 @@ impl<W: NetWire> NicEndpoint<W> {
 /// The largest number of packets to a peer that are injected in a row: the next one
 /// takes a buffer until it has gone, so that the memory that a library uses for a
 /// peer that does not read has a limit.
-const GIVEN_MAX: u16 = 16;
+const INJECTED_MAX: u16 = 16;

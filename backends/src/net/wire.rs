@@ -3,7 +3,7 @@
 //! ```text
 //!  put, get, word, send ─► Answer: 0 │ −EAGAIN: full │ −EINPROGRESS: not yet,
 //!                          ask again │ another −errno
-//!  ring                 ─► what was posted since goes out
+//!  ring_doorbell        ─► what was posted since goes out
 //!  completions          ─► Entry: done │ refused │ gone │ again
 //! ```
 
@@ -85,13 +85,13 @@ pub trait NetWire: Send + Sized {
     ) -> PostResult;
 
     /// Writes bytes to a peer, which is then notified with a number (immediate
-    /// data): [`CompletionStatus::Rang`] of one of its receive buffers. May be called only if
+    /// data): [`CompletionStatus::Immediate`] of one of its receive buffers. May be called only if
     /// the wire was reported to support it.
     ///
     /// # Safety
     ///
     /// That of [`put`](Self::put).
-    unsafe fn put_ringing(
+    unsafe fn put_with_immediate(
         &mut self,
         near: LocalBuffer,
         bytes: usize,
@@ -148,7 +148,7 @@ pub trait NetWire: Send + Sized {
 
     /// Injects a packet: it is copied inside the call, and never completes. It may
     /// have as many bytes as the wire was reported to support.
-    fn give(&mut self, bytes: &[u8], peer: u64) -> PostResult {
+    fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
         let _ = (bytes, peer);
         -libc::EOPNOTSUPP as PostResult
     }
@@ -168,7 +168,7 @@ pub trait NetWire: Send + Sized {
     /// Sends the requests that the calls before have only written down, if the wire
     /// does that.
     #[inline]
-    fn ring(&mut self) {}
+    fn ring_doorbell(&mut self) {}
 
     /// Takes completions.
     fn completions(&mut self, entries: &mut [CompletionEntry; ENTRIES_MAX])
@@ -235,7 +235,7 @@ pub enum CompletionStatus {
     /// With success; for a packet that came, the number of its bytes.
     Done(usize),
     /// A receive buffer was used up to deliver this number.
-    Rang(u32),
+    Immediate(u32),
     /// The device at one of the ends refused the request.
     Refused { code: c_int, provider_code: c_int },
     /// There is no answer: the request may have been done or not.

@@ -175,7 +175,7 @@ fn limits(config: &OfiConfig, facts: &Facts, probed: &ProbeReport) -> Limits {
     let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
-        give_bytes: match probed.works(probe::GIVEN) && !facts.provider.contains(RXD) {
+        inject_packet_bytes: match probed.works(probe::GIVEN) && !facts.provider.contains(RXD) {
             true => facts.inject_bytes.min(GIVEN_BYTES_MAX),
             false => 0,
         },

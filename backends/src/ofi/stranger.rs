@@ -143,7 +143,7 @@ impl Victim<'_> {
         let arrived = &mut self.arrived;
         self.endpoint.receive(&mut |arrival| {
             arrived.push(match arrival {
-                Arrival::Bell(word) => format!("bell at {}", word.offset),
+                Arrival::Notified(word) => format!("bell at {}", word.offset),
                 Arrival::Packet { from, bytes } => {
                     format!("packet of {from}: {}", String::from_utf8_lossy(bytes))
                 }

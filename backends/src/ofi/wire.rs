@@ -210,8 +210,8 @@ impl net::NetWire for OfiWire {
     }
 
     #[inline]
-    fn give(&mut self, bytes: &[u8], peer: u64) -> PostResult {
-        self.endpoint.give(bytes, peer)
+    fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
+        self.endpoint.inject_packet(bytes, peer)
     }
 
     unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {

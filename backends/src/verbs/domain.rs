@@ -104,7 +104,7 @@ fn open_rail(
     let wire = VerbsWire::open(config, rank, contexts, config.packets)?;
     let limits = Limits {
         inject_bytes: 0,
-        give_bytes: 0,
+        inject_packet_bytes: 0,
         piece_bytes_max: config.piece_bytes_max.min(wire.device.facts.message_bytes_max),
         more: false,
         rings,

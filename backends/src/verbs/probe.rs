@@ -124,7 +124,7 @@ impl VerbsTestbed {
                     code if code == -libc::EINPROGRESS || code == -libc::EAGAIN => {}
                     code => return Err(TrialResult::Refused(-code)),
                 }
-                self.a.ring();
+                self.a.ring_doorbell();
             }
             let count = self.a.completions(&mut entries).map_err(TrialResult::Refused)?;
             match entries[..count].iter().find(|entry| entry.context == context) {
@@ -137,7 +137,7 @@ impl VerbsTestbed {
                 }) => {
                     return Err(TrialResult::Refused(*code));
                 }
-                Some(CompletionEntry { end: CompletionStatus::Rang(_), .. }) | None => {}
+                Some(CompletionEntry { end: CompletionStatus::Immediate(_), .. }) | None => {}
             }
             if polled {
                 let count = self.b.completions(&mut entries).map_err(TrialResult::Refused)?;
@@ -171,8 +171,9 @@ impl VerbsTestbed {
         self.set(self.near.at, 0x77);
         let (near, far, number) = (self.near, self.far(192), 0x1234_5678);
         // SAFETY: both ends are the testbed's own.
-        let done = self
-            .run(LIMIT, true, |a, context| unsafe { a.put_ringing(near, 8, far, context, number) });
+        let done = self.run(LIMIT, true, |a, context| unsafe {
+            a.put_with_immediate(near, 8, far, context, number)
+        });
         let start = Instant::now();
         let mut entries = [CompletionEntry::EMPTY; ENTRIES_MAX];
         while self.rang.is_none() && start.elapsed() < LIMIT {
@@ -260,7 +261,7 @@ impl Drop for VerbsTestbed {
 }
 
 fn rang(entry: &CompletionEntry) -> Option<u32> {
-    if let CompletionStatus::Rang(number) = entry.end { Some(number) } else { None }
+    if let CompletionStatus::Immediate(number) = entry.end { Some(number) } else { None }
 }
 
 fn judge(done: Result<(), TrialResult>, is_right: bool) -> TrialResult {

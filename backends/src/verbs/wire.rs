@@ -247,7 +247,7 @@ impl net::NetWire for VerbsWire {
         0
     }
 
-    unsafe fn put_ringing(
+    unsafe fn put_with_immediate(
         &mut self,
         near: LocalBuffer,
         bytes: usize,
@@ -349,7 +349,7 @@ impl net::NetWire for VerbsWire {
     }
 
     #[inline]
-    fn ring(&mut self) {
+    fn ring_doorbell(&mut self) {
         while let Some(at) = self.touched.pop() {
             self.send_all(at);
         }

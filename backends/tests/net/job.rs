@@ -118,7 +118,7 @@ impl<P: Provider> Job<P> {
     pub fn kill(&self, rank: u32) {
         let peer = &mut self.peers.lock().unwrap()[rank as usize - 1];
         if away(rank).is_some() {
-            peer.give("die");
+            peer.inject_packet("die");
             peer.child.wait().unwrap();
             // The connection has ended; the peer's system ends the process shortly after.
             std::thread::sleep(Duration::from_secs(2));
@@ -186,17 +186,17 @@ impl Peer {
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut peer = Self { child, orders, answers };
         if away.is_some() {
-            peer.give(&args.join(" "));
+            peer.inject_packet(&args.join(" "));
         }
         peer
     }
 
     fn order(&mut self, order: &str) -> String {
-        self.give(order);
+        self.inject_packet(order);
         self.answer()
     }
 
-    pub fn give(&mut self, order: &str) {
+    pub fn inject_packet(&mut self, order: &str) {
         writeln!(self.orders, "{order}").unwrap();
     }
 
@@ -267,7 +267,7 @@ pub fn peer<P: Provider>(args: &[String]) {
         for endpoint in &mut endpoints {
             endpoint.poll(&mut completions);
             endpoint.receive(&mut |arrival| match arrival {
-                Arrival::Bell(addr) => {
+                Arrival::Notified(addr) => {
                     write!(arrived, "bell {} {},", addr.key.to_bits(), addr.offset).unwrap();
                 }
                 Arrival::Packet { from, bytes } => {

@@ -218,7 +218,7 @@ pub fn a_struck_rank_is_lost_at_once<P: Provider>() {
     assert_eq!(job.order(1, "sleep 60000"), "asleep");
     let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
     assert_eq!(endpoint.post(&[add]), 1);
-    job.domain.strike(PEER);
+    job.domain.mark_dead(PEER);
     let lost = Err(AddrError::PeerLost { rank: PEER });
     let ended = wait(&mut endpoint, 1)[0].result;
     // A device may have done the operation before.
@@ -251,7 +251,7 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
         }
         came += endpoint.poll(&mut done[came..]);
         if came < 2 && start.elapsed() > P::NOTICES && !struck {
-            job.domain.strike(PEER);
+            job.domain.mark_dead(PEER);
             struck = true;
         }
         assert!(start.elapsed() < LIMIT, "the loss was not reported");
@@ -347,7 +347,7 @@ pub fn a_get_from_a_killed_rank_ends<P: Provider>() {
     let into = LocalAddr { key: own.key, offset: 0 };
     assert_eq!(endpoint.post(&[Op::get(at(&region, 0), into, 64).tagged(job.tag())]), 1);
     job.kill(1);
-    job.domain.strike(PEER);
+    job.domain.mark_dead(PEER);
     let (start, mut done) = (Instant::now(), [Completion::EMPTY]);
     while endpoint.poll(&mut done) == 0 {
         if start.elapsed() > Duration::from_secs(2) {

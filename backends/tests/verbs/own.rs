@@ -56,7 +56,7 @@ pub fn adds_of_all_ranks_to_one_word_are_exact() {
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
     let order = format!("add 1 {} 8 500", region.key.to_bits());
-    job.peers.lock().unwrap().iter_mut().for_each(|peer| peer.give(&order));
+    job.peers.lock().unwrap().iter_mut().for_each(|peer| peer.inject_packet(&order));
     for _ in 0..500 {
         let add = Op::atomic(Kind::FetchAdd, at(&region, 8), 1u64);
         assert!(run(&job, &mut endpoint, add).is_ok());

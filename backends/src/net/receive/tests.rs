@@ -39,7 +39,7 @@ fn only_packets_of_the_job_are_delivered() {
         packet(8, 2, PACKET, b"abc"),
         packet(7, 3, PACKET, b"abc"),
         packet(7, 2, 9, b"abc"),
-        packet(7, 2, BELL, b"short"),
+        packet(7, 2, NOTIFICATION, b"short"),
         good[..15].to_vec(),
         Vec::new(),
     ] {
@@ -57,10 +57,10 @@ fn a_bell_rings_only_where_a_peer_may_write() {
         let mut rest = key.to_bits().to_le_bytes().to_vec();
         rest.extend([0; 4]);
         rest.extend(offset.to_le_bytes());
-        packet(7, 1, BELL, &rest)
+        packet(7, 1, NOTIFICATION, &rest)
     };
     let addr = LocalAddr { key: region.key, offset: 8 };
-    assert_eq!(parse(&bell(region.key, 8), &shared), Some(Arrival::Bell(addr)));
+    assert_eq!(parse(&bell(region.key, 8), &shared), Some(Arrival::Notified(addr)));
     assert_eq!(parse(&bell(region.key, 64), &shared), None);
     assert_eq!(parse(&bell(RegionKey::from_bits(5), 8), &shared), None);
     let mut seeded = Seeded(1);
@@ -69,7 +69,7 @@ fn a_bell_rings_only_where_a_peer_may_write() {
         let at = seeded.below(bytes.len() as u64) as usize;
         bytes[at] = seeded.next() as u8;
         bytes.truncate(seeded.below(40) as usize);
-        if let Some(Arrival::Bell(addr)) = parse(&bytes, &shared) {
+        if let Some(Arrival::Notified(addr)) = parse(&bytes, &shared) {
             assert!(addr.offset < 64);
         }
     }

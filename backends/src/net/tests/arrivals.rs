@@ -1,7 +1,7 @@
 //! Arrivals of packets and bells.
 
 use super::fixture::*;
-use crate::net::immediate::number_of;
+use crate::net::immediate::immediate_of;
 use crate::net::wire::CompletionStatus;
 use tsumugi_core::mem::{Access, RegionKey, RemoteAddr};
 
@@ -45,8 +45,8 @@ fn packets_are_delivered_in_the_order_of_their_arrival() {
     net.lands(&packet(9, b"?"));
     net.poll();
     assert!(net.nic.packets.has_arrived() && net.nic.packets.needs_receive());
-    let rung = format!("bell {} 8", region.key.to_bits());
-    assert_eq!(net.receive(), (2, vec!["ab of 1".to_owned(), rung]));
+    let bell = format!("bell {} 8", region.key.to_bits());
+    assert_eq!(net.receive(), (2, vec!["ab of 1".to_owned(), bell]));
     assert_eq!(net.nic.packets.strays, 1);
     assert!(!net.nic.packets.has_arrived());
     assert_eq!(net.receive(), (0, vec![]));
@@ -137,7 +137,7 @@ fn a_put_with_a_number_arrives_as_a_bell_and_returns_its_buffer() {
     let hidden = net.own(64, Access::Read);
     let rings = |net: &mut Net, number: u32| {
         let context = net.line().receives.remove(0);
-        net.ends(context, CompletionStatus::Rang(number));
+        net.ends(context, CompletionStatus::Immediate(number));
         net.poll();
         assert!(net.nic.packets.has_arrived());
         let arrived = net.receive();
@@ -147,7 +147,7 @@ fn a_put_with_a_number_arrives_as_a_bell_and_returns_its_buffer() {
         arrived
     };
     let number =
-        |key: RegionKey, offset| number_of(RemoteAddr { rank: PEER, key, offset }).unwrap();
+        |key: RegionKey, offset| immediate_of(RemoteAddr { rank: PEER, key, offset }).unwrap();
     let bell = format!("bell {} 56", shown.key.to_bits());
     assert_eq!(rings(&mut net, number(shown.key, 56)), (1, vec![bell]));
     assert_eq!(net.nic.packets.strays, 0);

@@ -209,9 +209,9 @@ fn a_dropped_endpoint_has_nothing_in_flight() {
     ends(DEPTH, CompletionStatus::Done(0));
     ends(usize::MAX, CompletionStatus::Again);
     ends(DEPTH + 1, CompletionStatus::Done(0));
-    let before = wires[0].line().rung;
+    let before = wires[0].line().doorbells;
     drop(endpoint);
-    assert_eq!(wires[0].line().rung - before, 5, "polls, the last of which finds nothing");
+    assert_eq!(wires[0].line().doorbells - before, 5, "polls, the last of which finds nothing");
     let mut endpoint = domain.endpoint();
     assert_eq!((endpoint.index(), endpoint.in_flight()), (0, 0));
     let mut done = [Completion::EMPTY; 4];
@@ -255,7 +255,7 @@ fn an_endpoint_posts_and_polls_in_one_turn() {
     assert_eq!(endpoint.turn(&[nowhere], &mut done), (0, 0));
     assert!(endpoint.holds(PEER) && !endpoint.arm());
     assert_eq!(domain.try_send(0, PEER, b"a"), Err(PacketError::Full));
-    assert_eq!(domain.tell_lost(0, PEER, b"a"), Err(PacketError::Full));
+    assert_eq!(domain.notify_dead(0, PEER, b"a"), Err(PacketError::Full));
     drop(nic);
     assert!(!endpoint.arm() && !domain.arm(0));
     wires[0].line().waits = true;
@@ -286,15 +286,15 @@ fn a_struck_rank_is_lost_to_every_endpoint() {
     let (domain, wires) = pair(|_| {});
     let (mut first, mut second) = (domain.endpoint(), domain.endpoint());
     assert_eq!((first.try_send(PEER, b"a"), second.try_send(PEER, b"a")), (Ok(()), Ok(())));
-    domain.strike(PEER);
-    domain.strike(PEER);
+    domain.mark_dead(PEER);
+    domain.mark_dead(PEER);
     assert_eq!(domain.shared.lost_count.load(Ordering::Relaxed), 1);
     let mut done = [Completion::EMPTY; 4];
     assert_eq!(first.post(&[]), 0);
     assert_eq!(wires[0].line().removed, [101], "a post drops the peer");
     assert_eq!(second.poll(&mut done), 0);
     assert_eq!(wires[1].line().removed, [151], "a poll drops the peer");
-    domain.strike(OTHER);
+    domain.mark_dead(OTHER);
     assert_eq!(first.turn(&[], &mut done), (0, 0));
     let lost = PacketError::Addr(AddrError::PeerLost { rank: OTHER });
     assert_eq!(first.try_send(OTHER, b"a"), Err(lost));
@@ -305,13 +305,13 @@ fn tell_lost_works_on_an_endpoint_that_is_not_taken() {
     let (domain, wires) = pair(|_| {});
     wires[1].line().is_way_open = true;
     domain.try_send(1, PEER, b"a").unwrap();
-    domain.strike(PEER);
+    domain.mark_dead(PEER);
     let max = domain.packet_bytes_max();
     let too_long = PacketError::TooLong { bytes: max + 1, max };
-    assert_eq!(domain.tell_lost(1, PEER, &vec![0; max + 1]), Err(too_long));
-    assert_eq!(domain.tell_lost(1, PEER, &vec![0; max]), Ok(()));
+    assert_eq!(domain.notify_dead(1, PEER, &vec![0; max + 1]), Err(too_long));
+    assert_eq!(domain.notify_dead(1, PEER, &vec![0; max]), Ok(()));
     assert_eq!(wires[1].line().calls.len(), 2);
-    assert!(domain.tell_lost(0, PEER, b"a").is_err(), "endpoint 0 never met the peer");
+    assert!(domain.notify_dead(0, PEER, b"a").is_err(), "endpoint 0 never met the peer");
 }
 
 #[test]

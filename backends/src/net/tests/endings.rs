@@ -1,7 +1,7 @@
 //! Completions on their way up.
 
 use super::fixture::*;
-use crate::net::immediate::number_of;
+use crate::net::immediate::immediate_of;
 use crate::net::wire::CompletionStatus;
 use libc::{EAGAIN, ECONNRESET, EIO, ENOSYS, EOPNOTSUPP};
 use tsumugi_core::mem::{Access, AddrError, Width};
@@ -205,7 +205,7 @@ fn a_put_with_a_number_needs_no_bell() {
     let own = net.own(64, Access::Local);
     let word = Op::put_word(at(5, 8), Width::W8, 0x0102).notifying();
     net.post(&[word]);
-    let number = number_of(at(5, 8)).unwrap();
+    let number = immediate_of(at(5, 8)).unwrap();
     let bytes = 0x0102u64.to_le_bytes().to_vec();
     assert_eq!(net.call(), Call::Ringing { bytes, far: far(8), context: 0, number });
     net.done(0);
@@ -244,8 +244,8 @@ fn a_completion_of_no_operation_is_recorded_as_a_failure() {
     let ends = [
         (beyond, CompletionStatus::Done(0), EIO),
         (usize::MAX, CompletionStatus::Done(0), EIO),
-        (0, CompletionStatus::Rang(5), EIO),
-        (FIRST_SEND, CompletionStatus::Rang(5), EIO),
+        (0, CompletionStatus::Immediate(5), EIO),
+        (FIRST_SEND, CompletionStatus::Immediate(5), EIO),
         (beyond, CompletionStatus::Refused { code: 71, provider_code: 3 }, 71),
         (beyond, CompletionStatus::Gone { code: 72, provider_code: 0 }, 72),
     ];
@@ -297,7 +297,7 @@ fn a_rail_arms_only_when_it_has_no_work() {
     net.receive();
     assert!(net.nic.arm());
     let context = net.line().receives[0];
-    net.ends(context, CompletionStatus::Rang(1));
+    net.ends(context, CompletionStatus::Immediate(1));
     net.poll();
     assert!(!net.nic.arm(), "a number has arrived");
 }

@@ -13,20 +13,20 @@ fn word() -> Op {
 }
 
 /// Sets the time since the peer was met, in milliseconds.
-fn met(net: &mut Net, before: u32) {
+fn contacted_ms(net: &mut Net, before: u32) {
     let age = net.nic.age();
-    net.nic.peers.get_mut(&PEER.0).unwrap().met = age.wrapping_sub(before);
+    net.nic.peers.get_mut(&PEER.0).unwrap().contacted_ms = age.wrapping_sub(before);
 }
 
 /// Ends every pause.
 fn pass(net: &mut Net) {
-    net.nic.early.iter_mut().for_each(|(_, until)| *until = Instant::now());
+    net.nic.backoffs.iter_mut().for_each(|(_, until)| *until = Instant::now());
 }
 
 /// Makes every pause longer than a test runs.
 fn stay(net: &mut Net) {
     let later = Instant::now() + Duration::from_secs(600);
-    net.nic.early.iter_mut().for_each(|(_, until)| *until = later);
+    net.nic.backoffs.iter_mut().for_each(|(_, until)| *until = later);
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn a_new_peer_that_refuses_is_tried_again_after_a_pause() {
     net.refuse(&[ECONNREFUSED]);
     let begun = Instant::now();
     assert_eq!(net.post(&[word().tagged(tag(1))]), 0, "the peer pauses");
-    let (rank, until) = net.nic.early[0];
-    assert_eq!((rank, net.nic.early.len(), net.nic.in_flight()), (PEER, 1, 0));
+    let (rank, until) = net.nic.backoffs[0];
+    assert_eq!((rank, net.nic.backoffs.len(), net.nic.in_flight()), (PEER, 1, 0));
     assert!(until >= begun + Duration::from_millis(20));
     stay(&mut net);
     assert_eq!(net.post(&[word()]), 0);
@@ -52,20 +52,24 @@ fn a_new_peer_that_refuses_is_tried_again_after_a_pause() {
     assert_eq!((net.post(&[other]), net.calls().len()), (1, 1), "other peers do not pause");
     pass(&mut net);
     assert_eq!((net.post(&[word()]), net.calls().len()), (1, 1));
-    assert_eq!((net.nic.early.len(), net.nic.failures.count), (0, 0));
+    assert_eq!((net.nic.backoffs.len(), net.nic.failures.count), (0, 0));
 }
 
 #[test]
 fn a_peer_that_was_met_three_seconds_ago_is_not_early() {
-    for (before, is_early) in [(0, true), (2000, true), (3000, false), (60_000, false)] {
+    for (before, is_not_yet_reachable) in [(0, true), (2000, true), (3000, false), (60_000, false)]
+    {
         let mut net = Net::new();
         net.send(PEER, b"a").unwrap();
-        met(&mut net, before);
+        contacted_ms(&mut net, before);
         net.refuse(&[EHOSTUNREACH]);
         let lost = PacketError::Addr(AddrError::PeerLost { rank: PEER });
-        let wanted = if is_early { PacketError::Full } else { lost };
+        let wanted = if is_not_yet_reachable { PacketError::Full } else { lost };
         assert_eq!(net.send(PEER, b"b"), Err(wanted), "after {before} ms");
-        assert_eq!((net.nic.early.len() == 1, net.nic.failures.count == 0), (is_early, is_early));
+        assert_eq!(
+            (net.nic.backoffs.len() == 1, net.nic.failures.count == 0),
+            (is_not_yet_reachable, is_not_yet_reachable)
+        );
     }
 }
 
@@ -77,11 +81,11 @@ fn only_errors_of_a_missing_link_to_a_met_peer_are_early() {
         net.refuse(&[code]);
         assert!(matches!(net.send(PEER, b"b"), Err(PacketError::Addr(_))));
     }
-    assert!(!net.nic.is_early(OTHER, ECONNREFUSED), "the peer was never met");
-    net.strike(PEER);
+    assert!(!net.nic.is_not_yet_reachable(OTHER, ECONNREFUSED), "the peer was never met");
+    net.mark_dead(PEER);
     net.poll();
-    assert!(!net.nic.is_early(PEER, ECONNREFUSED), "the peer is lost");
-    assert!(net.nic.early.is_empty());
+    assert!(!net.nic.is_not_yet_reachable(PEER, ECONNREFUSED), "the peer is lost");
+    assert!(net.nic.backoffs.is_empty());
 }
 
 #[test]
@@ -89,17 +93,20 @@ fn each_peer_has_one_pause_which_begins_anew() {
     let mut net = Net::new();
     net.send(PEER, b"a").unwrap();
     net.send(OTHER, b"a").unwrap();
-    assert!(net.nic.is_early(PEER, ECONNREFUSED) && net.nic.is_early(OTHER, ECONNREFUSED));
-    let first = net.nic.early[0].1;
-    assert!(net.nic.is_early(PEER, ECONNREFUSED));
-    let ranks: Vec<_> = net.nic.early.iter().map(|early| early.0).collect();
+    assert!(
+        net.nic.is_not_yet_reachable(PEER, ECONNREFUSED)
+            && net.nic.is_not_yet_reachable(OTHER, ECONNREFUSED)
+    );
+    let first = net.nic.backoffs[0].1;
+    assert!(net.nic.is_not_yet_reachable(PEER, ECONNREFUSED));
+    let ranks: Vec<_> = net.nic.backoffs.iter().map(|backoffs| backoffs.0).collect();
     assert_eq!(ranks, [OTHER, PEER]);
-    assert!(net.nic.early[1].1 >= first);
+    assert!(net.nic.backoffs[1].1 >= first);
     // The pause of one peer ends, and the other's goes on.
     stay(&mut net);
-    net.nic.early[0].1 = Instant::now();
-    assert!(!net.nic.must_pause(OTHER) && net.nic.must_pause(PEER));
-    assert_eq!(net.nic.early.len(), 1);
+    net.nic.backoffs[0].1 = Instant::now();
+    assert!(!net.nic.must_back_off(OTHER) && net.nic.must_back_off(PEER));
+    assert_eq!(net.nic.backoffs.len(), 1);
 }
 
 #[test]

@@ -104,13 +104,13 @@ impl Net {
     }
 
     pub fn post(&mut self, ops: &[Op]) -> usize {
-        self.nic.see_losses(&self.shared);
+        self.nic.end_lost_ops(&self.shared);
         self.nic.post(&self.shared, ops)
     }
 
     /// Polls once.
     pub fn poll(&mut self) -> Vec<(u64, Result<u64, AddrError>)> {
-        self.nic.see_losses(&self.shared);
+        self.nic.end_lost_ops(&self.shared);
         let mut done = [Completion::EMPTY; 64];
         let count = self.nic.poll(&self.shared, &mut done);
         done[..count].iter().map(|done| (done.tag.to_bits(), done.result)).collect()
@@ -125,7 +125,7 @@ impl Net {
         let mut arrived = Vec::new();
         let count = self.nic.receive(&self.shared, &mut |arrival| {
             arrived.push(match arrival {
-                Arrival::Bell(at) => format!("bell {} {}", at.key.to_bits(), at.offset),
+                Arrival::Notified(at) => format!("bell {} {}", at.key.to_bits(), at.offset),
                 Arrival::Packet { from, bytes } => {
                     format!("{} of {}", String::from_utf8_lossy(bytes), from.0)
                 }
@@ -168,7 +168,7 @@ impl Net {
         region
     }
 
-    pub fn strike(&mut self, rank: Rank) {
+    pub fn mark_dead(&mut self, rank: Rank) {
         let mut lost = self.shared.lost.lock().unwrap();
         lost.push(rank);
         *self.shared.lost_count.get_mut() = lost.len();
@@ -184,7 +184,7 @@ pub fn nic(
 ) -> NicEndpoint<Script> {
     let mut limits = Limits {
         inject_bytes: 0,
-        give_bytes: 0,
+        inject_packet_bytes: 0,
         piece_bytes_max: u64::MAX,
         more: false,
         rings: false,

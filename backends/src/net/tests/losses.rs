@@ -30,7 +30,7 @@ fn a_posted_operation_on_a_lost_rank_ends_once() {
         net.knows(PEER, &listing(5));
         net.post(&[word(0).tagged(tag(1))]);
         net.calls();
-        net.strike(PEER);
+        net.mark_dead(PEER);
         assert_eq!(net.poll(), [(1, lost())]);
         assert_eq!(net.nic.in_flight(), 1, "the device still has the operation");
         net.ends(0, end);
@@ -58,7 +58,7 @@ fn a_waiting_operation_on_a_lost_rank_ends_and_others_continue() {
     assert_eq!(net.poll(), []);
     net.line().answers.clear();
     net.calls();
-    net.strike(PEER);
+    net.mark_dead(PEER);
     let mut ended = net.poll();
     ended.sort_by_key(|done| done.0);
     assert_eq!(ended, [(1, lost()), (3, lost()), (5, Ok(7)), (6, lost())]);
@@ -76,7 +76,7 @@ fn a_get_from_a_lost_rank_ends_when_its_buffer_is_free() {
     let own = net.own(64, Access::Local);
     let get = Op::get(at(5, 0), local(&own, 0), 8);
     net.post(&[get.tagged(tag(1)), get.tagged(tag(2)), get.tagged(tag(3))]);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), []);
     net.done(0);
     net.ends(1, CompletionStatus::Gone { code: ECONNRESET, provider_code: 0 });
@@ -94,7 +94,7 @@ fn a_get_from_a_lost_rank_into_kept_memory_ends_at_once() {
     net.shared.kept.store(kept.key.to_bits(), Ordering::Relaxed);
     let into = |region, bits| Op::get(at(5, 0), local(region, 0), 8).tagged(tag(bits));
     net.post(&[into(&kept, 1), into(&own, 2)]);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), [(1, lost())]);
     net.done(0);
     assert_eq!((net.poll(), net.nic.in_flight()), (vec![], 1));
@@ -118,7 +118,7 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
     net.knows(OTHER, &Listing { raw: WireKey::of(60), ..listing(5) });
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
     assert_eq!(net.send(PEER, b"a"), Err(PacketError::Addr(AddrError::PeerLost { rank: PEER })));
@@ -134,7 +134,7 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
     );
     assert_eq!(net.send(OTHER, b"a"), Ok(()));
     // A rank that is lost later is recorded, too, and once.
-    net.strike(OTHER);
+    net.mark_dead(OTHER);
     assert_eq!(net.poll().len(), 1);
     assert_eq!(net.line().removed, [101, 102]);
 }
@@ -142,11 +142,11 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
 #[test]
 fn a_rank_that_was_never_met_can_be_lost() {
     let mut net = Net::new();
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
     assert_eq!((net.calls(), net.line().removed.clone()), (vec![], vec![]));
-    let told = net.nic.tell_lost(&net.shared, PEER, b"a");
+    let told = net.nic.notify_dead(&net.shared, PEER, b"a");
     assert_eq!(told, Err(PacketError::Addr(AddrError::PeerLost { rank: PEER })));
 }
 
@@ -158,11 +158,15 @@ fn tell_lost_sends_where_the_wire_still_can() {
         net.line().is_way_open = is_open;
         net.send(PEER, b"a").unwrap();
         net.calls();
-        assert_eq!(net.nic.tell_lost(&net.shared, PEER, b"b"), refused, "the peer is not lost yet");
-        net.strike(PEER);
-        let rung = net.line().rung;
-        let told = net.nic.tell_lost(&net.shared, PEER, b"b");
-        assert_eq!(net.line().rung, rung + 1);
+        assert_eq!(
+            net.nic.notify_dead(&net.shared, PEER, b"b"),
+            refused,
+            "the peer is not lost yet"
+        );
+        net.mark_dead(PEER);
+        let doorbells = net.line().doorbells;
+        let told = net.nic.notify_dead(&net.shared, PEER, b"b");
+        assert_eq!(net.line().doorbells, doorbells + 1);
         assert_eq!(net.send(PEER, b"b"), refused);
         if is_open {
             assert_eq!(told, Ok(()));
@@ -184,7 +188,7 @@ fn in_one_by_one_mode_a_lost_rank_does_not_delay_other_ranks() {
     let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
     net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
     assert_eq!(net.calls().len(), 1);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), [(1, lost())]);
     assert_eq!((net.calls().len(), net.nic.posted), (1, 1));
     net.done(0);
@@ -196,7 +200,7 @@ fn in_one_by_one_mode_a_lost_rank_does_not_delay_other_ranks() {
     net.knows(OTHER, &listing(5));
     net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
     assert!(matches!(net.call(), Call::Get { .. }));
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), [(1, lost())]);
     assert!(matches!(net.call(), Call::Word { .. }));
     net.answer_read(FIRST_READ, None);
@@ -205,7 +209,7 @@ fn in_one_by_one_mode_a_lost_rank_does_not_delay_other_ranks() {
     // A directory read for another rank continues, and still counts as posted.
     net.post(&[Op::get_word(RemoteAddr { rank: OTHER, ..at(6, 0) }, Width::W8)]);
     assert!(matches!(net.call(), Call::Get { .. }));
-    net.strike(tsumugi_core::mem::Rank(3));
+    net.mark_dead(tsumugi_core::mem::Rank(3));
     net.poll();
     assert_eq!(net.nic.posted, 1);
 }

@@ -77,12 +77,12 @@ fn a_packet_that_the_wire_refuses_frees_its_buffer() {
 /// The memory that a library keeps for a peer that does not receive has a limit.
 #[test]
 fn after_sixteen_injected_packets_one_waits_for_its_completion() {
-    let mut net = Net::with(|limits| limits.give_bytes = 18);
+    let mut net = Net::with(|limits| limits.inject_packet_bytes = 18);
     for _ in 0..2 {
         for _ in 0..16 {
             assert_eq!(net.send(PEER, b"ab"), Ok(()));
-            let given = Call::Give { bytes: packet(b"ab"), peer: 101 };
-            assert_eq!(net.call(), given);
+            let injected = Call::Give { bytes: packet(b"ab"), peer: 101 };
+            assert_eq!(net.call(), injected);
         }
         assert_eq!(net.send(PEER, b"ab"), Ok(()));
         let Call::Send { context, .. } = net.call() else { panic!("one that completes") };
@@ -157,7 +157,7 @@ fn a_packet_that_cannot_be_sent_again_is_dropped_and_frees_its_buffer() {
     }
     // A returned packet to a lost rank is dropped as well.
     net.ends(FIRST_SEND, CompletionStatus::Again);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     net.calls();
     net.poll();
     assert_eq!((net.calls(), net.nic.failures.count), (vec![], 2));

@@ -302,14 +302,14 @@ fn the_wire_knows_whether_another_request_follows() {
 fn the_doorbell_is_rung_once_for_a_batch_and_once_for_a_poll() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
-    let rung = |net: &mut Net, act: &mut dyn FnMut(&mut Net)| {
-        let before = net.line().rung;
+    let doorbells = |net: &mut Net, act: &mut dyn FnMut(&mut Net)| {
+        let before = net.line().doorbells;
         act(net);
-        net.line().rung - before
+        net.line().doorbells - before
     };
-    assert_eq!(rung(&mut net, &mut |net| assert_eq!(net.post(&[word(0), word(8)]), 2)), 1);
-    assert_eq!(rung(&mut net, &mut |net| assert_eq!(net.poll(), [])), 1);
-    assert_eq!(rung(&mut net, &mut |net| assert_eq!(net.send(PEER, b"a"), Ok(()))), 1);
+    assert_eq!(doorbells(&mut net, &mut |net| assert_eq!(net.post(&[word(0), word(8)]), 2)), 1);
+    assert_eq!(doorbells(&mut net, &mut |net| assert_eq!(net.poll(), [])), 1);
+    assert_eq!(doorbells(&mut net, &mut |net| assert_eq!(net.send(PEER, b"a"), Ok(()))), 1);
 }
 
 #[test]

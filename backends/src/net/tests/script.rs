@@ -78,7 +78,7 @@ pub struct Line {
     pub broken: Option<c_int>,
     /// The local addresses that the wire may access, by context.
     pub nears: BTreeMap<usize, Placed>,
-    pub rung: usize,
+    pub doorbells: usize,
     pub waits: bool,
     pub insert_refused: Option<c_int>,
     pub map_refused: Option<c_int>,
@@ -232,7 +232,7 @@ impl NetWire for Script {
         self.post(|| Call::Put { bytes, far, context, more, inject }, Some((context, near)))
     }
 
-    unsafe fn put_ringing(
+    unsafe fn put_with_immediate(
         &mut self,
         near: LocalBuffer,
         bytes: usize,
@@ -285,7 +285,7 @@ impl NetWire for Script {
         self.post(|| Call::Send { bytes, peer, context }, Some((context, near)))
     }
 
-    fn give(&mut self, bytes: &[u8], peer: u64) -> PostResult {
+    fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
         self.post(|| Call::Give { bytes: bytes.to_vec(), peer }, None)
     }
 
@@ -305,8 +305,8 @@ impl NetWire for Script {
         self.line().job = Some(job);
     }
 
-    fn ring(&mut self) {
-        self.line().rung += 1;
+    fn ring_doorbell(&mut self) {
+        self.line().doorbells += 1;
     }
 
     fn completions(

@@ -245,7 +245,7 @@ impl RdmEndpoint {
     /// Injects a packet: the bytes are read inside the call, and it never
     /// completes.
     #[inline]
-    pub(in crate::ofi) fn give(&mut self, bytes: &[u8], peer: fi_addr_t) -> PostResult {
+    pub(in crate::ofi) fn inject_packet(&mut self, bytes: &[u8], peer: fi_addr_t) -> PostResult {
         // SAFETY: the table was checked; the bytes are read inside the call.
         unsafe {
             let Some(slot) = (*(*self.ep).msg).inject else { return -ENOSYS as PostResult };

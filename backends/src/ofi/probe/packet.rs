@@ -47,7 +47,7 @@ impl OfiTestbed {
         let (peer, start) = (self.far.peer, Instant::now());
         loop {
             let mut bytes = 0x6262u64.to_ne_bytes();
-            let answer = self.a.give(&bytes, peer) as c_int;
+            let answer = self.a.inject_packet(&bytes, peer) as c_int;
             bytes.fill(0);
             core::hint::black_box(&bytes);
             match answer {

@@ -68,7 +68,7 @@ impl Person {
                 self.free.push(context);
             }
         }
-        self.wire.ring();
+        self.wire.ring_doorbell();
         let mut entries = [CompletionEntry::EMPTY; ENTRIES_MAX];
         let came = self.wire.completions(&mut entries).unwrap();
         for entry in &entries[..came] {
@@ -225,7 +225,7 @@ pub(super) fn at(region: &Region, offset: u64) -> RemoteAddr {
 }
 
 fn bell_of(arrival: Arrival<'_>) -> LocalAddr {
-    let Arrival::Bell(bell) = arrival else { panic!("{arrival:?}") };
+    let Arrival::Notified(bell) = arrival else { panic!("{arrival:?}") };
     bell
 }
 

@@ -140,7 +140,7 @@ impl VerbsWire {
             // A packet that came; after a failure its buffer is posted again.
             let end = match (status, opcode) {
                 (IBV_WC_SUCCESS, IBV_WC_RECV_RDMA_WITH_IMM) => {
-                    CompletionStatus::Rang(u32::from_be(imm_data))
+                    CompletionStatus::Immediate(u32::from_be(imm_data))
                 }
                 (IBV_WC_SUCCESS, _) => CompletionStatus::Done(byte_len as usize),
                 _ => CompletionStatus::Again,
