@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_backends::verbs::sys::IBV_WR_RDMA_WRITE;
-use tsumugi_backends::verbs::{VerbsConfig, VerbsDomain, VerbsEndpoint, sim};
+use tsumugi_backends::verbs::{VerbsConfig, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Offload, Port, PortCounts, Work};
@@ -30,6 +30,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::sync::AtomicU32;
 use tsumugi_core::wait::Futex;
+use tsumugi_test_networks::verbs::libraries;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -39,7 +40,7 @@ fn main() {
     };
     let number = |text: &String| text.parse::<usize>().expect("a number");
     let (under_way, batches) = (number(under_way), number(batches));
-    let config = VerbsConfig { device: Some(sim::NAME.into()), ..VerbsConfig::default() };
+    let config = VerbsConfig { libraries: Some(libraries()), ..VerbsConfig::default() };
     let domain = VerbsDomain::open(&config, Rank(0), 1).expect("simulated cards");
     let card = domain.card().to_vec();
     domain.find(move |_, into| {
@@ -52,13 +53,13 @@ fn main() {
     let region = unsafe { domain.register(base, 8192, Access::ReadWrite) }.expect("a region");
     let word = RemoteAddr { rank: Rank(0), key: region.key, offset: 4096 };
     let put = Op::put_word(word, Width::W8, 3);
-    // The link is open from here on.
+    // The connection is open from here on.
     direct(&mut domain.endpoint(), put, 1, 1);
     let before = domain.endpoint().counters().doorbells;
     match &**way {
         "hand" => {
             let facts = domain.facts();
-            let bare = Bare::open(sim::library(), [facts, facts], memory.as_mut_ptr());
+            let bare = Bare::open(libraries().verbs, [facts, facts], memory.as_mut_ptr());
             let mut batch = Batch::new(under_way);
             (0..batches).for_each(|_| match under_way {
                 1 => bare.once(IBV_WR_RDMA_WRITE),

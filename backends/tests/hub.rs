@@ -6,7 +6,6 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tsumugi_backends::PACKETS_AT_ONCE;
-use tsumugi_backends::hub::{FaultPlan, Hub, HubConfig, HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::PacketError;
 use tsumugi_conformance::endpoint::{self, Fixture};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
@@ -15,6 +14,7 @@ use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RemoteAddr, 
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
+use tsumugi_test_networks::hub::{FaultPlan, Hub, HubConfig, HubDomain, HubEndpoint};
 
 /// The ranks of a network, all run by this thread.
 struct Ranks {
@@ -28,7 +28,7 @@ impl Ranks {
     }
 
     fn on(hub: &Hub, size: u32, config: &HubConfig) -> Self {
-        let open = |rank| HubDomain::open(hub, config, Rank(rank), size);
+        let open = |rank| hub.open(config, Rank(rank), size);
         let domains: Vec<HubDomain> = (0..size).map(open).collect();
         let cards: Arc<Vec<_>> =
             Arc::new(domains.iter().map(|domain| domain.card().to_vec()).collect());
@@ -115,7 +115,7 @@ fn the_conformance_suite_passes_with_faults() {
 fn a_late_card_delays_only_operations_on_its_rank() {
     let hub = Hub::new(FaultPlan::default());
     let domains: Vec<HubDomain> =
-        (0..4).map(|rank| HubDomain::open(&hub, &HubConfig::default(), Rank(rank), 4)).collect();
+        (0..4).map(|rank| hub.open(&HubConfig::default(), Rank(rank), 4)).collect();
     let cards: Vec<_> = domains.iter().map(|domain| domain.card().to_vec()).collect();
     let is_slow = Arc::new(AtomicBool::new(true));
     let slow = is_slow.clone();

@@ -13,8 +13,6 @@ use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
-#[cfg(test)]
-use tsumugi_backends::hub::{self, Hub, HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::{
     self, Arrival, CardError, DeviceFailure, OfiDomain, OfiEndpoint, PacketError, ProbeReport,
     TrialResult,
@@ -24,6 +22,8 @@ use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Agent, Region, RegionKey, RegisterError};
 use tsumugi_core::op::{Kind, Op};
+#[cfg(test)]
+use tsumugi_test_networks::hub::{self, Hub, HubDomain, HubEndpoint};
 
 /// A device, by its network library. See the module.
 pub(crate) enum Device {
@@ -96,7 +96,7 @@ impl Device {
     pub(crate) fn on_hub(hub: &Hub, config: hub::HubConfig, rank: Rank, size: u32) -> Self {
         let packets = super::link::ARRIVALS;
         let config = hub::HubConfig { packets, packet_bytes_max: PACKET_BYTES, ..config };
-        Self::Hub(HubDomain::open(hub, &config, rank, size))
+        Self::Hub(hub.open(&config, rank, size))
     }
 
     pub(crate) fn card(&self) -> &[u8] {

@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use tsumugi_backends::boot::BootMethod;
-use tsumugi_backends::hub::{self, Hub};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_pvas::{Member, Nodes};
+use tsumugi_test_networks::hub::{self, Hub};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 mod awaited;

@@ -4,13 +4,25 @@ use core::ffi::c_int;
 
 /// The reasons; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AssembleError {
+pub enum AssembleError {
     /// A number of the configuration is out of its range.
-    Number { name: &'static str, value: usize, min: usize, max: usize },
+    Number {
+        /// The name of the number.
+        name: &'static str,
+        /// Its value.
+        value: usize,
+        /// The least value that is allowed.
+        min: usize,
+        /// The largest value that is allowed.
+        max: usize,
+    },
     /// A wire does not report its address.
     Address(c_int),
     /// The addresses do not fit in a card.
-    CardTooLong { bytes: usize },
+    CardTooLong {
+        /// The bytes of the card.
+        bytes: usize,
+    },
 }
 
 impl AssembleError {

@@ -215,7 +215,7 @@ impl<'b> Reader<'b> {
 }
 
 /// The largest number of endpoints in a card.
-pub(crate) const ENDPOINTS_MAX: usize = 16;
+pub const ENDPOINTS_MAX: usize = 16;
 
 /// "TsOf" and the version.
 const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 2 << 32;

@@ -6,6 +6,7 @@ use super::card::{CardEndpoint, CardError, EndpointCard};
 use super::failure::DeviceFailure;
 use super::nic_endpoint::{DomainShared, Limits, NicEndpoint};
 use super::packet::PacketError;
+use super::probe_report::ProbeReport;
 use super::wire::NetWire;
 use core::fmt;
 use core::ptr::NonNull;
@@ -26,6 +27,7 @@ pub struct NetDomain<W: NetWire> {
     pub(super) idle: Mutex<Vec<usize>>,
     pub(super) shared: DomainShared,
     pub(crate) description: W::Description,
+    probed: ProbeReport,
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
     is_device: bool,
@@ -34,22 +36,34 @@ pub struct NetDomain<W: NetWire> {
 
 /// The properties that all NIC endpoints of a rank share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Traits {
+pub struct Traits {
+    /// The rank.
     pub rank: Rank,
+    /// The number of ranks of the job.
     pub size: u32,
+    /// A number that all ranks of the job have and no other job has.
     pub job: u64,
     /// A number of the address form: ranks can communicate if they have the same.
     pub kind: u64,
+    /// Whether the device's atomics and the processor's exclude each other.
     pub device_atomics: bool,
     /// Whether aligned words are written and read whole.
     pub is_device: bool,
+    /// Whether a put that has completed has landed.
     pub remote_completion: bool,
 }
 
 impl<W: NetWire> NetDomain<W> {
-    pub(crate) fn assemble(
+    /// Makes a domain of opened NIC endpoints, of which there is at least one.
+    ///
+    /// # Errors
+    ///
+    /// [`AssembleError::Address`] if a wire does not report its address;
+    /// [`AssembleError::CardTooLong`] if the addresses do not fit in a card.
+    pub fn assemble(
         nics: Vec<NicEndpoint<W>>,
         description: W::Description,
+        probed: ProbeReport,
         traits: Traits,
     ) -> Result<Self, AssembleError> {
         debug_assert!((1..=ENDPOINTS_MAX).contains(&nics.len()));
@@ -84,7 +98,17 @@ impl<W: NetWire> NetDomain<W> {
         let idle = Mutex::new((0..nics.len()).rev().collect());
         let limits = nics[0].limits;
         let nics = nics.into_iter().map(Mutex::new).collect();
-        Ok(Self { nics, idle, shared, description, capabilities, limits, is_device, card: bytes })
+        Ok(Self {
+            nics,
+            idle,
+            shared,
+            description,
+            probed,
+            capabilities,
+            limits,
+            is_device,
+            card: bytes,
+        })
     }
 
     /// The data that peers need of this rank: at most [`CARD_BYTES_MAX`] bytes, for
@@ -236,6 +260,16 @@ impl<W: NetWire> NetDomain<W> {
     /// The bytes of the longest packet.
     pub fn packet_bytes_max(&self) -> usize {
         self.nic(0).packet_bytes_max()
+    }
+
+    /// The results of the trials.
+    pub fn probed(&self) -> &ProbeReport {
+        &self.probed
+    }
+
+    /// The description of the opened device.
+    pub fn description(&self) -> &W::Description {
+        &self.description
     }
 
     /// The number of endpoints.

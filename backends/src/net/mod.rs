@@ -1,5 +1,7 @@
 //! The common part of all networks: everything between the interface of `core` and
-//! the calls of a library.
+//! the calls of a library. Another crate adds a network by these steps: it implements
+//! [`NetWire`], opens a [`NicEndpoint`] over each wire, and makes a [`NetDomain`] of
+//! them with [`NetDomain::assemble`]. `tests/networks` has an example.
 //!
 //! ```text
 //!  NetDomain<W> ── shared: region table, cards, who is dead
@@ -55,25 +57,22 @@ mod send;
 mod assemble_error;
 mod wire;
 
-pub use card::CardError;
-pub use domain::NetDomain;
+pub use assemble_error::AssembleError;
+pub use card::{CardError, ENDPOINTS_MAX};
+pub use domain::{NetDomain, Traits};
 pub use endpoint::NetEndpoint;
 pub use failure::{DeviceFailure, DeviceFailures};
-pub use nic_endpoint::{CardSource, PEER_BYTES};
+pub use nic_endpoint::{CardSource, Limits, NicEndpoint, PEER_BYTES, Sizes, footprint_of};
 pub use packet::{Arrival, PACKETS_AT_ONCE, PacketError};
 pub use probe_report::{ProbeReport, TrialResult, TrialRow};
-pub use wire::NetWire;
-
-pub(crate) use assemble_error::AssembleError;
-pub(crate) use card::ENDPOINTS_MAX;
-pub(crate) use domain::Traits;
-pub(crate) use nic_endpoint::{Limits, NicEndpoint, Sizes, footprint_of};
-pub(crate) use scratch::{ZeroedPages, contexts_of};
-pub(crate) use secret_rng::SecretRng;
-pub(crate) use wire::{
-    ADDRESS_BYTES_MAX, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, PostResult,
-    RemoteBuffer, WireKey, WordBuffers,
+pub use scratch::contexts_of;
+pub use secret_rng::SecretRng;
+pub use wire::{
+    ADDRESS_BYTES_MAX, CompletionEntry, CompletionStatus, ENTRIES_MAX, KEY_WORDS, LocalBuffer, Mr,
+    NetWire, PostResult, RemoteBuffer, WireKey, WordBuffers,
 };
+
+pub(crate) use scratch::ZeroedPages;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use super::scratch::{READS_MAX, Scratch, ZeroedPages};
 use super::secret_rng::{DeviceKeys, SecretRng};
 use super::wire::{CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, NetWire, WireKey};
 use core::ffi::c_int;
+use core::fmt;
 use core::ptr::NonNull;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, OnceLock};
@@ -45,7 +46,7 @@ pub(super) struct DomainShared {
 }
 
 /// One network endpoint with all its parts; see the module.
-pub(crate) struct NicEndpoint<W: NetWire> {
+pub struct NicEndpoint<W: NetWire> {
     pub(crate) wire: W,
     pub(super) index: usize,
     pub(super) limits: Limits,
@@ -81,32 +82,41 @@ pub(crate) struct NicEndpoint<W: NetWire> {
 
 /// How the data path uses this provider, as the probe found out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
+    /// Puts of up to this many bytes are injected.
     pub inject_bytes: u64,
     /// Packets of up to this many bytes are injected.
     pub inject_packet_bytes: usize,
+    /// Longer puts and gets go in pieces of this size.
     pub piece_bytes_max: u64,
+    /// Whether the library is told that a further request follows at once.
     pub more: bool,
     /// Whether a put can notify its target by itself.
     pub rings: bool,
     /// Whether only one request of any kind may be in flight at a time.
     pub one_by_one: bool,
+    /// Whether a put and a get of a word must be atomics, so that they do not tear.
     pub word_atomics: bool,
+    /// Whether the device reads and writes registered memory only, also the rank's own.
     pub local_mr: bool,
+    /// The bytes of a key that the rank chooses for its memory.
     pub key_bytes: usize,
 }
 
 /// The sizes of a NIC endpoint's tables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sizes {
+pub struct Sizes {
+    /// The number of operations in flight.
     pub depth: usize,
+    /// The number of packets, each way.
     pub packets: usize,
+    /// The bytes of the longest packet, its header included.
     pub packet_bytes: usize,
 }
 
 /// The bytes of the tables of a rank with one NIC endpoint, without the library's own
 /// memory.
-pub(crate) const fn footprint_of(sizes: Sizes) -> usize {
+pub const fn footprint_of(sizes: Sizes) -> usize {
     let Sizes { depth, packets, packet_bytes } = sizes;
     let directory = Directory::BYTES + Directory::MRS_BYTES;
     let regions = size_of::<RegionTable<REGIONS_MAX>>() + directory + RegionCache::BYTES;
@@ -144,14 +154,23 @@ pub(super) struct SlotRead {
     pub counted: bool,
 }
 
+impl<W: NetWire> fmt::Debug for NicEndpoint<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NicEndpoint({} {})", W::NAME, self.index)
+    }
+}
+
 // SAFETY: the pointers point into memory that the NIC endpoint owns.
 unsafe impl<W: NetWire> Send for NicEndpoint<W> {}
 
 impl<W: NetWire> NicEndpoint<W> {
     /// Opens a NIC endpoint over `wire`, which must have
-    /// [`contexts_of`](super::contexts_of) the sizes. Returns the library's error
-    /// if memory cannot be registered.
-    pub(crate) fn open(
+    /// [`contexts_of`](super::contexts_of) the sizes.
+    ///
+    /// # Errors
+    ///
+    /// The library's error, if memory cannot be registered.
+    pub fn open(
         mut wire: W,
         sizes: Sizes,
         index: usize,

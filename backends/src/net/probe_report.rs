@@ -43,9 +43,12 @@ impl ProbeReport {
 
 /// The trials that are made with all libraries.
 impl ProbeReport {
-    pub(crate) const LANDED: &str = "a put that completes has landed";
-    pub(crate) const SLEEPER: &str = "a sleeping target is served";
-    pub(crate) const STALE: &str = "a stale key is refused";
+    /// The trial of remote completion.
+    pub const LANDED: &str = "a put that completes has landed";
+    /// The trial of automatic progress.
+    pub const SLEEPER: &str = "a sleeping target is served";
+    /// The trial of a key that has ended.
+    pub const STALE: &str = "a stale key is refused";
 }
 
 impl fmt::Display for TrialRow {

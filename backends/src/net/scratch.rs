@@ -127,7 +127,7 @@ impl Scratch {
 }
 
 /// The number of contexts of a NIC endpoint.
-pub(crate) const fn contexts_of(depth: usize, packets: usize) -> usize {
+pub const fn contexts_of(depth: usize, packets: usize) -> usize {
     depth + READS_MAX + 2 * packets
 }
 

@@ -12,11 +12,11 @@ use tsumugi_core::backend::Draw;
 
 /// A generator of such numbers; see the module.
 #[derive(Clone, Debug)]
-pub(crate) struct SecretRng(Draw);
+pub struct SecretRng(Draw);
 
 impl SecretRng {
     /// A generator that gives the same numbers for the same seed.
-    pub(crate) const fn new(seed: u64) -> Self {
+    pub const fn new(seed: u64) -> Self {
         Self(Draw::new(seed))
     }
 
@@ -25,7 +25,7 @@ impl SecretRng {
     /// # Errors
     ///
     /// The system's error, if it has no random numbers.
-    pub(crate) fn of_system() -> Result<Self, c_int> {
+    pub fn of_system() -> Result<Self, c_int> {
         match random_u64() {
             Ok(seed) => Ok(Self::new(seed)),
             Err(error) => Err(error.raw_os_error().unwrap_or(libc::EIO)),
@@ -33,12 +33,12 @@ impl SecretRng {
     }
 
     /// A generator of other numbers, for another user.
-    pub(crate) fn split(&mut self) -> Self {
+    pub fn split(&mut self) -> Self {
         Self::new(self.draw())
     }
 
     /// The next one, never 0.
-    pub(crate) fn draw(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         // The sequence of a seed contains 0 once.
         match self.0.next() {
             0 => self.0.next(),

@@ -18,7 +18,6 @@ pub type PostResult = isize;
 
 /// The interface; see the module. Contexts are numbers below the count that the
 /// wire was opened for; each context can be in use by the wire only once at a time.
-#[doc(hidden)]
 pub trait NetWire: Send + Sized {
     /// The backend's name.
     const NAME: &'static str;
@@ -184,7 +183,9 @@ pub trait NetWire: Send + Sized {
 pub struct Mr {
     /// The library's object.
     pub raw: *mut c_void,
+    /// The descriptor that local ends of transfers pass to the library.
     pub desc: *mut c_void,
+    /// The key for peers.
     pub key: WireKey,
     /// The address to which an offset is added.
     pub origin: u64,
@@ -193,13 +194,16 @@ pub struct Mr {
 /// A key as it crosses the network: 64 bits, or a provider's raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireKey {
+    /// The bytes that are used.
     pub bytes: u32,
+    /// The key, in its first bytes.
     pub words: [u64; KEY_WORDS],
 }
 
 /// The local end of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalBuffer {
+    /// Where the bytes are.
     pub at: *mut u8,
     /// The descriptor that the registration returned.
     pub desc: *mut c_void,
@@ -208,16 +212,22 @@ pub struct LocalBuffer {
 /// The words of an operation on a word.
 #[derive(Clone, Copy, Debug)]
 pub struct WordBuffers {
+    /// The operand.
     pub operand: LocalBuffer,
+    /// The value with which a compare-and-swap compares.
     pub compare: LocalBuffer,
+    /// The place for the old value.
     pub result: LocalBuffer,
 }
 
 /// The remote end of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteBuffer {
+    /// The number of the peer, from [`NetWire::insert`].
     pub peer: u64,
+    /// The address, which is the origin of the registration plus an offset.
     pub addr: u64,
+    /// The key, from [`NetWire::map_key`].
     pub key: u64,
 }
 
@@ -226,6 +236,7 @@ pub struct RemoteBuffer {
 pub struct CompletionEntry {
     /// The context of the request; a number that no context has if it is not known.
     pub context: usize,
+    /// How the request ended.
     pub end: CompletionStatus,
 }
 
@@ -237,9 +248,19 @@ pub enum CompletionStatus {
     /// A receive buffer was used up to deliver this number.
     Immediate(u32),
     /// The device at one of the ends refused the request.
-    Refused { code: c_int, provider_code: c_int },
+    Refused {
+        /// The library's error.
+        code: c_int,
+        /// The provider's own number for it.
+        provider_code: c_int,
+    },
     /// There is no answer: the request may have been done or not.
-    Gone { code: c_int, provider_code: c_int },
+    Gone {
+        /// The library's error.
+        code: c_int,
+        /// The provider's own number for it.
+        provider_code: c_int,
+    },
     /// The request was not done, because another one failed: it must be posted
     /// again.
     Again,
@@ -255,6 +276,7 @@ impl WireKey {
 }
 
 impl CompletionEntry {
+    /// No completion.
     pub const EMPTY: Self = Self { context: usize::MAX, end: CompletionStatus::Again };
 }
 

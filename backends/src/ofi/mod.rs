@@ -149,17 +149,12 @@ impl OfiDomain {
             is_device: is_device(&facts),
             remote_completion: probed.works(ProbeReport::LANDED),
         };
-        Ok(Self::assemble(nics, OfiDescription { facts, probed }, traits)?)
+        Ok(Self::assemble(nics, OfiDescription { facts }, probed, traits)?)
     }
 
     /// The properties that the provider reports.
     pub fn facts(&self) -> &Facts {
         &self.description.facts
-    }
-
-    /// The results of the trials.
-    pub fn probed(&self) -> &ProbeReport {
-        &self.description.probed
     }
 }
 

@@ -9,7 +9,7 @@ use super::endpoint::RdmEndpoint;
 use super::fabric::Fabric;
 use super::sys::*;
 use crate::net::{
-    self, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, PostResult, ProbeReport,
+    self, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, PostResult,
     RemoteBuffer, WireKey, WordBuffers, ZeroedPages,
 };
 use core::ffi::{c_int, c_void};
@@ -27,19 +27,18 @@ pub struct OfiWire {
     contexts: ZeroedPages,
 }
 
-/// The properties that a provider reports, and the results of the trials.
+/// The properties that a provider reports.
 #[derive(Debug)]
 pub struct OfiDescription {
     pub(super) facts: Facts,
-    pub(super) probed: ProbeReport,
 }
 
-// SAFETY: the pointer points to memory that the line owns.
+// SAFETY: the pointer points to memory that the wire owns.
 unsafe impl Send for OfiWire {}
 
 impl fmt::Debug for OfiWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line").finish_non_exhaustive()
+        f.debug_struct("OfiWire").finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The options of a libibverbs domain, and the errors of opening it.
 
+use super::libraries::VerbsLibraries;
 use super::sys::LoadError;
 use crate::net::{AssembleError, ENDPOINTS_MAX};
 use core::fmt;
@@ -52,6 +53,8 @@ pub struct VerbsConfig {
     pub event: bool,
     /// A number that all ranks of the job have and no other job has.
     pub job: u64,
+    /// The libraries to call. `None`: those that are installed.
+    pub libraries: Option<VerbsLibraries>,
 }
 
 impl Default for VerbsConfig {
@@ -72,6 +75,7 @@ impl Default for VerbsConfig {
             connect_timeout_ms: 30_000,
             event: false,
             job: 0,
+            libraries: None,
         }
     }
 }
@@ -181,7 +185,7 @@ impl VerbsConfig {
         AssembleError::check("pairs_max", self.pairs_max, 1, 1 << 16)?;
         AssembleError::check("inline_bytes_max", self.inline_bytes_max, 0, 1 << 12)?;
         AssembleError::check("timeout", self.timeout.into(), 1, 31)?;
-        AssembleError::check("patience_ms", self.connect_timeout_ms as usize, 1, 1 << 24)?;
+        AssembleError::check("connect_timeout_ms", self.connect_timeout_ms as usize, 1, 1 << 24)?;
         AssembleError::check(
             "piece_bytes_max",
             self.piece_bytes_max.min(1 << 30) as usize,

@@ -29,7 +29,7 @@
 //! peer is ended instead.)
 
 pub(super) mod support;
-pub(super) mod sys;
+pub mod sys;
 
 use self::support::DctSupport;
 use self::sys::*;

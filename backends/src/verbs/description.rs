@@ -1,14 +1,12 @@
 //! What a domain reports about its device and about the work of its endpoints.
 
 use super::device::Facts;
-use crate::net::ProbeReport;
 use core::fmt;
 
-/// The properties that a device reports, and the results of the trials.
+/// The properties that a device reports.
 #[derive(Debug)]
 pub struct VerbsDescription {
     pub(super) facts: Facts,
-    pub(super) probed: ProbeReport,
 }
 
 /// The counters of an endpoint.

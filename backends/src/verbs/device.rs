@@ -2,14 +2,14 @@
 
 use super::address::{Address, READS_MAX};
 use super::config::{OpenError, VerbsConfig};
-use super::dct::support::{self, DctSupport};
+use super::dct::support::DctSupport;
 use super::dct::sys::Driver;
+use super::libraries::VerbsLibraries;
 use super::sys::*;
 use crate::foreign::owned;
 use crate::net::{Mr, WireKey};
 use core::ffi::c_int;
 use core::ptr::{null_mut, without_provenance_mut};
-use std::sync::OnceLock;
 use tsumugi_core::mem::Access;
 
 /// An opened device; see the module.
@@ -77,7 +77,10 @@ unsafe impl Send for VerbsDevice {}
 
 impl VerbsDevice {
     pub(super) fn open(config: &VerbsConfig) -> Result<Self, OpenError> {
-        let library = library(config)?;
+        let VerbsLibraries { verbs: library, driver } = match config.libraries {
+            Some(given) => given,
+            None => VerbsLibraries::installed()?,
+        };
         let mut count: c_int = 0;
         // SAFETY: the count is a local; the list is freed below.
         let list = unsafe { (library.ibv_get_device_list)(&mut count) };
@@ -96,7 +99,7 @@ impl VerbsDevice {
             if config.device.as_ref().is_some_and(|wanted| *wanted != name) {
                 continue;
             }
-            found = Self::open_one(library, raw, &name, config, devices);
+            found = Self::open_one((library, driver), raw, &name, config, devices);
             if found.is_ok() {
                 break;
             }
@@ -107,7 +110,7 @@ impl VerbsDevice {
     }
 
     fn open_one(
-        library: &'static Library,
+        (library, driver): (&'static Library, Option<&'static Driver>),
         raw: *mut Opaque,
         name: &str,
         config: &VerbsConfig,
@@ -137,7 +140,6 @@ impl VerbsDevice {
             atomics: Atomics::None,
             dct: DctSupport::NoLibrary,
         };
-        let driver = driver(config);
         let mut device = Self { library, context, pd: null_mut(), driver, facts };
         device.ask(config, devices)?;
         // SAFETY: the device is in the list.
@@ -334,25 +336,6 @@ impl Drop for VerbsDevice {
 /// The `errno` of the last call that returned null.
 pub(super) fn errno() -> c_int {
     std::io::Error::last_os_error().raw_os_error().filter(|&code| code != 0).unwrap_or(libc::EIO)
-}
-
-fn library(config: &VerbsConfig) -> Result<&'static Library, OpenError> {
-    #[cfg(any(test, feature = "sim"))]
-    if config.device.as_deref() == Some(super::sim::NAME) {
-        return Ok(super::sim::library());
-    }
-    let _ = config;
-    static LIBRARY: OnceLock<Result<Library, LoadError>> = OnceLock::new();
-    LIBRARY.get_or_init(Library::load).as_ref().map_err(|&error| error.into())
-}
-
-fn driver(config: &VerbsConfig) -> Option<&'static Driver> {
-    #[cfg(any(test, feature = "sim"))]
-    if config.device.as_deref() == Some(super::sim::NAME) {
-        return super::sim::driver();
-    }
-    let _ = config;
-    support::driver()
 }
 
 /// The vendor number of a device that is no hardware.

@@ -58,17 +58,12 @@ impl VerbsDomain {
             is_device: !facts.software,
             remote_completion: probed.works(ProbeReport::LANDED),
         };
-        Ok(Self::assemble(nics, VerbsDescription { facts, probed }, traits)?)
+        Ok(Self::assemble(nics, VerbsDescription { facts }, probed, traits)?)
     }
 
     /// The properties that the device reports.
     pub fn facts(&self) -> &Facts {
         &self.description.facts
-    }
-
-    /// The results of the trials.
-    pub fn probed(&self) -> &ProbeReport {
-        &self.description.probed
     }
 }
 

@@ -9,6 +9,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `config` | the options of a domain, and the errors of opening it |
+//! | `libraries` | the libraries whose functions are called |
 //! | `sys` | libibverbs' functions and structures |
 //! | `address` | the address of a rank, as it crosses the network |
 //! | `device` | a device, opened |
@@ -20,7 +21,6 @@
 //! | `wire` | requests down, completions up, connections made and closed |
 //! | `description`, `domain` | what a domain reports, and how it is opened |
 //! | `probe` | trials of the device |
-//! | `sim` | libibverbs inside of the process, for tests |
 //!
 //! A batch that is posted at once goes out with one doorbell for each peer. Short
 //! puts and packets are copied into their requests. A put that must notify its
@@ -59,14 +59,13 @@ mod config;
 mod device;
 mod domain;
 mod cm;
-mod dct;
+pub mod dct;
+mod libraries;
 mod passive;
 mod wire;
 mod connection;
 mod pair;
 mod probe;
-#[cfg(any(test, feature = "sim"))]
-pub mod sim;
 pub mod sys;
 
 pub use crate::net::{
@@ -78,4 +77,5 @@ pub use dct::support::DctSupport;
 pub use description::{QpCounters, VerbsDescription};
 pub use device::{Atomics, Facts};
 pub use domain::{VerbsDomain, VerbsEndpoint, footprint};
+pub use libraries::VerbsLibraries;
 pub use wire::VerbsWire;

@@ -105,7 +105,11 @@ impl fmt::Debug for VerbsWire {
 impl VerbsWire {
     /// Opens a wire for `contexts` contexts, of which `receives` are for packets
     /// that come.
-    pub(super) fn open(
+    ///
+    /// # Errors
+    ///
+    /// As [`VerbsDomain::open`](super::VerbsDomain::open).
+    pub fn open(
         config: &VerbsConfig,
         own: Rank,
         contexts: usize,
@@ -159,6 +163,16 @@ impl VerbsWire {
         }
         wire.cm = Some(cm);
         Ok(wire)
+    }
+
+    /// The counters of this wire.
+    pub fn counters(&self) -> QpCounters {
+        self.counters
+    }
+
+    /// The number of pairs by which peers reach this rank, apart from a DCT.
+    pub fn passive_pairs(&self) -> usize {
+        self.passive_qps.len()
     }
 }
 

@@ -4,7 +4,7 @@ use super::fixture::*;
 use crate::net::domain::{NetDomain, Traits};
 use crate::net::nic_endpoint::{Limits, NicEndpoint};
 use crate::net::wire::CompletionStatus;
-use crate::net::{Arrival, AssembleError, CardError, PacketError};
+use crate::net::{Arrival, AssembleError, CardError, PacketError, ProbeReport};
 use core::ptr::NonNull;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::BootError;
@@ -26,7 +26,7 @@ fn assemble(
         remote_completion: true,
     };
     change(&mut traits);
-    NetDomain::assemble(nics, About, traits)
+    NetDomain::assemble(nics, About, ProbeReport { rows: Vec::new() }, traits)
 }
 
 /// A domain of two NIC endpoints.

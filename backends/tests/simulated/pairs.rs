@@ -1,34 +1,57 @@
 //! The backend over simulated cards, by pairs and by the dynamically connected
 //! transport: many more peers than pairs, errors, and puts that notify.
 
-use super::super::{QpCounters, VerbsConfig, VerbsDomain, VerbsEndpoint, VerbsWire};
-use super::{NAME, alive_max};
-use crate::net::{
-    Arrival, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
-    RemoteBuffer, WordBuffers, ZeroedPages,
-};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
+use std::ptr::NonNull;
+use tsumugi_backends::net::{
+    Arrival, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
+    RemoteBuffer, WordBuffers,
+};
+use tsumugi_backends::verbs::{QpCounters, VerbsConfig, VerbsDomain, VerbsEndpoint, VerbsWire};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
+use tsumugi_test_networks::verbs::{alive_max, libraries};
 
-/// The patience is so long that no link becomes silent, even on a busy machine.
-pub(super) fn config(pairs_max: usize, dynamic: bool) -> VerbsConfig {
-    let device = Some(NAME.into());
+/// The timeout is so long that no connection ends by it, even on a busy machine.
+pub fn config(pairs_max: usize, dynamic: bool) -> VerbsConfig {
     VerbsConfig {
-        device,
         pairs_max,
         dct: dynamic,
         packets: 8,
         job: 7,
         connect_timeout_ms: 1 << 24,
+        libraries: Some(libraries()),
         ..VerbsConfig::default()
     }
 }
 
-/// A rank's line, a page of the rank, and the requests that the rank is to make.
-struct Person {
+/// Zeroed pages that this value owns.
+pub struct ZeroedPages {
+    pub base: NonNull<u8>,
+    layout: Layout,
+}
+
+impl ZeroedPages {
+    pub fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes, 4096).unwrap();
+        // SAFETY: no test asks for 0 bytes.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        Self { base, layout }
+    }
+}
+
+impl Drop for ZeroedPages {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+/// A rank's wire, a page of the rank, and the requests that the rank is to make.
+struct SimulatedRank {
     wire: VerbsWire,
     page: ZeroedPages,
     mr: Mr,
@@ -37,13 +60,13 @@ struct Person {
     done: usize,
 }
 
-impl Person {
+impl SimulatedRank {
     fn new(rank: u32, pairs_max: usize, dynamic: bool) -> Self {
         let mut wire =
             VerbsWire::open(&config(pairs_max, dynamic), Rank(rank), CONTEXTS, 1).unwrap();
         wire.join(7);
         let page = ZeroedPages::new(4096);
-        // SAFETY: pages of its own, which stay as long as the line.
+        // SAFETY: pages of its own, which stay as long as the wire.
         let mr = unsafe { wire.register(page.base.as_ptr(), 4096, Access::ReadWrite, 0) }.unwrap();
         Self { wire, page, mr, asks: VecDeque::new(), free: (0..CONTEXTS).collect(), done: 0 }
     }
@@ -91,7 +114,7 @@ impl Person {
     }
 }
 
-impl Drop for Person {
+impl Drop for SimulatedRank {
     fn drop(&mut self) {
         self.wire.shut(core::iter::empty());
     }
@@ -123,8 +146,8 @@ fn peers_without_dynamic_transport_are_reached_by_pairs() {
 /// counters of the first. `is_dynamic` selects the ranks that have the dynamically
 /// connected transport.
 fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> QpCounters {
-    let mut all: Vec<Person> =
-        (0..PEERS).map(|rank| Person::new(rank, PAIRS, is_dynamic(rank))).collect();
+    let mut all: Vec<SimulatedRank> =
+        (0..PEERS).map(|rank| SimulatedRank::new(rank, PAIRS, is_dynamic(rank))).collect();
     let addresses: Vec<Vec<u8>> = all.iter().map(|one| one.wire.address().unwrap()).collect();
     let fars: Vec<RemoteBuffer> = (0..).zip(&all).map(|(peer, one)| one.far(peer)).collect();
     let peers = u64::from(PEERS);
@@ -144,29 +167,29 @@ fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> QpCounters {
     while all.iter().enumerate().any(|(own, one)| one.done < due(own)) {
         all.iter_mut().for_each(|one| one.turn(&fars));
         turns += 1;
-        assert!(turns < 1_000_000, "{:?}", all[0].wire.counters);
+        assert!(turns < 1_000_000, "{:?}", all[0].wire.counters());
     }
     for (own, one) in all.iter().enumerate() {
         let of_the_first = if own == 0 { peers - 3 } else { 0 };
         assert_eq!(one.word(), 12 + of_the_first, "{own}");
-        assert_eq!((one.wire.counters.pairs_broken, one.wire.counters.strays), (0, 0), "{own}");
-        assert!(one.wire.passive_qps.len() <= 2 * PAIRS);
+        assert_eq!((one.wire.counters().pairs_broken, one.wire.counters().strays), (0, 0), "{own}");
+        assert!(one.wire.passive_pairs() <= 2 * PAIRS);
     }
-    let counters = all[0].wire.counters;
+    let counters = all[0].wire.counters();
     println!("{turns} turns, {counters:?}");
     assert_eq!(alive_max(), PAIRS);
     counters
 }
 
 /// Two ranks, polled in turn.
-pub(super) struct Two {
+pub struct Two {
     pub domains: [VerbsDomain; 2],
     regions: Vec<(Region, ZeroedPages)>,
     tags: u64,
 }
 
 impl Two {
-    pub(super) fn new(dynamic: bool) -> Self {
+    pub fn new(dynamic: bool) -> Self {
         let open = |rank| VerbsDomain::open(&config(4, dynamic), Rank(rank), 2).unwrap();
         let domains = [open(0), open(1)];
         let cards = [0, 1].map(|at: usize| domains[at].card().to_vec());
@@ -182,7 +205,7 @@ impl Two {
     }
 
     /// A region of that rank.
-    pub(super) fn region(&mut self, rank: usize, bytes: usize) -> Region {
+    pub fn region(&mut self, rank: usize, bytes: usize) -> Region {
         let area = ZeroedPages::new(bytes);
         // SAFETY: the memory goes after the domains.
         let region = unsafe {
@@ -192,14 +215,14 @@ impl Two {
         region
     }
 
-    pub(super) fn tagged(&mut self, op: Op) -> Op {
+    pub fn tagged(&mut self, op: Op) -> Op {
         self.tags += 1;
         op.tagged(Tag::from_bits(self.tags))
     }
 
     /// Waits for this many completions of the first rank; the other rank polls, and
     /// may look at its arrivals.
-    pub(super) fn wait(
+    pub fn wait(
         &self,
         [a, b]: &mut [VerbsEndpoint<'_>; 2],
         count: usize,
@@ -220,7 +243,7 @@ impl Two {
     }
 }
 
-pub(super) fn at(region: &Region, offset: u64) -> RemoteAddr {
+pub fn at(region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: Rank(1), key: region.key, offset }
 }
 
@@ -230,7 +253,7 @@ fn bell_of(arrival: Arrival<'_>) -> LocalAddr {
 }
 
 /// The word at an offset of a region.
-pub(super) fn word(region: &Region, offset: u64) -> u64 {
+pub fn word(region: &Region, offset: u64) -> u64 {
     // SAFETY: of a region of the test's; one thread.
     unsafe { region.base.byte_add(offset as usize).cast::<u64>().read() }
 }

@@ -1,10 +1,11 @@
 //! The calls of a simulated library, as functions of C.
 
-use super::super::sys::*;
-use super::{Buffer, Buffers, Pair, Queue, Request, World, dynamic, number, with};
+use super::dct;
+use super::devices::{Buffer, Buffers, Pair, Queue, Request, World, number, with};
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use std::collections::VecDeque;
+use tsumugi_backends::verbs::sys::*;
 
 /// The simulated library.
 pub(super) static LIBRARY: Library = Library {
@@ -245,7 +246,7 @@ unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_
     // SAFETY: the pair comes from `create_qp`, and the attributes are valid.
     let (pair, attr) = unsafe { (&mut *qp.cast::<Pair>(), &*attr) };
     if mask & IBV_QP_STATE != 0 {
-        let code = dynamic::step(pair, attr.qp_state, mask);
+        let code = dct::step(pair, attr.qp_state, mask);
         if code != 0 {
             return code;
         }

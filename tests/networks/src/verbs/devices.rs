@@ -1,100 +1,80 @@
-//! libibverbs inside of the process: simulated cards of one thread, with as many
-//! pairs as memory holds, for tests and for counting instructions on a machine
-//! without a device.
-//!
-//! ```text
-//!  post_send ─► pair.requests ─┐ a poll of any queue carries some out:
-//!                              ├─► bytes moved, words added, buffers filled
-//!  poll_cq ◄─ queue.entries ◄──┘   refused: this pair ends, the rest is flushed
-//! ```
-//!
-//! The simulation follows the standard for reliable pairs: requests of a pair are
-//! carried out in their order; a request that finds no buffer waits, with all
-//! requests after it, without a limit; a key that names nothing or forbids the
-//! access ends both pairs; a request to a pair that has ended gets no answer.
-//! Datagrams are lost where there is no buffer.
+//! The state of the simulated devices of one thread.
 
-mod calls;
-mod dynamic;
-#[cfg(test)]
-mod tests;
-
-use super::dct::sys::{Driver, MLX5DV_DCTYPE_DCI, MLX5DV_DCTYPE_DCT};
-use super::sys::*;
+use super::{calls, dct};
 use core::ffi::{c_int, c_uint};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use tsumugi_backends::verbs::VerbsLibraries;
+use tsumugi_backends::verbs::dct::sys::{MLX5DV_DCTYPE_DCI, MLX5DV_DCTYPE_DCT};
+use tsumugi_backends::verbs::sys::*;
 use tsumugi_core::backend::copy_bytes;
-
-/// The name of this thread's cards.
-pub const NAME: &str = "simulated";
 
 /// The state of this thread's cards.
 #[derive(Default)]
-struct World {
-    pairs: BTreeMap<u32, *mut Pair>,
-    regions: BTreeMap<u32, (u64, u64, c_int)>,
+pub(super) struct World {
+    pub pairs: BTreeMap<u32, *mut Pair>,
+    pub regions: BTreeMap<u32, (u64, u64, c_int)>,
     /// Pairs with something to do, each once.
-    busy: VecDeque<u32>,
-    last: u32,
-    alive_max: BTreeMap<usize, (usize, usize)>,
-    /// See [`lessen`].
-    is_plain: bool,
-    refuses: Option<u32>,
+    pub busy: VecDeque<u32>,
+    pub last: u32,
+    pub alive_max: BTreeMap<usize, (usize, usize)>,
+    /// See [`restrict`].
+    pub is_plain: bool,
+    pub refuses: Option<u32>,
 }
 
 #[repr(C)]
-struct Queue {
-    raw: ibv_cq,
-    entries: VecDeque<ibv_wc>,
+pub(super) struct Queue {
+    pub raw: ibv_cq,
+    pub entries: VecDeque<ibv_wc>,
 }
 
 #[repr(C)]
-struct Buffers {
-    raw: ibv_srq,
-    free: VecDeque<Buffer>,
+pub(super) struct Buffers {
+    pub raw: ibv_srq,
+    pub free: VecDeque<Buffer>,
 }
 
 #[derive(Clone, Copy)]
-struct Buffer {
-    wr_id: u64,
-    at: u64,
-    bytes: u32,
+pub(super) struct Buffer {
+    pub wr_id: u64,
+    pub at: u64,
+    pub bytes: u32,
 }
 
 #[repr(C)]
-struct Pair {
-    raw: ibv_qp,
-    peer: u32,
-    access: c_uint,
-    depth: usize,
-    requests: VecDeque<Request>,
+pub(super) struct Pair {
+    pub raw: ibv_qp,
+    pub peer: u32,
+    pub access: c_uint,
+    pub depth: usize,
+    pub requests: VecDeque<Request>,
     /// The receive buffers of a pair for datagrams.
-    own: VecDeque<Buffer>,
-    is_busy: bool,
+    pub own: VecDeque<Buffer>,
+    pub is_busy: bool,
     /// Set for a pair of the dynamically connected transport.
-    part: Option<Box<dynamic::Part>>,
+    pub part: Option<Box<dct::Part>>,
 }
 
 /// A request, as the card has read it.
-struct Request {
-    wr_id: u64,
-    opcode: u32,
-    imm: u32,
-    inline: Option<Vec<u8>>,
-    at: u64,
-    bytes: u32,
-    far: u64,
-    operands: (u64, u64),
-    key: u32,
+pub(super) struct Request {
+    pub wr_id: u64,
+    pub opcode: u32,
+    pub imm: u32,
+    pub inline: Option<Vec<u8>>,
+    pub at: u64,
+    pub bytes: u32,
+    pub far: u64,
+    pub operands: (u64, u64),
+    pub key: u32,
     /// The receiving pair of a datagram, or of a request by the dynamically
     /// connected transport.
-    to: u32,
-    access_key: u64,
+    pub to: u32,
+    pub access_key: u64,
 }
 
 /// How a request has ended.
-enum Done {
+pub(super) enum Done {
     Well,
     Badly(u32),
     /// There is no buffer yet.
@@ -105,36 +85,31 @@ thread_local! {
     static WORLD: RefCell<World> = RefCell::default();
 }
 
-/// The library of this thread.
-pub fn library() -> &'static Library {
-    &calls::LIBRARY
-}
-
-/// The library of the cards' driver.
-pub(super) fn driver() -> Option<&'static Driver> {
-    WORLD.with_borrow(|world| (!world.is_plain).then_some(&dynamic::DRIVER))
+/// The libraries of this thread's devices, for
+/// [`VerbsConfig::libraries`](tsumugi_backends::verbs::VerbsConfig::libraries).
+pub fn libraries() -> VerbsLibraries {
+    let driver = WORLD.with_borrow(|world| (!world.is_plain).then_some(&dct::DRIVER));
+    VerbsLibraries { verbs: &calls::LIBRARY, driver }
 }
 
 /// Reduces this thread's cards: they have no driver library any more; or the
 /// targets of the dynamically connected transport refuse requests of that kind.
-#[cfg(test)]
-fn lessen(is_plain: bool, refuses: Option<u32>) {
+pub fn restrict(is_plain: bool, refuses: Option<u32>) {
     with(|world| (world.is_plain, world.refuses) = (is_plain, refuses));
 }
 
 /// The largest number of request-sending pairs that one of this thread's cards had
 /// at once.
-#[cfg(test)]
-fn alive_max() -> usize {
+pub fn alive_max() -> usize {
     with(|world| world.alive_max.values().map(|(_, max)| *max).max().unwrap_or(0))
 }
 
-fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+pub(super) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with(|world| f(&mut world.borrow_mut()))
 }
 
 impl World {
-    fn number(&mut self) -> u32 {
+    pub(super) fn number(&mut self) -> u32 {
         self.last += 1;
         self.last
     }
@@ -154,13 +129,13 @@ impl World {
         // SAFETY: as above.
         let Pair { raw, part, .. } = unsafe { &*peer };
         let is_one =
-            |part: &dynamic::Part| part.kind == MLX5DV_DCTYPE_DCT && part.key == request.access_key;
+            |part: &dct::Part| part.kind == MLX5DV_DCTYPE_DCT && part.key == request.access_key;
         let answers = raw.state == IBV_QPS_RTR && part.as_deref().is_some_and(is_one);
         answers.then_some((peer, true))
     }
 
     /// Carries out a few requests of the pairs that have some.
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         for _ in 0..STEPS.min(self.busy.len()) {
             let Some(number) = self.busy.pop_front() else { return };
             let Some(&pair) = self.pairs.get(&number) else { continue };
@@ -285,7 +260,7 @@ impl World {
         Done::Well
     }
 
-    fn wake(&mut self, pair: &mut Pair) {
+    pub(super) fn wake(&mut self, pair: &mut Pair) {
         if !std::mem::replace(&mut pair.is_busy, true) {
             self.busy.push_back(pair.raw.qp_num);
         }
@@ -294,13 +269,13 @@ impl World {
 
 impl Pair {
     /// Whether the pair sends requests to peers.
-    fn asks(&self) -> bool {
+    pub(super) fn asks(&self) -> bool {
         self.depth > 1 && self.raw.qp_type != IBV_QPT_UD
     }
 }
 
 /// Assigns a number to a pair, under which other pairs find it.
-fn number(world: &mut World, pair: *mut Pair) -> u32 {
+pub(super) fn number(world: &mut World, pair: *mut Pair) -> u32 {
     let number = world.number();
     world.pairs.insert(number, pair);
     number

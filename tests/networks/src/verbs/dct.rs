@@ -11,12 +11,12 @@
 //!   (`modify_dci_qp_is_ok`, `mlx5_ib_modify_dct`), and with no others.
 //! - A request that was refused ends the pair of the initiator; the target goes on.
 
-use super::super::dct::sys::*;
-use super::super::sys::*;
-use super::{Pair, Request, number, with};
+use super::devices::{Pair, Request, number, with};
 use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 use core::ptr::null_mut;
+use tsumugi_backends::verbs::dct::sys::*;
+use tsumugi_backends::verbs::sys::*;
 
 /// The part of a pair that only this transport has.
 pub(super) struct Part {
@@ -263,6 +263,3 @@ unsafe extern "C" fn complete(qp: *mut ibv_qp_ex) -> c_int {
     with(|world| world.wake(unsafe { &mut *draft.pair }));
     0
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,16 +2,15 @@
 //! that do not poll; and the fallback where a card has the transport in part or not at
 //! all.
 
-use super::super::super::{DctSupport, VerbsDomain};
-use super::super::lessen;
-use super::super::tests::{Two, at, config, word};
-use crate::net::ZeroedPages;
+use super::pairs::{Two, ZeroedPages, at, config, word};
+use tsumugi_backends::verbs::{DctSupport, VerbsDomain};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
+use tsumugi_test_networks::verbs::restrict;
 
 /// Ranks that all run in this thread.
 struct Ranks {
@@ -76,19 +75,19 @@ fn dynamic_transport_is_used_only_on_request() {
 
 #[test]
 fn cards_of_other_drivers_are_reached_by_pairs() {
-    lessen(true, None);
+    restrict(true, None);
     assert_eq!(reached(Two::new(true)), [DctSupport::NoLibrary; 2]);
 }
 
 #[test]
 fn dynamic_transport_without_all_operations_is_not_used() {
-    use crate::verbs::sys::{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_RDMA_WRITE, IBV_WR_SEND};
+    use tsumugi_backends::verbs::sys::{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_RDMA_WRITE, IBV_WR_SEND};
     for opcode in [IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP] {
-        lessen(false, Some(opcode));
+        restrict(false, Some(opcode));
         assert_eq!(reached(Two::new(true)), [DctSupport::Refused; 2], "{opcode}");
     }
     // Packets are not probed: a refused packet is an error of its peer.
-    lessen(false, Some(IBV_WR_SEND));
+    restrict(false, Some(IBV_WR_SEND));
     assert_eq!(reached(Two::new(true)), [DctSupport::Used; 2]);
 }
 

@@ -2,10 +2,6 @@
 
 use super::network::{FaultPlan, Hub};
 use super::station::{Registered, Station, lock};
-use crate::net::{
-    CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
-    ProbeReport, RemoteBuffer, WireKey, WordBuffers,
-};
 use core::ffi::c_int;
 use core::fmt;
 use core::ptr::NonNull;
@@ -13,6 +9,10 @@ use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
+use tsumugi_backends::net::{
+    CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
+    RemoteBuffer, WireKey, WordBuffers,
+};
 use tsumugi_core::backend::{Draw, LoadStore, copy_bytes, execute};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
@@ -76,7 +76,7 @@ unsafe impl LoadStore for Place {
 
 /// The description of a plug.
 #[derive(Debug)]
-pub struct HubDescription(pub(super) ProbeReport);
+pub struct HubDescription;
 
 impl HubWire {
     pub(super) fn new(hub: &Hub, contexts: usize, one_by_one: bool) -> Self {

@@ -2,7 +2,7 @@
 
 use super::network::Hub;
 use super::wire::{HubDescription, HubWire};
-use crate::net::{
+use tsumugi_backends::net::{
     Limits, NetDomain, NetEndpoint, NicEndpoint, ProbeReport, SecretRng, Sizes, Traits,
     TrialResult, TrialRow, contexts_of,
 };
@@ -45,13 +45,13 @@ impl Default for HubConfig {
     }
 }
 
-impl HubDomain {
+impl Hub {
     /// Opens a rank's device.
     ///
     /// # Panics
     ///
     /// If the system gives no descriptors.
-    pub fn open(hub: &Hub, config: &HubConfig, rank: Rank, size: u32) -> Self {
+    pub fn open(&self, config: &HubConfig, rank: Rank, size: u32) -> HubDomain {
         let HubConfig { in_flight_max, packets, packet_bytes_max, piece_bytes_max, .. } = *config;
         let sizes = Sizes { depth: in_flight_max, packets, packet_bytes: packet_bytes_max };
         let limits = Limits {
@@ -67,7 +67,7 @@ impl HubDomain {
         };
         let nic = |index| {
             let contexts = contexts_of(in_flight_max, packets);
-            let wire = HubWire::new(hub, contexts, limits.one_by_one);
+            let wire = HubWire::new(self, contexts, limits.one_by_one);
             NicEndpoint::open(
                 wire,
                 sizes,
@@ -89,13 +89,8 @@ impl HubDomain {
         let row = |name| TrialRow { name, width: 0, verdict: TrialResult::Works };
         let rows =
             [ProbeReport::LANDED, ProbeReport::SLEEPER, ProbeReport::STALE].map(row).to_vec();
-        let description = HubDescription(ProbeReport { rows });
         let nics = (0..config.endpoints).map(nic).collect();
-        Self::assemble(nics, description, traits).expect("the endpoints of a hub fit in a card")
-    }
-
-    /// The properties that other backends find out by trials; here they are fixed.
-    pub fn probed(&self) -> &ProbeReport {
-        &self.description.0
+        NetDomain::assemble(nics, HubDescription, ProbeReport { rows }, traits)
+            .expect("the endpoints of a hub fit in a card")
     }
 }
