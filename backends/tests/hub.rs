@@ -1,5 +1,5 @@
-//! The conformance suite of endpoints over the network inside of one process, which needs no
-//! library: once without faults, and with the faults of many seeds.
+//! The conformance suite of endpoints over the network inside of one process, which needs
+//! no library: once without faults, and with the faults of many seeds.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;

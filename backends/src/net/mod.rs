@@ -31,10 +31,10 @@
 //! | `probed` | the results of trials of a library |
 //! | `unfit` | why a domain cannot be opened |
 //!
-//! A NIC endpoint has one owner at a time, so that nothing below it needs a lock. Endpoint
-//! k of a rank communicates with endpoint k of its peers. A registration takes
-//! every NIC endpoint for a moment; an endpoint that is posted to or polled meanwhile does
-//! nothing.
+//! A NIC endpoint has one owner at a time, so that nothing below it needs a lock.
+//! Endpoint k of a rank communicates with endpoint k of its peers. A registration takes
+//! every NIC endpoint for a moment; an endpoint that is posted to or polled meanwhile
+//! does nothing.
 
 mod card;
 mod domain;

@@ -1,8 +1,8 @@
 //! A NIC endpoint, which is one network endpoint with all its parts: a wire, registered
 //! memory of its own, and the operations in flight.
 //!
-//! A NIC endpoint outlives the endpoint that used it, so that operations that are still in
-//! flight have valid memory. The wire is closed before this memory is freed.
+//! A NIC endpoint outlives the endpoint that used it, so that operations that are still
+//! in flight have valid memory. The wire is closed before this memory is freed.
 
 use super::card::{CardError, EndpointCard};
 use super::failure::{DeviceFailure, DeviceFailures};
@@ -132,7 +132,8 @@ pub(super) struct NicPeer {
     pub addr: u64,
     pub origin: u64,
     pub key: u64,
-    /// The time of the first contact: milliseconds of the NIC endpoint's life, which wrap.
+    /// The time of the first contact: milliseconds of the NIC endpoint's life, which
+    /// wrap.
     pub contacted_ms: u32,
     /// The number of injected packets since the last packet with a completion.
     pub injected: u16,
@@ -233,7 +234,7 @@ impl<W: NetWire> NicEndpoint<W> {
         let mr = self
             .directory_mr
             .as_ref()
-            .expect("the directory is registered until the rail is dropped");
+            .expect("the directory is registered until the NIC endpoint is dropped");
         (mr.origin, mr.key)
     }
 

@@ -1,7 +1,7 @@
 //! Completions on their way up.
 //!
 //! ```text
-//!  completion queue ─► context ─► operation: next piece │ bell │ done
+//!  completion queue ─► context ─► operation: next piece │ notification │ done
 //!        │                     ─► directory slot: its operations go on
 //!        │                     ─► packet: sent │ arrived
 //!        ├─ not done, for another's fault ─► posted again

@@ -1,7 +1,7 @@
 //! Operations on their way down.
 //!
 //! ```text
-//!  post ─► Waiting ──────────────► Posted ─► (poll) ─► next piece, bell, done
+//!  post ─► Waiting ──────────────► Posted ─► (poll) ─► next piece, notification, done
 //!             │ the region is not known: read its directory slot
 //!             │ the queue is full: later
 //!             ▼

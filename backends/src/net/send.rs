@@ -54,7 +54,7 @@ impl<W: NetWire> NicEndpoint<W> {
         let mut bell = [0; NOTIFICATION_BYTES];
         bell[..4].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
         bell[8..].copy_from_slice(&op.remote.offset.to_le_bytes());
-        // A peer that is lost gets no bell; the operation has ended before.
+        // A peer that is lost gets no notification; the operation has ended before.
         self.send_kind(shared, op.remote.rank, NOTIFICATION, &bell) != Err(PacketError::Full)
     }
 

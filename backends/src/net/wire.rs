@@ -1,4 +1,5 @@
-//! The interface of a NIC endpoint to a library: one owner at a time, no waiting, no order.
+//! The interface of a NIC endpoint to a library: one owner at a time, no waiting, no
+//! order.
 //!
 //! ```text
 //!  put, get, word, send ─► Answer: 0 │ −EAGAIN: full │ −EINPROGRESS: not yet,
@@ -83,9 +84,9 @@ pub trait NetWire: Send + Sized {
         inject: bool,
     ) -> PostResult;
 
-    /// Writes bytes to a peer, which is then notified with a number (immediate
-    /// data): [`CompletionStatus::Immediate`] of one of its receive buffers. May be called only if
-    /// the wire was reported to support it.
+    /// Writes bytes to a peer, which is then notified with a number (immediate data):
+    /// [`CompletionStatus::Immediate`] of one of its receive buffers. May be called only
+    /// if the wire was reported to support it.
     ///
     /// # Safety
     ///

@@ -17,8 +17,8 @@
 //! | `probe` | trials of the provider |
 //! | `stranger` | a test: a client that is no rank |
 //!
-//! A NIC endpoint is one domain of libfabric with one owner at a time (`FI_THREAD_DOMAIN`),
-//! so that the provider takes no locks.
+//! A NIC endpoint is one domain of libfabric with one owner at a time
+//! (`FI_THREAD_DOMAIN`), so that the provider takes no locks.
 //!
 //! # Progress
 //!

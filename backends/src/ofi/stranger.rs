@@ -1,14 +1,15 @@
-//! A test: a client of libfabric that knows the calls, the form of packets, and all addresses of a
-//! rank, but has seen neither traffic nor a card. Its writes, atomics, reads and packets
-//! are refused. The same calls succeed with the key and the number of the job.
+//! A test: a client of libfabric that knows the calls, the form of packets, and all
+//! addresses of a rank, but has seen neither traffic nor a card. Its writes, atomics,
+//! reads and packets are refused. The same calls succeed with the key and the number of
+//! the job.
 //!
 //! Over udp the reliability layer (`ofi_rxd` of libfabric 1.17) reports success to
 //! a client that is refused, or nothing, so that the client sends again for a
 //! minute or more: there the test checks only the memory that is written and the
 //! bytes that are read.
 //!
-//! Without libfabric there is nothing to test: the test reports that and passes; `ci/ofi.sh`
-//! installs it.
+//! Without libfabric there is nothing to test: the test reports that and passes;
+//! `ci/ofi.sh` installs it.
 
 use super::choice::Choice;
 use super::endpoint::RdmEndpoint;
@@ -38,7 +39,8 @@ fn a_client_without_keys_is_refused_over_udp() {
     tries_to_get_in("udp;ofi_rxd", false);
 }
 
-/// Checks that the client is refused; `is_answered`: whether the provider reports the refusals.
+/// Checks that the client is refused; `is_answered`: whether the provider reports the
+/// refusals.
 fn tries_to_get_in(provider: &str, is_answered: bool) {
     if let Err(error) = Library::load() {
         return left_out("a stranger over libfabric", &error.to_string(), "ci/ofi.sh");
@@ -86,8 +88,8 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     victim.hears(&["packet of rank 1: from rank 1", "bell at 24"]);
     let before = victim.words();
 
-    // Guesses of the client: keys of a program that counts, keys that the same generator gives for
-    // small seeds, and near misses of the true keys.
+    // Guesses of the client: keys of a program that counts, keys that the same generator
+    // gives for small seeds, and near misses of the true keys.
     let mut keys: Vec<u64> = (0..20).collect();
     keys.extend([u64::from(region.key.to_bits()), region.key.index() as u64 + 16, u64::MAX]);
     keys.extend((0..4).map(|seed| SecretRng::new(seed).draw()));
@@ -122,7 +124,8 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     }
     stranger.send(&mut victim, &packet(job, 2, PACKET, b"there is no rank 2")).unwrap();
 
-    // The last packet is accepted, and none of the others was; and the insider still works.
+    // The last packet is accepted, and none of the others was; and the insider still
+    // works.
     stranger.send(&mut victim, &packet(job, 1, PACKET, b"the end")).unwrap();
     victim.hears(&["packet of rank 1: the end"]);
     assert_eq!(victim.words(), before);
@@ -289,7 +292,8 @@ impl Stranger {
         self.run(victim, |endpoint, context| unsafe { endpoint.send(near, len, peer, context) })
     }
 
-    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not arrive.
+    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not
+    /// arrive.
     fn run(
         &mut self,
         victim: &mut Victim<'_>,

@@ -46,8 +46,8 @@ pub struct VerbsConfig {
     /// A request without an acknowledgement is sent again after 4.096 us times two
     /// to the power of this, six times.
     pub timeout: u8,
-    /// The time, in milliseconds, for which peers wait to open a connection to a rank that
-    /// does not poll, before they declare it lost.
+    /// The time, in milliseconds, for which peers wait to open a connection to a rank
+    /// that does not poll, before they declare it lost.
     pub connect_timeout_ms: u32,
     /// Whether the completion queue has a descriptor to sleep on.
     pub event: bool,

@@ -15,9 +15,10 @@
 //!                              └─ timeout ─► Unanswered ─ a while ─► Idle
 //! ```
 //!
-//! Messages may be lost. A connect request is repeated until a connect reply comes, and the
-//! attempts are counted, so that late messages are recognized. A disconnect that was lost leaves a passive pair
-//! until its rank sends a connect request again or is requested to leave.
+//! Messages may be lost. A connect request is repeated until a connect reply comes, and
+//! the attempts are counted, so that late messages are recognized. A disconnect that was
+//! lost leaves a passive pair until its rank sends a connect request again or is
+//! requested to leave.
 //!
 //! Over the dynamically connected transport ([`dct`](super::dct)) a connection is
 //! open at once, and closed without a message.

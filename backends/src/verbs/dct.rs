@@ -8,12 +8,12 @@
 //!        └─ initiators (DCI) ─── lent to a connection while it has requests under way
 //! ```
 //!
-//! A connection over it is made without a message to its peer: the connection takes an initiator,
-//! and each request of it names the target. When the connection is closed, its initiator goes
-//! to the next connection, so there are as many initiators as connections at once, and the target
-//! rank keeps one pair for all peers. All requests of an initiator that are under way
-//! go to one peer: an error concerns that peer alone, as with a pair of its own,
-//! and requests stay in order.
+//! A connection over it is made without a message to its peer: the connection takes an
+//! initiator, and each request of it names the target. When the connection is closed, its
+//! initiator goes to the next connection, so there are as many initiators as connections
+//! at once, and the target rank keeps one pair for all peers. All requests of an
+//! initiator that are under way go to one peer: an error concerns that peer alone, as
+//! with a pair of its own, and requests stay in order.
 //!
 //! # Where it is used
 //!

@@ -226,7 +226,8 @@ impl VerbsDevice {
         std::fs::read_to_string(path).map_or(true, |kind| kind.trim() == "RoCE v2")
     }
 
-    /// The address of a CM endpoint of this device, and of a target, if `target` is not 0.
+    /// The address of a CM endpoint of this device, and of a target, if `target` is not
+    /// 0.
     pub(super) fn address(&self, cm_qp: u32, target: u32) -> Address {
         let mtu = (self.facts.mtu_bytes / 128).ilog2() as u8;
         Address {

@@ -41,7 +41,7 @@ impl VerbsDomain {
         let mut nics = Vec::new();
         let mut facts = None;
         for index in 0..config.endpoints {
-            let nic = open_rail(&config, rank, index, probed.works(probe::RINGS), rng.split())?;
+            let nic = open_nic(&config, rank, index, probed.works(probe::RINGS), rng.split())?;
             facts = Some(nic.wire.device.facts.clone());
             nics.push(nic);
         }
@@ -83,7 +83,7 @@ pub fn footprint(packets: usize) -> usize {
     footprint_of(Sizes { depth, packets, packet_bytes }) + wire::footprint(contexts)
 }
 
-fn open_rail(
+fn open_nic(
     config: &VerbsConfig,
     rank: Rank,
     index: usize,

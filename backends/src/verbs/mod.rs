@@ -31,8 +31,8 @@
 //!
 //! Puts, gets and atomics need no thread at the target once the connection is open. To
 //! open the connection, the target has to poll once: a rank that never does keeps others
-//! waiting, for at most [`VerbsConfig::connect_timeout_ms`]. Packets wait for receive buffers
-//! at the target, and then the requests to the same peer after them wait too.
+//! waiting, for at most [`VerbsConfig::connect_timeout_ms`]. Packets wait for receive
+//! buffers at the target, and then the requests to the same peer after them wait too.
 //!
 //! # Atomics
 //!

@@ -1,5 +1,5 @@
-//! The interface of a NIC endpoint, implemented with libibverbs: requests are written down,
-//! linked by peer, and sent with one doorbell for each peer; completions are read.
+//! The interface of a NIC endpoint, implemented with libibverbs: requests are written
+//! down, linked by peer, and sent with one doorbell for each peer; completions are read.
 //!
 //! ```text
 //!  put, get, word, send ─► requests[context] ─ linked ─► connection.first .. last
@@ -83,8 +83,8 @@ pub struct VerbsWire {
     /// The number of pairs that reach peers, and of those without a connect reply yet.
     pub(super) qps: usize,
     pub(super) connecting: usize,
-    /// The time since which no connection can be opened: until a connection is closed, or one
-    /// is open that can be closed, or has waited for its first request long enough.
+    /// The time since which no connection can be opened: until a connection is closed, or
+    /// one is open that can be closed, or has waited for its first request long enough.
     pub(super) full_since: Option<Instant>,
     /// When the wire last checked whether a connect request must be repeated.
     pub(super) retried: Instant,

@@ -1,5 +1,6 @@
-//! The properties that every parser of the start has for any bytes: it does not panic, and
-//! a parsed value that is written again is parsed as the same. `fuzz/` has a target for each.
+//! The properties that every parser of the start has for any bytes: it does not panic,
+//! and a parsed value that is written again is parsed as the same. `fuzz/` has a target
+//! for each.
 
 use tsumugi_backends::boot::pmi::PmiLine;
 use tsumugi_backends::boot::tcp::{BootMessage, Inbox};

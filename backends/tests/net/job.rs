@@ -9,9 +9,9 @@
 //!    └───── puts, gets, ... ════►│      the network
 //! ```
 //!
-//! With [`NODES`] in the environment the ranks are dealt out to as many network namespaces:
-//! `ci/netns.sh` runs them so, with rank 0 in the first one. With [`AWAY`] the ranks of odd
-//! number run on another machine, as in the two guests of `ci/verbs.sh`.
+//! With [`NODES`] in the environment the ranks are dealt out to as many network
+//! namespaces: `ci/netns.sh` runs them so, with rank 0 in the first one. With [`AWAY`]
+//! the ranks of odd number run on another machine, as in the two guests of `ci/verbs.sh`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
@@ -215,7 +215,8 @@ impl Drop for Peer {
     }
 }
 
-/// The command that starts a rank on another machine; `None` if the rank runs on this one.
+/// The command that starts a rank on another machine; `None` if the rank runs on this
+/// one.
 fn away(rank: u32) -> Option<String> {
     std::env::var(AWAY).ok().filter(|_| rank % 2 == 1)
 }

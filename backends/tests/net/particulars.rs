@@ -42,8 +42,8 @@ pub fn words_of_every_width_arrive<P: Provider>() {
     assert_eq!(job.word(&region, 0), 0x11 << 24);
 }
 
-/// A put whose region is not known yet is accepted but not under way, so that a packet that
-/// is sent then overtakes the put. `holds` reports this to the sender.
+/// A put whose region is not known yet is accepted but not under way, so that a packet
+/// that is sent then overtakes the put. `holds` reports this to the sender.
 pub fn an_accepted_operation_that_is_not_under_way_is_reported<P: Provider>() {
     let job: Job<P> = Job::new(3);
     let region = job.register(PEER, 64, Access::ReadWrite);
@@ -111,7 +111,8 @@ pub fn stale_keys_are_named<P: Provider>() {
         println!("{} does not answer to a key that it has seen", P::NAME);
         return;
     }
-    // The slot was read before the region ended: the device refuses, the directory says why.
+    // The slot was read before the region ended: the device refuses, the directory says
+    // why.
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "true");
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "false");
     assert_eq!(run(&job, &mut endpoint, get(at(&old, 0))), stale(at(&old, 0)));

@@ -1,5 +1,5 @@
-//! libfabric between processes of this machine: the promises of every endpoint, and those of
-//! this backend beyond them.
+//! libfabric between processes of this machine: the promises of every endpoint, and those
+//! of this backend beyond them.
 //!
 //! Without libfabric there is nothing to test, and these tests say so and
 //! pass; `ci/ofi.sh` installs it.

@@ -1,5 +1,5 @@
-//! Doorbells by executor: how many doorbells the device gets for operations that are under
-//! way at once.
+//! Doorbells by executor: how many doorbells the device gets for operations that are
+//! under way at once.
 //!
 //! ```text
 //!  direct    post(batch) ───────────────────► endpoint
@@ -105,7 +105,8 @@ fn play<E: Endpoint>(
         for _ in 0..batch {
             let put = Op::put_word(word, Width::W8, 3);
             let ended = (&raw const *ended).cast_mut().cast();
-            // SAFETY: a counter, which outlives the operations since the loop below waits for all.
+            // SAFETY: a counter, which outlives the operations since the loop below waits
+            // for all.
             let callback = unsafe { Callback::new(end, ended) };
             assert!(engine.submit_callback(0, put, callback).is_ok());
         }

@@ -1,5 +1,5 @@
-//! libibverbs between processes of this machine: the promises of every endpoint, and those of
-//! this backend beyond them.
+//! libibverbs between processes of this machine: the promises of every endpoint, and
+//! those of this backend beyond them.
 //!
 //! `VERBS_DEVICES` names the devices, with commas between them: a rank uses the
 //! one whose place is its number, and so on in turn. Without libibverbs, or

@@ -25,7 +25,7 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// The folders of crates, and the packages of the workspace on which each may depend.
-const FLOORS: [(&str, &[&str]); 12] = [
+const FLOORS: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
@@ -47,6 +47,7 @@ const FLOORS: [(&str, &[&str]); 12] = [
             "tsumugi-bench-program",
         ],
     ),
+    ("tests/networks", &["tsumugi-core", "tsumugi-backends"]),
 ];
 
 /// The external crates on which the core may depend.

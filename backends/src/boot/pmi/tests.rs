@@ -72,7 +72,8 @@ fn cards_of_any_length_come_back() {
 
 #[test]
 fn a_card_arrives_while_the_barrier_is_pending() {
-    // The barrier's answer comes before the card in the first round, after it in the second.
+    // The barrier's answer comes before the card in the first round, after it in the
+    // second.
     for answers in ["cmd=barrier_out rc=0\ncmd=get_result rc=0 value=000105", ""] {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut out = ours.try_clone().unwrap();

@@ -1,4 +1,4 @@
-//! Which bytes are accepted as a packet, and as a bell.
+//! Which bytes are accepted as a packet, and as a notification.
 
 use super::*;
 use core::ptr::NonNull;

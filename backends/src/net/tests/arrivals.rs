@@ -1,4 +1,4 @@
-//! Arrivals of packets and bells.
+//! Arrivals of packets and notifications.
 
 use super::fixture::*;
 use crate::net::immediate::immediate_of;

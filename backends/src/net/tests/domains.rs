@@ -199,8 +199,8 @@ fn a_dropped_endpoint_has_nothing_in_flight() {
     assert_eq!(endpoint.post(&[word, word]), 2);
     assert_eq!(endpoint.in_flight(), 2);
     assert!(endpoint.holds(PEER) && !endpoint.holds(OTHER));
-    // Slots that are all zeroes. The operations end in different polls, so that one poll is
-    // not enough.
+    // Slots that are all zeroes. The operations end in different polls, so that one poll
+    // is not enough.
     let ends = |context, end| {
         wires[0].line().entries.push_back(crate::net::CompletionEntry { context, end })
     };

@@ -138,7 +138,8 @@ fn completions_come_in_order_and_as_many_as_fit() {
     assert_eq!(net.poll(), [(0, Ok(0)), (2, Ok(0))]);
 }
 
-/// A bell has 16 bytes behind the header: the region's key, 4 zero bytes, the offset.
+/// A notification has 16 bytes behind the header: the region's key, 4 zero bytes, the
+/// offset.
 fn bell(offset: u64) -> Vec<u8> {
     let mut bytes = JOB.to_le_bytes().to_vec();
     bytes.extend([0, 0, 0, 0, 2, 0, 0, 0]);
@@ -163,7 +164,7 @@ fn a_notifying_operation_ends_when_its_bell_is_under_way() {
         let Call::Send { bytes, peer: 101, .. } = net.call() else { panic!("a bell") };
         assert_eq!(bytes, bell(offset));
     }
-    // An operation that changes nothing, or does not notify, has no bell.
+    // An operation that changes nothing, or does not notify, has no notification.
     for op in [word(8).notifying(), Op::get(at(5, 0), local(&own, 0), 8).notifying(), word(8)] {
         net.post(&[op]);
         net.calls();

@@ -71,8 +71,8 @@ impl VerbsWire {
         Ok(())
     }
 
-    /// Closes the least recently used connection; returns false if a connection must first
-    /// complete its requests.
+    /// Closes the least recently used connection; returns false if a connection must
+    /// first complete its requests.
     fn close_least_used(&mut self) -> bool {
         let now = Instant::now();
         let open = |connection: &&mut Connection| {
@@ -186,8 +186,8 @@ impl VerbsWire {
         }
     }
 
-    /// Repeats the connect request of connections without a connect reply, and gives them up after the
-    /// limit.
+    /// Repeats the connect request of connections without a connect reply, and gives them
+    /// up after the limit.
     #[cold]
     pub(in crate::verbs) fn retry_connects(&mut self) {
         let now = Instant::now();

@@ -5,8 +5,8 @@
 //!  connect request ─► connect reply ─► disconnect, a newer connect request, the rank is declared dead
 //! ```
 //!
-//! Beyond `pairs_max` passive pairs, each new one makes this rank request the oldest passive pair
-//! to leave; beyond twice as many, new ones are refused.
+//! Beyond `pairs_max` passive pairs, each new one makes this rank request the oldest
+//! passive pair to leave; beyond twice as many, new ones are refused.
 
 use super::super::cm::{CmKind, CmMessage};
 use super::super::connection::{Connection, ConnectionState, psn_of};
