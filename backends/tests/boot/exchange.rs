@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_backends::boot::tcp::{
-    Agent, BootMessage, Client, HEARD, Inbox, RankEnd, SIGNAL, Secret, Server,
+    Agent, BootMessage, Client, HEARD, Inbox, ProcessEnd, SIGNAL, Secret, Server,
 };
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
@@ -322,7 +322,7 @@ fn agents_report_ranks_that_ended_before_they_finished() {
     ranks[0].leave().unwrap();
     let mut agent = Agent::new(3, vec![address.to_string()], secret(), LONG).unwrap();
     agent.prepare();
-    let end = |rank, how| RankEnd { rank, pid: 5, how };
+    let end = |rank, how| ProcessEnd { rank, pid: 5, how };
     // Rank 2 has never arrived, and there is no rank 3.
     agent.tell(vec![end(0, HEARD), end(1, 0), end(2, 0), end(2, SIGNAL | 9), end(3, 1)]).unwrap();
     assert_eq!(ends.recv().unwrap(), [end(1, 0), end(2, SIGNAL | 9)]);
@@ -356,7 +356,7 @@ fn addresses_without_an_answer_do_not_delay_others() {
     let mut addresses = vec![silent.local_addr().unwrap().to_string(); 15];
     addresses.push(server.address().to_string());
     let mut agent = Agent::new(1, addresses, secret(), SOME).unwrap();
-    let end = RankEnd { rank: 0, pid: 5, how: SIGNAL | 9 };
+    let end = ProcessEnd { rank: 0, pid: 5, how: SIGNAL | 9 };
     agent.tell(vec![end]).unwrap();
     assert_eq!(ends.recv().unwrap(), [end]);
 }

@@ -1,7 +1,7 @@
 //! A rank's end of the exchange.
 
 use super::connect::ConnectAttempts;
-use super::frame::{BootMessage, RankEnd};
+use super::frame::{BootMessage, ProcessEnd};
 use super::link::{GARBLED, GREET_WITHIN, LinkError, ServerLink, garbled};
 use super::secret::{ProofSide, Secret, nonce};
 use super::server::{AGENT, Server};
@@ -275,7 +275,7 @@ impl Agent {
     /// - [`BootError::Disconnected`]: the server has answered before, and is gone.
     /// - [`BootError::TimedOut`], [`BootError::System`] or [`BootError::Garbled`]:
     ///   there was no connection, or no valid answer, within the time limit.
-    pub fn tell(&mut self, ends: Vec<RankEnd>) -> Result<(), BootError> {
+    pub fn tell(&mut self, ends: Vec<ProcessEnd>) -> Result<(), BootError> {
         self.0.expect_done(&BootMessage::Ended { ends }, "reporting the ends of ranks")
     }
 }

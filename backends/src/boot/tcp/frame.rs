@@ -104,13 +104,13 @@ pub enum BootMessage {
     /// Agent of a host: these ranks have ended, at most [`ENDS_MAX`].
     Ended {
         /// The ends, in their order.
-        ends: Vec<RankEnd>,
+        ends: Vec<ProcessEnd>,
     },
 }
 
 /// How a rank's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RankEnd {
+pub struct ProcessEnd {
     /// The rank.
     pub rank: u32,
     /// Its process.
@@ -119,7 +119,7 @@ pub struct RankEnd {
     pub how: u32,
 }
 
-impl RankEnd {
+impl ProcessEnd {
     /// Whether the process ended with exit code 0, which may be no failure.
     pub(super) fn is_clean(&self) -> bool {
         self.how & !HEARD == 0
@@ -326,11 +326,11 @@ impl Fields<'_> {
         if card.len() > CARD_BYTES_MAX { Err(self.bad()) } else { Ok(card.to_vec()) }
     }
 
-    fn ends(&mut self) -> Result<Vec<RankEnd>, FrameError> {
+    fn ends(&mut self) -> Result<Vec<ProcessEnd>, FrameError> {
         let mut ends = Vec::new();
         while !self.rest.is_empty() && ends.len() < ENDS_MAX {
             let (rank, pid, how) = (self.number()?, self.number()?, self.number()?);
-            ends.push(RankEnd { rank, pid, how });
+            ends.push(ProcessEnd { rank, pid, how });
         }
         Ok(ends)
     }
@@ -359,9 +359,9 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// In [`RankEnd::how`], together with the number of a signal.
+/// In [`ProcessEnd::how`], together with the number of a signal.
 pub const SIGNAL: u32 = 1 << 8;
-/// In [`RankEnd::how`], in addition: another rank had been declared lost before, so
+/// In [`ProcessEnd::how`], in addition: another rank had been declared lost before, so
 /// that this rank may have ended because it learned of that loss.
 pub const HEARD: u32 = 1 << 9;
 /// The largest number of ends in one message.
@@ -413,7 +413,7 @@ pub(super) mod tests {
             BootMessage::Barrier { round: 1 },
             BootMessage::Finish,
             BootMessage::Ended {
-                ends: vec![RankEnd { rank: 1, pid: 2, how: SIGNAL | 9 }; ENDS_MAX],
+                ends: vec![ProcessEnd { rank: 1, pid: 2, how: SIGNAL | 9 }; ENDS_MAX],
             },
         ]
     }

@@ -49,7 +49,7 @@ mod client;
 
 pub use client::{Agent, Client};
 pub use frame::{
-    BODY_BYTES_MAX, BootMessage, ENDS_MAX, FrameError, HEARD, RankEnd, Refusal, SIGNAL,
+    BODY_BYTES_MAX, BootMessage, ENDS_MAX, FrameError, HEARD, ProcessEnd, Refusal, SIGNAL,
 };
 pub use heads::HeadRun;
 pub use inbox::Inbox;

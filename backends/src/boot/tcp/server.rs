@@ -4,7 +4,7 @@
 //! dropped after some seconds; a rank has one connection; answers that a rank does
 //! not read are kept only up to a limit.
 
-use super::frame::{BootMessage, FrameError, RankEnd, Refusal};
+use super::frame::{BootMessage, FrameError, ProcessEnd, Refusal};
 use super::inbox::Inbox;
 use super::rank_table::RankTable;
 use super::secret::{Nonce, ProofSide, Secret, nonce};
@@ -102,7 +102,7 @@ impl Drop for Server {
 }
 
 /// Receives the ends of one message.
-pub type EndsHandler = Box<dyn Fn(Vec<RankEnd>) + Send>;
+pub type EndsHandler = Box<dyn Fn(Vec<ProcessEnd>) + Send>;
 
 struct ServerState {
     ranks: RankTable,
@@ -303,10 +303,10 @@ impl ServerState {
     /// Passes on the ends that are failures. A program that never joins may end at
     /// any time with exit code 0; a rank that has joined may not end before it is
     /// done.
-    fn tell(&self, ended: &[RankEnd]) {
-        let is_bad = |end: &&RankEnd| !end.is_clean() || self.ranks.is_unfinished(end.rank);
+    fn tell(&self, ended: &[ProcessEnd]) {
+        let is_bad = |end: &&ProcessEnd| !end.is_clean() || self.ranks.is_unfinished(end.rank);
         let bad = ended.iter().filter(|end| end.rank < self.size).filter(is_bad);
-        let bad: Vec<RankEnd> = bad.copied().collect();
+        let bad: Vec<ProcessEnd> = bad.copied().collect();
         if let Some(ends) = self.ends.as_ref().filter(|_| !bad.is_empty()) {
             ends(bad);
         }

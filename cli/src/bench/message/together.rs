@@ -20,7 +20,7 @@ use std::hint::spin_loop;
 use std::ptr::NonNull;
 use std::thread;
 use std::time::Instant;
-use tsumugi::pvas::copy::{self, Mode};
+use tsumugi::pvas::copy::{self, CopyMode};
 use tsumugi_core::sync::{AtomicUsize, CachePadded, Ordering};
 
 /// The name of the rows.
@@ -34,7 +34,7 @@ const LOOKS: u32 = 1024;
 #[derive(Clone, Copy, Debug)]
 enum CopyMethod {
     /// The writer copies, with this kind of copy.
-    Push(Mode),
+    Push(CopyMode),
     /// The writer copies past the caches, a quarter at a time; the reader fetches
     /// each quarter while the next one is being written.
     Parts,
@@ -45,8 +45,8 @@ enum CopyMethod {
 }
 
 const COPY_METHODS: [CopyMethod; 5] = [
-    CopyMethod::Push(Mode::Plain),
-    CopyMethod::Push(Mode::Streaming),
+    CopyMethod::Push(CopyMode::Plain),
+    CopyMethod::Push(CopyMode::Streaming),
     CopyMethod::Parts,
     CopyMethod::Pull,
     CopyMethod::Halves,
@@ -152,16 +152,16 @@ impl TwoCoreBuffers {
             CopyMethod::Push(mode) => copy(mode, 0, self.bytes),
             CopyMethod::Parts => {
                 for part in 1..PARTS {
-                    copy(Mode::Streaming, self.start(part - 1), self.start(part));
+                    copy(CopyMode::Streaming, self.start(part - 1), self.start(part));
                     say(part);
                 }
-                copy(Mode::Streaming, self.start(PARTS - 1), self.bytes);
+                copy(CopyMode::Streaming, self.start(PARTS - 1), self.bytes);
             }
             CopyMethod::Pull | CopyMethod::Halves => {}
         }
         say(PARTS);
         if let CopyMethod::Halves = method {
-            copy(Mode::Plain, 0, self.bytes / 2);
+            copy(CopyMode::Plain, 0, self.bytes / 2);
         }
         // Release: pairs with the Acquire in `wait`, after which the other thread
         // reads the message.
@@ -191,7 +191,7 @@ impl TwoCoreBuffers {
         // write.
         unsafe {
             let (from, to) = (other.sent.add(pulled), own.received.add(pulled));
-            copy::copy(Mode::Plain, from, to, self.bytes - pulled);
+            copy::copy(CopyMode::Plain, from, to, self.bytes - pulled);
         }
         wait(&other.done, number);
         look(0, self.bytes);
