@@ -11,7 +11,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
-use tsumugi_backends::boot::Way;
+use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::{Addend, Elsewhere, Part};
 use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
@@ -32,13 +32,13 @@ pub struct Runtime {
     pub(crate) queue: Option<Arc<Queue>>,
     pub(crate) far: Option<Arc<Far>>,
     node: Arc<Node>,
-    way: Way,
+    way: BootMethod,
     spawner: Spawner,
     workers: usize,
 }
 
 impl Runtime {
-    pub(crate) fn new(node: Arc<Node>, way: Way, spawner: Spawner, workers: usize) -> Self {
+    pub(crate) fn new(node: Arc<Node>, way: BootMethod, spawner: Spawner, workers: usize) -> Self {
         Self {
             direct: node.direct(),
             queue: node.queue(),
@@ -66,7 +66,7 @@ impl Runtime {
     }
 
     /// How the ranks of this job found each other.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> BootMethod {
         self.way
     }
 

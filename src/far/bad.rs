@@ -19,7 +19,7 @@ use crate::Rank;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tsumugi_backends::ofi::{Arrival, Failure, SendError};
+use tsumugi_backends::ofi::{Arrival, DeviceFailure, PacketError};
 use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, Plan};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::op::Op;
@@ -172,11 +172,11 @@ impl Bad {
         index: usize,
         to: Rank,
         bytes: &[u8],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), PacketError> {
         let mut packets = self.ways[index].lock();
         let faults = packets.faults;
         if packets.draw.chance(faults.refuse) {
-            return Err(SendError::Full);
+            return Err(PacketError::Full);
         }
         let fits = bytes.len() <= device.packet_bytes_max() && packets.held.len() < HELD_MAX;
         match faults.wait(&mut packets.draw).filter(|_| fits) {
@@ -221,7 +221,7 @@ impl Bad {
         let (mut packets, now) = (way.lock(), self.now(index));
         packets.held.retain(|Held { due, what: (to, bytes) }| {
             // A packet to a lost rank is dropped.
-            *due > now || device.try_send(index, *to, bytes) == Err(SendError::Full)
+            *due > now || device.try_send(index, *to, bytes) == Err(PacketError::Full)
         });
         way.packets_held.store(packets.held.len(), Ordering::Relaxed);
     }
@@ -232,7 +232,7 @@ impl BadQueue<'_> {
         self.index
     }
 
-    pub(super) fn last_failure(&mut self) -> Option<Failure> {
+    pub(super) fn last_failure(&mut self) -> Option<DeviceFailure> {
         self.queue.inner().last_failure()
     }
 
@@ -244,7 +244,7 @@ impl BadQueue<'_> {
         queue.inner().receive(&mut |arrival| {
             let now = *now.get_or_insert_with(|| bad.now(*index));
             let what = match arrival {
-                Arrival::Bell(word) => Kept::Bell(word),
+                Arrival::Notified(word) => Kept::Bell(word),
                 Arrival::Packet { from, bytes } => Kept::Packet(from, bytes.to_vec()),
             };
             let wait = faults.wait(draw).filter(|_| arrivals.len() < HELD_MAX);
@@ -258,7 +258,7 @@ impl BadQueue<'_> {
             handed = due.len();
             while !due.is_empty() {
                 match due.swap_remove(self.draw.below(due.len() as u64) as usize) {
-                    Kept::Bell(word) => handle(Arrival::Bell(word)),
+                    Kept::Bell(word) => handle(Arrival::Notified(word)),
                     Kept::Packet(from, bytes) => handle(Arrival::Packet { from, bytes: &bytes }),
                 }
             }

@@ -4,7 +4,7 @@ use crate::shuffle::Shuffle;
 
 /// A place: an 8-byte word of a region of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct WordTarget {
     /// `0 .. Extent::ranks`.
     pub rank: u32,
     /// `0 .. Extent::regions`.
@@ -30,9 +30,9 @@ pub const TARGETS: usize = 4096;
 
 /// [`TARGETS`] places, the same on every machine. The caller gets the seed from
 /// outside the program, so that the compiler knows no place.
-pub fn targets(extent: Extent, seed: u64) -> Vec<Target> {
+pub fn targets(extent: Extent, seed: u64) -> Vec<WordTarget> {
     let mut shuffle = Shuffle::new(seed);
-    let target = |_| Target {
+    let target = |_| WordTarget {
         rank: shuffle.below(extent.ranks.into()) as u32,
         region: shuffle.below(extent.regions.into()) as u32,
         word: shuffle.below(extent.words),

@@ -8,7 +8,7 @@ use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// The counts of one thread, until the thread adds them to its rank's [`Tally`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Count {
+pub struct ThreadTally {
     gets: u64,
     puts: u64,
     atomics: u64,
@@ -16,7 +16,7 @@ pub struct Count {
     bytes: u64,
 }
 
-impl Count {
+impl ThreadTally {
     /// Counts a get of `len` elements.
     pub fn get<T: Plain>(&mut self, rt: &Runtime, from: Remote<T>, len: usize) {
         self.gets += 1;
@@ -60,7 +60,7 @@ impl Tally {
     }
 
     /// Adds the counts of one thread.
-    pub fn add(&self, count: Count) {
+    pub fn add(&self, count: ThreadTally) {
         for (field, value) in self.fields.iter().zip(count.fields()) {
             field.fetch_add(value, Ordering::Relaxed);
         }
@@ -124,7 +124,7 @@ mod tests {
         let totals = tsumugi::run_ranks(3, |rt: &Runtime| {
             let shared = rt.share::<u32>(8)?;
             let tally = Tally::new();
-            let mut count = Count::default();
+            let mut count = ThreadTally::default();
             count.get(rt, shared.at(Rank(0), 0), 8);
             count.atomic(rt, shared.at(rt.rank(), 1));
             tally.add(count);

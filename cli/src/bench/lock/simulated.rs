@@ -3,7 +3,7 @@
 
 use crate::args;
 use crate::bench::row::Row;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use tsumugi_bench_lock::{
@@ -11,7 +11,7 @@ use tsumugi_bench_lock::{
 };
 
 /// The rows of all selected points.
-pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
+pub fn measure(measure: &args::MeasureArgs, names: &[&'static str]) -> Vec<Row> {
     let mut rows = Vec::new();
     if names.contains(&"paper") {
         rows.extend(papers());
@@ -26,7 +26,7 @@ pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
     if !PHASES.iter().any(|(name, _)| names.contains(name)) {
         return rows;
     }
-    let progress = Progress::new();
+    let progress = ProgressLine::new();
     let sizes = if measure.quick { &SIZES[..4] } else { SIZES };
     progress.stage("simulated", sizes.len() as u64);
     for (step, &ranks) in (1..).zip(sizes) {

@@ -8,7 +8,7 @@ fn levels(csr: &Csr, from: u32, ranks: u32, ults: u32) -> Vec<u32> {
     let answers = tsumugi::run_ranks(ranks, |rt: &Runtime| {
         let first = rt.rank() == Rank(0);
         let spread = Arc::new(Spread::new(rt, first.then_some(csr))?);
-        Search::new(rt, &spread, ults)?.run(first.then_some(from), |_| ())?;
+        GraphSearch::new(rt, &spread, ults)?.run(first.then_some(from), |_| ())?;
         let found = spread.gather(rt)?;
         rt.barrier()?;
         Ok::<_, Error>(found)
@@ -63,7 +63,7 @@ fn the_last_progress_is_the_number_of_reached_vertices() {
         let tell = move |so_far| {
             most.fetch_max(so_far, Ordering::Relaxed);
         };
-        Search::new(rt, &spread, 2)?.run(first.then_some(0), tell)
+        GraphSearch::new(rt, &spread, 2)?.run(first.then_some(0), tell)
     });
     ended.unwrap();
     assert_eq!(most.load(Ordering::Relaxed), expected);
