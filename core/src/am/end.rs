@@ -1,7 +1,7 @@
 //! How calls end: by the death of a rank, by their deadline, and for their
 //! caller.
 
-use super::machine::Machine;
+use super::machine::{Machine, earlier};
 use super::outcome::{CallError, Out, Token};
 use super::tables::CallState;
 use crate::mem::PeerIndex;
@@ -93,12 +93,5 @@ impl Machine<'_> {
         };
         self.free_call(index);
         Some(out)
-    }
-}
-
-pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -16,9 +16,7 @@
 //! [`BLOCK_PEERS`] of them, and its driver sends each of them the address.
 
 use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
-use super::tables::Peer;
-use crate::mem::{PeerIndex, RemoteAddr, Width};
-use crate::op::{Kind, Op};
+use crate::mem::PeerIndex;
 use crate::sync::mapped::{AtomicU64, Ordering};
 use core::fmt;
 
@@ -196,47 +194,6 @@ pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
     words[..shape.bell_words()].iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
-/// This rank's place in a peer's memory: the start of that memory, its shape, and
-/// the number of this rank's lanes in it.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) at: RemoteAddr,
-    pub(super) shape: Shape,
-    pub(super) own: PeerIndex,
-}
-
-impl Place {
-    /// Returns the place in the memory of a peer, if its address is known.
-    pub(super) fn of(peer: &Peer, shape: Shape) -> Option<Self> {
-        Some(Self { at: peer.at?, shape, own: PeerIndex(peer.own) })
-    }
-
-    /// Returns the address of cell `number` of a lane.
-    pub(super) fn cell(&self, lane: Lane, number: u32) -> RemoteAddr {
-        self.at.add(self.shape.cell(lane, self.own, number) as u64)
-    }
-
-    /// Returns the operation that rings the bell for one cell.
-    pub(super) fn ring(&self) -> Op {
-        let (offset, one) = self.shape.arrival(self.own);
-        Op::atomic(Kind::FetchAdd, self.at.add(offset as u64), one).notifying()
-    }
-
-    /// Returns the operation that sends the count of the peer's requests that
-    /// were taken.
-    pub(super) fn return_credit(&self, taken: u32) -> Op {
-        // A swap: when it has completed, the word is at the peer.
-        let credit = self.at.add(self.shape.credit(self.own) as u64);
-        Op::atomic(Kind::Swap, credit, u64::from(taken))
-    }
-
-    /// Returns the operation that rings the bell for returned credits.
-    pub(super) fn ring_notice(&self) -> Op {
-        let (offset, bit) = self.shape.notice(self.own);
-        Op::atomic(Kind::FetchOr, self.at.add(offset as u64), bit).notifying()
-    }
-}
-
 impl Block<'_> {
     /// No lanes.
     pub const EMPTY: Self = Self(None);
@@ -259,7 +216,7 @@ fn take(word: &AtomicU64) -> u64 {
 /// An operation's tag has room for this many peers.
 const PEERS_MAX: u32 = 1 << 22;
 const _: () = assert!(CELLS_MAX * 2 <= u8::MAX as u32);
-const _: () = assert!(Width::W8 as usize == 8);
+const _: () = assert!(crate::mem::Width::W8 as usize == 8);
 
 #[cfg(test)]
 mod tests {

@@ -14,12 +14,12 @@
 //! ends of calls in `end`.
 
 use super::cell::{Cell, Inline, Kind};
-use super::end::earlier;
 use super::fifo::Fifo;
-use super::lanes::{BLOCK_PEERS, Block, Lane, Lanes, Place, Shape};
+use super::lanes::{BLOCK_PEERS, Block, Lane, Lanes, Shape};
+use super::memory::{Bell, Memory};
+use super::op_tag::{FETCH, tag};
 use super::outcome::{Answer, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token};
-use super::send::{FETCH, tag};
-use super::setup::{Bell, Memory};
+use super::place::Place;
 use super::tables::{Call, CallState, Landing, Peer, Slot, Tables};
 use crate::completion::Why;
 use crate::mem::{LocalAddr, PeerIndex, Rank, RemoteAddr};
@@ -344,6 +344,13 @@ impl Machine<'_> {
         while let Some(index) = self.later.pop(self.tables.peers) {
             self.active.push(self.tables.peers, index);
         }
+    }
+}
+
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -95,7 +95,10 @@ mod fifo;
 mod handler;
 mod lanes;
 mod machine;
+mod memory;
+mod op_tag;
 mod outcome;
+mod place;
 mod send;
 mod setup;
 mod tables;
@@ -104,11 +107,12 @@ pub use cell::{CELL_BYTES, INLINE_BYTES_MAX, Inline};
 pub use handler::{Handler, Handlers, Message, Reply};
 pub use lanes::{BLOCK_PEERS, Block, CELLS_MAX, Shape, has_rung};
 pub use machine::{Machine, NOTICES_MAX};
+pub use memory::{Bell, Memory};
 pub use outcome::{
     Answer, Body, CallError, Event, HandlerId, Incoming, Landed, Out, Payload, ReplyTo, SendError,
     Token,
 };
-pub use setup::{Bell, Memory, SetupError};
+pub use setup::SetupError;
 pub use tables::{Call, Landing, Peer, Slot, Tables};
 
 #[cfg(all(test, not(tsumugi_loom)))]

@@ -9,8 +9,9 @@
 use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect, INLINE_BYTES_MAX, Inline, Kind};
 use super::lanes::Lane;
 use super::machine::Machine;
+use super::memory::Bell;
+use super::op_tag::{BELL, FETCH, INDEX_BITS, INDEX_MASK, NOTICE, PUT, tag};
 use super::outcome::{Payload, SendError};
-use super::setup::Bell;
 use super::tables::{Notice, Slot, Step};
 use crate::mem::{AddrError, LocalAddr, PeerIndex};
 use crate::op::Op;
@@ -210,14 +211,3 @@ impl Machine<'_> {
         }
     }
 }
-
-pub(super) fn tag(kind: usize, index: usize, generation: u32) -> Tag {
-    Tag::from_bits(u64::from(generation) << 24 | (kind << INDEX_BITS | index) as u64)
-}
-
-const PUT: usize = 0;
-const BELL: usize = 1;
-pub(super) const FETCH: usize = 2;
-const NOTICE: usize = 3;
-const INDEX_BITS: u32 = 22;
-pub(super) const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;

@@ -3,38 +3,12 @@
 use super::cell::CELL_BYTES;
 use super::lanes::{self, BLOCK_PEERS, Block, Lanes, Shape};
 use super::machine::Machine;
-use super::send::INDEX_MASK;
+use super::memory::{Bell, Memory};
+use super::op_tag::INDEX_MASK;
 use super::tables::{Call, Landing, Peer, Slot, Tables};
-use crate::mem::{LocalAddr, PeerIndex};
+use crate::mem::PeerIndex;
 use crate::sync::mapped::AtomicU64;
 use core::fmt;
-
-/// When the bell (doorbell) for a cell is posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bell {
-    /// Together with the cell: where a put and a later atomic arrive in order, or
-    /// nearly always do.
-    WithCell,
-    /// When the put has completed: where the completion means that the put has
-    /// landed.
-    AfterCell,
-}
-
-/// The registered memory of a rank, in 8-byte words.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory<'m> {
-    /// [`Shape::memory_size`] bytes, all zero, which peers may read and write.
-    pub lanes: &'m [AtomicU64],
-    /// One cell of [`CELL_BYTES`] for each [`Slot`], from which puts are made.
-    pub staging: &'m [AtomicU64],
-    /// The address of `staging` as the local end of a put.
-    pub staging_at: LocalAddr,
-    /// The address of the landing buffers, which follow each other, as the local
-    /// end of a get.
-    pub landing_at: LocalAddr,
-    /// Bytes of each landing buffer: the longest payload, the same on all ranks.
-    pub landing_bytes: u64,
-}
 
 /// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,15 @@
 //! The slot of one operation in flight. The module above draws which thread may
 //! access which field.
 
-use super::{BUFFER_BYTES, Callback};
+use super::callback::Callback;
 use crate::mem::AddrError;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
 use crate::tag::Tag;
 use crate::wait::Waker;
 use core::mem::MaybeUninit;
+
+/// Largest buffer handle that a ticket can own.
+pub const BUFFER_BYTES: usize = 48;
 
 /// A slot: two cache lines, of which the callback path touches the first.
 #[repr(C, align(64))]

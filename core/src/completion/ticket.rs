@@ -1,7 +1,8 @@
 //! The caller's end of an operation in flight.
 
+use super::outcome::Outcome;
 use super::slot::{Armed, Slot, Waiting};
-use super::{Completions, Outcome};
+use super::table::Completions;
 use crate::sync::mutant;
 use crate::tag::Tag;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor};
@@ -26,6 +27,16 @@ pub struct Ticket<'t, B: Send + 'static = ()> {
     buf: PhantomData<B>,
 }
 
+/// State of an operation after its submit.
+#[derive(Debug)]
+#[must_use = "wait for the pending operation, or drop its ticket on purpose"]
+pub enum Status<'t, B: Send + 'static> {
+    /// The operation ended inside the call.
+    Done(Outcome<B>),
+    /// The operation is in flight; the ticket reports its end.
+    Pending(Ticket<'t, B>),
+}
+
 /// An operation that has not ended within its limit.
 #[derive(Debug)]
 pub struct Overdue<T> {
@@ -42,6 +53,26 @@ impl<T> fmt::Display for Overdue<T> {
 }
 
 impl<T: fmt::Debug> core::error::Error for Overdue<T> {}
+
+impl<'a> Completions<'a> {
+    /// Begins an operation that owns `buf`, or gives `buf` back when no tag is
+    /// free. The caller must post the operation with the ticket's
+    /// [`tag`](Ticket::tag). `hint` is the worker's number. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// Returns the buffer: all tags are in flight.
+    #[inline]
+    pub fn try_begin<B: Send + 'static>(&self, hint: usize, buf: B) -> Result<Ticket<'a, B>, B> {
+        match self.tags.try_take(hint) {
+            Some(tag) => {
+                self.slot(tag).begin(tag, buf);
+                Ok(Ticket::new(*self, tag))
+            }
+            None => Err(buf),
+        }
+    }
+}
 
 impl<'t, B: Send + 'static> Ticket<'t, B> {
     pub(super) fn new(table: Completions<'t>, tag: Tag) -> Self {

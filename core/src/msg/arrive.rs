@@ -8,7 +8,7 @@ use super::list::List;
 use super::machine::Machine;
 use super::outcome::Label;
 use super::packet::{Kind, Packet};
-use super::setup::Design;
+use super::shape::Design;
 use super::tables::{Offered, State, Unexpected};
 use super::wire::Wire;
 use crate::mem::PeerIndex;

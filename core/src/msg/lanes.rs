@@ -13,7 +13,7 @@
 
 use super::line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
 use super::packet::{INLINE_WORDS, Load, Offer, Packet};
-use super::setup::{SetupError, Shape};
+use super::shape::{SetupError, Shape};
 use super::split::{Side, Split};
 use super::wire::{Copy, Returned, Wire};
 use crate::mem::{LocalRank, PeerIndex};

@@ -4,80 +4,13 @@ use super::count::Path;
 use super::machine::Machine;
 use super::mirror::Claim;
 use super::outcome::{Bytes, Label};
+use super::outgoing::{Launched, Outgoing};
 use super::packet::{Kind, Load, Packet};
-use super::send::COPY_BYTES_MAX;
-use super::setup::Design;
-use super::tables::{Due, Entry, State};
+use super::shape::Design;
+use super::tables::State;
 use super::wire::{Copy, Wire};
 use crate::mem::PeerIndex;
 use crate::sync::mutant;
-
-/// A message that is to be sent.
-#[derive(Clone, Copy)]
-pub(super) struct Outgoing {
-    pub(super) to: PeerIndex,
-    pub(super) label: Label,
-    pub(super) bytes: Bytes,
-    /// The request of the message, if it had to wait for room.
-    pub(super) entry: Option<usize>,
-}
-
-/// Result of an attempt to send.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Launched {
-    /// The message was sent, and its buffer is not needed any more.
-    Done,
-    /// This request still needs the buffer.
-    Running(usize),
-    /// The lane has no free lines.
-    NoLines,
-    /// Too many messages to the peer are without a receive.
-    NoQuota,
-    /// The log has no place. The mirror was not searched for a receive of this
-    /// message. So it must not be searched for a later message either: if the log
-    /// had a place by then, the later message would take that receive.
-    NoLog,
-    /// There is no free request.
-    NoRequest,
-}
-
-impl Outgoing {
-    /// Makes the message of a request that waits.
-    pub(super) fn of(request: &Entry, index: usize) -> Self {
-        Self {
-            to: PeerIndex(request.peer),
-            label: Label { context: request.context, tag: request.tag },
-            bytes: Bytes { at: request.at, len: request.len, in_reach: request.in_reach },
-            entry: Some(index),
-        }
-    }
-
-    /// Returns the packet of the message, without the place of its bytes.
-    #[inline]
-    pub(super) const fn packet(&self, kind: Kind) -> Packet {
-        let Label { context, tag } = self.label;
-        Packet { context, tag, a: self.bytes.len, ..Packet::new(kind) }
-    }
-
-    /// Returns the request of the message.
-    pub(super) const fn request(&self, state: State) -> Entry {
-        let Self { to, label, bytes, .. } = *self;
-        Entry {
-            state,
-            peer: to.0,
-            source: to.0,
-            tag: label.tag,
-            found_tag: label.tag,
-            context: label.context,
-            at: bytes.at,
-            len: bytes.len,
-            size: bytes.len,
-            in_reach: bytes.in_reach,
-            due: Due::Nothing,
-            ..Entry::EMPTY
-        }
-    }
-}
 
 impl Machine<'_> {
     /// Sends a message if there is room.
@@ -298,3 +231,6 @@ impl Machine<'_> {
         index
     }
 }
+
+/// Longest copy that is made inside a call.
+pub const COPY_BYTES_MAX: u64 = 8 << 10;

@@ -26,12 +26,12 @@
 
 use super::board::{Board, BoardShape, Post, Refused, Standing};
 use super::count::Path;
-use super::launch::{Launched, Outgoing};
+use super::launch::COPY_BYTES_MAX;
 use super::list::List;
 use super::machine::Machine;
 use super::outcome::{Ended, Pattern};
-use super::send::COPY_BYTES_MAX;
-use super::setup::Design;
+use super::outgoing::{Launched, Outgoing};
+use super::shape::Design;
 use super::tables::{ANY, Entry, Offered, State};
 use super::wire::{Copy, Wire};
 use crate::mem::{LocalRank, PeerIndex};

@@ -22,7 +22,7 @@ use super::board::Board;
 use super::count::Counts;
 use super::list::{List, Stack};
 use super::outcome::{Cancel, Ended, Job, Received, Request};
-use super::setup::{Design, Shape};
+use super::shape::{Design, Shape};
 use super::tables::{Due, Entry, Offered, State, Tables};
 use super::wire::Wire;
 use crate::mem::{LocalRank, PeerIndex};
@@ -396,6 +396,7 @@ impl fmt::Debug for Machine<'_> {
 
 /// Bits of an index in the name of a request; the other bits are the generation.
 const ID_BITS: u32 = 20;
-const _: () = assert!(super::setup::REQUESTS_MAX == 1 << ID_BITS);
+/// Requests that a packet can name.
+pub(super) const REQUESTS_MAX: usize = 1 << ID_BITS;
 /// Lanes that are looked at in turn.
 const TURN: u32 = 4;

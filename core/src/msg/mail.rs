@@ -38,44 +38,30 @@
 //!
 //! Progress: every call is wait-free, on one thread at a time.
 
+mod buffers;
 mod chunk;
 mod inbox;
+mod lane;
 mod outbox;
 mod parcel;
 mod ring;
+mod window;
 
+pub use buffers::Buffers;
 pub use chunk::{Chunk, Place};
+pub use lane::{FarLane, MailEnd};
 pub use parcel::{PARCEL_BYTES_MIN, ParcelError};
 
-use self::chunk::{Pool, chunks_of};
-use self::inbox::Inbox;
-use self::outbox::Outbox;
+use self::chunk::Pool;
 use self::parcel::Parcel;
-use self::ring::{Ring, Slots};
-use super::list::{Link, Linked, List};
+use self::ring::chunks_of;
+use super::list::List;
 use super::packet::{INLINE_WORDS, Load, Offer, Packet};
-use super::setup::{SetupError, Shape};
+use super::shape::{SetupError, Shape};
 use super::wire::Returned;
 use crate::mem::PeerIndex;
 use crate::sync::mutant;
 use core::fmt;
-
-/// Access to the buffers of messages.
-pub trait Buffers {
-    /// Copies the bytes at an address into `into`.
-    fn read(&mut self, at: u64, into: &mut [u8]);
-
-    /// Copies `bytes` to an address.
-    fn write(&mut self, at: u64, bytes: &[u8]);
-
-    /// Returns the word by which far ranks can fetch the `len` bytes at this
-    /// address, if they can. A [`Job`](super::Job) of such a rank contains this
-    /// word.
-    fn place(&mut self, at: u64, len: u64) -> Option<u64> {
-        let _ = (at, len);
-        None
-    }
-}
 
 /// The lanes between this rank and all far ranks.
 pub struct Mail<'t> {
@@ -85,67 +71,6 @@ pub struct Mail<'t> {
     ready: List<0>,
     arrived: List<1>,
     pool: Pool<'t>,
-}
-
-/// Both lanes between this rank and a far rank.
-#[derive(Debug)]
-pub struct MailEnd<'t> {
-    lane: Option<&'t mut FarLane<'t>>,
-    links: [Link; 2],
-    is_ready: bool,
-    has_arrived: bool,
-    is_lost: bool,
-}
-
-/// The lanes between two ranks, as one of the ranks keeps them.
-#[derive(Debug)]
-pub struct FarLane<'t> {
-    out: Outbox<'t>,
-    inbox: Inbox<'t>,
-}
-
-impl<'t> FarLane<'t> {
-    /// Returns how many places for chunks a lane has.
-    pub const fn places(shape: &Shape) -> usize {
-        let (lines, slots) = chunks_of(shape);
-        2 * (lines + slots) + 1
-    }
-
-    /// Makes a lane that was never used: all of its places are empty.
-    ///
-    /// # Errors
-    ///
-    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
-    /// fewer places than [`places`](Self::places).
-    pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
-        if !shape.is_valid() {
-            return Err(SetupError::Shape(*shape));
-        }
-        let (entries, needed) = (places.len(), Self::places(shape));
-        if entries < needed {
-            return Err(SetupError::Tables { entries, needed });
-        }
-        let (lines, slots) = chunks_of(shape);
-        let (out_lines, rest) = places.split_at_mut(lines);
-        let (out_slots, rest) = rest.split_at_mut(slots);
-        let (in_lines, rest) = rest.split_at_mut(lines);
-        let (in_slots, held) = rest.split_at_mut(slots);
-        let ring = |places| Ring::new(shape.lines, places);
-        let out = Outbox::new(ring(out_lines), Slots::new(shape, out_slots));
-        let inbox = Inbox::new(ring(in_lines), Slots::new(shape, in_slots), held);
-        Ok(Self { out, inbox })
-    }
-}
-
-impl MailEnd<'_> {
-    /// An end that is not connected.
-    pub const EMPTY: Self = Self {
-        lane: None,
-        links: [Link::NONE; 2],
-        is_ready: false,
-        has_arrived: false,
-        is_lost: false,
-    };
 }
 
 impl<'t> Mail<'t> {
@@ -493,24 +418,6 @@ impl<'t> Mail<'t> {
             self.ready.remove(self.ends, index);
         }
         self.rouse(rank);
-    }
-}
-
-impl Linked<0> for MailEnd<'_> {
-    fn link(&mut self) -> &mut Link {
-        &mut self.links[0]
-    }
-    fn next(&self) -> u32 {
-        self.links[0].next()
-    }
-}
-
-impl Linked<1> for MailEnd<'_> {
-    fn link(&mut self) -> &mut Link {
-        &mut self.links[1]
-    }
-    fn next(&self) -> u32 {
-        self.links[1].next()
     }
 }
 

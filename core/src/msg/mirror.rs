@@ -30,7 +30,7 @@
 use super::machine::Machine;
 use super::outcome::Label;
 use super::packet::{Kind, Load, Offer, Packet};
-use super::setup::Design;
+use super::shape::Design;
 use super::tables::Mirrored;
 use super::wire::Wire;
 use crate::mem::PeerIndex;

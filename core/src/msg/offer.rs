@@ -12,7 +12,7 @@
 use super::list::List;
 use super::machine::Machine;
 use super::packet::{Kind, Load, Offer, Packet};
-use super::setup::Design;
+use super::shape::Design;
 use super::tables::{ANY, Due, Offered, State};
 use super::wire::Wire;
 use crate::mem::PeerIndex;

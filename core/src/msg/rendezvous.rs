@@ -24,13 +24,13 @@
 //! sender is one job for each part: the sender reports a finished part (`Part`),
 //! and the receiver fetches it into its cache while the next part is copied.
 
+use super::launch::COPY_BYTES_MAX;
 use super::list::List;
 use super::machine::Machine;
 use super::outcome::{Ended, Job, Request};
 use super::packet::{Kind, Load, Packet};
-use super::send::COPY_BYTES_MAX;
-use super::split::{Both, Side};
-use super::tables::{Due, Entry, Offered, State};
+use super::split::Side;
+use super::tables::{Both, Due, Entry, Offered, State};
 use super::wire::{Copy, Wire};
 use crate::mem::PeerIndex;
 use crate::sync::mutant;

@@ -1,10 +1,10 @@
 //! Sending, and the messages that wait for room.
 
 use super::count::Path;
-use super::launch::{Launched, Outgoing};
 use super::list::List;
 use super::machine::Machine;
 use super::outcome::{Begun, Bytes, CallError, Label};
+use super::outgoing::{Launched, Outgoing};
 use super::packet::{Kind, Load, Packet};
 use super::tables::State;
 use super::wire::Wire;
@@ -192,7 +192,5 @@ impl Machine<'_> {
     }
 }
 
-/// Longest copy that is made inside a call.
-pub const COPY_BYTES_MAX: u64 = 8 << 10;
 /// Waiting messages that are looked at to find one with a known receive.
 const LOOK: u32 = 64;

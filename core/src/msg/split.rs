@@ -21,29 +21,14 @@ mod word;
 
 pub use word::{Claimed, Side, Split};
 
-use super::launch::{Launched, Outgoing};
 use super::machine::Machine;
 use super::outcome::{Bytes, Ended, Request};
+use super::outgoing::{Launched, Outgoing};
 use super::packet::{Kind, Load, Offer, Packet};
-use super::tables::{Due, Entry, State};
+use super::tables::{Both, Due, Entry, State};
 use super::wire::Wire;
 use crate::mem::PeerIndex;
 use crate::sync::mutant;
-
-/// How far a message that both sides copy has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Both {
-    /// One side copies it, or no copy has begun.
-    No,
-    /// This side copies, or will.
-    Copying,
-    /// This side copies, and the other side has reported the end of its part.
-    Heard,
-    /// At a sender: the receiver still reads its buffer. At a receiver: the
-    /// sender waits for the report that the receiver does not read its buffer any
-    /// more.
-    Owed,
-}
 
 impl Machine<'_> {
     /// Takes the end of a split [`Job`](super::Job): this side has copied its

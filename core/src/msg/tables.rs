@@ -4,7 +4,6 @@
 use super::list::{Link, Linked, List};
 use super::outcome::{Ended, Label};
 use super::packet::{INLINE_WORDS, Kind};
-use super::split::Both;
 use super::threshold::Thresholds;
 use super::wire::Returned;
 use crate::mem::PeerIndex;
@@ -178,6 +177,21 @@ pub(super) enum Due {
     Cts,
     Cancel,
     Data,
+}
+
+/// How far a message that both sides copy has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Both {
+    /// One side copies it, or no copy has begun.
+    No,
+    /// This side copies, or will.
+    Copying,
+    /// This side copies, and the other side has reported the end of its part.
+    Heard,
+    /// At a sender: the receiver still reads its buffer. At a receiver: the
+    /// sender waits for the report that the receiver does not read its buffer any
+    /// more.
+    Owed,
 }
 
 /// A message that came before its receive.

@@ -29,7 +29,8 @@
 //!
 //! Listings 3 to 5 of the first paper of `docs/papers.md`.
 
-use super::order;
+use super::header;
+use crate::mutate;
 use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell, mutant};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -63,7 +64,7 @@ struct Slot<T> {
 unsafe impl<T: Send, const N: usize> Sync for Marked<T, N> {}
 
 impl<T, const N: usize> Marked<T, N> {
-    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+    const N_IS_VALID: () = assert!(header::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
     /// An empty ring, with the consumer awake.
     pub fn new() -> Self {
@@ -112,7 +113,10 @@ impl<T, const N: usize> Marked<T, N> {
                     // `filled` is set.
                     slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                     // Release: pairs with the Acquire in `try_pop`.
-                    slot.filled.store(true, order("marked_publish_relaxed"));
+                    slot.filled.store(
+                        true,
+                        mutate!("marked_publish_relaxed": Ordering::Release => Ordering::Relaxed),
+                    );
                     return Ok(if tail & MARK != 0 { Pushed::Asleep } else { Pushed::Awake });
                 }
                 Err(changed) => tail = changed,
@@ -138,7 +142,10 @@ impl<T, const N: usize> Marked<T, N> {
         slot.filled.store(false, Ordering::Relaxed);
         // Release: pairs with the Acquire in `try_push`. The two stores must not be
         // reordered, or a producer's store to `filled` would be lost.
-        self.head.store(head + 1, order("marked_recycle_relaxed"));
+        self.head.store(
+            head + 1,
+            mutate!("marked_recycle_relaxed": Ordering::Release => Ordering::Relaxed),
+        );
         Some(value)
     }
 

@@ -36,7 +36,10 @@
 //! Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net, of which this is the
 //! single-consumer half.
 
-use super::{ASLEEP, Header, Pushed, RingError, order};
+use super::error::RingError;
+use super::header::{self, ASLEEP, Header};
+use super::marked::Pushed;
+use crate::mutate;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -77,11 +80,11 @@ struct Slot<T> {
 
 impl<'a, T> MpscView<'a, T> {
     /// The alignment that the memory of a ring needs.
-    pub const ALIGN: usize = super::align::<Slot<T>>();
+    pub const ALIGN: usize = header::align::<Slot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
     pub const fn memory_size(slots: usize) -> usize {
-        super::memory_size::<Slot<T>>(slots)
+        header::memory_size::<Slot<T>>(slots)
     }
 
     /// Makes an empty ring in `memory`.
@@ -99,7 +102,7 @@ impl<'a, T> MpscView<'a, T> {
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::init(memory, slots, Slot::new)? };
+        let (header, slots) = unsafe { header::init(memory, slots, Slot::new)? };
         Ok(Self { header, slots })
     }
 
@@ -117,7 +120,7 @@ impl<'a, T> MpscView<'a, T> {
     /// are used only for a ring of `T`, and they were zero before it was made.
     pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::attach(memory, slots)? };
+        let (header, slots) = unsafe { header::attach(memory, slots)? };
         Ok(Self { header, slots })
     }
 
@@ -148,20 +151,22 @@ impl<'a, T> MpscView<'a, T> {
             // the consumer has read the last element of this slot.
             let sequence = slot.sequence.load(Ordering::Acquire);
             match sequence.wrapping_sub(position) as i64 {
-                0 => match self.claim(tail) {
-                    Ok(()) => {
-                        // SAFETY: the claim gives the slot to this producer until
-                        // the slot's sequence changes.
-                        slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
-                        // Release: pairs with the Acquire in `try_pop`.
-                        slot.sequence.store(position + 1, order("mpsc_publish_relaxed"));
-                        return Ok(match tail & ASLEEP {
-                            0 => Pushed::Awake,
-                            _ => Pushed::Asleep,
-                        });
+                0 => {
+                    match self.claim(tail) {
+                        Ok(()) => {
+                            // SAFETY: the claim gives the slot to this producer until
+                            // the slot's sequence changes.
+                            slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
+                            // Release: pairs with the Acquire in `try_pop`.
+                            slot.sequence.store(position + 1, mutate!("mpsc_publish_relaxed": Ordering::Release => Ordering::Relaxed));
+                            return Ok(match tail & ASLEEP {
+                                0 => Pushed::Awake,
+                                _ => Pushed::Asleep,
+                            });
+                        }
+                        Err(changed) => tail = changed,
                     }
-                    Err(changed) => tail = changed,
-                },
+                }
                 behind if behind < 0 || mutant("mpsc_old_tail_is_full") => return Err(value),
                 _ => tail = self.header.tail.load(Ordering::Relaxed),
             }
@@ -188,7 +193,8 @@ impl<'a, T> MpscView<'a, T> {
         let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
         let next = head.wrapping_add(self.slots.len() as u64);
         // Release: pairs with the Acquire in `try_push`.
-        slot.sequence.store(next, order("mpsc_recycle_relaxed"));
+        slot.sequence
+            .store(next, mutate!("mpsc_recycle_relaxed": Ordering::Release => Ordering::Relaxed));
         self.header.head().store(head.wrapping_add(1), Ordering::Relaxed);
         Some(value)
     }
@@ -303,7 +309,7 @@ impl<'a, T> MpscConsumer<'a, T> {
 }
 
 impl<T, const N: usize> Mpsc<T, N> {
-    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+    const N_IS_VALID: () = assert!(header::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
     /// An empty ring.
     #[cfg(not(tsumugi_loom))]

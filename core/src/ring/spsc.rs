@@ -13,7 +13,9 @@
 //!
 //! Progress: everything is wait-free.
 
-use super::{Header, RingError, order};
+use super::error::RingError;
+use super::header::{self, Header};
+use crate::mutate;
 use crate::sync::{Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -55,11 +57,11 @@ struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
 impl<'a, T> SpscView<'a, T> {
     /// The alignment that the memory of a ring needs.
-    pub const ALIGN: usize = super::align::<Slot<T>>();
+    pub const ALIGN: usize = header::align::<Slot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
     pub const fn memory_size(slots: usize) -> usize {
-        super::memory_size::<Slot<T>>(slots)
+        header::memory_size::<Slot<T>>(slots)
     }
 
     /// Makes an empty ring in `memory`.
@@ -77,7 +79,7 @@ impl<'a, T> SpscView<'a, T> {
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::init(memory, slots, |_| Slot::new())? };
+        let (header, slots) = unsafe { header::init(memory, slots, |_| Slot::new())? };
         Ok(Self { header, slots })
     }
 
@@ -95,7 +97,7 @@ impl<'a, T> SpscView<'a, T> {
     /// are used only for a ring of `T`, and they were zero before it was made.
     pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::attach(memory, slots)? };
+        let (header, slots) = unsafe { header::attach(memory, slots)? };
         Ok(Self { header, slots })
     }
 
@@ -177,7 +179,10 @@ impl<'a, T> SpscProducer<'a, T> {
         self.view.slot(self.tail).0.with_mut(|cell| unsafe { (*cell).write(value) });
         self.tail = self.tail.wrapping_add(1);
         // Release: pairs with the Acquire in `try_pop`.
-        self.view.header.tail.store(self.tail, order("spsc_publish_relaxed"));
+        self.view.header.tail.store(
+            self.tail,
+            mutate!("spsc_publish_relaxed": Ordering::Release => Ordering::Relaxed),
+        );
         Ok(())
     }
 
@@ -203,7 +208,10 @@ impl<'a, T> SpscConsumer<'a, T> {
         let value = self.view.slot(self.head).0.with(|cell| unsafe { (*cell).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         // Release: pairs with the Acquire in `try_push`.
-        self.view.header.head().store(self.head, order("spsc_recycle_relaxed"));
+        self.view.header.head().store(
+            self.head,
+            mutate!("spsc_recycle_relaxed": Ordering::Release => Ordering::Relaxed),
+        );
         Some(value)
     }
 
@@ -228,7 +236,7 @@ impl<'a, T> SpscConsumer<'a, T> {
 }
 
 impl<T, const N: usize> Spsc<T, N> {
-    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+    const N_IS_VALID: () = assert!(header::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
     /// An empty ring.
     #[cfg(not(tsumugi_loom))]

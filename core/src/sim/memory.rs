@@ -1,6 +1,5 @@
 //! The nodes' memory, and the interface through which operations access all of it.
 
-use super::REGIONS;
 use crate::backend::LoadStore;
 use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable, RemoteAddr};
 use crate::op::Op;
@@ -106,3 +105,6 @@ unsafe impl LoadStore for Wire<'_> {
 }
 
 const LINE: usize = 64;
+
+/// The number of registrations that a node can have at a time.
+pub(super) const REGIONS: usize = 16;

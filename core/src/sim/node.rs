@@ -1,7 +1,7 @@
 //! One node of a network: a device with endpoints, and a queue of its own.
 
-use super::Net;
 use super::memory::{Chunk, Wire};
+use super::net::Net;
 use crate::backend::{Capabilities, Completion, Domain, Endpoint, LoadStore, execute};
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr, Width,
@@ -25,6 +25,19 @@ pub struct Node<'n> {
 pub struct NodeEndpoint<'n> {
     net: &'n Net,
     queue: u32,
+}
+
+impl Net {
+    /// One of the nodes.
+    ///
+    /// # Panics
+    ///
+    /// If the network has no such node.
+    pub fn node(&self, rank: Rank) -> Node<'_> {
+        let nodes = self.tables.len();
+        assert!((rank.0 as usize) < nodes, "{rank} does not exist: the network has {nodes} nodes");
+        Node::new(self, rank)
+    }
 }
 
 impl<'n> Node<'n> {

@@ -4,7 +4,7 @@ extern crate std;
 
 use crate::am::cell::{Cell, Defect, Inline, Kind as CellKind};
 use crate::am::lanes::Lane;
-use crate::am::send::INDEX_MASK;
+use crate::am::op_tag::INDEX_MASK;
 use crate::am::{
     Bell, Call, Event, HandlerId, Incoming, Landing, Machine, Memory, Out, Payload, Peer,
     SendError, Shape, Slot, Tables, Token, has_rung,

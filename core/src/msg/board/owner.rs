@@ -1,7 +1,8 @@
 //! The owner's side of a board, under the lock that its senders try.
 
 use super::layout::{ANY_TAG, FREE, List, NONE, OUT_OF_REACH, POSTED};
-use super::{Board, Post, Standing};
+use super::post::{Post, Standing};
+use super::view::Board;
 use crate::mem::LocalRank;
 use crate::sync::{Ordering, mutant, spin_loop};
 

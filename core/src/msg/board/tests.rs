@@ -1,4 +1,8 @@
+use super::layout::{NONE, RANK_MASK};
 use super::*;
+use crate::mem::LocalRank;
+use crate::msg::{Label, Pattern};
+use crate::sync::Ordering;
 extern crate std;
 use core::ops::Deref;
 use core::ptr::NonNull;

@@ -9,7 +9,6 @@
 //!  chunks              2 KiB      2 KiB           ■ ─► ■ ─► ■  pool: free ones
 //! ```
 
-use crate::msg::setup::Shape;
 use core::fmt;
 
 /// A piece of memory for the content of lanes, to be given to a
@@ -130,13 +129,6 @@ fn pieces(at: usize, len: usize) -> impl Iterator<Item = (usize, usize, usize, u
         done += piece;
         (piece > 0).then_some((index, start, done - piece, piece))
     })
-}
-
-/// Returns how many chunks the lines, and the slots, of one lane need.
-pub(super) const fn chunks_of(shape: &Shape) -> (usize, usize) {
-    let lines = shape.lines as usize * super::ring::LINE_BYTES;
-    let slots = shape.slots as usize * shape.slot_bytes as usize;
-    (lines.div_ceil(CHUNK_BYTES), slots.div_ceil(CHUNK_BYTES))
 }
 
 impl fmt::Debug for Chunk<'_> {

@@ -14,16 +14,16 @@
 //!                 ▲ parcel `next`  ▲ marked, held
 //! ```
 
-use super::Buffers;
+use super::buffers::Buffers;
 use super::chunk::{Place, Pool, Space};
-use super::outbox::{WINDOW, is_after};
 use super::parcel::{
     Head, INLINE_HEAD, ParcelError, RECORD_BYTES_MAX, Record, Records, lines_of, offer_of,
     packet_of,
 };
 use super::ring::{self, Ring, Slots};
+use super::window::{WINDOW, is_after};
 use crate::msg::packet::{INLINE_BYTES_MAX, INLINE_WORDS, Offer, Packet};
-use crate::msg::setup::Shape;
+use crate::msg::shape::Shape;
 use crate::msg::wire::Returned;
 use crate::sync::mutant;
 

@@ -19,7 +19,7 @@
 //! not sent before all packets that were pushed earlier, because the peer
 //! concludes from it which offers can still come.
 
-use super::Buffers;
+use super::buffers::Buffers;
 use super::chunk::Pool;
 use super::inbox::Inbox;
 use super::parcel::{
@@ -27,8 +27,9 @@ use super::parcel::{
     payload, record_bytes, write_alone, write_bytes_head, write_packet,
 };
 use super::ring::{self, Ring, Slots};
+use super::window::{WINDOW, is_after};
 use crate::msg::packet::{Kind, Load, Offer, Packet};
-use crate::msg::setup::Shape;
+use crate::msg::shape::Shape;
 use crate::msg::wire::Returned;
 use crate::sync::mutant;
 
@@ -327,12 +328,5 @@ impl<'t> Outbox<'t> {
     }
 }
 
-/// Returns whether a position comes after another.
-pub(super) const fn is_after(one: u32, other: u32) -> bool {
-    one.wrapping_sub(other).cast_signed() > 0
-}
-
-/// Numbered parcels of one rank to another that can be on the way.
-pub(super) const WINDOW: u32 = 32;
 /// A shorter piece is not worth a record of its own.
 const PIECE_BYTES_MIN: usize = 128;

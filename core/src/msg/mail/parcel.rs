@@ -16,7 +16,7 @@
 //! checked before anything of the parcel is used.
 
 use crate::msg::packet::{FIRST_WORDS, INLINE_BYTES_MAX, Kind, Offer, Packet};
-use crate::msg::setup::Shape;
+use crate::msg::shape::Shape;
 use crate::msg::wire::Returned;
 use core::fmt;
 

@@ -2,7 +2,7 @@
 //! bytes, and when that memory is freed.
 
 use super::chunk::{CHUNK_BYTES, Place, Pool, Space};
-use crate::msg::setup::Shape;
+use crate::msg::shape::Shape;
 
 /// Bytes of a line.
 pub(super) const LINE_BYTES: usize = 64;
@@ -133,6 +133,13 @@ impl<'t> Slots<'t> {
     }
 }
 
+/// Returns how many chunks the lines, and the slots, of one lane need.
+pub(super) const fn chunks_of(shape: &Shape) -> (usize, usize) {
+    let lines = shape.lines as usize * LINE_BYTES;
+    let slots = shape.slots as usize * shape.slot_bytes as usize;
+    (lines.div_ceil(CHUNK_BYTES), slots.div_ceil(CHUNK_BYTES))
+}
+
 /// Returns the slots of a set, the lowest first.
 pub(super) fn slots_of(shape: &Shape, slots: u32) -> impl Iterator<Item = u32> + use<> {
     each_of(slots & shape.slot_mask())
@@ -163,7 +170,7 @@ fn each_of(mut slots: u32) -> impl Iterator<Item = u32> {
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
-    use super::super::chunk::{Chunk, chunks_of};
+    use super::super::chunk::Chunk;
     use super::*;
     use std::vec::Vec;
 

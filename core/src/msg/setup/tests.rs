@@ -4,6 +4,7 @@ extern crate std;
 
 use super::*;
 use crate::msg::outcome::{Label, Pattern};
+use crate::msg::shape::{LINES_MAX, PEERS_MAX, SLOT_BYTES_MAX};
 use crate::msg::{Bytes, LaneEnd, Lanes, Line, Received};
 use core::ptr::NonNull;
 use std::vec;

@@ -4,8 +4,7 @@ use super::moves::{REACHED, copied, fin, pushed, rts};
 use super::script::{Did, One, apart, at};
 use super::sends::{copy, direct};
 use super::*;
-use crate::msg::split::Both;
-use crate::msg::tables::State;
+use crate::msg::tables::{Both, State};
 
 #[test]
 fn both_sides_copy_a_message_that_was_found() {

@@ -11,7 +11,8 @@
 //! other up; then both go on, each as a job of its own, or the far side ends when it
 //! has been notified.
 
-use super::{Actor, Net};
+use super::actor::Actor;
+use super::net::Net;
 use crate::backend::Draw;
 use crate::mem::Rank;
 use crate::time::{Clock, Instant};

@@ -7,34 +7,11 @@
 //! ```
 
 use super::super::flight::Due;
-use super::{State, Tables, Wire};
+use super::super::memory::Wire;
+use super::{State, Tables};
 use crate::backend::Draw;
 use crate::mem::{AddrError, Rank};
 use crate::op::{Kind, Op};
-use crate::sync::mutant;
-use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
-
-/// The pairs of nodes of which one has given the other up; see the module's
-/// documentation.
-#[derive(Default)]
-pub(super) struct Suspicion {
-    /// Pairs of a node and a node that it has given up.
-    pairs: BTreeSet<(Rank, Rank)>,
-    /// Flights that were refused, without an answer to the nodes that posted them.
-    unanswered: Vec<u64>,
-}
-
-impl Suspicion {
-    pub(super) fn has_given_up(&self, by: Rank, whom: Rank) -> bool {
-        self.pairs.contains(&(by, whom))
-    }
-
-    /// Whether node `at` accepts nothing from node `from`.
-    pub(super) fn shuts_out(&self, at: Rank, from: Rank) -> bool {
-        self.has_given_up(at, from) && !mutant("sim_given_up_let_in")
-    }
-}
 
 impl State {
     pub(in super::super) fn is_lost(&self, by: Rank, whom: Rank) -> bool {

@@ -1,20 +1,10 @@
 //! The fate of a message: losses and repetitions, delays, and order.
 
+use super::super::config::Config;
 use super::super::flight::Due;
-use super::{Config, State};
+use super::State;
 use crate::mem::{AddrError, Rank};
 use crate::op::Kind;
-use alloc::collections::BTreeMap;
-
-/// The messages from one queue to one node, numbered in the order of their sending.
-#[derive(Default)]
-pub(super) struct Link {
-    sent: u64,
-    /// The number of the message that takes effect next.
-    next: u64,
-    /// Flights that arrived before their turn; `None`: the flight was given up.
-    waiting: BTreeMap<u64, Option<u64>>,
-}
 
 impl State {
     /// Sends a flight, again and again if it is lost.
